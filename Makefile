@@ -1,0 +1,42 @@
+# `make demo` and `make test` need python3 and nothing else; .venv is made once and again only when pyproject.toml changes.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: setup demo test lint format types check bench pictures clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	touch $(STAMP)
+
+demo: $(STAMP) ## every number, table and figure of the paper, computed anew
+	$(BIN)/offrecord reproduce --output out/paper --force
+
+test: lint types check ## all that continuous integration runs
+
+lint: $(STAMP)
+	$(BIN)/ruff check --no-cache .
+	$(BIN)/ruff format --no-cache --check .
+
+types: $(STAMP)
+	$(BIN)/mypy --cache-dir=/dev/null
+
+check: $(STAMP)
+	$(BIN)/python -m pytest -n auto
+
+bench: $(STAMP) ## speed, each figure a ratio measured in one run
+	$(BIN)/python benchmarks/bench.py
+
+pictures: $(STAMP) ## the pictures of README and docs
+	$(BIN)/python docs/pictures.py
+
+format: $(STAMP)
+	$(BIN)/ruff check --no-cache --fix .
+	$(BIN)/ruff format --no-cache .
+
+clean:
+	rm -rf .venv out dist
