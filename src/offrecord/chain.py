@@ -1,0 +1,369 @@
+"""MarkovChain: the model of how records depend on each other (paper, Sec. II)."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from offrecord.errors import InputError
+from offrecord.files import read_json, write_text
+
+Floats: TypeAlias = NDArray[np.float64]
+Label: TypeAlias = str | int | float | bool
+
+#: Rows must sum to 1 within this much; what is off by more than rounding is then divided by its sum.
+ROW_TOLERANCE = 1e-9
+_ROUNDING = 1e-12
+MAX_VALUES = 1024
+MODEL_FORMAT = "offrecord-model"
+MODEL_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class MarkovChain:
+    """A first-order chain on k values.
+
+    transition: (k, k), one kernel for every step, or (n − 1, k, k), the kernel from record t to t + 1 for each t.
+    start: (k,), the distribution of record 1; without it, the stationary distribution of the one kernel.
+    labels: the k values as they appear in the data; 0 … k − 1 without it.
+
+    Raises InputError for anything that is not such a chain, or has no start and several stationary distributions.
+    """
+
+    transition: Floats
+    start: Floats
+    labels: tuple[Label, ...]
+
+    def __init__(
+        self,
+        transition: ArrayLike,
+        start: ArrayLike | None = None,
+        labels: Sequence[Label] | None = None,
+    ) -> None:
+        kernels = _numbers("transition", transition)
+        if kernels.ndim not in (2, 3) or kernels.shape[-1] != kernels.shape[-2] or kernels.shape[-1] < 2:
+            raise InputError(f"transition must be a k × k matrix with k ≥ 2, or n − 1 of them, got shape {_shape(kernels)}")
+        if kernels.shape[-1] > MAX_VALUES:
+            raise InputError(f"transition must have at most {MAX_VALUES} values, got {kernels.shape[-1]}")
+        if kernels.ndim == 3 and len(kernels) == 0:
+            raise InputError("transition must hold at least one kernel, got none")
+        kernels = _distributions("transition", kernels)
+        k = kernels.shape[-1]
+        if start is None:
+            if kernels.ndim == 3:
+                raise InputError("start must be given for a chain with one kernel per step")
+            initial = stationary_distribution(kernels)
+        else:
+            initial = _numbers("start", start)
+            if initial.shape != (k,):
+                raise InputError(f"start must hold {k} probabilities, got shape {_shape(initial)}")
+            initial = _distributions("start", initial)
+        kernels.setflags(write=False)
+        initial.setflags(write=False)
+        object.__setattr__(self, "transition", kernels)
+        object.__setattr__(self, "start", initial)
+        object.__setattr__(self, "labels", _labels(labels, k))
+
+    @classmethod
+    def binary(cls, alpha: float, beta: float, labels: Sequence[Label] | None = None) -> MarkovChain:
+        """The paper's chain: P(0→1) = alpha, P(1→0) = beta, both in (0, 1], started from its stationary distribution."""
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+                raise InputError(f"{name} must be a number in (0, 1], got {name}={value!r}")
+            if not 0 < value <= 1:
+                raise InputError(f"{name} must be in (0, 1], got {name}={value}")
+        alpha, beta = float(alpha), float(beta)
+        # alpha + beta = 1 means independent records: both rows are then the same numbers, to the last bit.
+        from_zero = [1.0 - alpha, alpha]
+        return cls([from_zero, from_zero if alpha + beta == 1.0 else [beta, 1.0 - beta]], labels=labels)
+
+    # ---- what kind of chain it is
+
+    @property
+    def k(self) -> int:
+        """Number of values."""
+        return int(self.transition.shape[-1])
+
+    @property
+    def homogeneous(self) -> bool:
+        """One kernel for every step."""
+        return self.transition.ndim == 2
+
+    @property
+    def length(self) -> int | None:
+        """The only n this chain can serve, or None for any."""
+        return None if self.homogeneous else len(self.transition) + 1
+
+    @cached_property
+    def stationary(self) -> bool:
+        """Every record has the same distribution and every step the same kernel."""
+        if not self.homogeneous:
+            return False
+        return bool(np.all(np.abs(self.start @ self.transition - self.start) <= _ROUNDING * self.start))
+
+    @property
+    def paper(self) -> bool:
+        """The paper's setting: two values, stationary, both transitions possible."""
+        return self.k == 2 and self.stationary and self.alpha > 0 and self.beta > 0
+
+    @property
+    def alpha(self) -> float:
+        """P(0→1) of a chain with two values and one kernel."""
+        return self._binary(0, 1)
+
+    @property
+    def beta(self) -> float:
+        """P(1→0) of a chain with two values and one kernel."""
+        return self._binary(1, 0)
+
+    def _binary(self, i: int, j: int) -> float:
+        if self.k != 2 or not self.homogeneous:
+            raise InputError("alpha and beta exist for chains with two values and one kernel only")
+        return float(self.transition[i, j])
+
+    def value_index(self, label: Label) -> int:
+        """The index 0 … k − 1 of a label."""
+        for index, known in enumerate(self.labels):
+            if known == label and isinstance(known, str) == isinstance(label, str):
+                return index
+        raise InputError(f"value must be one of {list(self.labels)}, got {label!r}")
+
+    # ---- distributions; records count from 1
+
+    def marginal(self, record: int) -> Floats:
+        """(k,) distribution of one record."""
+        return np.asarray(self.marginals(record, record)[0])
+
+    def marginals(self, first: int, last: int) -> Floats:
+        """(last − first + 1, k) distributions of the records first … last; O((last − first)·k²) beyond the first."""
+        self._check_record(first)
+        self._check_record(last)
+        count = last - first + 1
+        if self.stationary:
+            return np.broadcast_to(self.start, (count, self.k))
+        if not self.homogeneous:
+            return np.asarray(self._all_marginals[first - 1 : last])
+        rows = np.empty((count, self.k))
+        rows[0] = self.start @ np.linalg.matrix_power(self.transition, first - 1)
+        for i in range(1, count):
+            rows[i] = rows[i - 1] @ self.transition
+        return rows
+
+    @cached_property
+    def _all_marginals(self) -> Floats:
+        rows = np.empty((len(self.transition) + 1, self.k))
+        rows[0] = self.start
+        for i, kernel in enumerate(self.transition):
+            rows[i + 1] = rows[i] @ kernel
+        return rows
+
+    def kernel(self, record: int) -> Floats:
+        """(k, k) Pr(X_{record+1} = j | X_record = i)."""
+        self._check_record(record)
+        return self.transition if self.homogeneous else self.transition[record - 1]
+
+    def reversed_kernel(self, record: int) -> Floats:
+        """(k, k) Pr(X_{record−1} = i | X_record = j), by Bayes; the row of a value that never occurs is 0 (F7)."""
+        if self.stationary:
+            return self._stationary_reverse
+        before, here = self.marginals(record - 1, record)
+        return _bayes(before, self.kernel(record - 1), here)
+
+    @cached_property
+    def _stationary_reverse(self) -> Floats:
+        if self.k == 2:
+            return self.transition  # two-state stationary chains are their own reverse
+        return _bayes(self.start, self.transition, self.start)
+
+    def n_step(self, source: int, target: int) -> Floats:
+        """(k, k) Pr(X_target = j | X_source = i), forwards or backwards in time."""
+        self._check_record(source)
+        self._check_record(target)
+        kernels = self.kernels(source, target)
+        if len(kernels) == 1 and abs(target - source) > 1:
+            return np.linalg.matrix_power(kernels[0], abs(target - source))
+        product = np.eye(self.k)
+        for kernel in kernels:
+            product = product @ kernel
+        return product
+
+    def kernels(self, source: int, target: int) -> Floats:
+        """The kernels met when walking from source to target: (1, k, k) if all are the same, else (|target − source|, k, k)."""
+        steps = abs(target - source)
+        if steps == 0:
+            return np.empty((0, self.k, self.k))
+        if target > source:
+            if self.homogeneous:
+                return self.transition[np.newaxis]
+            return self.transition[source - 1 : target - 1]
+        if self.stationary:
+            return self._stationary_reverse[np.newaxis]
+        marginals = self.marginals(target, source)
+        walked = np.empty((steps, self.k, self.k))
+        for i in range(steps):
+            record = source - i
+            before, here = marginals[record - 1 - target], marginals[record - target]
+            walked[i] = _bayes(before, self.kernel(record - 1), here)
+        return walked
+
+    def _check_record(self, record: int) -> None:
+        if record < 1:
+            raise InputError(f"records count from 1, got record {record}")
+        if self.length is not None and record > self.length:
+            raise InputError(f"this chain has {self.length} records, got record {record}")
+
+    # ---- model files
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of a model file."""
+        implied = self.homogeneous and self._start_is_implied
+        return {
+            "format": MODEL_FORMAT,
+            "version": MODEL_VERSION,
+            "labels": list(self.labels),
+            "transition": self.transition.tolist(),
+            "start": None if implied else self.start.tolist(),
+        }
+
+    @cached_property
+    def _start_is_implied(self) -> bool:
+        try:
+            return bool(np.array_equal(stationary_distribution(self.transition), self.start))
+        except InputError:
+            return False
+
+    @classmethod
+    def from_dict(cls, content: Any) -> MarkovChain:
+        """The chain of a model file's content; InputError for another format or version."""
+        if not isinstance(content, dict) or content.get("format") != MODEL_FORMAT:
+            raise InputError(f'not a model file: "format" must be "{MODEL_FORMAT}"')
+        if content.get("version") != MODEL_VERSION:
+            raise InputError(f"model file version must be {MODEL_VERSION}, got {content.get('version')!r}")
+        missing = [key for key in ("transition", "labels") if key not in content]
+        if missing:
+            raise InputError(f'model file lacks "{missing[0]}"')
+        if not isinstance(content["labels"], list):
+            raise InputError('model file: "labels" must be a list')
+        return cls(content["transition"], content.get("start"), content["labels"])
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write a model file; complete or absent, and never over an existing one without force."""
+        write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n", force=force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> MarkovChain:
+        """Read a model file."""
+        try:
+            return cls.from_dict(read_json(path))
+        except InputError as error:
+            raise InputError(f"{path}: {error}" if str(path) not in str(error) else str(error)) from None
+
+    def __repr__(self) -> str:
+        if self.paper and self.labels == (0, 1):
+            return f"MarkovChain.binary(alpha={self.alpha!r}, beta={self.beta!r})"
+        kind = "stationary" if self.stationary else "one kernel" if self.homogeneous else f"n={self.length}"
+        return f"<MarkovChain k={self.k} {kind}>"
+
+
+def stationary_distribution(transition: Floats) -> Floats:
+    """(k,) the unique π with π = π·P, by Grassmann–Taksar–Heyman elimination (no subtraction, so small entries are accurate).
+
+    Raises InputError if there is more than one.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    k = len(transition)
+    count, component = connected_components(transition > 0, directed=True, connection="strong")
+    closed = [c for c in range(count) if not np.any(transition[component == c][:, component != c] > 0)]
+    if len(closed) > 1:
+        raise InputError(f"start must be given: the chain has {len(closed)} separate closed classes of values")
+    members = np.flatnonzero(component == closed[0])
+    reduced = transition[np.ix_(members, members)].copy()
+    size = len(members)
+    for last in range(size - 1, 0, -1):
+        reduced[:last, last] /= reduced[last, :last].sum()
+        reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])
+    weights = np.zeros(size)
+    weights[0] = 1.0
+    for i in range(1, size):
+        weights[i] = weights[:i] @ reduced[:i, i]
+    result = np.zeros(k)
+    result[members] = weights / weights.sum()
+    return result
+
+
+def _bayes(before: Floats, kernel: Floats, here: Floats) -> Floats:
+    joint = (before[:, np.newaxis] * kernel).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(here[:, np.newaxis] > 0, joint / here[:, np.newaxis], 0.0)
+
+
+def _numbers(name: str, value: ArrayLike) -> Floats:
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers in rows of equal length") from None
+    return array
+
+
+def _distributions(name: str, array: Floats) -> Floats:
+    """The array with its last axis checked to be probabilities that sum to 1 within ROW_TOLERANCE."""
+    if not np.all(np.isfinite(array)):
+        raise InputError(f"{name} must hold finite numbers, got NaN or infinity")
+    if np.any(array < 0) or np.any(array > 1 + ROW_TOLERANCE):
+        raise InputError(f"{name} must hold probabilities between 0 and 1, got {_first_outside(array)}")
+    sums = array.sum(axis=-1, keepdims=True)
+    wrong = np.abs(sums - 1)
+    if np.any(wrong > ROW_TOLERANCE):
+        where = np.unravel_index(int(np.argmax(wrong)), wrong.shape)[:-1]
+        place = f" row {' of kernel '.join(str(i + 1) for i in reversed(where))}" if where else ""
+        raise InputError(f"{name}{place} must sum to 1 within {ROW_TOLERANCE:g}, got {float(sums[(*where, 0)]):.12g}")
+    return np.where(wrong > _ROUNDING, array / sums, array)
+
+
+def _first_outside(array: Floats) -> float:
+    return float(array[(array < 0) | (array > 1 + ROW_TOLERANCE)][0])
+
+
+def _shape(array: Floats) -> str:
+    return " × ".join(map(str, array.shape)) or "of a single number"
+
+
+def _labels(labels: Sequence[Label] | None, k: int) -> tuple[Label, ...]:
+    if labels is None:
+        return tuple(range(k))
+    known = tuple(_plain(label) for label in labels)
+    if len(known) != k:
+        raise InputError(f"labels must name {k} values, got {len(known)}")
+    if len({(isinstance(label, str), label) for label in known}) != k:
+        raise InputError("labels must differ from each other")
+    return known
+
+
+def _plain(label: Any) -> Label:
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, float) and not math.isfinite(label):
+        raise InputError(f"labels must be finite, got {label}")
+    if isinstance(label, (str, int, float, bool)):
+        return label
+    raise InputError(f"labels must be text, numbers or booleans, got {type(label).__name__}")
+
+
+def whole_number(name: str, value: Any) -> int:
+    """The value as an int; InputError for anything that is not a whole number."""
+    if isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} must be a whole number, got {value}")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"{name} must be a whole number, got {value!r}") from None

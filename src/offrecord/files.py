@@ -1,0 +1,77 @@
+"""Files in and out: an output is complete or absent, and an existing one is never overwritten by accident."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from offrecord.errors import InputError
+
+#: Model and policy files larger than this are refused before they are parsed.
+MAX_JSON_BYTES = 1 << 30
+
+
+def check_writable(path: str | Path, *, force: bool) -> Path:
+    """The path, if something may be written there; InputError otherwise."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, expected a file name")
+    if path.exists() and not force:
+        raise InputError(f"{path} exists; add --force (or force=True) to overwrite it")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is not a folder")
+    return path
+
+
+def write_bytes(path: str | Path, content: bytes, *, force: bool = False) -> None:
+    """Write a file through a temporary one beside it and a rename."""
+    path = check_writable(path, force=force)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as temporary:
+                temporary.write(content)
+                temporary.flush()
+                os.fsync(temporary.fileno())
+                os.fchmod(temporary.fileno(), 0o666 & ~_umask())
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def write_text(path: str | Path, content: str, *, force: bool = False) -> None:
+    """Write a UTF-8 text file through a temporary one beside it and a rename."""
+    write_bytes(path, content.encode(), force=force)
+
+
+def read_json(path: str | Path) -> Any:
+    """The content of a JSON file; InputError if it is missing, too large, truncated, or holds NaN or infinity."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise InputError(f"{path} is larger than {MAX_JSON_BYTES >> 20} MiB")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not JSON (not UTF-8 text)") from None
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise InputError(f"{path} is not JSON, or is truncated") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

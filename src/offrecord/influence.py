@@ -1,0 +1,126 @@
+"""Pointwise and max-influence of one record on others, and the regions they make (paper, Sec. II and App. F)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from offrecord.chain import Floats, Label, MarkovChain, whole_number
+from offrecord.errors import InputError
+from offrecord.problem import budget
+from offrecord.side import Side, binary_influence
+
+
+class Region(StrEnum):
+    """How much a record can tell about the private one."""
+
+    LARGE = "L"
+    MEDIUM = "M"
+    SMALL = "S"
+
+
+def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLike) -> Floats:
+    """i(X_p ⇝ X_t = x) for each value x: (k,) for one record t, (m, k) for m of them, each on its own.
+
+    ∞ at t = p; −∞ for a value that X_t never takes. Closed form (Prop. 1) in the paper's setting, else O(distance·k³).
+    """
+    _check(chain, private)
+    positions = np.atleast_1d(np.asarray(records))
+    if positions.dtype.kind not in "iu":
+        raise InputError("records must be whole numbers")
+    for record in {int(positions.min()), int(positions.max())} if len(positions) else ():
+        _check(chain, record)
+    distances = np.abs(positions.astype(np.int64) - private)
+    out = np.full((len(positions), chain.k), np.inf)
+    if chain.paper:
+        away = distances > 0
+        out[away] = binary_influence(chain.alpha, chain.beta, distances[away])
+    else:
+        for direction in (-1, 1):
+            here = (positions - private) * direction > 0
+            if here.any():
+                furthest = int(distances[here].max())
+                out[here] = Side(chain, private, direction, furthest).influence(furthest)[distances[here] - 1]
+    return out[0] if np.ndim(records) == 0 else out
+
+
+def max_influence(chain: MarkovChain, private: int, records: int | ArrayLike) -> float | Floats:
+    """I(X_p ⇝ X_t): the largest pointwise influence, a float for one record, (m,) for m of them, each on its own."""
+    influence = pointwise_influence(chain, private, records)
+    return float(influence.max()) if influence.ndim == 1 else influence.max(axis=1)
+
+
+def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, Label]) -> float:
+    """i(X_p ⇝ X_S = x_S) of several records together: only the nearest on each side count (Markov property).
+
+    realization: record → label. InputError if those values cannot occur together.
+    """
+    values = {whole_number("record", t): chain.value_index(label) for t, label in realization.items()}
+    _check(chain, private)
+    for record in values:
+        _check(chain, record)
+    if private in values:
+        return np.inf
+    ordered = sorted([*values, private])
+    support = chain.marginal(private) > 0
+    logs = np.zeros(chain.k)
+    if ordered[0] != private and chain.marginal(ordered[0])[values[ordered[0]]] == 0:
+        raise InputError("these values cannot occur together")
+    for t, following in pairwise(ordered):
+        if private not in (t, following) and chain.n_step(t, following)[values[t], values[following]] == 0:
+            raise InputError("these values cannot occur together")
+    with np.errstate(divide="ignore"):
+        for neighbour in (
+            max((t for t in values if t < private), default=0),
+            min((t for t in values if t > private), default=0),
+        ):
+            if neighbour:
+                logs += np.log(chain.n_step(private, neighbour)[:, values[neighbour]])
+    logs = logs[support]
+    if np.all(np.isneginf(logs)):
+        raise InputError("these values cannot occur together")
+    return float(logs.max() - logs.min())
+
+
+def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) -> float:
+    """I(X_p ⇝ X_S): 0 for no records, ∞ if p is among them, else of the nearest record on each side together."""
+    wanted = {whole_number("record", t) for t in records}
+    _check(chain, private)
+    for record in wanted:
+        _check(chain, record)
+    if private in wanted:
+        return np.inf
+    total = np.zeros((chain.k, chain.k))
+    for direction in (-1, 1):
+        distances = [abs(t - private) for t in wanted if (t - private) * direction > 0]
+        if distances:
+            nearest = min(distances)
+            total = total + Side(chain, private, direction, nearest).pairs(nearest)[-1]
+    support = chain.marginal(private) > 0
+    return float(total[np.ix_(support, support)].max())
+
+
+def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
+    """Δ*(ε) of a stationary chain: the smallest distance to the right with max-influence at most ε; None beyond limit."""
+    if not chain.stationary:
+        raise InputError("delta_star needs a stationary chain")
+    return Side(chain, 1, 1, whole_number("limit", limit)).reach(budget(epsilon))
+
+
+def regions(chain: MarkovChain, private: int, records: ArrayLike, epsilon: float) -> NDArray[np.str_]:
+    """(m,) "L", "M" or "S" for each record at ε′ = epsilon: none, some or all of the values it can take have influence ≤ ε′."""
+    influence = pointwise_influence(chain, private, np.atleast_1d(np.asarray(records)))
+    epsilon = budget(epsilon)
+    possible = influence > -np.inf
+    releasable = possible & (influence <= epsilon)
+    some, every = releasable.any(axis=1), (releasable == possible).all(axis=1)
+    return np.where(every, Region.SMALL.value, np.where(some, Region.MEDIUM.value, Region.LARGE.value))
+
+
+def _check(chain: MarkovChain, record: int) -> None:
+    whole_number("record", record)
+    chain.marginal(record)
