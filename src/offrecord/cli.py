@@ -1,0 +1,329 @@
+"""The command line. Each verb imports what it needs when it runs, so that --help answers at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from offrecord.errors import InputError
+
+if TYPE_CHECKING:
+    from offrecord.chain import MarkovChain
+    from offrecord.problem import Problem
+
+app = typer.Typer(
+    name="offrecord",
+    help="Take records off the record: redact what would give them away, release the rest.",
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=False,
+)
+_T = TypeVar("_T")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a number, got {text!r}") from None
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a whole number, got {text!r}") from None
+
+
+Alpha = Annotated[
+    float | None, typer.Option(parser=_number, metavar="NUMBER", help="P(0→1) of a chain with two values, in (0, 1].")
+]
+Beta = Annotated[float | None, typer.Option(parser=_number, metavar="NUMBER", help="P(1→0), in (0, 1].")]
+Model = Annotated[Path | None, typer.Option(help="Model file, instead of --alpha and --beta.")]
+N = Annotated[int, typer.Option("--n", parser=_whole, metavar="COUNT", help="Number of records.")]
+Private = Annotated[str, typer.Option(help="Private records, counted from 1: 3,7 or 10-12.")]
+Protect = Annotated[str, typer.Option(help="run: neighbouring private records are one secret; each: every one its own.")]
+Split = Annotated[str | None, typer.Option(help="3R: the left side's share of ε: best, even, or a number from 0 to 1.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"offrecord {installed('offrecord')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+@app.command()
+def design(
+    n: N,
+    private: Private,
+    epsilon: Annotated[
+        float,
+        typer.Option(parser=_number, metavar="NUMBER", help="Privacy budget ε ≥ 0, natural log. No default: you decide."),
+    ],
+    alpha: Alpha = None,
+    beta: Beta = None,
+    model: Model = None,
+    mechanism: Annotated[str, typer.Option(help="quilt, window, 3r-relaxed, 3r-convex or 3r-constant.")] = "3r-constant",
+    split: Split = None,
+    protect: Protect = "run",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Save the policy here (JSON).")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Regions, redaction probabilities, exact leakage and utility for a chain; no data needed."""
+    from offrecord.files import check_writable
+    from offrecord.mechanisms import design as design_policy
+    from offrecord.mechanisms import mechanism_named
+
+    chosen = mechanism_named(mechanism, **_split(split))
+    problem = _problem(alpha, beta, model, n, private, epsilon, protect)
+    if output is not None:
+        check_writable(output, force=force)
+    policy = design_policy(problem, chosen)
+    text = _json(policy.summary()) if as_json else str(policy)
+    if output is not None:
+        policy.save(output, force=force)
+    typer.echo(text)
+
+
+@app.command()
+def compare(
+    n: N,
+    private: Private,
+    epsilon: Annotated[str, typer.Option(help="Privacy budgets: 0.1,0.5,1 or from:to:count such as 0.1:3:30.")],
+    alpha: Alpha = None,
+    beta: Beta = None,
+    model: Model = None,
+    mechanism: Annotated[str | None, typer.Option(help="Mechanisms to compare, by comma; all without it.")] = None,
+    split: Split = None,
+    protect: Protect = "run",
+    csv: Annotated[Path | None, typer.Option(help="Write the table here.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw it here: .svg, .png or .html.")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Mechanisms side by side over a range of ε: utility and exact leakage, as a table, CSV or picture."""
+    from offrecord import comparison
+    from offrecord.charts import check_picture, utility_chart, write_chart
+    from offrecord.files import check_writable, write_text
+    from offrecord.problem import budget
+
+    epsilons = [budget(value) for value in _epsilons(epsilon)]
+    chosen = comparison.mechanisms(mechanism.split(",") if mechanism else None, _split(split))
+    problem = _problem(alpha, beta, model, n, private, epsilons[0], protect)
+    names = comparison.takers(problem, chosen, named=mechanism is not None)
+    if csv is not None:
+        check_writable(csv, force=force)
+    if picture is not None:
+        check_picture(picture, force=force)
+    rows = [row for value in _progress(epsilons, "comparing") for row in comparison.compare(problem.with_epsilon(value), names)]
+    if csv is not None:
+        write_text(csv, comparison.csv_text(rows), force=force)
+    if picture is not None:
+        drawn = list(dict.fromkeys(row["mechanism"] for row in rows))
+        write_chart(utility_chart(rows, drawn), picture, force=force)
+    typer.echo(_json({"n": n, "private": list(problem.private), "results": rows}) if as_json else comparison.table(rows))
+
+
+@app.command()
+def reproduce(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the figures.")] = Path("offrecord-paper"),
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Every number, table and figure of the paper beside the paper's value; exit 1 if anything disagrees."""
+    from offrecord import paper
+    from offrecord.charts import check_picture, influence_chart, redaction_chart, utility_chart, write_chart
+
+    if output.exists() and not output.is_dir():
+        raise InputError(f"--output must be a folder, got the file {output}")
+    files = [output / f"fig{number}.{kind}" for number in (1, 2, 3) for kind in ("svg", "png")]
+    made = not output.exists()
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{output} cannot be made: {error.strerror}") from None
+    try:
+        for file in files:
+            check_picture(file, force=force)
+        checks = list(_progress(list(paper.checks()), "numbers"))
+        errata = list(paper.errata())
+        profile, profile_names = paper.fig3()
+        points = [row for epsilon in _progress(paper.FIG2_EPSILONS, "Fig. 2") for row in paper.fig2([epsilon])]
+        charts = [
+            influence_chart(*paper.fig1()),
+            utility_chart(points, paper.FIG2_NAMES),
+            redaction_chart(profile, profile_names),
+        ]
+        for index, file in enumerate(files):
+            write_chart(charts[index // 2], file, force=force)
+    except BaseException:
+        if made and not any(output.iterdir()):
+            output.rmdir()
+        raise
+    failed = sum(not check.agrees for check in checks) + sum(not erratum.recomputed for erratum in errata)
+    if as_json:
+        typer.echo(
+            _json(
+                {
+                    "checks": [{**vars(check), "difference": check.difference, "agrees": check.agrees} for check in checks],
+                    "errata": [vars(erratum) for erratum in errata],
+                    "figures": [str(file) for file in files],
+                    "failed": failed,
+                }
+            )
+        )
+    else:
+        lines = [["paper", "number", "paper's value", "ours", "difference", ""]]
+        lines += [
+            [c.place, c.what, f"{c.paper:.6g}", f"{c.ours:.6g}", f"{c.difference:+.1e}", "" if c.agrees else "DISAGREES"]
+            for c in checks
+        ]
+        typer.echo(_aligned(lines))
+        typer.echo("\nWhere the paper does not hold as printed (counter-examples recomputed):")
+        for erratum in errata:
+            state = "" if erratum.recomputed else "  NOT REPRODUCED"
+            typer.echo(f"- {erratum.place}: «{erratum.statement}»: {erratum.finding}{state}")
+        typer.echo("\nFigures: " + ", ".join(map(str, files)))
+        typer.echo(f"{len(checks)} numbers and {len(errata)} errata checked, {failed} disagree.")
+    if failed:
+        raise typer.Exit(1)
+
+
+# ---- what the verbs share
+
+
+def _problem(
+    alpha: float | None,
+    beta: float | None,
+    model: Path | None,
+    n: int,
+    private: str,
+    epsilon: float,
+    protect: str,
+) -> Problem:
+    from offrecord.problem import Problem
+
+    return Problem(_chain(alpha, beta, model), n, _positions(private, n), epsilon, protect)
+
+
+def _chain(alpha: float | None, beta: float | None, model: Path | None) -> MarkovChain:
+    from offrecord.chain import MarkovChain
+
+    if model is not None:
+        if alpha is not None or beta is not None:
+            raise InputError("give either --model or --alpha and --beta, not both")
+        return MarkovChain.load(model)
+    if alpha is None or beta is None:
+        raise InputError("give --alpha and --beta, or --model FILE")
+    return MarkovChain.binary(alpha, beta)
+
+
+def _positions(text: str, n: int) -> list[int]:
+    positions: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        try:
+            low = int(first)
+            high = int(last) if dash else low
+        except ValueError:
+            raise InputError(f"--private must be records such as 3,7 or 10-12, got {part.strip()!r}") from None
+        if high < low or high - low >= n:
+            raise InputError(f"--private must be ranges within 1 to {n}, got {part.strip()!r}")
+        positions.extend(range(low, high + 1))
+    return positions
+
+
+def _split(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    try:
+        return {"split": float(text)}
+    except ValueError:
+        return {"split": text}
+
+
+def _epsilons(text: str) -> list[float]:
+    accepted = "--epsilon must be numbers such as 0.1,0.5,1 or from:to:count such as 0.1:3:30"
+    try:
+        if ":" not in text:
+            return [float(part) for part in text.split(",")]
+        low, high, count = text.split(":")
+        start, stop, steps = float(low), float(high), int(count)
+    except ValueError:
+        raise InputError(f"{accepted}, got {text!r}") from None
+    if not (2 <= steps <= 10_000 and 0 <= start < stop < float("inf")):
+        raise InputError(f"{accepted}, with 2 to 10,000 values from low to high, got {text!r}")
+    return [start + (stop - start) * i / (steps - 1) for i in range(steps)]
+
+
+def _progress(items: list[_T], what: str) -> Iterator[_T]:
+    """The items, with a bar on standard error once it takes over a second; none when that is not a terminal."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    import time
+
+    from rich.console import Console
+    from rich.progress import Progress
+
+    start = time.monotonic()
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=len(items), visible=False)
+        for item in items:
+            yield item
+            progress.update(task, advance=1, visible=time.monotonic() - start > 1)
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False, allow_nan=False)
+
+
+def _aligned(rows: list[list[str]]) -> str:
+    from offrecord.comparison import aligned
+
+    return aligned(rows)
+
+
+def main(arguments: Iterable[str] | None = None) -> int:
+    """Run the command line; the exit code. Wrong input is one line on standard error and 2."""
+    try:
+        code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+    except typer.TyperException as error:
+        return _fail(error.format_message())
+    except InputError as error:
+        return _fail(str(error))
+    except (MemoryError, RecursionError):
+        return _fail("this problem is too large for this machine's memory")
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 2
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str) -> int:
+    print(f"offrecord: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+def run() -> None:
+    """Entry point of the `offrecord` command."""
+    sys.exit(main())

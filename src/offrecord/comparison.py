@@ -1,0 +1,76 @@
+"""Mechanisms side by side: the same problem, every mechanism that takes it, utility and exact leakage of each."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from offrecord.bounds import theorem2_as_printed
+from offrecord.errors import InputError
+from offrecord.mechanisms import MECHANISMS, Mechanism, design, mechanism_named
+from offrecord.problem import Problem
+
+#: The column of Theorem 2, which is a bound and no mechanism.
+THEOREM2 = "Theorem 2 (printed bound)"
+
+
+def mechanisms(names: Sequence[str] | None, parameters: Mapping[str, Any]) -> dict[str, Mechanism]:
+    """The mechanisms of these names, all without them; parameters go to those that have them."""
+    chosen = {}
+    for name in names or MECHANISMS:
+        takes = parameters if name.strip().startswith("3r-") else {}
+        chosen[name.strip()] = mechanism_named(name.strip(), **takes)
+    return chosen
+
+
+def takers(problem: Problem, chosen: Mapping[str, Mechanism], *, named: bool) -> dict[str, Mechanism]:
+    """Those that take this problem's chain; InputError if one that was named does not."""
+    kept = {}
+    for name, mechanism in chosen.items():
+        try:
+            mechanism.redaction(problem)
+        except InputError:
+            if named:
+                raise
+            continue
+        kept[name] = mechanism
+    return kept
+
+
+def compare(problem: Problem, chosen: Mapping[str, Mechanism]) -> list[dict[str, Any]]:
+    """A row for each mechanism: epsilon, mechanism, utility, leakage; Theorem 2 first where it applies (leakage None)."""
+    rows: list[dict[str, Any]] = []
+    if problem.chain.paper and len(problem.private) == 1:
+        bound = theorem2_as_printed(problem)
+        rows.append({"epsilon": problem.epsilon, "mechanism": THEOREM2, "utility": bound, "leakage": None})
+    for name, mechanism in chosen.items():
+        policy = design(problem, mechanism)
+        rows.append({"epsilon": problem.epsilon, "mechanism": name, "utility": policy.utility, "leakage": policy.leakage})
+    return rows
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Utility as text, a line for each ε and a column for each mechanism."""
+    names = list(dict.fromkeys(row["mechanism"] for row in rows))
+    lines = [["ε", *names]]
+    for epsilon in dict.fromkeys(row["epsilon"] for row in rows):
+        here = {row["mechanism"]: row["utility"] for row in rows if row["epsilon"] == epsilon}
+        lines.append([f"{epsilon:.6g}", *(f"{here[name]:.4f}" for name in names)])
+    return "utility (expected share of records released)\n" + aligned(lines)
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows as CSV, numbers in full."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["epsilon", "mechanism", "utility", "leakage"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Columns of text, the first on the left, numbers on the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)

@@ -1,0 +1,36 @@
+"""Every number, table and figure of the paper."""
+
+import pytest
+
+from offrecord import paper
+
+
+@pytest.mark.parametrize("check", list(paper.checks()), ids=lambda c: f"{c.place}: {c.what}")
+def test_number(check):
+    assert check.agrees, f"{check.what}: the paper has {check.paper}, ours is {check.ours}"
+
+
+@pytest.mark.parametrize("erratum", list(paper.errata()), ids=lambda e: e.place)
+def test_erratum_has_its_counter_example(erratum):
+    assert erratum.recomputed, erratum.finding
+
+
+def test_fig1_shows_all_three_regions_and_symmetry():
+    rows, threshold = paper.fig1()
+    assert {row["region"] for row in rows} == {"L", "M", "S"}
+    assert 0 < threshold < 0.5
+    left = {(row["record"], row["value"]): row["influence"] for row in rows}
+    assert all(left[record, value] == left[-record, value] for record, value in left)
+
+
+def test_fig2_grows_but_for_the_jumps_of_the_regions():
+    rows = paper.fig2([0.3, 0.4])
+    assert len(rows) == 6
+    by_name = {name: [r["utility"] for r in rows if r["mechanism"] == name] for name in paper.FIG2_NAMES}
+    assert all(low <= high for low, high in by_name.values())
+
+
+def test_fig3_is_drawn_from_the_designs():
+    rows, names = paper.fig3()
+    assert len(names) == 3
+    assert {row["record"] for row in rows} == {1, 2, 3, 4, 5}
