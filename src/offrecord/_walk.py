@@ -23,6 +23,7 @@ import numpy as np
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _UNIT = 2.0**-53
+_LOOK = 8  # how often the walk for two values looks whether it may stop
 _JUMP = 8  # stretches of always-redacted records longer than this are crossed by one matrix power
 
 
@@ -110,33 +111,33 @@ def binary(kernels: Any, rows: Any, lengths: Any, index: int, step: int, count: 
             distance += 1
             u00, u01 = v00 * p00 + v01 * p10, v00 * p01 + v01 * p11
             u10, u11 = v10 * p00 + v11 * p10, v10 * p01 + v11 * p11
-            ratio0, ratio1 = u00 / u10, u01 / u11
             if q0 < 1.0 and (u00 > 0.0 or u10 > 0.0):
-                if ratio0 > high:
-                    high, high_at, high_value = ratio0, distance, 0
-                if ratio0 < low:
-                    low, low_at, low_value = ratio0, distance, 0
+                ratio = u00 / u10
+                if ratio > high:
+                    high, high_at, high_value = ratio, distance, 0
+                if ratio < low:
+                    low, low_at, low_value = ratio, distance, 0
             if q1 < 1.0 and (u01 > 0.0 or u11 > 0.0):
-                if ratio1 > high:
-                    high, high_at, high_value = ratio1, distance, 1
-                if ratio1 < low:
-                    low, low_at, low_value = ratio1, distance, 1
+                ratio = u01 / u11
+                if ratio > high:
+                    high, high_at, high_value = ratio, distance, 1
+                if ratio < low:
+                    low, low_at, low_value = ratio, distance, 1
             v00, v01, v10, v11 = u00 * q0, u01 * q1, u10 * q0, u11 * q1
-            if min(min(u00, u01), min(u10, u11)) < 1e-200:
-                for u in (u00, u01, u10, u11):
-                    if 0.0 < u < 1e-200:
-                        ok = False
+            smallest, largest = min(min(v00, v01), min(v10, v11)), max(max(v00, v01), max(v10, v11))
+            if smallest < 1e-200 and ((0 < v00 < 1e-200) or (0 < v01 < 1e-200) or (0 < v10 < 1e-200) or (0 < v11 < 1e-200)):
+                ok = False
+                break
+            if largest < 1e-100 and largest > 0.0:
+                v00, v01, v10, v11 = v00 / largest, v01 / largest, v10 / largest, v11 / largest
             if q0 < 1.0 or q1 < 1.0:
                 partial = True
-                # a column that is empty in both rows has ratio NaN, which no comparison holds for
-                above = (v00 + v10 > 0.0 and ratio0 > high) or (v01 + v11 > 0.0 and ratio1 > high)
-                below = (v00 + v10 > 0.0 and ratio0 < low) or (v01 + v11 > 0.0 and ratio1 < low)
-                if not (above or below):
-                    alive = False
-                    break
-                largest = max(max(v00, v01), max(v10, v11))
-                if largest < 1e-100:
-                    v00, v01, v10, v11 = v00 / largest, v01 / largest, v10 / largest, v11 / largest
+                if distance % _LOOK == 1 or largest == 0.0:
+                    # later ratios lie between those of the two columns; an empty column is NaN, for which no comparison holds
+                    ratio0, ratio1 = v00 / v10, v01 / v11
+                    if not (ratio0 > high or ratio1 > high or ratio0 < low or ratio1 < low):
+                        alive = False
+                        break
         if not alive or not ok:
             break
     if alive and partial and ok:

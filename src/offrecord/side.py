@@ -219,4 +219,4 @@ def binary_influence(alpha: float, beta: float, distances: NDArray[np.int64]) ->
             inner = (alpha + beta) * (1.0 - other) / own - ratio * size * np.expm1((distances - 1) * log_size)
             log_top = np.where(ratio * signed < -0.5, np.log(inner), np.log1p(ratio * signed))
             columns.append(np.abs(log_top - log_rest))
-    return np.stack(columns, axis=1)
+    return np.stack(columns).T  # column by column in memory: reductions over values are then fast

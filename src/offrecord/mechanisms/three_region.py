@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -151,21 +152,21 @@ class _Medium:
         return SidePlan(np.where(rows, each[:, np.newaxis], 1.0), lengths)
 
     def constant(self, share: float) -> SidePlan:
-        """The smallest private constant q, to the last few bits: leakage never rises with q (F3)."""
+        """The smallest private constant q, to the last few bits or 2^-40: leakage never rises with q (F3)."""
         from scipy.optimize import brentq
 
+        @cache
         def excess(q: float) -> float:
-            rows = np.where(self.releasable, q, 1.0)
-            found = self.side.leakage(rows, self.lengths, opens=self.opens)
-            support = self.side.support
-            return min(float(found.worst[np.ix_(support, support)].max()), share + 100.0) - share
+            found = self.side.leakage(np.where(self.releasable, q, 1.0), self.lengths, opens=self.opens)
+            return min(float(found.worst.max()), share + 100.0) - share
 
-        if excess(1.0 - 2.0**-53) > 0.0:
+        least, most = 2.0**-40, 1.0 - 2.0**-53
+        if excess(most) > 0.0:
             return self.plan(1.0)
-        low = 2.0**-1000 if excess(0.0) > 0.0 else 0.0
-        if excess(low) <= 0.0:
-            return SidePlan(np.where(self.releasable, low, 1.0), self.lengths)
-        q = float(brentq(excess, low, 1.0 - 2.0**-53, xtol=2.0**-1000, rtol=4 * np.finfo(float).eps))
+        if excess(least) <= 0.0:
+            q = 0.0 if excess(0.0) <= 0.0 else least
+            return SidePlan(np.where(self.releasable, q, 1.0), self.lengths)
+        q = float(brentq(excess, least, most, xtol=2.0**-60, rtol=4 * np.finfo(float).eps))
         step = 2.0**-52
         while q < 1.0 and excess(q) > 0.0:
             q, step = min(q * (1 + step), 1.0), 2 * step
