@@ -29,13 +29,23 @@ if TYPE_CHECKING:
         regions,
         set_influence,
     )
-    from offrecord.mechanisms import MECHANISMS, BestWindow, MarkovQuilt, Mechanism, ThreeRegion, design, mechanism_named
+    from offrecord.mechanisms import (
+        MECHANISMS,
+        BestLocal,
+        BestWindow,
+        MarkovQuilt,
+        Mechanism,
+        ThreeRegion,
+        design,
+        mechanism_named,
+    )
     from offrecord.policy import Policy
     from offrecord.problem import Problem, Secret
     from offrecord.redaction import Redaction
 
 __all__ = [
     "MECHANISMS",
+    "BestLocal",
     "BestWindow",
     "FirstRelease",
     "InputError",
@@ -80,7 +90,16 @@ _ROOMS = {
         "set_influence",
     ),
     "exact_leakage": ("FirstRelease", "WorstOutput", "leakage", "worst_output"),
-    "mechanisms": ("MECHANISMS", "BestWindow", "MarkovQuilt", "Mechanism", "ThreeRegion", "design", "mechanism_named"),
+    "mechanisms": (
+        "MECHANISMS",
+        "BestLocal",
+        "BestWindow",
+        "MarkovQuilt",
+        "Mechanism",
+        "ThreeRegion",
+        "design",
+        "mechanism_named",
+    ),
     "policy": ("Policy",),
     "problem": ("Problem", "Secret"),
     "redaction": ("Redaction",),

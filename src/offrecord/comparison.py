@@ -30,7 +30,7 @@ def takers(problem: Problem, chosen: Mapping[str, Mechanism], *, named: bool) ->
     kept = {}
     for name, mechanism in chosen.items():
         try:
-            mechanism.redaction(problem)
+            mechanism.design(problem)
         except InputError:
             if named:
                 raise

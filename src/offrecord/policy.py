@@ -35,12 +35,14 @@ _SHOWN = 24
 class Policy:
     """A local redaction mechanism for one problem.
 
-    sparse: the redaction matrix where it is not 0. mechanism: the name of what designed it. details: what the design chose.
+    sparse: the redaction matrix where it is not 0. mechanism: the name of what designed it. utility_bound: what no local mechanism
+    exceeds, where that is known. details: what else there is to say about the design.
     """
 
     problem: Problem
     sparse: Redaction
     mechanism: str
+    utility_bound: float | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -120,6 +122,7 @@ class Policy:
             "protect": self.problem.protect,
             "leakage": self.leakage if math.isfinite(self.leakage) else "inf",
             "utility": self.utility,
+            "utility_bound": self.utility_bound,
             "first": self.first,
             "last": self.last,
             "regions": self.regions,
@@ -165,6 +168,7 @@ class Policy:
             problem,
             _stretches(content["redaction"], problem.n, chain.k),
             str(content.get("mechanism", "unnamed")),
+            None,
             details if isinstance(details, dict) else {},
         )
 
@@ -192,6 +196,7 @@ class Policy:
         lines = [
             f"{self.mechanism}: releases {self.utility:.2%} of {self.problem.n} records,"
             f" exact leakage {self.leakage:.6g} of ε = {self.problem.epsilon:g}",
+            *([] if self.utility_bound is None else [f"no local mechanism releases more than {self.utility_bound:.4%}"]),
             f"worst output: {self.worst}",
             *(f"{name}: {value}" for name, value in self.details.items()),
             "",

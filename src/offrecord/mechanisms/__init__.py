@@ -1,6 +1,7 @@
-"""Mechanisms: small frozen objects with one method, a problem in and a redaction out; `design` is the verb.
+"""Mechanisms: small frozen objects with one method, a problem in and a policy out; `design` is the verb.
 
-quilt.py, window.py, three_region.py: one mechanism a file. secrets.py: from one secret to the whole chain.
+quilt.py, window.py, three_region.py, best_local.py: one mechanism a file. binary_optimum.py and sequential_lp.py: the two ways
+in which best_local finds its own. secrets.py: from one secret to the whole chain. referee.py: what every policy has to pass.
 """
 
 from __future__ import annotations
@@ -9,55 +10,35 @@ import difflib
 from typing import Any, Protocol
 
 from offrecord.errors import InputError
-from offrecord.exact_leakage import worst_output
+from offrecord.mechanisms.best_local import BestLocal
 from offrecord.mechanisms.quilt import MarkovQuilt
 from offrecord.mechanisms.three_region import TUNINGS, ThreeRegion
 from offrecord.mechanisms.window import BestWindow
 from offrecord.policy import Policy
 from offrecord.problem import Problem
-from offrecord.redaction import Redaction
 
-__all__ = ["MECHANISMS", "BestWindow", "MarkovQuilt", "Mechanism", "ThreeRegion", "design", "mechanism_named"]
+__all__ = ["MECHANISMS", "BestLocal", "BestWindow", "MarkovQuilt", "Mechanism", "ThreeRegion", "design", "mechanism_named"]
 
 #: Names on the command line, in the order in which the paper meets them.
-MECHANISMS = ("quilt", "window", *(f"3r-{tuning}" for tuning in TUNINGS))
+MECHANISMS = ("quilt", "window", *(f"3r-{tuning}" for tuning in TUNINGS), "best-local")
 
 
 class Mechanism(Protocol):
-    """What designs: a problem in, a local redaction out that should keep within the problem's ε."""
+    """What designs: a small frozen object with one method, a problem in and a policy out."""
 
     @property
     def name(self) -> str:
         """The name on the command line."""
         ...
 
-    def redaction(self, problem: Problem) -> Redaction:
-        """The redaction matrix for a problem."""
+    def design(self, problem: Problem) -> Policy:
+        """The policy for a problem; its exact leakage is at most ε."""
         ...
 
 
 def design(problem: Problem, mechanism: Mechanism | None = None) -> Policy:
-    """The policy of a mechanism (3r-constant without one), its exact leakage checked: it never exceeds ε, rounding included.
-
-    Mechanisms place designs on the edge of the budget, where floating point may land on the wrong side. So they get a budget
-    smaller by the rounding of the leakage they caused; should that not do, everything is redacted.
-    """
-    mechanism = mechanism if mechanism is not None else ThreeRegion()
-    margin = _first_margin(problem)
-    for _ in range(6):
-        matrix = mechanism.redaction(problem.with_epsilon(max(problem.epsilon - margin, 0.0)))
-        worst = worst_output(problem, matrix)
-        if worst.upper <= problem.epsilon:
-            return Policy(problem, matrix, mechanism.name)
-        margin = min(max(4 * margin, 2 * worst.rounding, 2 * (worst.upper - problem.epsilon)), problem.epsilon)
-    return Policy(problem, Redaction.everything(problem.n, problem.chain.k), mechanism.name)
-
-
-def _first_margin(problem: Problem) -> float:
-    """About the rounding of a walk over a window of the usual size."""
-    sides = problem.sides(problem.secrets[0])
-    window = sum(side.reach(problem.epsilon / 2) or 0 for side in sides)
-    return 2.0**-46 + 2.0**-50 * (problem.chain.k + 2) * window
+    """The policy of a mechanism, of the best local one there is without it. Its exact leakage never exceeds ε."""
+    return (mechanism if mechanism is not None else BestLocal()).design(problem)
 
 
 def mechanism_named(name: str, **parameters: Any) -> Mechanism:
@@ -73,4 +54,5 @@ def mechanism_named(name: str, **parameters: Any) -> Mechanism:
         return ThreeRegion(tuning=name.removeprefix("3r-"), **parameters)
     if parameters:
         raise InputError(f"{next(iter(parameters))} is for the 3R mechanisms, not for {name}")
-    return MarkovQuilt() if name == "quilt" else BestWindow()
+    simple: dict[str, Mechanism] = {"quilt": MarkovQuilt(), "window": BestWindow(), "best-local": BestLocal()}
+    return simple[name]

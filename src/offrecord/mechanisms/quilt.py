@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from offrecord.errors import InputError
+from offrecord.mechanisms.referee import refereed
 from offrecord.mechanisms.secrets import SidePlan, per_secret
+from offrecord.policy import Policy
 from offrecord.problem import Problem, Secret
-from offrecord.redaction import Redaction
 from offrecord.side import Side, binary_influence
 
 
@@ -24,13 +25,13 @@ class MarkovQuilt:
 
     name: ClassVar[str] = "quilt"
 
-    def redaction(self, problem: Problem) -> Redaction:
+    def design(self, problem: Problem) -> Policy:
         """Raises InputError unless the chain has two values and is stationary."""
         if not problem.chain.paper:
             raise InputError(
                 "quilt takes stationary chains with two values, both of which can change; window takes every chain"
             )
-        return per_secret(problem, _around, share=False)
+        return refereed(problem, self.name, lambda reduced: per_secret(reduced, _around, share=False))
 
 
 def _around(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan]:

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from offrecord.chain import Floats
 from offrecord.errors import InputError
+from offrecord.mechanisms.referee import refereed
 from offrecord.mechanisms.secrets import SidePlan, per_secret
+from offrecord.policy import Policy
 from offrecord.problem import Problem, Secret
-from offrecord.redaction import Integers, Redaction
+from offrecord.redaction import Integers
 from offrecord.side import Side
 
 TUNINGS = ("relaxed", "convex", "constant")
@@ -54,9 +56,9 @@ class ThreeRegion:
         """The name on the command line."""
         return f"3r-{self.tuning}"
 
-    def redaction(self, problem: Problem) -> Redaction:
+    def design(self, problem: Problem) -> Policy:
         """Cost O(window·k³) for each share tried."""
-        return per_secret(problem, self._around)
+        return refereed(problem, self.name, lambda reduced: per_secret(reduced, self._around))
 
     def _around(self, problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan]:
         epsilon = problem.epsilon

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.exact_leakage import possible_ends
+from offrecord.mechanisms.referee import refereed
 from offrecord.mechanisms.secrets import SidePlan, per_secret
+from offrecord.policy import Policy
 from offrecord.problem import Problem, Secret
-from offrecord.redaction import Redaction
 from offrecord.side import Side
 
 
@@ -27,9 +28,9 @@ class BestWindow:
 
     name: ClassVar[str] = "window"
 
-    def redaction(self, problem: Problem) -> Redaction:
+    def design(self, problem: Problem) -> Policy:
         """O(window·k³) for each distinct pair of rooms."""
-        return per_secret(problem, _around)
+        return refereed(problem, self.name, lambda reduced: per_secret(reduced, _around))
 
 
 def _around(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan]:

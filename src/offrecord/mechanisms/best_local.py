@@ -1,0 +1,167 @@
+"""BestLocal: the best local mechanism there is, or the best that is found, with a bound on how much better any other could be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from offrecord.chain import Floats
+from offrecord.mechanisms.referee import refereed
+from offrecord.mechanisms.secrets import SidePlan, per_secret
+from offrecord.mechanisms.three_region import TUNINGS, ThreeRegion
+from offrecord.mechanisms.window import BestWindow
+from offrecord.policy import Policy
+from offrecord.problem import Problem, Secret
+from offrecord.redaction import Redaction
+from offrecord.side import Side
+
+_TOLERANCE = 1e-6  # of n: utility not worth another linear programme
+_BLOCK = 240  # entries that are improved together
+_TRIES = 600  # closings tried, divided by the entries of a block
+
+
+@dataclass(frozen=True)
+class BestLocal:
+    """Release as much as any local mechanism can.
+
+    One secret in the paper's chain with α + β < 1: the optimum, within 10⁻⁶ of a bound that no local mechanism exceeds
+    (binary_optimum.py). Every other problem: the best of the other mechanisms, improved by linear programmes
+    (sequential_lp.py), so never worse than they are; the bound is then what F4 forces, or for several secrets the least of what each
+    alone allows. The policy carries it as utility_bound. Takes every chain.
+    """
+
+    name: ClassVar[str] = "best-local"
+
+    def design(self, problem: Problem) -> Policy:
+        """Cost grows with the window, not with n."""
+        if _exact(problem) and len(problem.secrets) == 1:
+            least: list[float] = []
+
+            def propose(reduced: Problem) -> Redaction:
+                def around(asked: Problem, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan]:
+                    optimum = _optimum(asked, problem.epsilon, secret, left, right)
+                    least[:] = [optimum[2] + secret.last - secret.first + 1]
+                    return optimum[0], optimum[1]
+
+                return per_secret(reduced, around)
+
+            policy = refereed(problem, self.name, propose)
+            bound = 1.0 - least[0] / problem.n if least else 1.0
+            return _noted(replace(policy, utility_bound=min(1.0, max(bound, policy.utility))))
+        start = max(self._starts(problem), key=lambda policy: policy.utility)
+        improved = refereed(problem, self.name, lambda reduced: _improved(reduced, start.sparse))
+        best = improved if improved.utility >= start.utility else replace(start, mechanism=self.name)
+        return _noted(replace(best, utility_bound=utility_bound(problem)))
+
+    def _starts(self, problem: Problem) -> list[Policy]:
+        starts = [BestWindow().design(problem), *(ThreeRegion(tuning).design(problem) for tuning in TUNINGS)]
+        if _exact(problem):
+            starts.append(refereed(problem, self.name, lambda reduced: per_secret(reduced, _alone)))
+        return starts
+
+
+def _exact(problem: Problem) -> bool:
+    """The case that is solved: two values, stationary, α + β < 1, and a budget to spend."""
+    chain = problem.chain
+    return chain.paper and chain.alpha + chain.beta < 1 and problem.epsilon > 0
+
+
+def _optimum(problem: Problem, ceiling: float, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan, float]:
+    from offrecord.mechanisms.binary_optimum import best_around
+
+    if problem.epsilon <= 0:
+        return SidePlan.always(2, left.room), SidePlan.always(2, right.room), float(left.room + right.room)
+    found = best_around(
+        problem.chain.alpha,
+        problem.chain.beta,
+        problem.epsilon,
+        max(ceiling, problem.epsilon),
+        (left.room, right.room),
+        together=secret.last > secret.first,
+        n=problem.n,
+    )
+    return found.left, found.right, found.least
+
+
+def _alone(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan]:
+    plans = _optimum(problem, problem.epsilon, secret, left, right)
+    return plans[0], plans[1]
+
+
+def utility_bound(problem: Problem) -> float:
+    """A utility that no local mechanism exceeds: the least over the secrets of what each alone allows.
+
+    Where the optimum around one secret is known, that; else F4: a value whose influence on a secret exceeds ε is never released.
+    """
+    bound = 1.0 - _forced(problem) / problem.n
+    if _exact(problem) and len(problem.secrets) <= 64:
+        for secret in problem.secrets:
+            left, right = problem.sides(secret)
+            least = _optimum(problem, problem.epsilon, secret, left, right)[2] + secret.last - secret.first + 1
+            bound = min(bound, 1.0 - least / problem.n)
+    return max(bound, 0.0)
+
+
+def _forced(problem: Problem) -> float:
+    """Expected number of records that F4 forces every mechanism to redact."""
+    forced = Redaction.maximum([_forced_around(problem, secret) for secret in problem.secrets])
+    return problem.n - forced.released(problem.chain)
+
+
+def _forced_around(problem: Problem, secret: Secret) -> Redaction:
+    k = problem.chain.k
+    stretches: list[tuple[int, int, Floats]] = []
+    for side in problem.sides(secret):
+        reach = (side.reach(problem.epsilon) or side.followed + 1) - 1
+        rows = (side.influence(reach) > problem.epsilon * (1 + 1e-9) + 1e-12).astype(float) if reach else np.empty((0, k))
+        for distance, row in enumerate(rows, start=1):
+            position = side.origin - 1 + side.direction * distance
+            stretches.append((position, position + 1, row))
+    supported = [(p - 1, p, np.ones(k)) for p in range(secret.first, secret.last + 1)]
+    return Redaction.of(problem.n, k, sorted(stretches + supported, key=lambda part: part[0])).compressed()
+
+
+def _improved(problem: Problem, start: Redaction) -> Redaction:
+    """The start, improved block by block wherever it redacts at all, with room to redact a little further out."""
+    from offrecord.mechanisms.sequential_lp import improve
+
+    k = problem.chain.k
+    size = max(_BLOCK // k, 8)
+    parts = []
+    for first, last in _clusters(problem, start):
+        matrix = start.matrix(first, last)
+        for begin in range(0, last - first, size // 2) if last - first > size else (0,):
+            movable = np.zeros(matrix.shape, dtype=bool)
+            movable[begin : begin + size] = True
+            tolerance = _TOLERANCE * problem.n
+            matrix = improve(problem, matrix, first, movable, tolerance, max(_TRIES // (min(size, last - first) * k), 3))
+        positions = np.arange(first, last)
+        parts.append(Redaction(problem.n, positions, positions + 1, matrix))
+    return Redaction.maximum(parts) if parts else start
+
+
+def _clusters(problem: Problem, start: Redaction) -> list[tuple[int, int]]:
+    """Spans of positions, each wider by some records than what the start redacts, that do not touch."""
+    clusters: list[list[int]] = []
+    for begin, end in zip(start.starts.tolist(), start.stops.tolist(), strict=True):
+        if clusters and begin - clusters[-1][1] <= 0:
+            clusters[-1][1] = end
+        else:
+            clusters.append([begin, end])
+    wider: list[list[int]] = []
+    for begin, end in clusters:
+        extra = max(3, (end - begin) // 4)
+        low, high = max(begin - extra, 0), min(end + extra, problem.n)
+        if wider and low <= wider[-1][1]:
+            wider[-1][1] = high
+        else:
+            wider.append([low, high])
+    return [(low, high) for low, high in wider]
+
+
+def _noted(policy: Policy) -> Policy:
+    if policy.utility > 0:
+        return policy
+    return replace(policy, details={**policy.details, "note": "nothing can be released within this budget"})
