@@ -82,7 +82,7 @@ def test_a_start_that_is_stationary_is_recognised():
 def test_sixty_four_values_work():
     rng = np.random.default_rng(1)
     chain = off.MarkovChain(rng.dirichlet(np.ones(64), size=64))
-    policy = off.design(off.Problem(chain, n=30, private=[15], epsilon=1.0))
+    policy = off.design(off.Problem(chain, n=30, private=[15], epsilon=1.0), off.ThreeRegion())
     assert policy.leakage <= 1.0
     assert 0 < policy.utility < 1
 

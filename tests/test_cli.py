@@ -24,7 +24,7 @@ def run(capsys, *arguments):
 
 
 def test_design_json_is_the_contract(capsys):
-    code, out, err = run(capsys, *DESIGN, "--json")
+    code, out, err = run(capsys, *DESIGN, "--mechanism", "3r-constant", "--json")
     content = json.loads(out)
     assert (code, err) == (0, "")
     assert content["mechanism"] == "3r-constant"
@@ -43,6 +43,14 @@ def test_design_knows_every_mechanism_by_name(capsys, mechanism):
     code, out, _ = run(capsys, *DESIGN, "--mechanism", mechanism, "--json")
     assert code == 0
     assert json.loads(out)["mechanism"] == mechanism
+
+
+def test_the_best_local_mechanism_is_the_default(capsys):
+    code, out, _ = run(capsys, *DESIGN, "--json")
+    content = json.loads(out)
+    assert (code, content["mechanism"], content["leakage_is_exact"]) == (0, "best-local", True)
+    assert content["utility"] == pytest.approx(0.7957, abs=5e-5)
+    assert content["utility"] <= content["utility_bound"] <= content["utility"] + 1e-6
 
 
 def test_design_for_people(capsys):
@@ -91,7 +99,7 @@ BAD = [
     (["--private", ""], "--private must be records such as"),
     (["--mechanism", "3r-constnt"], "did you mean 3r-constant?"),
     (["--mechanism", "window", "--split", "even"], "split is for the 3R mechanisms"),
-    (["--split", "2"], "split must be best, even or a number from 0 to 1, got 2.0"),
+    (["--mechanism", "3r-convex", "--split", "2"], "split must be best, even or a number from 0 to 1, got 2.0"),
     (["--protect", "all"], 'protect must be "run" or "each"'),
     (["--model", "nowhere.json"], "give either --model or --alpha and --beta"),
     (["--bogus"], "No such option: --bogus"),
@@ -135,7 +143,7 @@ def test_compare_prints_writes_and_draws(capsys, tmp_path):
     assert "0.7134" in out
     assert "Theorem 2" in out
     rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
-    assert len(rows) == 12
+    assert len(rows) == 14
     assert all(float(row["leakage"]) <= float(row["epsilon"]) for row in rows if row["leakage"])
     assert (tmp_path / "t.svg").read_text().startswith("<svg")
     code, _, err = run(capsys, *arguments, "--csv", tmp_path / "t.csv")

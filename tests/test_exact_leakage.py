@@ -65,7 +65,7 @@ def test_both_walks_agree_on_two_values(data):
     for side in problem.sides(problem.secrets[0]):
         if side.room == 0 or side.independent:
             continue
-        kernels = side._kernels(side.room)
+        kernels = side.kernels(side.room)
         lengths = np.ones(side.room, dtype=np.int64)
         walked = rows[: side.room].copy()
         for opens in (False,):
@@ -100,7 +100,7 @@ def test_run_implies_each(data):
 
 def test_sparse_and_dense_matrices_leak_the_same():
     problem = off.Problem(FIG2, n=40, private=[20], epsilon=1.0)
-    policy = off.design(problem)
+    policy = off.design(problem, off.ThreeRegion())
     assert off.leakage(problem, policy.sparse) == off.leakage(problem, policy.redaction)
 
 
@@ -179,7 +179,7 @@ def test_directions_add_not_maxima():
 
 def test_two_releases_with_the_same_coins_leak_what_their_minimum_leaks():
     """F3's figures: the pointwise minimum of two designs can leak more than the larger budget."""
-    one, two = (off.design(off.Problem(FIG2, 10, [1], epsilon)).redaction for epsilon in (1.0, 1.5))
+    one, two = (off.design(off.Problem(FIG2, 10, [1], epsilon), off.ThreeRegion()).redaction for epsilon in (1.0, 1.5))
     assert off.leakage(off.Problem(FIG2, 10, [1], 1.0), np.minimum(one, two)) == pytest.approx(1.789, abs=5e-4)
 
 
@@ -225,5 +225,5 @@ def test_a_matrix_that_is_no_redaction_is_refused(matrix):
 
 def test_the_worst_output_reads_as_a_sentence():
     problem = off.Problem(FIG2, n=10, private=[1], epsilon=1.0)
-    text = str(off.design(problem).worst)
+    text = str(off.design(problem, off.ThreeRegion()).worst)
     assert text == "nothing released on the left and X_4 = 1 first on the right: e^1 times likelier if X_1 = 1 than 0"

@@ -181,16 +181,16 @@ def test_alpha_equal_beta_leaves_no_medium_region():
 
 def test_several_private_records_take_the_maximum_of_their_designs():
     chain = off.MarkovChain.binary(0.05, 0.3)
-    together = off.design(off.Problem(chain, 60, [10, 30, 31], 1.0, protect="each")).redaction
-    alone = [off.design(off.Problem(chain, 60, [p], 1.0)).redaction for p in (10, 30, 31)]
+    together = off.design(off.Problem(chain, 60, [10, 30, 31], 1.0, protect="each"), off.ThreeRegion()).redaction
+    alone = [off.design(off.Problem(chain, 60, [p], 1.0), off.ThreeRegion()).redaction for p in (10, 30, 31)]
     assert np.allclose(together, np.max(alone, axis=0), atol=1e-12)
 
 
 def test_secrets_that_share_a_design_get_what_they_would_alone():
     chain = off.MarkovChain.binary(0.1, 0.4)
     private = [3, 40, 90, 140, 197]
-    shared = off.design(off.Problem(chain, 200, private, 1.0)).redaction
-    alone = np.max([off.design(off.Problem(chain, 200, [p], 1.0)).redaction for p in private], axis=0)
+    shared = off.design(off.Problem(chain, 200, private, 1.0), off.ThreeRegion()).redaction
+    alone = np.max([off.design(off.Problem(chain, 200, [p], 1.0), off.ThreeRegion()).redaction for p in private], axis=0)
     assert np.allclose(shared, alone, atol=1e-12)
 
 

@@ -13,13 +13,13 @@ CHAIN = off.MarkovChain.binary(0.01, 0.8, labels=["away", "home"])
 
 
 def policy(n=10, private=(1,), epsilon=1.0, mechanism=None):
-    return off.design(off.Problem(CHAIN, n, private, epsilon), mechanism)
+    return off.design(off.Problem(CHAIN, n, private, epsilon), mechanism or off.ThreeRegion())
 
 
 @settings(max_examples=40, deadline=None)
 @given(problem=problems(max_n=5))
 def test_policy_files_come_back_as_they_were(problem, tmp_path_factory):
-    made = off.design(problem)
+    made = off.design(problem, off.ThreeRegion())
     path = tmp_path_factory.mktemp("policy") / "policy.json"
     made.save(path)
     again = off.Policy.load(path)
@@ -101,7 +101,7 @@ def test_a_probability_that_is_almost_one_is_not_printed_as_one():
 
 def test_in_a_notebook_it_is_a_table_with_labels_escaped():
     chain = off.MarkovChain.binary(0.01, 0.8, labels=["<b>", "&"])
-    shown = off.design(off.Problem(chain, 10, [1], 1.0))._repr_html_()
+    shown = off.design(off.Problem(chain, 10, [1], 1.0), off.ThreeRegion())._repr_html_()
     assert shown.count("<tr>") == 4
     assert "Pr(⊥ | &lt;b&gt;)" in shown
     assert "<b>)" not in shown
@@ -117,7 +117,7 @@ def test_regions_and_span_follow_the_contract():
 
 
 def test_spans_too_long_to_list_say_so():
-    wide = off.design(off.Problem(CHAIN, 10**9, [1, 10**9], 1.0))
+    wide = off.design(off.Problem(CHAIN, 10**9, [1, 10**9], 1.0), off.ThreeRegion())
     with pytest.raises(off.InputError, match="save the policy instead"):
         wide.summary()
     with pytest.raises(off.InputError, match="too many to spell out"):

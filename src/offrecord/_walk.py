@@ -308,3 +308,37 @@ def likelihoods(log_kernels: Any, support: Any, count: int) -> Any:
             for j in range(k):
                 out[d, x, j] = np.log(weights[x, j]) if support[x] else -np.inf
     return out
+
+
+@compiled
+def log_gradients(kernels: Any, probabilities: Any, reached: Any, t: int, onward: Any) -> Any:
+    """(k, m, t, k) derivatives of log Pr(an output | x) by the redaction probabilities met before it.
+
+    kernels, probabilities, reached: (T, k, k), (T, k), (T, k, k) of a walk; onward: (k, m), for m outputs the probability of
+    each from every value one step before distance t. The derivative by q_s[i] is reached_s[x, i]·onward_s[i] over its sum with
+    q_s, whatever the scale of either.
+    """
+    k, outputs = onward.shape
+    result = np.zeros((k, outputs, t, k))
+    onward = onward.copy()
+    for s in range(t - 1, -1, -1):
+        for m in range(outputs):
+            for x in range(k):
+                total = 0.0
+                for i in range(k):
+                    total += reached[s, x, i] * probabilities[s, i] * onward[i, m]
+                if total > 0.0:
+                    for i in range(k):
+                        result[x, m, s, i] = reached[s, x, i] * onward[i, m] / total
+        fresh = np.zeros((k, outputs))
+        for m in range(outputs):
+            largest = 0.0
+            for i in range(k):
+                for j in range(k):
+                    fresh[i, m] += kernels[s, i, j] * probabilities[s, j] * onward[j, m]
+                largest = max(largest, fresh[i, m])
+            if largest > 0.0:
+                for i in range(k):
+                    fresh[i, m] /= largest
+        onward = fresh
+    return result

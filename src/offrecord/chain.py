@@ -30,11 +30,13 @@ MODEL_VERSION = 1
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class MarkovChain:
-    """A first-order chain on k values.
+    """A chain on k values, of order 1 unless said otherwise.
 
     transition: (k, k), one kernel for every step, or (n − 1, k, k), the kernel from record t to t + 1 for each t.
     start: (k,), the distribution of record 1; without it, the stationary distribution of the one kernel.
     labels: the k values as they appear in the data; 0 … k − 1 without it.
+    order: how many records the next one depends on. For order m > 1, transition has m + 1 axes of k, the next record's last,
+    and start m axes, the distribution of the first m records. `lifted` is the same chain on m-tuples (F8).
 
     Raises InputError for anything that is not such a chain, or has no start and several stationary distributions.
     """
@@ -42,14 +44,23 @@ class MarkovChain:
     transition: Floats
     start: Floats
     labels: tuple[Label, ...]
+    order: int
 
     def __init__(
         self,
         transition: ArrayLike,
         start: ArrayLike | None = None,
         labels: Sequence[Label] | None = None,
+        order: int = 1,
     ) -> None:
+        order = whole_number("order", order)
+        if order < 1:
+            raise InputError(f"order must be at least 1, got order={order}")
+        object.__setattr__(self, "order", order)
         kernels = _numbers("transition", transition)
+        if order > 1:
+            self._lift(kernels, start, labels)
+            return
         if kernels.ndim not in (2, 3) or kernels.shape[-1] != kernels.shape[-2] or kernels.shape[-1] < 2:
             raise InputError(f"transition must be a k × k matrix with k ≥ 2, or n − 1 of them, got shape {_shape(kernels)}")
         if kernels.shape[-1] > MAX_VALUES:
@@ -72,6 +83,43 @@ class MarkovChain:
         object.__setattr__(self, "transition", kernels)
         object.__setattr__(self, "start", initial)
         object.__setattr__(self, "labels", _labels(labels, k))
+
+    def _lift(self, kernels: Floats, start: ArrayLike | None, labels: Sequence[Label] | None) -> None:
+        """Order m > 1: keep the kernel as given and the first-order chain on m-tuples, the first record's value leading."""
+        k, order = kernels.shape[-1] if kernels.ndim else 0, self.order
+        if kernels.ndim != order + 1 or set(kernels.shape) != {k} or k < 2:
+            raise InputError(f"transition of order {order} must have {order + 1} axes of k ≥ 2, got shape {_shape(kernels)}")
+        if k**order > MAX_VALUES:
+            raise InputError(f"k to the power of order must be at most {MAX_VALUES}, got {k} to the power of {order}")
+        kernels = _distributions("transition", kernels)
+        states = k**order
+        lifted = np.zeros((states, states))
+        rows = kernels.reshape(states, k)
+        for state in range(states):
+            onward = (state * k) % states  # drop the oldest value, then append the next
+            lifted[state, onward : onward + k] = rows[state]
+        initial = None
+        if start is not None:
+            initial = _numbers("start", start)
+            if initial.shape != (k,) * order:
+                raise InputError(f"start of order {order} must have {order} axes of {k}, got shape {_shape(initial)}")
+            initial = _distributions("start", initial.ravel())
+        chain = MarkovChain(lifted, initial)
+        kernels.setflags(write=False)
+        object.__setattr__(self, "transition", kernels)
+        object.__setattr__(self, "start", chain.start.reshape((k,) * order))
+        object.__setattr__(self, "labels", _labels(labels, k))
+        self.__dict__["lifted"] = chain
+
+    @cached_property
+    def lifted(self) -> MarkovChain:
+        """The first-order chain on tuples of `order` neighbouring records; the chain itself for order 1."""
+        return self
+
+    def coordinate(self, index: int) -> NDArray[np.int64]:
+        """(k^order,) the value of the index-th record (from 0) in each tuple of the lifted chain."""
+        states = np.arange(self.k**self.order)
+        return np.asarray(states // self.k ** (self.order - 1 - index) % self.k)
 
     @classmethod
     def binary(cls, alpha: float, beta: float, labels: Sequence[Label] | None = None) -> MarkovChain:
@@ -96,7 +144,7 @@ class MarkovChain:
     @property
     def homogeneous(self) -> bool:
         """One kernel for every step."""
-        return self.transition.ndim == 2
+        return self.order > 1 or self.transition.ndim == 2
 
     @property
     def length(self) -> int | None:
@@ -106,6 +154,8 @@ class MarkovChain:
     @cached_property
     def stationary(self) -> bool:
         """Every record has the same distribution and every step the same kernel."""
+        if self.order > 1:
+            return self.lifted.stationary
         if not self.homogeneous:
             return False
         return bool(np.all(np.abs(self.start @ self.transition - self.start) <= _ROUNDING * self.start))
@@ -113,7 +163,7 @@ class MarkovChain:
     @property
     def paper(self) -> bool:
         """The paper's setting: two values, stationary, both transitions possible."""
-        return self.k == 2 and self.stationary and self.alpha > 0 and self.beta > 0
+        return self.order == 1 and self.k == 2 and self.stationary and self.alpha > 0 and self.beta > 0
 
     @property
     def alpha(self) -> float:
@@ -126,8 +176,8 @@ class MarkovChain:
         return self._binary(1, 0)
 
     def _binary(self, i: int, j: int) -> float:
-        if self.k != 2 or not self.homogeneous:
-            raise InputError("alpha and beta exist for chains with two values and one kernel only")
+        if self.k != 2 or not self.homogeneous or self.order > 1:
+            raise InputError("alpha and beta exist for first-order chains with two values and one kernel only")
         return float(self.transition[i, j])
 
     def value_index(self, label: Label) -> int:
@@ -148,6 +198,8 @@ class MarkovChain:
         self._check_record(first)
         self._check_record(last)
         count = last - first + 1
+        if self.order > 1:
+            return self._record_marginals(first, last)
         if self.stationary:
             return np.broadcast_to(self.start, (count, self.k))
         if not self.homogeneous:
@@ -156,6 +208,16 @@ class MarkovChain:
         rows[0] = self.start @ np.linalg.matrix_power(self.transition, first - 1)
         for i in range(1, count):
             rows[i] = rows[i - 1] @ self.transition
+        return rows
+
+    def _record_marginals(self, first: int, last: int) -> Floats:
+        """Of single records, from those of the tuples that end (or, for the first few, stand) at them."""
+        ends = np.clip(np.arange(first, last + 1), self.order, None)
+        tuples = self.lifted.marginals(int(ends[0]) - self.order + 1, int(ends[-1]) - self.order + 1)
+        rows = np.zeros((len(ends), self.k))
+        for i, end in enumerate(ends):
+            place = self.coordinate(first + i - int(end) + self.order - 1)
+            rows[i] = np.bincount(place, weights=tuples[int(end) - int(ends[0])], minlength=self.k)
         return rows
 
     @cached_property
@@ -169,10 +231,12 @@ class MarkovChain:
     def kernel(self, record: int) -> Floats:
         """(k, k) Pr(X_{record+1} = j | X_record = i)."""
         self._check_record(record)
+        self._first_order()
         return self.transition if self.homogeneous else self.transition[record - 1]
 
     def reversed_kernel(self, record: int) -> Floats:
         """(k, k) Pr(X_{record−1} = i | X_record = j), by Bayes; the row of a value that never occurs is 0 (F7)."""
+        self._first_order()
         if self.stationary:
             return self._stationary_reverse
         before, here = self.marginals(record - 1, record)
@@ -198,6 +262,7 @@ class MarkovChain:
 
     def kernels(self, source: int, target: int) -> Floats:
         """The kernels met when walking from source to target: (1, k, k) if all are the same, else (|target − source|, k, k)."""
+        self._first_order()
         steps = abs(target - source)
         if steps == 0:
             return np.empty((0, self.k, self.k))
@@ -215,6 +280,23 @@ class MarkovChain:
             walked[i] = _bayes(before, self.kernel(record - 1), here)
         return walked
 
+    def _first_order(self) -> None:
+        if self.order > 1:
+            raise InputError(f"a chain of order {self.order} has kernels on tuples: ask its .lifted chain")
+
+    def joint(self, first: int, second: int) -> Floats:
+        """(k, k) Pr(X_first = i, X_second = j) for first < second, of any order."""
+        lifted, order = self.lifted, self.order
+        begin, end = max(first, order), max(second, order)
+        tuples = lifted.marginal(begin - order + 1)
+        rows = np.zeros((self.k, len(tuples)))
+        place = self.coordinate(first - begin + order - 1)
+        rows[place, np.arange(len(tuples))] = tuples
+        if end > begin:
+            rows = rows @ lifted.n_step(begin - order + 1, end - order + 1)
+        place = self.coordinate(second - end + order - 1)
+        return np.stack([np.bincount(place, weights=row, minlength=self.k) for row in rows])
+
     def _check_record(self, record: int) -> None:
         if record < 1:
             raise InputError(f"records count from 1, got record {record}")
@@ -229,6 +311,7 @@ class MarkovChain:
         return {
             "format": MODEL_FORMAT,
             "version": MODEL_VERSION,
+            "order": self.order,
             "labels": list(self.labels),
             "transition": self.transition.tolist(),
             "start": None if implied else self.start.tolist(),
@@ -237,7 +320,8 @@ class MarkovChain:
     @cached_property
     def _start_is_implied(self) -> bool:
         try:
-            return bool(np.array_equal(stationary_distribution(self.transition), self.start))
+            lifted = self.lifted
+            return bool(np.array_equal(stationary_distribution(lifted.transition), lifted.start))
         except InputError:
             return False
 
@@ -253,7 +337,7 @@ class MarkovChain:
             raise InputError(f'model file lacks "{missing[0]}"')
         if not isinstance(content["labels"], list):
             raise InputError('model file: "labels" must be a list')
-        return cls(content["transition"], content.get("start"), content["labels"])
+        return cls(content["transition"], content.get("start"), content["labels"], content.get("order", 1))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a model file; complete or absent, and never over an existing one without force."""
@@ -270,6 +354,8 @@ class MarkovChain:
     def __repr__(self) -> str:
         if self.paper and self.labels == (0, 1):
             return f"MarkovChain.binary(alpha={self.alpha!r}, beta={self.beta!r})"
+        if self.order > 1:
+            return f"<MarkovChain k={self.k} order={self.order}>"
         kind = "stationary" if self.stationary else "one kernel" if self.homogeneous else f"n={self.length}"
         return f"<MarkovChain k={self.k} {kind}>"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -79,7 +80,9 @@ def design(
     alpha: Alpha = None,
     beta: Beta = None,
     model: Model = None,
-    mechanism: Annotated[str, typer.Option(help="quilt, window, 3r-relaxed, 3r-convex or 3r-constant.")] = "3r-constant",
+    mechanism: Annotated[
+        str, typer.Option(help="quilt, window, 3r-relaxed, 3r-convex, 3r-constant or best-local.")
+    ] = "best-local",
     split: Split = None,
     protect: Protect = "run",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Save the policy here (JSON).")] = None,
@@ -95,7 +98,8 @@ def design(
     problem = _problem(alpha, beta, model, n, private, epsilon, protect)
     if output is not None:
         check_writable(output, force=force)
-    policy = design_policy(problem, chosen)
+    with _busy("designing"):
+        policy = design_policy(problem, chosen)
     text = _json(policy.summary()) if as_json else str(policy)
     if output is not None:
         policy.save(output, force=force)
@@ -289,6 +293,18 @@ def _progress(items: list[_T], what: str) -> Iterator[_T]:
         for item in items:
             yield item
             progress.update(task, advance=1, visible=time.monotonic() - start > 1)
+
+
+@contextmanager
+def _busy(what: str) -> Iterator[None]:
+    """A spinner on standard error while something takes long; nothing when that is not a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} …"):
+        yield
 
 
 def _json(content: Any) -> str:

@@ -39,6 +39,7 @@ class WorstOutput:
     left: FirstRelease | None
     right: FirstRelease | None
     itself: bool = False
+    exact: bool = True  # False for chains of order above 1, where it is an upper bound (F8)
 
     @property
     def upper(self) -> float:
@@ -84,7 +85,7 @@ def worst_output(problem: Problem, redaction: ArrayLike | Redaction) -> WorstOut
 
 def side_leakage(side: Side, matrix: Redaction, lengths: Integers) -> SideLeakage:
     """Directional leakage of one side under the rows of a whole redaction matrix."""
-    start = side.origin  # position (from 0) of the first record to the right of the origin
+    start = side.edge  # position (from 0) of the first record to the right of the edge
     if side.direction > 0:
         index = int(np.searchsorted(matrix.stops, start, side="right"))
         return _walk_out(side, matrix, lengths, index, 1, start)
@@ -117,14 +118,19 @@ def _walk_out(side: Side, matrix: Redaction, lengths: Integers, index: int, step
     return side.leakage(matrix.rows[first:], lengths[first:], opens=opens, index=count - 1, step=-1)
 
 
-def combine(left: Floats, right: Floats, possible: NDArray[np.bool_]) -> tuple[float, tuple[int, int, int, int]]:
-    """The largest left[a, a'] + right[b, b'] over possible ends (a, b), (a', b') of a secret, and where it is met (F2, F9)."""
-    if np.count_nonzero(possible) < 2:
-        return 0.0, (0, 0, 0, 0)
+def combine(
+    left: Floats, right: Floats, possible: NDArray[np.bool_], values: Integers | None = None
+) -> tuple[float, tuple[int, int, int, int]]:
+    """The largest left[a, a'] + right[b, b'] over possible ends (a, b), (a', b') of a secret, and where it is met (F2, F9).
+
+    values: for one record in a chain of order above 1, its value in each state; pairs of states with the same one do not count.
+    """
     a, b = np.nonzero(possible)
-    best, where = -1.0, (0, 0, 0, 0)
+    best, where = 0.0, (int(a[0]), int(b[0]), int(a[0]), int(b[0]))
     for i in range(len(a)):
         totals = left[a[i], a] + right[b[i], b]
+        if values is not None:
+            totals[values[a] == values[a[i]]] = 0.0
         j = int(np.argmax(totals))
         if totals[j] > best:
             best, where = float(totals[j]), (int(a[i]), int(b[i]), int(a[j]), int(b[j]))
@@ -132,22 +138,20 @@ def combine(left: Floats, right: Floats, possible: NDArray[np.bool_]) -> tuple[f
 
 
 def possible_ends(problem: Problem, secret: Secret) -> NDArray[np.bool_]:
-    """(k, k) which values the first and the last record of a secret can take together."""
-    start = problem.chain.marginal(secret.first) > 0
-    if secret.first == secret.last:
-        return np.diag(start)
+    """(states, states) which states the two ends of a secret can take together."""
+    left, right = problem.sides(secret)
+    start = left.chain.marginal(left.origin) > 0
     reached = np.diag(start)
-    kernels = problem.chain.kernels(secret.first, secret.last) > 0
-    steps = secret.last - secret.first
+    steps = right.origin - left.origin
+    kernels = left.chain.kernels(left.origin, right.origin) > 0
     if len(kernels) == 1:
-        power = np.eye(problem.chain.k, dtype=bool)
         base = kernels[0]
         while steps:
             if steps & 1:
-                power = power @ base
+                reached = reached @ base
             base = base @ base
             steps >>= 1
-        return reached @ power
+        return reached
     for kernel in kernels:
         reached = reached @ kernel
     return reached
@@ -155,35 +159,43 @@ def possible_ends(problem: Problem, secret: Secret) -> NDArray[np.bool_]:
 
 def _worst_about(problem: Problem, matrix: Redaction, lengths: Integers, secret: Secret) -> WorstOutput:
     possible = possible_ends(problem, secret)
-    labels = problem.chain.labels
-    if _given_away(problem, matrix, secret):
-        a, b = (int(i[0]) for i in np.nonzero(possible))
-        c, d = (int(i[-1]) for i in np.nonzero(possible))
-        return WorstOutput(np.inf, 0.0, secret, (labels[a], labels[b]), (labels[c], labels[d]), None, None, itself=True)
+    exact = problem.chain.order == 1
     left_side, right_side = problem.sides(secret)
+    labels = problem.chain.labels
+    ends = (  # the secret's first and last value in each state at its ends
+        [labels[v] for v in problem.chain.coordinate(secret.first - problem.core(secret).first)],
+        [labels[v] for v in problem.chain.coordinate(problem.chain.order - 1 - (problem.core(secret).last - secret.last))],
+    )
+    a, b = np.nonzero(possible)
+    if _given_away(problem, matrix, problem.core(secret)):
+        more, less = ((ends[0][a[i]], ends[1][b[i]]) for i in (0, -1))
+        return WorstOutput(np.inf, 0.0, secret, more, less, None, None, itself=True, exact=exact)
     left = side_leakage(left_side, matrix, lengths)
     right = side_leakage(right_side, matrix, lengths)
-    total, (a, b, c, d) = combine(left.worst, right.worst, possible)
+    single = secret.first == secret.last
+    values = left_side.secret_values if single and not exact else None
+    total, (first, last, other_first, other_last) = combine(left.worst, right.worst, possible, values)
 
     def release(side: Side, found: SideLeakage, x: int, other: int) -> FirstRelease | None:
         value = int(found.value[x, other])
         if value < 0:
             return None
-        return FirstRelease(side.origin + side.direction * int(found.distance[x, other]), labels[value])
+        return FirstRelease(side.edge + side.direction * int(found.distance[x, other]), labels[side.shown[value]])
 
     return WorstOutput(
         total,
         left.rounding + right.rounding,
         secret,
-        (labels[a], labels[b]),
-        (labels[c], labels[d]),
-        release(left_side, left, a, c),
-        release(right_side, right, b, d),
+        (ends[0][first], ends[1][last]),
+        (ends[0][other_first], ends[1][other_last]),
+        release(left_side, left, first, other_first),
+        release(right_side, right, last, other_last),
+        exact=exact,
     )
 
 
 def _given_away(problem: Problem, matrix: Redaction, secret: Secret) -> bool:
-    """A record of the secret may be released although it could have had another value (trap 2)."""
+    """A record of the secret's core may be released although it could have had another value (trap 2)."""
     first, last = secret.first - 1, secret.last  # positions from 0, end excluded
     low = int(np.searchsorted(matrix.stops, first, side="right"))
     high = int(np.searchsorted(matrix.starts, last, side="left"))
@@ -192,7 +204,7 @@ def _given_away(problem: Problem, matrix: Redaction, secret: Secret) -> bool:
     if covered and bool(np.all(rows == 1.0)):
         return False
     if problem.chain.stationary:
-        support = problem.chain.start > 0
+        support = problem.chain.marginal(1) > 0
         return int(support.sum()) > 1 and not (covered and bool(np.all(rows[:, support] == 1.0)))
     supports = problem.chain.marginals(secret.first, secret.last) > 0
     released = matrix.matrix(first, last) < 1.0

@@ -36,7 +36,11 @@ def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLi
         _check(chain, record)
     distances = np.abs(positions.astype(np.int64) - private)
     out = np.full((len(positions), chain.k), np.inf)
-    if chain.paper:
+    if chain.order > 1:
+        for i, record in enumerate(positions.tolist()):
+            if record != private:
+                out[i] = _influence_of_joint(chain, private, record)
+    elif chain.paper:
         away = distances > 0
         out[away] = binary_influence(chain.alpha, chain.beta, distances[away])
     else:
@@ -46,6 +50,16 @@ def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLi
                 furthest = int(distances[here].max())
                 out[here] = Side(chain, private, direction, furthest).influence(furthest)[distances[here] - 1]
     return out[0] if np.ndim(records) == 0 else out
+
+
+def _influence_of_joint(chain: MarkovChain, private: int, record: int) -> Floats:
+    joint = chain.joint(min(private, record), max(private, record))
+    joint = joint if private < record else joint.T
+    marginal = joint.sum(axis=1)
+    given = joint[marginal > 0] / marginal[marginal > 0, np.newaxis]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        influence = np.log(given.max(axis=0)) - np.log(given.min(axis=0))
+    return np.where(given.max(axis=0) > 0, influence, -np.inf)
 
 
 def max_influence(chain: MarkovChain, private: int, records: int | ArrayLike) -> float | Floats:

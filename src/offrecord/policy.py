@@ -35,8 +35,8 @@ _SHOWN = 24
 class Policy:
     """A local redaction mechanism for one problem.
 
-    sparse: the redaction matrix where it is not 0. mechanism: the name of what designed it. utility_bound: what no local mechanism
-    exceeds, where that is known. details: what else there is to say about the design.
+    sparse: the redaction matrix where it is not 0. mechanism: the name of what designed it. utility_bound: what no local
+    mechanism exceeds, where that is known. details: what else there is to say about the design.
     """
 
     problem: Problem
@@ -52,7 +52,7 @@ class Policy:
 
     @property
     def leakage(self) -> float:
-        """Exact leakage, the largest over the secrets."""
+        """Exact leakage, the largest over the secrets; for chains of order above 1 an upper bound (worst.exact tells)."""
         return self.worst.leakage
 
     @cached_property
@@ -121,6 +121,7 @@ class Policy:
             "private": list(self.problem.private),
             "protect": self.problem.protect,
             "leakage": self.leakage if math.isfinite(self.leakage) else "inf",
+            "leakage_is_exact": self.worst.exact,
             "utility": self.utility,
             "utility_bound": self.utility_bound,
             "first": self.first,
@@ -195,7 +196,7 @@ class Policy:
     def __str__(self) -> str:
         lines = [
             f"{self.mechanism}: releases {self.utility:.2%} of {self.problem.n} records,"
-            f" exact leakage {self.leakage:.6g} of ε = {self.problem.epsilon:g}",
+            f" {'exact leakage' if self.worst.exact else 'leakage at most'} {self.leakage:.6g} of ε = {self.problem.epsilon:g}",
             *([] if self.utility_bound is None else [f"no local mechanism releases more than {self.utility_bound:.4%}"]),
             f"worst output: {self.worst}",
             *(f"{name}: {value}" for name, value in self.details.items()),

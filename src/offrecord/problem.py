@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -46,6 +47,8 @@ class Problem:
             raise InputError(f"n must be from 2 to {MAX_RECORDS}, got n={n}")
         if chain.length is not None and n != chain.length:
             raise InputError(f"n must be {chain.length}, one more than the chain's kernels, got n={n}")
+        if n < chain.order + 1:
+            raise InputError(f"n must exceed the chain's order {chain.order}, got n={n}")
         if protect not in PROTECT:
             raise InputError(f'protect must be "run" or "each", got {protect!r}')
         object.__setattr__(self, "chain", chain)
@@ -54,7 +57,7 @@ class Problem:
         object.__setattr__(self, "epsilon", budget(epsilon))
         object.__setattr__(self, "protect", protect)
 
-    @property
+    @cached_property
     def secrets(self) -> list[Secret]:
         """What is protected: runs of private records, or each private record."""
         if self.protect == "each":
@@ -69,9 +72,23 @@ class Problem:
 
     def sides(self, secret: Secret) -> tuple[Side, Side]:
         """The records to the left and to the right of a secret."""
-        left = Side(self.chain, secret.first, -1, secret.first - 1)
-        right = Side(self.chain, secret.last, 1, self.n - secret.last)
-        return left, right
+        known = self._sides.get(secret)
+        if known is None:
+            core, run = self.core(secret), secret.last > secret.first
+            place = secret.first - core.first
+            left = Side(self.chain, core.first, -1, core.first - 1, run, place)
+            right = Side(self.chain, core.last, 1, self.n - core.last, run, place)
+            known = self._sides[secret] = (left, right)
+        return known
+
+    def core(self, secret: Secret) -> Secret:
+        """The records that are redacted with a secret: itself, and for order m the m − 1 before it (or the first m)."""
+        first = max(secret.first - self.chain.order + 1, 1)
+        return Secret(first, max(secret.last, first + self.chain.order - 1))
+
+    @cached_property
+    def _sides(self) -> dict[Secret, tuple[Side, Side]]:
+        return {}
 
     def with_epsilon(self, epsilon: float) -> Problem:
         """The same problem with another budget."""

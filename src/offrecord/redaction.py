@@ -77,6 +77,11 @@ class Redaction:
                 out[max(start - first, 0) : end - first] = row
         return out
 
+    def part(self, first: int, last: int) -> Redaction:
+        """What lies at positions first … last − 1, in whole stretches."""
+        kept = (self.starts >= first) & (self.stops <= last)
+        return Redaction(self.n, self.starts[kept], self.stops[kept], self.rows[kept])
+
     def row(self, position: int) -> Floats:
         """(k,) redaction probabilities of the record at a position (from 0)."""
         at = int(np.searchsorted(self.starts, position, side="right")) - 1
@@ -114,7 +119,7 @@ class Redaction:
         lengths = self.stops - self.starts
         total = float(self.n - int(lengths.sum()))
         if chain.stationary:
-            return total + float(lengths @ ((1.0 - self.rows) @ chain.start))
+            return total + float(lengths @ ((1.0 - self.rows) @ chain.marginal(1)))
         for start, stop, row in zip(self.starts, self.stops, self.rows, strict=True):
             if np.any(row < 1):
                 for begin in range(int(start), int(stop), _CHUNK):

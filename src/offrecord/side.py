@@ -33,12 +33,40 @@ class SideLeakage:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The records at distance 1 … room from `origin` (a record, from 1), to the right (direction 1) or left (−1)."""
+    """The records at distance 1 … room from `edge` (a record, from 1), to the right (direction 1) or left (−1).
 
-    chain: MarkovChain
-    origin: int
+    For a chain of order m the walk is that of the lifted chain (F8): its states are m-tuples, of which a record on this side
+    shows one value, and who sees that is taken to see all of the tuple.
+    """
+
+    record_chain: MarkovChain
+    edge: int
     direction: int
     room: int
+    run: bool = False  # the secret is a run of records: every two states at the origin differ in it
+    secret_place: int = 0  # where in the tuple at the origin a single secret record stands
+
+    @cached_property
+    def chain(self) -> MarkovChain:
+        """The first-order chain that is walked."""
+        return self.record_chain.lifted
+
+    @property
+    def origin(self) -> int:
+        """Where the walk begins, as a record of that chain."""
+        return self.edge if self.direction < 0 else self.edge - self.record_chain.order + 1
+
+    @cached_property
+    def shown(self) -> NDArray[np.int64]:
+        """(states,) the value a record shows in each state: the tuple's newest on the right, its oldest on the left."""
+        return self.record_chain.coordinate(0 if self.direction < 0 else self.record_chain.order - 1)
+
+    @cached_property
+    def secret_values(self) -> NDArray[np.int64]:
+        """(states,) the secret's value in each state at the origin; pairs with the same one do not count."""
+        if self.run or self.record_chain.order == 1:
+            return np.arange(self.chain.k)
+        return self.record_chain.coordinate(self.secret_place)
 
     @cached_property
     def support(self) -> NDArray[np.bool_]:
@@ -50,7 +78,7 @@ class Side:
         """Nothing on this side depends on the origin: the first step is the same whatever its value."""
         if self.room == 0 or self.support.sum() < 2:
             return True
-        rows = self._kernels(1)[0][self.support]
+        rows = self.kernels(1)[0][self.support]
         return bool(np.all(rows == rows[0]))
 
     @property
@@ -58,7 +86,8 @@ class Side:
         """The paper's setting, where Proposition 1 gives every influence by itself."""
         return self.chain.paper
 
-    def _kernels(self, count: int) -> Floats:
+    def kernels(self, count: int) -> Floats:
+        """The kernels met on the first `count` steps away from the origin, (1, k, k) if they are all the same."""
         if not self.chain.stationary and count * self.chain.k**2 > MAX_PROFILE:
             raise InputError(
                 f"{count} records with a kernel each are too many to follow;"
@@ -80,12 +109,17 @@ class Side:
         if known is None or len(known) < count:
             size = min(self.room, max(count, 2 * (0 if known is None else len(known)), 64))
             with np.errstate(divide="ignore"):
-                logs = np.log(self._kernels(size))
+                logs = np.log(self.kernels(size))
             known = self._profile["likelihoods"] = _walk.likelihoods(logs, self.support, size)
         return known[:count]
 
     def influence(self, count: int) -> Floats:
-        """(count, k) pointwise influence at distances 1 … count; −∞ for a value that is never taken there."""
+        """(count, k) pointwise influence at distances 1 … count; −∞ for a value that is never taken there.
+
+        Order above 1: the largest among the tuples that show a value.
+        """
+        if self.record_chain.order > 1:
+            return self._tuple_influence(count)
         if self.closed_form:
             known = self._profile.get("influence")
             if known is None or len(known) < count:
@@ -97,6 +131,22 @@ class Side:
             return np.where(np.isfinite(self.likelihoods(count)).any(axis=1), 0.0, -np.inf)
         lowest = self.likelihoods(count)[:, self.support].min(axis=1)
         return np.where(np.isfinite(self.likelihoods(count)).any(axis=1), -lowest, -np.inf)
+
+    def _tuple_influence(self, count: int) -> Floats:
+        logs = self.likelihoods(count)[:, self.support]
+        groups = self.secret_values[self.support]
+        names = np.unique(groups)
+        highest = np.stack([logs[:, groups == g].max(axis=1) for g in names], axis=1)
+        lowest = np.stack([logs[:, groups == g].min(axis=1) for g in names], axis=1)
+        taken = np.isfinite(self.likelihoods(count)).any(axis=1)
+        tuples = np.where(taken, 0.0, -np.inf)
+        for a in range(len(names)):
+            for b in range(len(names)):
+                if a != b:
+                    with np.errstate(invalid="ignore"):
+                        ratio = np.where(np.isfinite(highest[:, a]), highest[:, a] - lowest[:, b], -np.inf)
+                    tuples = np.where(taken, np.maximum(tuples, ratio), -np.inf)
+        return np.stack([tuples[:, self.shown == x].max(axis=1) for x in range(self.record_chain.k)], axis=1)
 
     def pairs(self, count: int) -> Floats:
         """(count, k, k) directional max-influence: the largest log-ratio of x over x' among the values at each distance."""
@@ -147,10 +197,17 @@ class Side:
     def masses(self, count: int) -> Floats:
         """(count, k) distributions of the records at distances 1 … count."""
         if self.direction > 0:
-            return self.chain.marginals(self.origin + 1, self.origin + count)
-        return self.chain.marginals(self.origin - count, self.origin - 1)[::-1]
+            return self.record_chain.marginals(self.edge + 1, self.edge + count)
+        return self.record_chain.marginals(self.edge - count, self.edge - 1)[::-1]
 
     # ---- leakage of a redaction of this side
+
+    def counted(self, worst: Floats) -> float:
+        """The largest entry over pairs of states in which the secret differs."""
+        if self.record_chain.order == 1:
+            return float(worst.max())
+        values = self.secret_values
+        return float(np.where(values[:, None] != values, worst, 0.0).max())
 
     def leakage(self, rows: Floats, lengths: Integers, *, opens: bool, index: int = 0, step: int = 1) -> SideLeakage:
         """Exact directional leakage (F1) of stretches of redaction rows met when walking away from the origin.
@@ -161,18 +218,20 @@ class Side:
         from offrecord import _walk
 
         k = self.chain.k
+        if self.record_chain.order > 1:
+            rows = np.ascontiguousarray(rows[:, self.shown])
         count = len(rows) - index if step > 0 else index + 1
         nothing = SideLeakage(np.zeros((k, k)), np.zeros((k, k), dtype=np.int64), np.full((k, k), -1, dtype=np.int64), 0.0)
         if self.independent or (count == 0 and not opens):
             return nothing
         if self.chain.stationary or (self.chain.homogeneous and self.direction > 0):
-            kernels = self._kernels(1)
+            kernels = self.kernels(1)
         else:
             walked = rows[index:] if step > 0 else rows[index::-1]
             sizes = lengths[index:] if step > 0 else lengths[index::-1]
             frees = np.flatnonzero(~walked.any(axis=1))  # the walk ends at a record that is never redacted
             total = int(sizes[: frees[0] + 1].sum()) if len(frees) else int(sizes.sum()) + opens
-            kernels = self._kernels(min(total, self.room))
+            kernels = self.kernels(min(total, self.room))
         if k == 2:
             ok, high, high_at, high_value, low, low_at, low_value, rounding = _walk.binary(
                 kernels, rows, lengths, index, step, count, opens

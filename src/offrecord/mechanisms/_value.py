@@ -1,7 +1,7 @@
 """The compiled parts of the best mechanism for two values: value functions from below, and paths that meet them.
 
-One side of a chain with α ≤ β, α + β < 1 has one scalar state s (F5). While value 1 stays redacted, a record whose value 0 is redacted
-with probability q takes s to f(s)/q and costs π₁ + π₀·q. From s ≤ s_free on, everything is free; s may never exceed 1.
+One side of a chain with α ≤ β, α + β < 1 has one scalar state s (F5). While value 1 stays redacted, a record whose value 0 is
+redacted with probability q takes s to f(s)/q and costs π₁ + π₀·q. From s ≤ s_free on, everything is free; s may never exceed 1.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from offrecord._walk import compiled
 def lower_bounds(nodes: Any, images: Any, pi0: float, pi1: float, chain: Any, stages: int, free: bool) -> Any:
     """What the rest of a side at least costs with at most (free) or exactly (not free) j = 0 … stages more records.
 
-    nodes: (G + 1,) states from s_free to 1, images: f of them; chain: (α, β). Only best paths count, so from a state inside a path the
-    next one is at least s·f'(s), and from its first at least f(s) (docs/proofs/F5-one-side.md). Returned:
+    nodes: (G + 1,) states from s_free to 1, images: f of them; chain: (α, β). Only best paths count, so from a state inside a
+    path the next one is at least s·f'(s), and from its first at least f(s) (docs/proofs/F5-one-side.md). Returned:
     values (stages + 1, G + 1) at the nodes and slopes (stages + 1, G): inside a path, from a state s between nodes i and i + 1
     the cost is at least values[j, i] + slopes[j, i]·(f(s) − images[i]). It is a minimum of affine functions of f(s), so a chord
     bounds it from below; but a step open to the lower node alone goes below s·f'(s) of the upper one, and is that steep.
@@ -85,7 +85,7 @@ def _search(
 
 
 @compiled
-def _into(cell: int, x: float, least: float, nodes: Any, images: Any, known: Any, slopes: Any, pi0: float, chain: Any) -> float:
+def _into(cell: int, x: float, least: float, nodes: Any, images: Any, known: Any, slopes: Any, pi0: float, chain: Any) -> Any:
     """The least of π₀·x/s' + (bound on the rest from s') over the next states s' ≥ least of a cell: convex in s'."""
     if known[cell] == np.inf:
         return np.inf
@@ -101,21 +101,22 @@ def _into(cell: int, x: float, least: float, nodes: Any, images: Any, known: Any
 
 
 @compiled
-def from_first(j: int, s: float, x: float, free: bool, pi0: float, pi1: float, chain: Any, tables: Any) -> float:
+def from_first(j: int, s: float, x: float, free: bool, pi0: float, pi1: float, chain: Any, tables: Any) -> Any:
     """What a path of at most (free) or exactly j records from its first state s, f(s) = x, at least costs."""
     nodes, images, values, slopes, firsts = tables
     if j == 0:
         return values[0, 0]
     cell = min(max(np.searchsorted(nodes, s) - 1, 0), len(nodes) - 2)
-    low = max(firsts[j, cell], min(max(np.searchsorted(nodes, x) - 1, 0), len(nodes) - 2))
+    low = int(max(firsts[j, cell], min(max(np.searchsorted(nodes, x) - 1, 0), len(nodes) - 2)))
+    high = int(max(firsts[j, cell + 1], low))
     cost = pi0 * x / nodes[0] if free and x <= nodes[0] else np.inf
-    for other in range(low, max(firsts[j, cell + 1], low) + 1):
+    for other in range(low, high + 1):
         cost = min(cost, _into(other, x, x, nodes, images, values[j - 1], slopes[j - 1], pi0, chain))
     return cost + pi1
 
 
 @compiled
-def settle(path: Any, alpha: float, beta: float, floor: float) -> float:
+def settle(path: Any, alpha: float, beta: float, floor: float) -> Any:
     """Move s_1 … s_{j−1} of a path s_0 … s_j to a minimum of Σ f(s_i)/s_{i+1}, each to its own best given its neighbours.
 
     Every sweep lowers the sum and keeps every step's q at most 1 and every state above the floor. Returns the sum.
@@ -128,7 +129,7 @@ def settle(path: Any, alpha: float, beta: float, floor: float) -> float:
             image = (path[i - 1] * (1.0 - beta) - alpha) / (a - beta * path[i - 1])
             wanted = a / (beta + np.sqrt(gap / (image * path[i + 1])))
             highest = (path[i + 1] * a + alpha) / ((1.0 - beta) + path[i + 1] * beta)  # f of it is s_{i+1}
-            path[i] = min(max(wanted, image, floor), min(highest, 1.0))
+            path[i] = min(max(wanted, image, floor), highest, 1.0)
         new = 0.0
         for i in range(last):
             new += (path[i] * (1.0 - beta) - alpha) / (a - beta * path[i]) / path[i + 1]
@@ -139,7 +140,7 @@ def settle(path: Any, alpha: float, beta: float, floor: float) -> float:
 
 
 @compiled
-def state_after(budget: float, steps: float, ratio: float, log_gap: float) -> float:
+def state_after(budget: float, steps: float, ratio: float, log_gap: float) -> Any:
     """The state after some always-redacted records, from s = e^(−budget).
 
     Each multiplies w = (1 − s)/(s + α/β) by 1/(1 − α − β); ratio = α/β, log_gap = log(1 − α − β).
@@ -151,7 +152,7 @@ def state_after(budget: float, steps: float, ratio: float, log_gap: float) -> fl
 
 
 @compiled
-def reach(budget: float, room: int, ratio: float, log_gap: float, free_state: float) -> int:
+def reach(budget: float, room: int, ratio: float, log_gap: float, free_state: float) -> Any:
     """After how many always-redacted records everything is free; room + 1 if there is not enough of it."""
     start = -np.expm1(-budget) / (np.exp(-budget) + ratio)
     if budget <= 0.0 or start <= 0.0:
@@ -166,7 +167,7 @@ def reach(budget: float, room: int, ratio: float, log_gap: float, free_state: fl
 
 
 @compiled
-def first_start(budget: float, ratio: float, log_gap: float) -> int:
+def first_start(budget: float, ratio: float, log_gap: float) -> Any:
     """The first distance at which the common value's influence is within a budget (direction 0:1)."""
     if budget <= 0.0:
         return 1 << 60
@@ -179,7 +180,7 @@ def first_start(budget: float, ratio: float, log_gap: float) -> int:
 
 
 @compiled
-def low_influence(distance: int, ratio: float, log_gap: float) -> float:
+def low_influence(distance: int, ratio: float, log_gap: float) -> Any:
     """Influence of the common value at a distance (Proposition 1)."""
     r = np.exp(distance * log_gap)
     return np.log1p(ratio * r) - np.log(-np.expm1(distance * log_gap))

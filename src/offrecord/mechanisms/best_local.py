@@ -1,4 +1,4 @@
-"""BestLocal: the best local mechanism there is, or the best that is found, with a bound on how much better any other could be."""
+"""BestLocal: the best local mechanism there is, or the best that is found, with a bound on what any other could release."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from offrecord.chain import Floats
 from offrecord.mechanisms.referee import refereed
 from offrecord.mechanisms.secrets import SidePlan, per_secret
 from offrecord.mechanisms.three_region import TUNINGS, ThreeRegion
@@ -19,6 +18,7 @@ from offrecord.side import Side
 
 _TOLERANCE = 1e-6  # of n: utility not worth another linear programme
 _BLOCK = 240  # entries that are improved together
+_MOST = 20_000  # entries of a stretch of redactions that is improved at all
 _TRIES = 600  # closings tried, divided by the entries of a block
 
 
@@ -28,8 +28,8 @@ class BestLocal:
 
     One secret in the paper's chain with α + β < 1: the optimum, within 10⁻⁶ of a bound that no local mechanism exceeds
     (binary_optimum.py). Every other problem: the best of the other mechanisms, improved by linear programmes
-    (sequential_lp.py), so never worse than they are; the bound is then what F4 forces, or for several secrets the least of what each
-    alone allows. The policy carries it as utility_bound. Takes every chain.
+    (sequential_lp.py), so never worse than they are; the bound is then what F4 forces, or for several secrets the least of
+    what each alone allows. The policy carries it as utility_bound. Takes every chain.
     """
 
     name: ClassVar[str] = "best-local"
@@ -90,11 +90,13 @@ def _alone(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[S
     return plans[0], plans[1]
 
 
-def utility_bound(problem: Problem) -> float:
-    """A utility that no local mechanism exceeds: the least over the secrets of what each alone allows.
+def utility_bound(problem: Problem) -> float | None:
+    """A utility that no local mechanism exceeds: the least over the secrets of what each alone allows; None for order above 1.
 
-    Where the optimum around one secret is known, that; else F4: a value whose influence on a secret exceeds ε is never released.
+    Where the optimum around one secret is known, that; else F4: no value whose influence on a secret exceeds ε is released.
     """
+    if problem.chain.order > 1:
+        return None  # F4 speaks of records, the leakage bound of tuples
     bound = 1.0 - _forced(problem) / problem.n
     if _exact(problem) and len(problem.secrets) <= 64:
         for secret in problem.secrets:
@@ -111,16 +113,16 @@ def _forced(problem: Problem) -> float:
 
 
 def _forced_around(problem: Problem, secret: Secret) -> Redaction:
-    k = problem.chain.k
-    stretches: list[tuple[int, int, Floats]] = []
+    """1 where a value's influence on a secret exceeds ε, and on the secret itself."""
+    positions, rows = [np.arange(secret.first - 1, secret.last)], [np.ones((secret.last - secret.first + 1, problem.chain.k))]
     for side in problem.sides(secret):
         reach = (side.reach(problem.epsilon) or side.followed + 1) - 1
-        rows = (side.influence(reach) > problem.epsilon * (1 + 1e-9) + 1e-12).astype(float) if reach else np.empty((0, k))
-        for distance, row in enumerate(rows, start=1):
-            position = side.origin - 1 + side.direction * distance
-            stretches.append((position, position + 1, row))
-    supported = [(p - 1, p, np.ones(k)) for p in range(secret.first, secret.last + 1)]
-    return Redaction.of(problem.n, k, sorted(stretches + supported, key=lambda part: part[0])).compressed()
+        if reach:
+            rows.append((side.influence(reach) > problem.epsilon * (1 + 1e-9) + 1e-12).astype(float))
+            positions.append(side.edge - 1 + side.direction * np.arange(1, reach + 1))
+    order = np.argsort(np.concatenate(positions))
+    starts = np.concatenate(positions)[order]
+    return Redaction(problem.n, starts, starts + 1, np.concatenate(rows)[order]).compressed()
 
 
 def _improved(problem: Problem, start: Redaction) -> Redaction:
@@ -131,6 +133,9 @@ def _improved(problem: Problem, start: Redaction) -> Redaction:
     size = max(_BLOCK // k, 8)
     parts = []
     for first, last in _clusters(problem, start):
+        if (last - first) * k > _MOST:  # too long to improve: as it was
+            parts.append(start.part(first, last))
+            continue
         matrix = start.matrix(first, last)
         for begin in range(0, last - first, size // 2) if last - first > size else (0,):
             movable = np.zeros(matrix.shape, dtype=bool)

@@ -1,9 +1,9 @@
 """The best local mechanism around one secret of the paper's chain with α + β < 1, and a bound that no local mechanism passes.
 
-docs/proofs/F5-one-side.md and F6-two-sides.md prove both. In short: on each side some records come first that are always redacted; then
-some that redact the rare value always and the other with falling probabilities; then all is free, or the chain ends.
-The direction 1:0 (the rare value over the other) is a budget split between the sides; the direction 0:1 decides how early
-the other value may be released first.
+docs/proofs/F5-one-side.md and F6-two-sides.md prove both. In short: on each side some records come first that are always
+redacted; then some that redact the rare value always and the other with falling probabilities; then all is free, or the chain
+ends. The direction 1:0 (the rare value over the other) is a budget split between the sides; the direction 0:1 decides how
+early the other value may be released first.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class _TwoSides:
         return (s * (1.0 - self.beta) - self.alpha) / ((1.0 - self.alpha) - s * self.beta)
 
     def _longest(self) -> tuple[int, int]:
-        """No best path redacts the common value only sometimes for more records than this, before all is free and before the end.
+        """No best path redacts the common value only sometimes for more records, before all is free and before the end.
 
         Backwards along a best path q grows by D(s) = s·f'(s)/f(s) a record, from at least its value one before the last.
         """
@@ -139,7 +139,8 @@ class _TwoSides:
         values = self._values(min(whole, half))
         if 0 in self.rooms:
             budget = (0.0, epsilon) if self.rooms[0] == 0 else (epsilon, 0.0)
-            least = self._pair(values, *((ceiling if b else 0.0) for b in budget), ceiling)[0]
+            most = (0.0, ceiling) if self.rooms[0] == 0 else (ceiling, 0.0)
+            least = self._pair(values, *most, ceiling)[0]
             paths = self._paths(values, budget, epsilon)
             return paths, min(least, paths[0].cost + paths[1].cost)
         return self._split(values, epsilon, ceiling)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -35,7 +35,7 @@ class SidePlan:
     def cost(self, side: Side) -> float:
         """Expected number of redacted records."""
         if side.chain.stationary:
-            return float(self.lengths @ (self.rows @ side.chain.start))
+            return float(self.lengths @ (self.rows @ side.record_chain.marginal(1)))
         rows = np.repeat(self.rows, self.lengths, axis=0)
         return float((rows * side.masses(len(rows))).sum()) if len(rows) else 0.0
 
@@ -61,8 +61,8 @@ def per_secret(problem: Problem, around: Around, *, share: bool = True) -> Redac
                 shared[key] = around(
                     problem,
                     secret,
-                    Side(left.chain, left.origin, -1, key[0]),
-                    Side(right.chain, right.origin, 1, key[1]),
+                    replace(left, room=key[0]),
+                    replace(right, room=key[1]),
                 )
             ends = all(
                 plan.size < limit or limit == side.room
@@ -75,7 +75,7 @@ def per_secret(problem: Problem, around: Around, *, share: bool = True) -> Redac
 
 
 def _shared_room(problem: Problem) -> int | None:
-    if not problem.chain.stationary:
+    if not problem.chain.stationary or problem.chain.order > 1:
         return None
     reaches = [Side(problem.chain, problem.n, d, problem.n - 1).reach(problem.epsilon / 2) for d in (-1, 1)]
     return None if None in reaches else 4 * max(r for r in reaches if r is not None) + 16
@@ -83,13 +83,14 @@ def _shared_room(problem: Problem) -> int | None:
 
 def _stamp(problem: Problem, secret: Secret, left: SidePlan, right: SidePlan) -> Redaction:
     stretches: list[tuple[int, int, Floats]] = []
-    end = secret.first - 1
+    core = problem.core(secret)
+    end = core.first - 1
     for row, length in zip(left.rows, left.lengths, strict=True):
         stretches.append((end - int(length), end, row))
         end -= int(length)
     stretches.reverse()
-    stretches.append((secret.first - 1, secret.last, np.ones(problem.chain.k)))
-    start = secret.last
+    stretches.append((core.first - 1, core.last, np.ones(problem.chain.k)))
+    start = core.last
     for row, length in zip(right.rows, right.lengths, strict=True):
         stretches.append((start, start + int(length), row))
         start += int(length)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from offrecord import _walk
 from offrecord.chain import Floats
 from offrecord.exact_leakage import side_leakage, worst_output
 from offrecord.problem import Problem, Secret
@@ -20,6 +21,8 @@ from offrecord.side import Side
 
 _STEPS = 80
 _BAND = 0.7  # log-ratios further than this below their limit are left to the referee
+_ENTRIES = 1_000_000  # of one linear programme, for each side of each secret
+_WORK = 30_000_000  # entries of all of them together: then what has been found will do
 _SNAP = 1e-9
 _LEANS = (0.5, 1.0, 0.0)  # the left side's part of what neither side uses, when a step decides what may be opened
 
@@ -27,15 +30,15 @@ _LEANS = (0.5, 1.0, 0.0)  # the left side's part of what neither side uses, when
 def improve(problem: Problem, matrix: Floats, first: int, movable: NDArray[np.bool_], tolerance: float, tries: int) -> Floats:
     """A matrix that redacts no more in expectation, for the records at positions first … (from 0); all others are released.
 
-    matrix: (w, k), feasible. movable: (w, k), the entries that may change. tolerance: expected redactions not worth another step. Releasing a value with whatever probability
-    puts a bound on everything nearer to the secret, so closing one (redacting it always) can pay: that is tried for up to
-    `tries` of the values whose bound is met.
+    matrix: (w, k), feasible. movable: (w, k), the entries that may change. tolerance: expected redactions not worth a step.
+    Releasing a value with whatever probability puts a bound on everything nearer to the secret, so closing one (redacting it
+    always) can pay: that is tried for up to `tries` of the values whose bound is met.
     """
     span = _Span(problem, first, len(matrix))
     closed = span.fixed | ~movable
     best = span.descend(matrix, closed, tolerance)
     tried: set[bytes] = set()
-    while tries > 0:
+    while tries > 0 and span.work < _WORK:
         for move in span.bounding(best):
             if np.any(move & closed):
                 continue
@@ -86,18 +89,20 @@ class _Span:
 
     def __init__(self, problem: Problem, first: int, size: int) -> None:
         self.problem, self.first, self.size, self.k = problem, first, size, problem.chain.k
+        self.work = 0  # entries of all linear programmes so far
         self.weights = np.array(problem.chain.marginals(first + 1, first + size))
         self.secrets = [s for s in problem.secrets if first < s.first and s.last <= first + size]
         self.fixed = np.zeros((size, self.k), dtype=bool)
-        for p in problem.private:
-            if first < p <= first + size:
-                self.fixed[p - 1 - first] = True
+        for core in map(problem.core, self.secrets):
+            self.fixed[core.first - 1 - first : core.last - first] = True
 
     def descend(self, matrix: Floats, closed: NDArray[np.bool_], tolerance: float) -> Floats:
         """From one feasible matrix to a better one until steps no longer pay; closed entries stay as they are."""
         best, cost = matrix, self.cost(matrix)
         radius, idle = 0.25, 0
         for step in range(_STEPS):
+            if self.work > _WORK:
+                break
             proposal = self.propose(best, closed, radius, _LEANS[step % len(_LEANS)])
             gained = 0.0
             if proposal is not None:
@@ -123,6 +128,8 @@ class _Span:
                 with np.errstate(divide="ignore", invalid="ignore"):
                     logs = np.log(walk.reached)[:, side.support]
                     ratios = logs[:, :, None] - logs[:, None] - limit[np.ix_(side.support, side.support)][:, :, None]
+                    same = side.secret_values[side.support]
+                    ratios[:, same[:, None] == same] = -np.inf
                     met = np.nanmax(np.where(np.isnan(ratios), -np.inf, ratios), axis=(1, 2)) > -1e-4
                 met &= (walk.probabilities < 1.0) & (walk.entries >= 0)
                 entries |= set(walk.entries[met].tolist())
@@ -170,7 +177,7 @@ class _Span:
 
     def propose(self, matrix: Floats, closed: NDArray[np.bool_], radius: float, lean: float) -> Floats | None:
         """The best matrix within a radius of this one, as far as linearised leakage tells."""
-        from scipy.optimize import linprog
+        from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
 
         width = self.size * self.k
@@ -181,19 +188,19 @@ class _Span:
         flat = matrix.ravel()
         low = np.where(held, flat, np.maximum(flat - radius, 0.0))
         high = np.where(held, flat, np.minimum(flat + radius, 1.0))
-        shares = np.tile([0.0, self.problem.epsilon], (columns - width, 1))
+        shares = np.full(columns - width, self.problem.epsilon)
+        self.work += sum(len(row) for row in rows.indices) + 10_000
         pointers = np.concatenate(([0], np.cumsum([len(row) for row in rows.indices])))
         if not rows.limits:
             return low.reshape(matrix.shape)
-        table = csr_array(
+        table = csr_array(  # entries that several tuples show come more than once
             (np.concatenate(rows.values), np.concatenate(rows.indices), pointers), shape=(len(rows.limits), columns)
         )
-        result = linprog(
+        table.sum_duplicates()
+        result = milp(  # without integrality: HiGHS as it is
             np.concatenate((self.weights.ravel(), np.zeros(columns - width))),
-            A_ub=table,
-            b_ub=np.array(rows.limits),
-            bounds=np.concatenate((np.stack((low, high), axis=1), shares)),
-            method="highs",
+            constraints=LinearConstraint(table, ub=np.array(rows.limits)),
+            bounds=Bounds(np.concatenate((low, np.zeros(columns - width))), np.concatenate((high, shares))),
         )
         return None if result.x is None else np.array(result.x[:width]).reshape(matrix.shape)
 
@@ -203,15 +210,18 @@ class _Span:
         """Add one secret's constraints: both sides' log-ratios share ε, pair by pair (F2), or for a run side by side (F9)."""
         run = secret.last > secret.first
         sides, limits = self._limits(matrix, secret, lean)
-        share = np.full((self.k, self.k), columns) if run else columns + np.arange(self.k**2).reshape(self.k, self.k)
+        states = sides[0].chain.k
+        share = np.full((states, states), columns) if run else columns + np.arange(states**2).reshape(states, states)
         for sign, side, limit in zip((-1.0, 1.0), sides, limits, strict=True):
             if side.room and not side.independent:
                 self._constrain_side(matrix, side, limit, share, sign, held, rows)
-        return columns + (1 if run else self.k**2)
+        return columns + (1 if run else states**2)
 
     def _limits(self, matrix: Floats, secret: Secret, lean: float) -> tuple[tuple[Side, Side], tuple[Floats, Floats]]:
-        """What the log-ratios of each side may reach, pair by pair (F2) or for a run in all (F9): what it has now, and its part of
-        what neither side uses."""
+        """What the log-ratios of each side may reach: what they do now, and a part of what neither side uses.
+
+        Pair by pair (F2), or for a run in all (F9).
+        """
         redaction = self.whole(matrix)
         lengths = redaction.stops - redaction.starts
         sides = self.problem.sides(secret)
@@ -234,43 +244,51 @@ class _Span:
         """Linearise what is within reach of its limit; hold entries at 1 whose release would exceed it."""
         walk = self._walk(matrix, side)
         epsilon = self.problem.epsilon
-        pairs = [(x, y) for x in np.flatnonzero(side.support) for y in np.flatnonzero(side.support) if x != y]
-        steps, k = walk.probabilities.shape
-        flat = matrix.ravel()
+        values = side.secret_values
+        xs, ys = np.nonzero(side.support[:, None] & side.support & (values[:, None] != values))
+        caps = limit[xs, ys][:, None]
+        steps, flat = len(walk.probabilities), matrix.ravel()
+        chosen: list[tuple[Floats, int, NDArray[np.int64], NDArray[np.int64], Floats]] = []
         for t in range(steps + walk.ends):
-            chosen: list[tuple[int, int, int, float]] = []
             final = t == steps
-            masses = walk.reached[t] if not final else (walk.reached[t - 1] * walk.probabilities[t - 1]).sum(axis=1)[:, None]
+            masses = (walk.reached[t - 1] * walk.probabilities[t - 1]).sum(axis=1)[:, None] if final else walk.reached[t]
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs = np.log(masses)
-            for j in range(masses.shape[1]):
-                if not masses[:, j].any():
-                    continue
-                entry = -1 if final else int(walk.entries[t, j])
-                always = entry >= 0 and flat[entry] == 1.0
-                if always and held[entry]:
-                    continue
-                ratios = [(x, y, logs[x, j] - logs[y, j]) for x, y in pairs if masses[x, j] > 0]
-                if always and any(ratio > limit[x, y] - 1e-12 for x, y, ratio in ratios):
-                    held[entry] = True
-                    continue
-                chosen += [(x, y, j, ratio) for x, y, ratio in ratios if ratio >= limit[x, y] - _BAND]
-            if not chosen:
+                ratios = np.where(masses[xs] > 0, logs[xs] - logs[ys], -np.inf)  # (pairs, outputs)
+            if not final:
+                entries = walk.entries[t]
+                always = (entries >= 0) & (flat[entries] == 1.0)
+                # a value whose release would exceed its limit stays redacted, and so gives no output
+                held[entries[always & np.any(ratios > caps - 1e-12, axis=0)]] = True
+                ratios[:, always & held[entries]] = -np.inf
+            pairs, outputs = np.nonzero(ratios >= caps - _BAND)
+            if len(pairs):
+                distances = (ratios - caps)[pairs, outputs]
+                chosen.append((distances, t, pairs, outputs, ratios[pairs, outputs]))
+        if not chosen:
+            return
+        distances = np.concatenate([part[0] for part in chosen])
+        most = max(_ENTRIES // (steps * side.chain.k), 200)
+        nearest = np.partition(distances, -most)[-most] if len(distances) > most else -np.inf
+        for distances, t, pairs, outputs, ratios in chosen:
+            kept = distances >= nearest
+            if not kept.any():
                 continue
-            indices, gradients = self._gradients(walk, t, final)
-            for x, y, j, ratio in chosen:
-                slope = gradients[x, j] - gradients[y, j]
-                bound = (epsilon if sign > 0 else 0.0) - ratio + float(slope @ flat[indices])
+            onward = np.ones((side.chain.k, 1)) if t == steps else walk.kernels[t]
+            indices = walk.entries[:t].ravel()
+            gradients = _walk.log_gradients(walk.kernels, walk.probabilities, walk.reached, t, onward).reshape(
+                side.chain.k, onward.shape[1], t * side.chain.k
+            )
+            for pair, output, ratio in zip(pairs[kept], outputs[kept], ratios[kept], strict=True):
+                x, y = xs[pair], ys[pair]
+                slope = gradients[x, output] - gradients[y, output]
+                bound = (epsilon if sign > 0 else 0.0) - float(ratio) + float(slope @ flat[indices])
                 rows.add(np.append(indices, share[x, y]), np.append(slope, sign), bound)
 
     def _walk(self, matrix: Floats, side: Side) -> _Walk:
         """Away from the secret to the span's end, the chain's end, or the first record that is never redacted."""
-        start = side.origin - 1 - self.first + side.direction
-        if side.direction > 0:
-            order = np.arange(start, self.size)
-        else:
-            order = np.arange(start, -1, -1)
-        order = order[: side.room]
+        start = side.edge - 1 - self.first + side.direction
+        order = (np.arange(start, self.size) if side.direction > 0 else np.arange(start, -1, -1))[: side.room]
         probabilities = matrix[order]
         entries = order[:, None] * self.k + np.arange(self.k)
         if len(order) < side.room:  # one record beyond the span, which is never redacted
@@ -278,36 +296,14 @@ class _Span:
             entries = np.vstack((entries, np.full(self.k, -1)))
         free = np.flatnonzero(~probabilities.any(axis=1))
         count = int(free[0]) + 1 if len(free) else len(probabilities)
-        kernels = np.broadcast_to(side._kernels(count), (count, self.k, self.k))
-        reached = np.empty((count, self.k, self.k))
-        state = np.eye(self.k)
+        states = side.chain.k
+        entries, probabilities = entries[:, side.shown], probabilities[:, side.shown]
+        kernels = np.ascontiguousarray(np.broadcast_to(side.kernels(count), (count, states, states)))
+        reached = np.empty((count, states, states))
+        state = np.eye(states)
         for t in range(count):
             reached[t] = state @ kernels[t]
             state = reached[t] * probabilities[t]
             largest = state.max()
             state = state / largest if largest > 0 else state
-        return _Walk(kernels, entries[:count], probabilities[:count], reached, len(free) == 0)
-
-    def _gradients(self, walk: _Walk, t: int, final: bool) -> tuple[NDArray[np.int64], Floats]:
-        """Derivatives of log Pr(nothing released before, X_t = j | x) (or of nothing released at all) by earlier entries.
-
-        Returns the entries and (k, k or 1, entries) derivatives: reached_s[x, i]·onward_s[i, j] over its sum with q_s[i], for s < t.
-        """
-        k = self.k
-        onward = np.ones((k, 1)) if final else walk.kernels[t]
-        parts, indices = [], []
-        for s in range(t - 1, -1, -1):
-            if walk.entries[s, 0] < 0:
-                onward = walk.kernels[s] @ (walk.probabilities[s][:, None] * onward)
-                continue
-            passed = walk.reached[s][:, :, None] * onward[None]  # (x, i, j)
-            total = (passed * walk.probabilities[s][None, :, None]).sum(axis=1, keepdims=True)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                parts.append(np.where(total > 0, passed / total, 0.0).transpose(0, 2, 1))
-            indices.append(walk.entries[s])
-            onward = walk.kernels[s] @ (walk.probabilities[s][:, None] * onward)
-            largest = onward.max()
-            onward = onward / largest if largest > 0 else onward
-        if not parts:
-            return np.empty(0, dtype=np.int64), np.zeros((k, onward.shape[1], 0))
-        return np.concatenate(indices), np.concatenate(parts, axis=2)
+        return _Walk(kernels, entries[:count], np.ascontiguousarray(probabilities[:count]), reached, len(free) == 0)

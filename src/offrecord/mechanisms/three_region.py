@@ -84,7 +84,7 @@ class ThreeRegion:
         """The plan for one side within its share of ε."""
         medium = _Medium.of(side, share)
         if medium is None:
-            return SidePlan.always(side.chain.k, (side.reach(share) or side.room + 1) - 1)
+            return SidePlan.always(side.record_chain.k, (side.reach(share) or side.room + 1) - 1)
         if self.tuning == "constant":
             return medium.constant(share)
         slack = share - medium.deltas
@@ -138,7 +138,7 @@ class _Medium:
         beyond = 0 if reach else side.room - len(inner)
         rows = keep[starts[:-1]]
         if beyond:  # a chain that never forgets: what is not followed stays redacted
-            rows, lengths = np.vstack((rows, np.zeros((1, side.chain.k), dtype=bool))), np.append(lengths, beyond)
+            rows, lengths = np.vstack((rows, np.zeros((1, side.record_chain.k), dtype=bool))), np.append(lengths, beyond)
         return cls(side, rows, lengths, reach is not None, np.append(largest[medium[1:]], following))
 
     def plan(self, q: float | Floats) -> SidePlan:
@@ -160,7 +160,7 @@ class _Medium:
         @cache
         def excess(q: float) -> float:
             found = self.side.leakage(np.where(self.releasable, q, 1.0), self.lengths, opens=self.opens)
-            return min(float(found.worst.max()), share + 100.0) - share
+            return min(self.side.counted(found.worst), share + 100.0) - share
 
         least, most = 2.0**-40, 1.0 - 2.0**-53
         if excess(most) > 0.0:

@@ -64,7 +64,10 @@ def _both_open(left: Side, right: Side, limit: int, possible: NDArray[np.bool_],
     left_pairs, right_pairs = left.pairs(counts[0]), right.pairs(counts[1])
     opened = np.zeros(counts[0], dtype=np.int64)  # the right's distance from 0 for each of the left's
     k = len(possible)
+    values = left.secret_values
     for a, other in product(range(k), repeat=2):
+        if not left.run and values[a] == values[other]:
+            continue
         ends = np.ix_(range(counts[1]), possible[a], possible[other])
         if right_pairs[ends].size:
             allowed = -(epsilon - left_pairs[:, a, other])
