@@ -109,7 +109,7 @@ def _colours(names: Sequence[str]) -> Any:
         "mechanism:N",
         title=None,
         scale=scale,
-        legend=alt.Legend(labelLimit=400, orient="bottom", columns=3, symbolType="stroke"),
+        legend=alt.Legend(labelLimit=400, orient="bottom", columns=2, symbolType="stroke"),
     )
 
 

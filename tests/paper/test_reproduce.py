@@ -25,12 +25,12 @@ def test_fig1_shows_all_three_regions_and_symmetry():
 
 def test_fig2_grows_but_for_the_jumps_of_the_regions():
     rows = paper.fig2([0.3, 0.4])
-    assert len(rows) == 6
+    assert len(rows) == 8
     by_name = {name: [r["utility"] for r in rows if r["mechanism"] == name] for name in paper.FIG2_NAMES}
     assert all(low <= high for low, high in by_name.values())
 
 
 def test_fig3_is_drawn_from_the_designs():
     rows, names = paper.fig3()
-    assert len(names) == 3
+    assert len(names) == 4
     assert {row["record"] for row in rows} == {1, 2, 3, 4, 5}

@@ -106,7 +106,7 @@ def from_first(j: int, s: float, x: float, free: bool, pi0: float, pi1: float, c
     nodes, images, values, slopes, firsts = tables
     if j == 0:
         return values[0, 0]
-    cell = min(max(np.searchsorted(nodes, s) - 1, 0), len(nodes) - 2)
+    cell: Any = min(max(np.searchsorted(nodes, s) - 1, 0), len(nodes) - 2)
     low = int(max(firsts[j, cell], min(max(np.searchsorted(nodes, x) - 1, 0), len(nodes) - 2)))
     high = int(max(firsts[j, cell + 1], low))
     cost = pi0 * x / nodes[0] if free and x <= nodes[0] else np.inf

@@ -140,8 +140,8 @@ def _improved(problem: Problem, start: Redaction) -> Redaction:
         for begin in range(0, last - first, size // 2) if last - first > size else (0,):
             movable = np.zeros(matrix.shape, dtype=bool)
             movable[begin : begin + size] = True
-            tolerance = _TOLERANCE * problem.n
-            matrix = improve(problem, matrix, first, movable, tolerance, max(_TRIES // (min(size, last - first) * k), 3))
+            tries = max(_TRIES // (min(size, last - first) * k), 3) // len(problem.secrets)
+            matrix = improve(problem, matrix, first, movable, _TOLERANCE * problem.n, tries)
         positions = np.arange(first, last)
         parts.append(Redaction(problem.n, positions, positions + 1, matrix))
     return Redaction.maximum(parts) if parts else start

@@ -20,7 +20,7 @@ from offrecord.redaction import Redaction
 from offrecord.side import Side
 
 _STEPS = 80
-_BAND = 0.7  # log-ratios further than this below their limit are left to the referee
+_BAND = 0.5  # log-ratios further than this below their limit are left to the referee
 _ENTRIES = 1_000_000  # of one linear programme, for each side of each secret
 _WORK = 30_000_000  # entries of all of them together: then what has been found will do
 _SNAP = 1e-9
@@ -65,8 +65,9 @@ class _Rows:
         self.limits: list[float] = []
 
     def add(self, indices: NDArray[np.int64], values: Floats, limit: float) -> None:
-        self.indices.append(indices)
-        self.values.append(values)
+        kept = np.abs(values) > 1e-12  # what is further off hardly matters
+        self.indices.append(indices[kept])
+        self.values.append(values[kept])
         self.limits.append(limit)
 
 
@@ -165,7 +166,7 @@ class _Span:
             return proposal
         missing = np.maximum(feasible - proposal, 0.0)
         bad, good = 0.0, 1.0
-        while good - bad > 1e-6 * good and good > 1e-9:
+        while good - bad > 1e-3 * good and good > 1e-9:
             middle = (bad + good) / 2
             if self.private(np.minimum(proposal + middle * missing, 1.0)):
                 good = middle
@@ -248,6 +249,7 @@ class _Span:
         xs, ys = np.nonzero(side.support[:, None] & side.support & (values[:, None] != values))
         caps = limit[xs, ys][:, None]
         steps, flat = len(walk.probabilities), matrix.ravel()
+        last = False
         chosen: list[tuple[Floats, int, NDArray[np.int64], NDArray[np.int64], Floats]] = []
         for t in range(steps + walk.ends):
             final = t == steps
@@ -256,6 +258,8 @@ class _Span:
                 logs = np.log(masses)
                 ratios = np.where(masses[xs] > 0, logs[xs] - logs[ys], -np.inf)  # (pairs, outputs)
             if not final:
+                # later ratios are averages of those of the values still unreleased: none will be within reach
+                last = not np.any(ratios[:, walk.probabilities[t] > 0.0] >= caps - _BAND)
                 entries = walk.entries[t]
                 always = (entries >= 0) & (flat[entries] == 1.0)
                 # a value whose release would exceed its limit stays redacted, and so gives no output
@@ -265,6 +269,8 @@ class _Span:
             if len(pairs):
                 distances = (ratios - caps)[pairs, outputs]
                 chosen.append((distances, t, pairs, outputs, ratios[pairs, outputs]))
+            if last:
+                break
         if not chosen:
             return
         distances = np.concatenate([part[0] for part in chosen])
