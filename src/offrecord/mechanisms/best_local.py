@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from offrecord.policy import Policy
 from offrecord.problem import Problem, Secret
 from offrecord.redaction import Redaction
 from offrecord.side import Side
+
+if TYPE_CHECKING:
+    from offrecord.mechanisms.binary_optimum import Optimum
 
 _TOLERANCE = 1e-6  # of n: utility not worth another linear programme
 _BLOCK = 240  # entries that are improved together
@@ -36,44 +39,37 @@ class BestLocal:
 
     def design(self, problem: Problem) -> Policy:
         """Cost grows with the window, not with n."""
-        if _exact(problem) and len(problem.secrets) == 1:
-            least: list[float] = []
+        least: list[float] = []
 
-            def propose(reduced: Problem) -> Redaction:
-                def around(asked: Problem, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan]:
-                    optimum = _optimum(asked, problem.epsilon, secret, left, right)
-                    least[:] = [optimum[2] + secret.last - secret.first + 1]
-                    return optimum[0], optimum[1]
+        def around(reduced: Problem, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan]:
+            optimum = _optimum(reduced, problem.epsilon, secret, left, right)
+            if optimum is None:
+                return SidePlan.always(2, left.room), SidePlan.always(2, right.room)
+            least[:] = [optimum.least + secret.last - secret.first + 1]
+            return optimum.left, optimum.right
 
-                return per_secret(reduced, around)
-
-            policy = refereed(problem, self.name, propose)
-            bound = 1.0 - least[0] / problem.n if least else 1.0
-            return _noted(replace(policy, utility_bound=min(1.0, max(bound, policy.utility))))
-        start = max(self._starts(problem), key=lambda policy: policy.utility)
+        starts = [refereed(problem, self.name, lambda reduced: per_secret(reduced, around))] if _solved(problem) else []
+        if least and len(problem.secrets) == 1:
+            return _noted(replace(starts[0], utility_bound=max(1.0 - least[0] / problem.n, starts[0].utility)))
+        starts += [BestWindow().design(problem), *(ThreeRegion(tuning).design(problem) for tuning in TUNINGS)]
+        start = max(starts, key=lambda policy: policy.utility)
         improved = refereed(problem, self.name, lambda reduced: _improved(reduced, start.sparse))
         best = improved if improved.utility >= start.utility else replace(start, mechanism=self.name)
         return _noted(replace(best, utility_bound=utility_bound(problem)))
 
-    def _starts(self, problem: Problem) -> list[Policy]:
-        starts = [BestWindow().design(problem), *(ThreeRegion(tuning).design(problem) for tuning in TUNINGS)]
-        if _exact(problem):
-            starts.append(refereed(problem, self.name, lambda reduced: per_secret(reduced, _alone)))
-        return starts
 
-
-def _exact(problem: Problem) -> bool:
-    """The case that is solved: two values, stationary, α + β < 1, and a budget to spend."""
+def _solved(problem: Problem) -> bool:
+    """The case that is solved: two values, stationary, α + β < 1 (by more than rounding), and a budget to spend."""
     chain = problem.chain
-    return chain.paper and chain.alpha + chain.beta < 1 and problem.epsilon > 0
+    return chain.paper and chain.alpha + chain.beta < 1 - 1e-7 and problem.epsilon > 0
 
 
-def _optimum(problem: Problem, ceiling: float, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan, float]:
+def _optimum(problem: Problem, ceiling: float, secret: Secret, left: Side, right: Side) -> Optimum | None:
     from offrecord.mechanisms.binary_optimum import best_around
 
     if problem.epsilon <= 0:
-        return SidePlan.always(2, left.room), SidePlan.always(2, right.room), float(left.room + right.room)
-    found = best_around(
+        return None
+    return best_around(
         problem.chain.alpha,
         problem.chain.beta,
         problem.epsilon,
@@ -82,12 +78,6 @@ def _optimum(problem: Problem, ceiling: float, secret: Secret, left: Side, right
         together=secret.last > secret.first,
         n=problem.n,
     )
-    return found.left, found.right, found.least
-
-
-def _alone(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan]:
-    plans = _optimum(problem, problem.epsilon, secret, left, right)
-    return plans[0], plans[1]
 
 
 def utility_bound(problem: Problem) -> float | None:
@@ -98,11 +88,12 @@ def utility_bound(problem: Problem) -> float | None:
     if problem.chain.order > 1:
         return None  # F4 speaks of records, the leakage bound of tuples
     bound = 1.0 - _forced(problem) / problem.n
-    if _exact(problem) and len(problem.secrets) <= 64:
+    if len(problem.secrets) <= 64 and _solved(problem):
         for secret in problem.secrets:
             left, right = problem.sides(secret)
-            least = _optimum(problem, problem.epsilon, secret, left, right)[2] + secret.last - secret.first + 1
-            bound = min(bound, 1.0 - least / problem.n)
+            optimum = _optimum(problem, problem.epsilon, secret, left, right)
+            if optimum is not None:
+                bound = min(bound, 1.0 - (optimum.least + secret.last - secret.first + 1) / problem.n)
     return max(bound, 0.0)
 
 

@@ -21,7 +21,8 @@ from offrecord.mechanisms.secrets import SidePlan
 
 _CELLS = 1 << 12  # how finely the state is cut
 _ENTRIES = 1 << 22  # how large a table of values may be
-_EVALUATIONS = 20_000  # how often a split of the budget is looked at, at most
+_STAGES = 1000  # how many records up to the chain's end a table may look ahead
+_LOOKS = 4_000_000  # states that are looked at to find the split of the budget, at most
 _TOLERANCE = 2e-7  # of n: how close the bound is brought, if that many looks do
 
 
@@ -59,20 +60,25 @@ class _Path(NamedTuple):
 
 def best_around(
     alpha: float, beta: float, epsilon: float, ceiling: float, rooms: tuple[int, int], *, together: bool, n: int
-) -> Optimum:
+) -> Optimum | None:
     """The best plans within epsilon, and what any mechanism within ceiling ≥ epsilon costs at least; for α + β < 1, ε > 0.
+
+    None where that would take more than can be tabulated: a chain so slow that thousands of records up to its end matter.
 
     together: a secret of several records, whose sides' largest leakages add (F9) instead of those in each direction (F2).
     n: of how many records a utility is a share, which sets how close the bound needs to be.
     """
     swap = alpha > beta
     solver = _TwoSides(min(alpha, beta), max(alpha, beta), rooms, together, n)
-    paths, least = solver.solve(epsilon, ceiling)
-    left, right = (_plan(path, room, solver, swap) for path, room in zip(paths, rooms, strict=True))
+    solved = solver.solve(epsilon, ceiling)
+    if solved is None:
+        return None
+    paths, least = solved
+    left, right = (_plan(path, solver, swap) for path in paths)
     return Optimum(left, right, least)
 
 
-def _plan(path: _Path, room: int, solver: _TwoSides, swap: bool) -> SidePlan:
+def _plan(path: _Path, solver: _TwoSides, swap: bool) -> SidePlan:
     probabilities = np.minimum(solver.image(path.states[:-1]) / path.states[1:] * (1 + 2.0**-50), 1.0)
     rows = np.ones((len(probabilities) + 1, 2))
     rows[1:, 0] = probabilities
@@ -91,7 +97,9 @@ class _TwoSides:
         self.free_state = alpha / (1.0 - beta)
         self.tolerance = _TOLERANCE * n
         self.longest, self.longest_end = self._longest()
-        self.chain = (alpha, beta, math.log(self.gap))
+        total = alpha + beta
+        self.log_gap = math.log1p(-total) if total < 0.5 else math.log(self.gap)
+        self.chain = (alpha, beta, self.log_gap)
 
     # ---- the state, in closed form
 
@@ -119,24 +127,28 @@ class _TwoSides:
 
     # ---- the value functions, for the rooms and budgets at hand
 
-    def _values(self, widest: float) -> _Tables:
+    def _values(self, widest: float) -> _Tables | None:
         """widest: no side costs more than this in an optimum, so that the chain's end matters only where it is nearer."""
         ends = [room for room in self.rooms if room - self.longest_end <= widest]
         stages_end = min(max(ends, default=0), self.longest_end)
         stages = min(self.longest, max(self.rooms))
+        if max(stages, stages_end) > _STAGES:
+            return None
         cells = min(_CELLS, _ENTRIES // (max(stages, stages_end) + 1))
         return _tables(self.alpha, self.beta, cells, stages, stages_end)
 
     # ---- both sides together
 
-    def solve(self, epsilon: float, ceiling: float) -> tuple[tuple[_Path, _Path], float]:
+    def solve(self, epsilon: float, ceiling: float) -> tuple[tuple[_Path, _Path], float] | None:
         """The best paths within epsilon and a lower bound on every mechanism's cost within ceiling."""
         whole = float(sum(self.rooms))
         half = sum(
-            min(_value.reach(epsilon / 2, room, self.alpha / self.beta, math.log(self.gap), self.free_state), room)
+            min(_value.reach(epsilon / 2, room, self.alpha / self.beta, self.log_gap, self.free_state), room)
             for room in self.rooms
         )
         values = self._values(min(whole, half))
+        if values is None:
+            return None
         if 0 in self.rooms:
             budget = (0.0, epsilon) if self.rooms[0] == 0 else (epsilon, 0.0)
             most = (0.0, ceiling) if self.rooms[0] == 0 else (ceiling, 0.0)
@@ -151,9 +163,9 @@ class _TwoSides:
         best = min((self._paths(values, (epsilon * s, epsilon - epsilon * s), epsilon) for s in (0.0, 0.5, 1.0)), key=_cost)
         intervals = np.stack((shares[:-1], shares[1:]), axis=1)
         settled = math.inf
-        looks = 0
+        looks, most = 0, max(_LOOKS // (len(values.end.values) + min(values.span, max(self.rooms)) + 10), 1000)
         tolerance = self.tolerance
-        while len(intervals) and looks < _EVALUATIONS:
+        while len(intervals) and looks < most:
             bounds = np.empty(len(intervals))
             for i, (low, high) in enumerate(intervals):
                 bounds[i] = self._pair(values, ceiling * high, ceiling * (1.0 - low), ceiling)[0]
@@ -169,7 +181,7 @@ class _TwoSides:
             close = bounds >= _cost(best) - tolerance
             settled = min(settled, float(bounds[close].min(initial=math.inf)))
             rest = intervals[~close]
-            if looks >= _EVALUATIONS:
+            if looks >= most:
                 settled = min(settled, float(bounds[~close].min(initial=math.inf)))
             cuts = np.linspace(rest[:, 0], rest[:, 1], 5, axis=1)
             intervals = np.stack((cuts[:, :-1].ravel(), cuts[:, 1:].ravel()), axis=1)
@@ -202,7 +214,7 @@ class _TwoSides:
 
     def _path(self, values: _Tables, budget: float, room: int, always: int) -> _Path:
         """The best path that begins with so many always-redacted records."""
-        state = _value.state_after(budget, float(always), self.alpha / self.beta, self.chain[2]) if budget > 0 else 1.0
+        state = _value.state_after(budget, float(always), self.alpha / self.beta, self.log_gap) if budget > 0 else 1.0
         remaining = room - always
         nothing = _Path(always, np.array([state]), float(always))
         if remaining == 0 or (state <= self.free_state and budget > 0):
@@ -239,23 +251,19 @@ class _TwoSides:
         def paths(budget: float) -> tuple[_Path, _Path]:
             return self._paths(values, (budget, epsilon - budget), epsilon)
 
-        start = -math.log(best[0].states[0]) if best[0].always == 0 else None
-        found = best
         for width in (1 / 64, 1 / 1024, 1 / 16384):
-            center = start if start is not None else self._budget_of(best[0])
+            center = self._budget_of(best[0])
             low, high = max(center - epsilon * width, 0.0), min(center + epsilon * width, epsilon)
             result = minimize_scalar(
                 lambda b: _cost(paths(float(b))), bounds=(low, high), method="bounded", options={"xatol": 1e-14}
             )
-            found = min(found, paths(float(result.x)), key=_cost)
-            start = None
-            best = found
-        return found
+            best = min(best, paths(float(result.x)), key=_cost)
+        return best
 
     def _budget_of(self, path: _Path) -> float:
-        ratio, log_gap = self.alpha / self.beta, self.chain[2]
+        ratio = self.alpha / self.beta
         s = float(path.states[0])
-        w = (1.0 - s) / (s + ratio) * math.exp(path.always * log_gap)
+        w = (1.0 - s) / (s + ratio) * math.exp(path.always * self.log_gap)
         return -math.log((1.0 - w * ratio) / (1.0 + w)) if w > 0 else 0.0
 
 
