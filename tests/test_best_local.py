@@ -184,6 +184,25 @@ def test_one_private_record_in_a_billion():
     assert (1 - large.utility) * 10**9 == pytest.approx((1 - small.utility) * 10_000, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("alpha", "beta", "n", "p", "epsilon"),
+    [
+        (0.1, 0.2, 100, 5, 1e300),
+        (5e-324, 0.3, 10, 5, 1.0),
+        (5e-324, 5e-324, 10, 5, 1.0),
+        (1e-17, 1e-17, 10, 5, 1.0),
+        (1.0, 1.0, 10**15, 500, 0.1),
+        (0.3, 0.7 - 1e-9, 50, 20, 1e-10),
+        (1e-8, 0.5, 50, 20, 0.5),
+        (1e-4, 1e-3, 20_000, 10_000, 0.5),
+    ],
+)
+def test_extreme_chains_and_budgets_are_served(alpha, beta, n, p, epsilon):
+    policy = off.design(off.Problem(off.MarkovChain.binary(alpha, beta), n, [p], epsilon))
+    assert policy.worst.upper <= epsilon
+    assert policy.utility <= policy.utility_bound
+
+
 def test_nothing_to_release_is_said():
     policy = off.design(off.Problem(off.MarkovChain.binary(0.1, 0.2), 4, [2], 0.0))
     assert policy.utility == 0.0

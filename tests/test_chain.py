@@ -79,6 +79,25 @@ def test_a_start_that_is_stationary_is_recognised():
     assert not off.MarkovChain(chain.transition, start=[0.5, 0.5]).stationary
 
 
+def test_a_start_that_is_almost_stationary_is_not_taken_for_it():
+    """Reversed kernels differ by whole factors where transitions are rare, however close the start is to stationary."""
+    a = 2e-13
+    chain = off.MarkovChain([[1 - a, a], [a, 1 - a]], start=[0.8, 0.2])
+    assert not chain.stationary
+    problem = off.Problem(chain, 2, [2], 29.5)
+    assert off.leakage(problem, [[0, 0], [1, 1]]) == pytest.approx(30.62675, abs=1e-4)
+    assert off.design(problem, off.BestWindow()).utility == 0.0
+
+
+def test_values_too_rare_for_floating_point_are_possible_all_the_same():
+    a = 1e-200
+    chain = off.MarkovChain([[1 - a, a, 0], [0.5, 0.5 - a, a], [0, 0, 1]], start=[1, 0, 0])
+    assert chain.marginal(3)[2] == 0.0
+    assert chain.support(3).tolist() == [True, True, True]
+    with pytest.raises(off.InputError, match="probability below 1e-250"):
+        off.leakage(off.Problem(chain, 4, [3], 1.0), [[1] * 3, [1] * 3, [1] * 3, [0, 1, 1]])
+
+
 def test_sixty_four_values_work():
     rng = np.random.default_rng(1)
     chain = off.MarkovChain(rng.dirichlet(np.ones(64), size=64))
@@ -98,6 +117,12 @@ def test_sixty_four_values_work():
         (([[1.5, -0.5], [0.5, 0.5]],), "between 0 and 1"),
         (([["a", "b"], [0.5, 0.5]],), "transition must be numbers"),
         (([[0.5, 0.5], [0.5]],), "transition must be numbers"),
+        (([["0.9", "0.1"], ["0.5", "0.5"]],), "transition must be numbers"),
+        (([[10**400, 0], [0, 1]],), "transition must be numbers"),
+        (([[0.5 + 0j, 0.5], [0.5, 0.5]],), "transition must be numbers"),
+        (([[0.5, 0.5], [0.5, 0.5]], None, 5), "labels must be a list of values, got int"),
+        (([[0.5, 0.5], [0.5, 0.5]], None, ["a", "b\n"]), "labels must be printable text"),
+        (([[0.5, 0.5], [0.5, 0.5]], None, ["a", "\ud800"]), "labels must be printable text"),
         (([[1, 0], [0, 1]],), "start must be given: the chain has 2 separate closed classes"),
         (([[[1, 0], [0, 1]]],), "start must be given for a chain with one kernel per step"),
         (([[0.5, 0.5], [0.5, 0.5]], [0.5, 0.6]), "start must sum to 1"),

@@ -171,6 +171,22 @@ def test_compare_over_a_range_and_another_chain(capsys, tmp_path):
     assert "picture must end in .svg, .png, .html" in err
 
 
+def test_outputs_that_cannot_be_are_refused_before_anything_is_written(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    compare = ["compare", *DESIGN[1:]]
+    for arguments in (
+        [*DESIGN, "-o", "a" * 300],
+        [*compare, "--picture", "a" * 300 + ".svg"],
+        [*compare, "--csv", "same.svg", "--picture", "same.svg"],
+        ["reproduce", "-o", "a" * 300],
+        [*DESIGN[:-4], "--epsilon", "1", "--private", "1-900000000", "--n", "1000000000"],
+        ["design", "--model", "/dev/zero", "--n", "5", "--private", "1", "--epsilon", "1"],
+    ):
+        code, out, err = run(capsys, *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert list(tmp_path.iterdir()) == []
+
+
 def test_reproduce_writes_the_figures_and_agrees(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(paper, "FIG2_EPSILONS", [0.5, 1.0])
     code, out, _ = run(capsys, "reproduce", "-o", tmp_path / "figures", "--json")

@@ -223,6 +223,24 @@ def test_a_matrix_that_is_no_redaction_is_refused(matrix):
         off.leakage(off.Problem(FIG2, n=2, private=[1], epsilon=1.0), matrix)
 
 
+@pytest.mark.parametrize(
+    ("n", "k", "stretches"),
+    [
+        (4, 2, [(0, 4, [1, 1])]),
+        (6, 3, [(0, 6, [1, 1, 1])]),
+        (6, 2, [(0, 3, [1, 1]), (3, 6, [np.nan, 1])]),
+        (6, 2, [(0, 3, [1, 1]), (3, 6, [7.0, 1])]),
+        (6, 2, [(3, 6, [1, 1]), (0, 3, [1, 1])]),
+        (6, 2, [(0, 4, [1, 1]), (3, 6, [1, 1])]),
+        (6, 2, [(0, 7, [1, 1])]),
+    ],
+)
+def test_a_sparse_matrix_that_is_no_redaction_is_refused(n, k, stretches):
+    problem = off.Problem(off.MarkovChain.binary(0.1, 0.2), 6, [3], 1.0)
+    with pytest.raises(off.InputError, match="redaction must"):
+        off.leakage(problem, off.Redaction.of(n, k, stretches))
+
+
 def test_the_worst_output_reads_as_a_sentence():
     problem = off.Problem(FIG2, n=10, private=[1], epsilon=1.0)
     text = str(off.design(problem, off.ThreeRegion()).worst)

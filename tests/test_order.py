@@ -137,7 +137,7 @@ def test_model_files_keep_the_order(tmp_path):
     ("arguments", "message"),
     [
         (dict(transition=np.full((2, 2), 0.5), order=2), "transition of order 2 must have 3 axes"),
-        (dict(transition=np.full((2, 2), 0.5), order=0), "order must be at least 1"),
+        (dict(transition=np.full((2, 2), 0.5), order=0), "order must be from 1 to 10"),
         (dict(transition=np.full((2, 2), 0.5), order=1.5), "order must be a whole number"),
         (dict(transition=np.full((2, 2, 2), 0.5), start=[0.5, 0.5], order=2), "start of order 2 must have 2 axes"),
         (dict(transition=np.full((40, 40, 40), 1 / 40), order=2), "at most 1024"),

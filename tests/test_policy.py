@@ -116,6 +116,17 @@ def test_regions_and_span_follow_the_contract():
     assert large.regions[5000 - large.first] == "private"
 
 
+def test_rows_and_regions_of_policies_that_come_from_elsewhere():
+    made = policy()
+    for first, last in ((0, 3), (5, 3), (1, 11)):
+        with pytest.raises(off.InputError, match="records must be from 1 to 10"):
+            made.rows(first, last)
+    problem = off.Problem(CHAIN, 20_000, [19_000], 1.0)
+    elsewhere = off.Policy(problem, off.Redaction.of(20_000, 2, [(99, 200, [1, 1])]), "mine")
+    assert set(elsewhere.regions) == {"L"}
+    assert elsewhere.leakage == np.inf
+
+
 def test_spans_too_long_to_list_say_so():
     wide = off.design(off.Problem(CHAIN, 10**9, [1, 10**9], 1.0), off.ThreeRegion())
     with pytest.raises(off.InputError, match="save the policy instead"):

@@ -34,6 +34,8 @@ def test_one_private_record_may_be_given_as_a_number():
         ((CHAIN, 10, [1], float("nan")), "epsilon must be finite"),
         ((CHAIN, 10, [1], float("inf")), "epsilon must be finite"),
         ((CHAIN, 10, [1], "1"), "epsilon must be a number"),
+        ((CHAIN, 10, [1], 10**400), "epsilon must be finite"),
+        ((CHAIN, 10, [1], 1.0, np.array(["run", "each"])), "protect must be"),
         ((CHAIN, 10, [1], 1.0, "all"), 'protect must be "run" or "each"'),
         (("chain", 10, [1], 1.0), "chain must be a MarkovChain"),
         ((off.MarkovChain([[[0.5, 0.5], [0.1, 0.9]]], start=[0.5, 0.5]), 3, [1], 1.0), "n must be 2, one more than"),

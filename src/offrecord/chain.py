@@ -23,6 +23,7 @@ Label: TypeAlias = str | int | float | bool
 #: Rows must sum to 1 within this much; what is off by more than rounding is then divided by its sum.
 ROW_TOLERANCE = 1e-9
 _ROUNDING = 1e-12
+_SMALLEST = 1e-250
 MAX_VALUES = 1024
 MODEL_FORMAT = "offrecord-model"
 MODEL_VERSION = 1
@@ -54,8 +55,8 @@ class MarkovChain:
         order: int = 1,
     ) -> None:
         order = whole_number("order", order)
-        if order < 1:
-            raise InputError(f"order must be at least 1, got order={order}")
+        if not 1 <= order <= 10:
+            raise InputError(f"order must be from 1 to 10, got {order if abs(order) < 10**9 else 'a huge number'}")
         object.__setattr__(self, "order", order)
         kernels = _numbers("transition", transition)
         if order > 1:
@@ -78,6 +79,8 @@ class MarkovChain:
             if initial.shape != (k,):
                 raise InputError(f"start must hold {k} probabilities, got shape {_shape(initial)}")
             initial = _distributions("start", initial)
+            if kernels.ndim == 2:
+                initial = _exactly_stationary(kernels, initial)
         kernels.setflags(write=False)
         initial.setflags(write=False)
         object.__setattr__(self, "transition", kernels)
@@ -156,9 +159,7 @@ class MarkovChain:
         """Every record has the same distribution and every step the same kernel."""
         if self.order > 1:
             return self.lifted.stationary
-        if not self.homogeneous:
-            return False
-        return bool(np.all(np.abs(self.start @ self.transition - self.start) <= _ROUNDING * self.start))
+        return self.homogeneous and self._start_is_implied
 
     @property
     def paper(self) -> bool:
@@ -228,6 +229,29 @@ class MarkovChain:
             rows[i + 1] = rows[i] @ kernel
         return rows
 
+    def support(self, record: int) -> NDArray[np.bool_]:
+        """(k,) the values a record can take, however unlikely: from the zeros of start and kernels, so nothing underflows."""
+        self._check_record(record)
+        if self.order > 1:
+            end = max(record, self.order)
+            tuples = self.lifted.support(end - self.order + 1)
+            place = self.coordinate(record - end + self.order - 1)
+            return np.bincount(place[tuples], minlength=self.k) > 0
+        reached = self.start > 0
+        if self.stationary:
+            return reached
+        if not self.homogeneous:
+            for kernel in self.transition[: record - 1]:
+                reached = reached @ (kernel > 0)
+            return np.asarray(reached)
+        steps, base = record - 1, self.transition > 0
+        while steps:
+            if steps & 1:
+                reached = reached @ base
+            base = base @ base
+            steps >>= 1
+        return np.asarray(reached)
+
     def kernel(self, record: int) -> Floats:
         """(k, k) Pr(X_{record+1} = j | X_record = i)."""
         self._check_record(record)
@@ -239,8 +263,7 @@ class MarkovChain:
         self._first_order()
         if self.stationary:
             return self._stationary_reverse
-        before, here = self.marginals(record - 1, record)
-        return _bayes(before, self.kernel(record - 1), here)
+        return np.asarray(self.kernels(record, record - 1)[0])
 
     @cached_property
     def _stationary_reverse(self) -> Floats:
@@ -273,6 +296,8 @@ class MarkovChain:
         if self.stationary:
             return self._stationary_reverse[np.newaxis]
         marginals = self.marginals(target, source)
+        if np.any((marginals < _SMALLEST) & (marginals > 0)) or np.any(self.support(source) & (marginals[-1] == 0)):
+            raise InputError(f"a value that is taken with probability below {_SMALLEST:g} makes walks to the left inexact")
         walked = np.empty((steps, self.k, self.k))
         for i in range(steps):
             record = source - i
@@ -330,7 +355,7 @@ class MarkovChain:
         """The chain of a model file's content; InputError for another format or version."""
         if not isinstance(content, dict) or content.get("format") != MODEL_FORMAT:
             raise InputError(f'not a model file: "format" must be "{MODEL_FORMAT}"')
-        if content.get("version") != MODEL_VERSION:
+        if content.get("version") != MODEL_VERSION or content["version"] is True:
             raise InputError(f"model file version must be {MODEL_VERSION}, got {content.get('version')!r}")
         missing = [key for key in ("transition", "labels") if key not in content]
         if missing:
@@ -387,6 +412,15 @@ def stationary_distribution(transition: Floats) -> Floats:
     return result
 
 
+def _exactly_stationary(transition: Floats, start: Floats) -> Floats:
+    """The stationary distribution where the start is that up to its last bits, else the start as given."""
+    try:
+        stationary = stationary_distribution(transition)
+    except InputError:
+        return start
+    return stationary if np.all(np.abs(start - stationary) <= 2.0**-50 * stationary) else start
+
+
 def _bayes(before: Floats, kernel: Floats, here: Floats) -> Floats:
     joint = (before[:, np.newaxis] * kernel).T
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -395,10 +429,12 @@ def _bayes(before: Floats, kernel: Floats, here: Floats) -> Floats:
 
 def _numbers(name: str, value: ArrayLike) -> Floats:
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        array = np.array(value)
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be numbers in rows of equal length") from None
-    return array
+    if array.dtype.kind not in "iuf":
+        raise InputError(f"{name} must be numbers in rows of equal length")
+    return array.astype(np.float64)
 
 
 def _distributions(name: str, array: Floats) -> Floats:
@@ -427,7 +463,10 @@ def _shape(array: Floats) -> str:
 def _labels(labels: Sequence[Label] | None, k: int) -> tuple[Label, ...]:
     if labels is None:
         return tuple(range(k))
-    known = tuple(_plain(label) for label in labels)
+    try:
+        known = tuple(_plain(label) for label in labels)
+    except TypeError:
+        raise InputError(f"labels must be a list of values, got {type(labels).__name__}") from None
     if len(known) != k:
         raise InputError(f"labels must name {k} values, got {len(known)}")
     if len({(isinstance(label, str), label) for label in known}) != k:
@@ -440,6 +479,8 @@ def _plain(label: Any) -> Label:
         label = label.item()
     if isinstance(label, float) and not math.isfinite(label):
         raise InputError(f"labels must be finite, got {label}")
+    if isinstance(label, str) and not label.isprintable():
+        raise InputError(f"labels must be printable text, got {label!a}")
     if isinstance(label, (str, int, float, bool)):
         return label
     raise InputError(f"labels must be text, numbers or booleans, got {type(label).__name__}")

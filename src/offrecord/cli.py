@@ -26,6 +26,8 @@ app = typer.Typer(
 )
 _T = TypeVar("_T")
 
+MAX_PRIVATE = 1_000_000
+
 
 def _number(text: str) -> float:
     try:
@@ -100,10 +102,10 @@ def design(
         check_writable(output, force=force)
     with _busy("designing"):
         policy = design_policy(problem, chosen)
-    text = _json(policy.summary()) if as_json else str(policy)
+    typer.echo(_json(policy.summary()) if as_json else str(policy))
+    sys.stdout.flush()
     if output is not None:
         policy.save(output, force=force)
-    typer.echo(text)
 
 
 @app.command()
@@ -136,6 +138,8 @@ def compare(
         check_writable(csv, force=force)
     if picture is not None:
         check_picture(picture, force=force)
+        if csv is not None and csv.absolute() == picture.absolute():
+            raise InputError(f"--csv and --picture must be two files, got {csv} for both")
     rows = [row for value in _progress(epsilons, "comparing") for row in comparison.compare(problem.with_epsilon(value), names)]
     if csv is not None:
         write_text(csv, comparison.csv_text(rows), force=force)
@@ -155,8 +159,11 @@ def reproduce(
     from offrecord import paper
     from offrecord.charts import check_picture, influence_chart, redaction_chart, utility_chart, write_chart
 
-    if output.exists() and not output.is_dir():
-        raise InputError(f"--output must be a folder, got the file {output}")
+    try:
+        if output.exists() and not output.is_dir():
+            raise InputError(f"--output must be a folder, got the file {output}")
+    except OSError as error:
+        raise InputError(f"--output cannot be used: {error.strerror}") from None
     files = [output / f"fig{number}.{kind}" for number in (1, 2, 3) for kind in ("svg", "png")]
     made = not output.exists()
     try:
@@ -250,6 +257,10 @@ def _positions(text: str, n: int) -> list[int]:
             raise InputError(f"--private must be records such as 3,7 or 10-12, got {part.strip()!r}") from None
         if high < low or high - low >= n:
             raise InputError(f"--private must be ranges within 1 to {n}, got {part.strip()!r}")
+        if len(positions) + high - low >= MAX_PRIVATE:
+            raise InputError(
+                f"--private must name at most {MAX_PRIVATE} records, got {part.strip()!r} and {len(positions)} more"
+            )
         positions.extend(range(low, high + 1))
     return positions
 
@@ -332,6 +343,8 @@ def main(arguments: Iterable[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 2
+    except OSError as error:
+        return _fail(f"{error.strerror or 'the output cannot be written'}")
     return code if isinstance(code, int) else 0
 
 

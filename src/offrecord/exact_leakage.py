@@ -70,7 +70,8 @@ def leakage(problem: Problem, redaction: ArrayLike | Redaction) -> float:
 
 def worst_output(problem: Problem, redaction: ArrayLike | Redaction) -> WorstOutput:
     """The output that tells most about one of the problem's secrets."""
-    matrix = redaction if isinstance(redaction, Redaction) else Redaction.from_matrix(redaction, problem.n, problem.chain.k)
+    n, k = problem.n, problem.chain.k
+    matrix = redaction.checked(n, k) if isinstance(redaction, Redaction) else Redaction.from_matrix(redaction, n, k)
     lengths = matrix.stops - matrix.starts
     worst: WorstOutput | None = None
     for secret in problem.secrets:
@@ -140,8 +141,7 @@ def combine(
 def possible_ends(problem: Problem, secret: Secret) -> NDArray[np.bool_]:
     """(states, states) which states the two ends of a secret can take together."""
     left, right = problem.sides(secret)
-    start = left.chain.marginal(left.origin) > 0
-    reached = np.diag(start)
+    reached = np.diag(left.support)
     steps = right.origin - left.origin
     kernels = left.chain.kernels(left.origin, right.origin) > 0
     if len(kernels) == 1:
@@ -204,8 +204,8 @@ def _given_away(problem: Problem, matrix: Redaction, secret: Secret) -> bool:
     if covered and bool(np.all(rows == 1.0)):
         return False
     if problem.chain.stationary:
-        support = problem.chain.marginal(1) > 0
+        support = problem.chain.support(1)
         return int(support.sum()) > 1 and not (covered and bool(np.all(rows[:, support] == 1.0)))
-    supports = problem.chain.marginals(secret.first, secret.last) > 0
+    supports = np.stack([problem.chain.support(record) for record in range(secret.first, secret.last + 1)])
     released = matrix.matrix(first, last) < 1.0
     return bool(np.any((released & supports).any(axis=1) & (supports.sum(axis=1) > 1)))

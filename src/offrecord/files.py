@@ -17,12 +17,15 @@ MAX_JSON_BYTES = 1 << 30
 def check_writable(path: str | Path, *, force: bool) -> Path:
     """The path, if something may be written there; InputError otherwise."""
     path = Path(path)
-    if path.is_dir():
-        raise InputError(f"{path} is a folder, expected a file name")
-    if path.exists() and not force:
-        raise InputError(f"{path} exists; add --force (or force=True) to overwrite it")
-    if not path.parent.is_dir():
-        raise InputError(f"{path.parent} is not a folder")
+    try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder, expected a file name")
+        if path.exists() and not force:
+            raise InputError(f"{path} exists; add --force (or force=True) to overwrite it")
+        if not path.parent.is_dir():
+            raise InputError(f"{path.parent} is not a folder")
+    except OSError as error:
+        raise InputError(f"{path.name[:60]} cannot be written: {error.strerror}") from None
     return path
 
 
@@ -54,6 +57,8 @@ def read_json(path: str | Path) -> Any:
     """The content of a JSON file; InputError if it is missing, too large, truncated, or holds NaN or infinity."""
     path = Path(path)
     try:
+        if not path.is_file():
+            raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
         if path.stat().st_size > MAX_JSON_BYTES:
             raise InputError(f"{path} is larger than {MAX_JSON_BYTES >> 20} MiB")
         text = path.read_text(encoding="utf-8")

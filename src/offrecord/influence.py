@@ -122,7 +122,9 @@ def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
     """Δ*(ε) of a stationary chain: the smallest distance to the right with max-influence at most ε; None beyond limit."""
     if not chain.stationary:
         raise InputError("delta_star needs a stationary chain")
-    return Side(chain, 1, 1, whole_number("limit", limit)).reach(budget(epsilon))
+    if whole_number("limit", limit) < 1:
+        raise InputError(f"limit must be at least 1, got {limit}")
+    return Side(chain, 1, 1, limit).reach(budget(epsilon))
 
 
 def regions(chain: MarkovChain, private: int, records: ArrayLike, epsilon: float) -> NDArray[np.str_]:

@@ -79,6 +79,8 @@ class Policy:
 
     def rows(self, first: int, last: int) -> Floats:
         """(last − first + 1, k) redaction probabilities of the records first … last, counted from 1."""
+        if not 1 <= first <= last <= self.problem.n:
+            raise InputError(f"records must be from 1 to {self.problem.n}, in order, got {first} to {last}")
         return self.sparse.matrix(first - 1, last)
 
     @property
@@ -91,7 +93,8 @@ class Policy:
             np.where(np.all(rows == 0, axis=1), Region.SMALL.value, Region.MEDIUM.value),
         ).tolist()
         for p in self.problem.private:
-            names[p - self.first] = PRIVATE
+            if self.first <= p <= self.last:
+                names[p - self.first] = PRIVATE
         return names
 
     def _listed(self) -> Floats:
@@ -157,7 +160,7 @@ class Policy:
         """The policy of a policy file's content; its leakage and utility are computed anew, never taken from the file."""
         if not isinstance(content, dict) or content.get("format") != POLICY_FORMAT:
             raise InputError(f'not a policy file: "format" must be "{POLICY_FORMAT}"')
-        if content.get("version") != POLICY_VERSION:
+        if content.get("version") != POLICY_VERSION or content["version"] is True:
             raise InputError(f"policy file version must be {POLICY_VERSION}, got {content.get('version')!r}")
         missing = [key for key in ("model", "n", "private", "protect", "epsilon", "redaction") if key not in content]
         if missing:

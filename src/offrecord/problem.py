@@ -49,7 +49,7 @@ class Problem:
             raise InputError(f"n must be {chain.length}, one more than the chain's kernels, got n={n}")
         if n < chain.order + 1:
             raise InputError(f"n must exceed the chain's order {chain.order}, got n={n}")
-        if protect not in PROTECT:
+        if not isinstance(protect, str) or protect not in PROTECT:
             raise InputError(f'protect must be "run" or "each", got {protect!r}')
         object.__setattr__(self, "chain", chain)
         object.__setattr__(self, "n", n)
@@ -104,9 +104,13 @@ def budget(epsilon: Any) -> float:
     """A privacy budget as a float; InputError unless it is a finite number of at least 0."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float, np.integer, np.floating)):
         raise InputError(f"epsilon must be a number, got epsilon={epsilon!r}")
-    if not (math.isfinite(epsilon) and epsilon >= 0):
-        raise InputError(f"epsilon must be finite and at least 0, got epsilon={epsilon}")
-    return float(epsilon)
+    try:
+        value = float(epsilon)
+    except OverflowError:
+        value = math.inf
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(f"epsilon must be finite and at least 0, got epsilon={value}")
+    return value
 
 
 def _private(private: int | Iterable[int], n: int) -> tuple[int, ...]:

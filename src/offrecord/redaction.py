@@ -57,7 +57,7 @@ class Redaction:
         """From an (n, k) array of probabilities; InputError for anything else."""
         try:
             rows = np.ascontiguousarray(matrix, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError("redaction must be an array of numbers") from None
         if rows.shape != (n, k):
             raise InputError(f"redaction must have shape ({n}, {k}), got {rows.shape}")
@@ -65,6 +65,21 @@ class Redaction:
             raise InputError("redaction must hold probabilities between 0 and 1")
         positions = np.arange(n + 1)
         return cls(n, positions[:-1], positions[1:], rows)
+
+    def checked(self, n: int, k: int) -> Redaction:
+        """Itself; InputError unless it is a redaction of n records with k values, its stretches in order and apart."""
+        if self.n != n or self.rows.ndim != 2 or self.rows.shape[1] != k:
+            raise InputError(f"redaction must be of {n} records with {k} values")
+        if not len(self.starts) == len(self.stops) == len(self.rows):
+            raise InputError("redaction must have a start, a stop and a row for each stretch")
+        if len(self.rows) == 0:
+            return self
+        if not (self.rows.min() >= 0.0 and self.rows.max() <= 1.0):
+            raise InputError("redaction must hold probabilities between 0 and 1")
+        inside = self.starts[0] >= 0 and self.stops[-1] <= n and bool(np.all(self.starts < self.stops))
+        if not inside or np.any(self.starts[1:] < self.stops[:-1]):
+            raise InputError(f"redaction must have stretches within its {n} records, in order and apart")
+        return self
 
     def matrix(self, first: int = 0, last: int | None = None) -> Floats:
         """(last − first, k) array of the records at positions first … last − 1; all n without them."""

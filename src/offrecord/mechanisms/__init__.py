@@ -36,8 +36,10 @@ class Mechanism(Protocol):
         ...
 
 
-def design(problem: Problem, mechanism: Mechanism | None = None) -> Policy:
-    """The policy of a mechanism, of the best local one there is without it. Its exact leakage never exceeds ε."""
+def design(problem: Problem, mechanism: Mechanism | str | None = None) -> Policy:
+    """The policy of a mechanism (an object or its name), of the best local one without it. Its leakage never exceeds ε."""
+    if isinstance(mechanism, str):
+        mechanism = mechanism_named(mechanism)
     return (mechanism if mechanism is not None else BestLocal()).design(problem)
 
 

@@ -19,10 +19,10 @@ from offrecord.chain import Floats
 from offrecord.mechanisms import _value
 from offrecord.mechanisms.secrets import SidePlan
 
-_CELLS = 1 << 12  # how finely the state is cut
+_CELLS = 1 << 13  # how finely the state is cut
 _ENTRIES = 1 << 22  # how large a table of values may be
 _STAGES = 1000  # how many records up to the chain's end a table may look ahead
-_LOOKS = 4_000_000  # states that are looked at to find the split of the budget, at most
+_LOOKS = 1_500_000  # states that are looked at to find the split of the budget, at most
 _TOLERANCE = 2e-7  # of n: how close the bound is brought, if that many looks do
 
 
@@ -163,7 +163,7 @@ class _TwoSides:
         best = min((self._paths(values, (epsilon * s, epsilon - epsilon * s), epsilon) for s in (0.0, 0.5, 1.0)), key=_cost)
         intervals = np.stack((shares[:-1], shares[1:]), axis=1)
         settled = math.inf
-        looks, most = 0, max(_LOOKS // (len(values.end.values) + min(values.span, max(self.rooms)) + 10), 1000)
+        looks, most = 0, max(_LOOKS // (len(values.end.values) + min(values.span, max(self.rooms)) + 10), 500)
         tolerance = self.tolerance
         while len(intervals) and looks < most:
             bounds = np.empty(len(intervals))

@@ -48,7 +48,7 @@ class ThreeRegion:
         if isinstance(self.split, str):
             if self.split not in SPLITS:
                 raise InputError(f"split must be best, even or a number from 0 to 1, got {self.split!r}")
-        elif isinstance(self.split, bool) or not 0 <= self.split <= 1:
+        elif isinstance(self.split, bool) or not isinstance(self.split, (int, float)) or not 0 <= self.split <= 1:
             raise InputError(f"split must be best, even or a number from 0 to 1, got {self.split}")
 
     @property
