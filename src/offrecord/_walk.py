@@ -41,6 +41,14 @@ def _always(row: Any) -> bool:
 
 
 @compiled
+def _worth_walking(rows: Any, index: int, step: int, count: int, opens: bool) -> int:
+    """How many stretches to walk: always-redacted records at the chain's end change no row sum."""
+    while not opens and count > 0 and _always(rows[index + step * (count - 1)]):
+        count -= 1
+    return count
+
+
+@compiled
 def _power(kernel: Any, exponent: int) -> Any:
     result = np.eye(kernel.shape[0])
     base = kernel.copy()
@@ -75,9 +83,7 @@ def binary(kernels: Any, rows: Any, lengths: Any, index: int, step: int, count: 
     high, high_at, high_value = 0.0, 0, -1  # largest ratio of row 0 over row 1
     low, low_at, low_value = np.inf, 0, -1  # smallest
     ok = True
-    if not opens:  # always-redacted records at the chain's end change no row sum
-        while count > 0 and _always(rows[index + step * (count - 1)]):
-            count -= 1
+    count = _worth_walking(rows, index, step, count, opens)
     one_kernel = kernels.shape[0] == 1
     p00, p01, p10, p11 = kernels[0, 0, 0], kernels[0, 0, 1], kernels[0, 1, 0], kernels[0, 1, 1]
     for p in kernels.flat:
@@ -231,9 +237,7 @@ def general(log_kernels: Any, support: Any, rows: Any, lengths: Any, index: int,
     worst = np.full((k, k), -np.inf)
     at = np.zeros((k, k), dtype=np.int64)
     value = np.full((k, k), -1, dtype=np.int64)
-    if not opens:
-        while count > 0 and _always(rows[index + step * (count - 1)]):
-            count -= 1
+    count = _worth_walking(rows, index, step, count, opens)
     one_kernel = log_kernels.shape[0] == 1
     powers = one_kernel and np.min(log_kernels[0]) > -200.0  # every entry of every power is then as large
     weights, logs = np.eye(k), np.zeros(k)

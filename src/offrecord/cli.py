@@ -133,14 +133,17 @@ def compare(
     epsilons = [budget(value) for value in _epsilons(epsilon)]
     chosen = comparison.mechanisms(mechanism.split(",") if mechanism else None, _split(split))
     problem = _problem(alpha, beta, model, n, private, epsilons[0], protect)
-    names = comparison.takers(problem, chosen, named=mechanism is not None)
     if csv is not None:
         check_writable(csv, force=force)
     if picture is not None:
         check_picture(picture, force=force)
         if csv is not None and csv.absolute() == picture.absolute():
             raise InputError(f"--csv and --picture must be two files, got {csv} for both")
-    rows = [row for value in _progress(epsilons, "comparing") for row in comparison.compare(problem.with_epsilon(value), names)]
+    rows = [
+        row
+        for value in _progress(epsilons, "comparing")
+        for row in comparison.compare(problem.with_epsilon(value), chosen, named=mechanism is not None)
+    ]
     if csv is not None:
         write_text(csv, comparison.csv_text(rows), force=force)
     if picture is not None:

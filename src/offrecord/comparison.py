@@ -25,28 +25,22 @@ def mechanisms(names: Sequence[str] | None, parameters: Mapping[str, Any]) -> di
     return chosen
 
 
-def takers(problem: Problem, chosen: Mapping[str, Mechanism], *, named: bool) -> dict[str, Mechanism]:
-    """Those that take this problem's chain; InputError if one that was named does not."""
-    kept = {}
-    for name, mechanism in chosen.items():
-        try:
-            mechanism.design(problem)
-        except InputError:
-            if named:
-                raise
-            continue
-        kept[name] = mechanism
-    return kept
+def compare(problem: Problem, chosen: Mapping[str, Mechanism], *, named: bool = True) -> list[dict[str, Any]]:
+    """A row for each mechanism: epsilon, mechanism, utility, leakage; Theorem 2 first where it applies (leakage None).
 
-
-def compare(problem: Problem, chosen: Mapping[str, Mechanism]) -> list[dict[str, Any]]:
-    """A row for each mechanism: epsilon, mechanism, utility, leakage; Theorem 2 first where it applies (leakage None)."""
+    named: a mechanism that does not take the problem's chain is an error; otherwise it is left out.
+    """
     rows: list[dict[str, Any]] = []
     if problem.chain.paper and len(problem.private) == 1:
         bound = theorem2_as_printed(problem)
         rows.append({"epsilon": problem.epsilon, "mechanism": THEOREM2, "utility": bound, "leakage": None})
     for name, mechanism in chosen.items():
-        policy = design(problem, mechanism)
+        try:
+            policy = design(problem, mechanism)
+        except InputError:
+            if named:
+                raise
+            continue
         rows.append({"epsilon": problem.epsilon, "mechanism": name, "utility": policy.utility, "leakage": policy.leakage})
     return rows
 
