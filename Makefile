@@ -1,4 +1,4 @@
-# `make demo` and `make test` need python3 and nothing else; .venv is made once and again only when pyproject.toml changes.
+# `make demo` and `make test` need python3, make and a package registry, nothing else; .venv is made once and again only when pyproject.toml changes.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed

@@ -36,6 +36,9 @@ def test_a_policy_file_does_not_vouch_for_itself(tmp_path):
     path.write_text(json.dumps(content))
     loaded = off.Policy.load(path)
     assert content["leakage"] <= 1.0 < loaded.leakage
+    assert not loaded.private
+    assert "> ε = 1" in repr(loaded)
+    assert str(loaded).startswith("NOT PRIVATE")
 
 
 @pytest.mark.parametrize(

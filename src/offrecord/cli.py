@@ -204,9 +204,17 @@ def reproduce(
             )
         )
     else:
-        lines = [["paper", "number", "paper's value", "ours", "difference", ""]]
+        lines = [["paper", "number", "paper's value", "ours", "difference", "source", ""]]
         lines += [
-            [c.place, c.what, f"{c.paper:.6g}", f"{c.ours:.6g}", f"{c.difference:+.1e}", "" if c.agrees else "DISAGREES"]
+            [
+                c.place,
+                c.what,
+                f"{c.paper:.6g}",
+                f"{c.ours:.6g}",
+                f"{c.difference:+.1e}",
+                c.source,
+                "" if c.agrees else "DISAGREES",
+            ]
             for c in checks
         ]
         typer.echo(_aligned(lines))

@@ -191,13 +191,18 @@ class Policy:
 
     # ---- for people
 
+    @property
+    def private(self) -> bool:
+        """Within its ε, rounding included: always so for what a mechanism designed, to be asked of what came from a file."""
+        return self.worst.upper <= self.problem.epsilon
+
     def __repr__(self) -> str:
-        return (
-            f"<Policy {self.mechanism}: utility {self.utility:.4f}, leakage {self.leakage:.4g} ≤ ε = {self.problem.epsilon:g}>"
-        )
+        leakage = f"leakage {self.leakage:.4g} {'≤' if self.private else '>'} ε = {self.problem.epsilon:g}"
+        return f"<Policy {self.mechanism}: utility {self.utility:.4f}, {leakage}>"
 
     def __str__(self) -> str:
         lines = [
+            *([] if self.private else [f"NOT PRIVATE: leakage {self.leakage:.6g} exceeds ε = {self.problem.epsilon:g}"]),
             f"{self.mechanism}: releases {self.utility:.2%} of {self.problem.n} records,"
             f" {'exact leakage' if self.worst.exact else 'leakage at most'} {self.leakage:.6g} of ε = {self.problem.epsilon:g}",
             *([] if self.utility_bound is None else [f"no local mechanism releases more than {self.utility_bound:.4%}"]),
