@@ -117,6 +117,26 @@ def test_joint_distributions_are_those_of_the_sequences():
             assert chain.joint(s, t) == pytest.approx(joint, abs=1e-12)
 
 
+def test_influence_of_sets_is_the_definition():
+    rng = np.random.default_rng(9)
+    chain = off.MarkovChain(rng.dirichlet(np.ones(2), size=(2, 2)), order=2)
+    paths, weight = sequences(chain, 6)
+    for private, records in ((3, (1, 5)), (3, (1, 2, 4)), (1, (2, 3)), (6, (1, 4, 5))):
+        largest = 0.0
+        for values in product(range(2), repeat=len(records)):
+            match = np.all([paths[:, t - 1] == v for t, v in zip(records, values, strict=True)], axis=0)
+            given_x = [
+                weight[match & (paths[:, private - 1] == x)].sum() / weight[paths[:, private - 1] == x].sum() for x in (0, 1)
+            ]
+            exact = abs(np.log(given_x[0] / given_x[1]))
+            largest = max(largest, exact)
+            found = off.set_influence(chain, private, dict(zip(records, values, strict=True)))
+            assert found == pytest.approx(exact, abs=1e-9)
+        assert off.max_set_influence(chain, private, records) == pytest.approx(largest, abs=1e-9)
+    with pytest.raises(off.InputError, match="stationary chain of order 1"):
+        off.delta_star(chain, 1.0, 10)
+
+
 def test_model_files_keep_the_order(tmp_path):
     rng = np.random.default_rng(4)
     chain = off.MarkovChain(rng.dirichlet(np.ones(3), size=(3, 3)), labels=["a", "b", "c"], order=2)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from enum import StrEnum
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +14,8 @@ from offrecord.chain import Floats, Label, MarkovChain, whole_number
 from offrecord.errors import InputError
 from offrecord.problem import budget
 from offrecord.side import Side, binary_influence
+
+_MOST_REALIZATIONS = 4096
 
 
 class Region(StrEnum):
@@ -79,6 +82,8 @@ def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, La
         _check(chain, record)
     if private in values:
         return np.inf
+    if chain.order > 1:
+        return _set_influence_of_tuples(chain, private, values)
     ordered = sorted([*values, private])
     support = chain.marginal(private) > 0
     logs = np.zeros(chain.k)
@@ -108,6 +113,16 @@ def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) 
         _check(chain, record)
     if private in wanted:
         return np.inf
+    if chain.order > 1:
+        if chain.k ** len(wanted) > _MOST_REALIZATIONS:
+            raise InputError(
+                f"sets of at most {_MOST_REALIZATIONS} realizations for order above 1, got {chain.k}^{len(wanted)}"
+            )
+        found = [0.0]
+        for values in product(range(chain.k), repeat=len(wanted)):
+            with suppress(InputError):  # values that cannot occur together
+                found.append(_set_influence_of_tuples(chain, private, dict(zip(sorted(wanted), values, strict=True))))
+        return max(found)
     total = np.zeros((chain.k, chain.k))
     for direction in (-1, 1):
         distances = [abs(t - private) for t in wanted if (t - private) * direction > 0]
@@ -118,10 +133,36 @@ def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) 
     return float(total[np.ix_(support, support)].max())
 
 
+def _set_influence_of_tuples(chain: MarkovChain, private: int, values: Mapping[int, int]) -> float:
+    """Order above 1: every record of the set counts, by one pass over the lifted chain for each value of the private record."""
+    supported = np.flatnonzero(chain.support(private)).tolist()
+    marginal = chain.marginal(private)
+    with np.errstate(divide="ignore"):
+        logs = np.array([np.log(_probability(chain, {**values, private: x}) / marginal[x]) for x in supported])
+    if np.all(np.isneginf(logs)):
+        raise InputError("these values cannot occur together")
+    return float(logs.max() - logs.min())
+
+
+def _probability(chain: MarkovChain, values: Mapping[int, int]) -> float:
+    """Pr(X_t = values[t] for every t in it)."""
+    order, lifted = chain.order, chain.lifted
+    begin = max(min(values), order)
+    weights = np.array(lifted.marginal(begin - order + 1))
+    for place in range(order):
+        if begin - order + 1 + place in values:
+            weights[chain.coordinate(place) != values[begin - order + 1 + place]] = 0.0
+    for record in range(begin + 1, max(values) + 1):
+        weights = weights @ lifted.kernel(record - order)
+        if record in values:
+            weights[chain.coordinate(order - 1) != values[record]] = 0.0
+    return float(weights.sum())
+
+
 def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
     """Δ*(ε) of a stationary chain: the smallest distance to the right with max-influence at most ε; None beyond limit."""
-    if not chain.stationary:
-        raise InputError("delta_star needs a stationary chain")
+    if not chain.stationary or chain.order > 1:
+        raise InputError("delta_star needs a stationary chain of order 1")
     if whole_number("limit", limit) < 1:
         raise InputError(f"limit must be at least 1, got {limit}")
     return Side(chain, 1, 1, limit).reach(budget(epsilon))
