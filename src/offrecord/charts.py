@@ -43,7 +43,7 @@ def influence_chart(rows: Rows, threshold: float) -> Any:
         .mark_line(point=True)
         .encode(
             x=alt.X("record:Q", title="Distance t − p from the private record", axis=alt.Axis(tickMinStep=1)),
-            y=alt.Y("influence:Q", title="Pointwise influence on Xₜ = x"),
+            y=alt.Y("influence:Q", title="Pointwise influence on record t with value x"),
             detail="side:N",
             strokeDash=alt.StrokeDash("value:N", title="value x", legend=alt.Legend(symbolType="stroke")),
             color=alt.value("#2e2585"),
@@ -94,7 +94,7 @@ def redaction_chart(rows: Rows, names: Sequence[str]) -> Any:
         .mark_line(point=True, strokeWidth=2)
         .encode(
             x=alt.X("record:Q", title="Record t", axis=alt.Axis(tickMinStep=1)),
-            y=alt.Y("redaction:Q", title="Probability of redacting Xₜ = 0", scale=alt.Scale(domain=[0, 1])),
+            y=alt.Y("redaction:Q", title="Probability of redacting the value 0", scale=alt.Scale(domain=[0, 1])),
             color=_colours(names),
         )
         .properties(width=520, height=320)
