@@ -173,6 +173,14 @@ def test_several_private_records_gain_over_their_maximum():
         assert best.utility > constant.utility + 0.1
 
 
+def test_secrets_far_apart_are_improved_each_by_itself():
+    chain = off.MarkovChain([[0.9, 0.06, 0.04], [0.3, 0.5, 0.2], [0.2, 0.2, 0.6]])
+    one, two = (off.design(off.Problem(chain, 300, private, 0.8)) for private in ([60], [60, 240]))
+    window = off.design(off.Problem(chain, 300, [60], 0.8), off.BestWindow())
+    assert one.utility > window.utility + 1e-4
+    assert 1 - two.utility == pytest.approx(2 * (1 - one.utility), abs=1e-5)
+
+
 def test_relabelling_the_values_changes_nothing():
     policies = [off.design(off.Problem(off.MarkovChain.binary(*ab), 15, [5], 1.0)) for ab in ((0.05, 0.3), (0.3, 0.05))]
     assert policies[0].utility == pytest.approx(policies[1].utility, abs=1e-12)

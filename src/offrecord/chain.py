@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
-from offrecord.files import read_json, write_text
+from offrecord.files import checked_content, read_json, write_text
 
 Floats: TypeAlias = NDArray[np.float64]
 Label: TypeAlias = str | int | float | bool
@@ -25,7 +25,6 @@ ROW_TOLERANCE = 1e-9
 _ROUNDING = 1e-12
 _SMALLEST = 1e-250
 MAX_VALUES = 1024
-MODEL_FORMAT = "offrecord-model"
 MODEL_VERSION = 1
 
 
@@ -241,9 +240,7 @@ class MarkovChain:
         if self.stationary:
             return reached
         if not self.homogeneous:
-            for kernel in self.transition[: record - 1]:
-                reached = reached @ (kernel > 0)
-            return np.asarray(reached)
+            return np.asarray(self._all_supports[record - 1])
         steps, base = record - 1, self.transition > 0
         while steps:
             if steps & 1:
@@ -251,6 +248,14 @@ class MarkovChain:
             base = base @ base
             steps >>= 1
         return np.asarray(reached)
+
+    @cached_property
+    def _all_supports(self) -> NDArray[np.bool_]:
+        rows = np.empty((len(self.transition) + 1, self.k), dtype=bool)
+        rows[0] = self.start > 0
+        for i, kernel in enumerate(self.transition):
+            rows[i + 1] = rows[i] @ (kernel > 0)
+        return rows
 
     def kernel(self, record: int) -> Floats:
         """(k, k) Pr(X_{record+1} = j | X_record = i)."""
@@ -334,7 +339,7 @@ class MarkovChain:
         """The content of a model file."""
         implied = self.homogeneous and self._start_is_implied
         return {
-            "format": MODEL_FORMAT,
+            "format": "offrecord-model",
             "version": MODEL_VERSION,
             "order": self.order,
             "labels": list(self.labels),
@@ -353,13 +358,7 @@ class MarkovChain:
     @classmethod
     def from_dict(cls, content: Any) -> MarkovChain:
         """The chain of a model file's content; InputError for another format or version."""
-        if not isinstance(content, dict) or content.get("format") != MODEL_FORMAT:
-            raise InputError(f'not a model file: "format" must be "{MODEL_FORMAT}"')
-        if content.get("version") != MODEL_VERSION or content["version"] is True:
-            raise InputError(f"model file version must be {MODEL_VERSION}, got {content.get('version')!r}")
-        missing = [key for key in ("transition", "labels") if key not in content]
-        if missing:
-            raise InputError(f'model file lacks "{missing[0]}"')
+        content = checked_content(content, "model", MODEL_VERSION, ("transition", "labels"))
         if not isinstance(content["labels"], list):
             raise InputError('model file: "labels" must be a list')
         return cls(content["transition"], content.get("start"), content["labels"], content.get("order", 1))

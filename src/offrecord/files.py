@@ -72,6 +72,18 @@ def read_json(path: str | Path) -> Any:
         raise InputError(f"{path} is not JSON, or is truncated") from None
 
 
+def checked_content(content: Any, kind: str, version: int, keys: tuple[str, ...]) -> dict[str, Any]:
+    """The content of an offrecord file of this kind; InputError for another format or version, or a missing key."""
+    if not isinstance(content, dict) or content.get("format") != f"offrecord-{kind}":
+        raise InputError(f'not a {kind} file: "format" must be "offrecord-{kind}"')
+    if content.get("version") != version or content["version"] is True:
+        raise InputError(f"{kind} file version must be {version}, got {content.get('version')!r}")
+    missing = [key for key in keys if key not in content]
+    if missing:
+        raise InputError(f'{kind} file lacks "{missing[0]}"')
+    return content
+
+
 def _no_constant(name: str) -> Any:
     raise ValueError(name)
 

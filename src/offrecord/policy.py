@@ -16,12 +16,11 @@ import numpy as np
 from offrecord.chain import Floats, Label, MarkovChain, whole_number
 from offrecord.errors import InputError
 from offrecord.exact_leakage import WorstOutput, worst_output
-from offrecord.files import read_json, write_text
+from offrecord.files import checked_content, read_json, write_text
 from offrecord.influence import Region
 from offrecord.problem import Problem
 from offrecord.redaction import Redaction
 
-POLICY_FORMAT = "offrecord-policy"
 POLICY_VERSION = 1
 #: Up to this many records, `first` and `last` are the whole chain.
 WHOLE = 10_000
@@ -138,7 +137,7 @@ class Policy:
     def to_dict(self) -> dict[str, Any]:
         """The content of a policy file."""
         return {
-            "format": POLICY_FORMAT,
+            "format": "offrecord-policy",
             "version": POLICY_VERSION,
             "mechanism": self.mechanism,
             "details": dict(self.details),
@@ -158,13 +157,8 @@ class Policy:
     @classmethod
     def from_dict(cls, content: Any) -> Policy:
         """The policy of a policy file's content; its leakage and utility are computed anew, never taken from the file."""
-        if not isinstance(content, dict) or content.get("format") != POLICY_FORMAT:
-            raise InputError(f'not a policy file: "format" must be "{POLICY_FORMAT}"')
-        if content.get("version") != POLICY_VERSION or content["version"] is True:
-            raise InputError(f"policy file version must be {POLICY_VERSION}, got {content.get('version')!r}")
-        missing = [key for key in ("model", "n", "private", "protect", "epsilon", "redaction") if key not in content]
-        if missing:
-            raise InputError(f'policy file lacks "{missing[0]}"')
+        keys = ("model", "n", "private", "protect", "epsilon", "redaction")
+        content = checked_content(content, "policy", POLICY_VERSION, keys)
         chain = MarkovChain.from_dict(content["model"])
         problem = Problem(chain, content["n"], content["private"], content["epsilon"], content["protect"])
         details = content.get("details", {})

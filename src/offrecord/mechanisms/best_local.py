@@ -132,12 +132,15 @@ def _improved(problem: Problem, start: Redaction) -> Redaction:
         if (last - first) * k > _MOST:  # too long to improve: as it was
             parts.append(start.part(first, last))
             continue
+        # Between stretches everything is released, so each has only its own secrets to keep.
+        within = [p for p in problem.private if first < p <= last]
+        local = Problem(problem.chain, problem.n, within, problem.epsilon, problem.protect)
         matrix = start.matrix(first, last)
         for begin in range(0, last - first, size // 2) if last - first > size else (0,):
             movable = np.zeros(matrix.shape, dtype=bool)
             movable[begin : begin + size] = True
-            tries = max(_TRIES // (min(size, last - first) * k), 3) // len(problem.secrets)
-            matrix = improve(problem, matrix, first, movable, _TOLERANCE * problem.n, tries)
+            tries = max(_TRIES // (min(size, last - first) * k), 3) // len(local.secrets)
+            matrix = improve(local, matrix, first, movable, _TOLERANCE * problem.n, tries)
         positions = np.arange(first, last)
         parts.append(Redaction(problem.n, positions, positions + 1, matrix))
     return Redaction.maximum(parts) if parts else start

@@ -30,9 +30,10 @@ _LEANS = (0.5, 1.0, 0.0)  # the left side's part of what neither side uses, when
 def improve(problem: Problem, matrix: Floats, first: int, movable: NDArray[np.bool_], tolerance: float, tries: int) -> Floats:
     """A matrix that redacts no more in expectation, for the records at positions first … (from 0); all others are released.
 
-    matrix: (w, k), feasible. movable: (w, k), the entries that may change. tolerance: expected redactions not worth a step.
-    Releasing a value with whatever probability puts a bound on everything nearer to the secret, so closing one (redacting it
-    always) can pay: that is tried for up to `tries` of the values whose bound is met.
+    matrix: (w, k), feasible, with all of the problem's secrets within. movable: (w, k), the entries that may change.
+    tolerance: expected redactions not worth a step. Releasing a value with whatever probability puts a bound on everything
+    nearer to the secret, so closing one (redacting it always) can pay: that is tried for up to `tries` of the values whose
+    bound is met.
     """
     span = _Span(problem, first, len(matrix))
     closed = span.fixed | ~movable
@@ -92,7 +93,7 @@ class _Span:
         self.problem, self.first, self.size, self.k = problem, first, size, problem.chain.k
         self.work = 0  # entries of all linear programmes so far
         self.weights = np.array(problem.chain.marginals(first + 1, first + size))
-        self.secrets = [s for s in problem.secrets if first < s.first and s.last <= first + size]
+        self.secrets = problem.secrets
         self.fixed = np.zeros((size, self.k), dtype=bool)
         for core in map(problem.core, self.secrets):
             self.fixed[core.first - 1 - first : core.last - first] = True
