@@ -18,8 +18,10 @@ if TYPE_CHECKING:
         theorem2_as_printed,
     )
     from offrecord.chain import MarkovChain
+    from offrecord.designs import Designs
     from offrecord.errors import InputError
     from offrecord.exact_leakage import FirstRelease, WorstOutput, leakage, worst_output
+    from offrecord.fitting import Fit
     from offrecord.influence import (
         Region,
         delta_star,
@@ -39,35 +41,46 @@ if TYPE_CHECKING:
         design,
         mechanism_named,
     )
+    from offrecord.phased import PhasedChain, load_model
     from offrecord.policy import Policy
     from offrecord.problem import Problem, Secret
     from offrecord.redaction import Redaction
+    from offrecord.tables.reference import fit
+    from offrecord.tables.release import Release, Summary, redact
 
 __all__ = [
     "MECHANISMS",
     "BestLocal",
     "BestWindow",
+    "Designs",
     "FirstRelease",
+    "Fit",
     "InputError",
     "MarkovChain",
     "MarkovQuilt",
     "Mechanism",
+    "PhasedChain",
     "Policy",
     "Problem",
     "Redaction",
     "Region",
+    "Release",
     "Secret",
+    "Summary",
     "ThreeRegion",
     "WorstOutput",
     "data_independent_utility",
     "delta_star",
     "design",
+    "fit",
     "leakage",
+    "load_model",
     "max_influence",
     "max_set_influence",
     "mechanism_named",
     "pointwise_influence",
     "quilt_utility_as_printed",
+    "redact",
     "regions",
     "relaxed_leakage_as_printed",
     "set_influence",
@@ -100,9 +113,14 @@ _ROOMS = {
         "design",
         "mechanism_named",
     ),
+    "designs": ("Designs",),
+    "fitting": ("Fit",),
+    "phased": ("PhasedChain", "load_model"),
     "policy": ("Policy",),
     "problem": ("Problem", "Secret"),
     "redaction": ("Redaction",),
+    "tables.reference": ("fit",),
+    "tables.release": ("Release", "Summary", "redact"),
 }
 
 

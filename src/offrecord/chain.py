@@ -359,6 +359,8 @@ class MarkovChain:
     def from_dict(cls, content: Any) -> MarkovChain:
         """The chain of a model file's content; InputError for another format or version."""
         content = checked_content(content, "model", MODEL_VERSION, ("transition", "labels"))
+        if content.get("phase") is not None:
+            raise InputError('the model has a kernel for each phase ("phase"), not one chain: read it with load_model')
         if not isinstance(content["labels"], list):
             raise InputError('model file: "labels" must be a list')
         return cls(content["transition"], content.get("start"), content["labels"], content.get("order", 1))
@@ -389,14 +391,16 @@ def stationary_distribution(transition: Floats) -> Floats:
 
     Raises InputError if there is more than one.
     """
-    from scipy.sparse.csgraph import connected_components
-
     k = len(transition)
-    count, component = connected_components(transition > 0, directed=True, connection="strong")
-    closed = [c for c in range(count) if not np.any(transition[component == c][:, component != c] > 0)]
-    if len(closed) > 1:
-        raise InputError(f"start must be given: the chain has {len(closed)} separate closed classes of values")
-    members = np.flatnonzero(component == closed[0])
+    members = np.arange(k)
+    if np.any(transition == 0):
+        from scipy.sparse.csgraph import connected_components
+
+        count, component = connected_components(transition > 0, directed=True, connection="strong")
+        closed = [c for c in range(count) if not np.any(transition[component == c][:, component != c] > 0)]
+        if len(closed) > 1:
+            raise InputError(f"start must be given: the chain has {len(closed)} separate closed classes of values")
+        members = np.flatnonzero(component == closed[0])
     reduced = transition[np.ix_(members, members)].copy()
     size = len(members)
     for last in range(size - 1, 0, -1):

@@ -29,8 +29,18 @@ def check_writable(path: str | Path, *, force: bool) -> Path:
     return path
 
 
-def write_bytes(path: str | Path, content: bytes, *, force: bool = False) -> None:
-    """Write a file through a temporary one beside it and a rename."""
+def check_outputs(path: Path, *, force: bool) -> Path:
+    """The certificate's path, if both it and the output may be written."""
+    certificate = path.with_name(path.name + ".certificate.json")
+    check_writable(path, force=force)
+    check_writable(certificate, force=force)
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path.parent} cannot be written to")
+    return certificate
+
+
+def write_bytes(path: str | Path, content: bytes, *, force: bool = False, mode: int = 0o666) -> None:
+    """Write a file through a temporary one beside it and a rename; mode: who may read it, less what the umask withholds."""
     path = check_writable(path, force=force)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -39,7 +49,7 @@ def write_bytes(path: str | Path, content: bytes, *, force: bool = False) -> Non
                 temporary.write(content)
                 temporary.flush()
                 os.fsync(temporary.fileno())
-                os.fchmod(temporary.fileno(), 0o666 & ~_umask())
+                os.fchmod(temporary.fileno(), mode & ~_umask())
             os.replace(name, path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
@@ -86,6 +96,11 @@ def checked_content(content: Any, kind: str, version: int, keys: tuple[str, ...]
 
 def _no_constant(name: str) -> Any:
     raise ValueError(name)
+
+
+def readable_by_others() -> int:
+    """The mode of an ordinary new file."""
+    return 0o666 & ~_umask()
 
 
 def _umask() -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from offrecord.mechanisms.binary_optimum import Optimum
 
 _TOLERANCE = 1e-6  # of n: utility not worth another linear programme
-_BLOCK = 240  # entries that are improved together
+_BLOCK = 1000  # entries that are improved together
 _MOST = 20_000  # entries of a stretch of redactions that is improved at all
 _TRIES = 600  # closings tried, divided by the entries of a block
 
@@ -34,9 +34,12 @@ class BestLocal:
     of the other mechanisms, improved by linear programmes (sequential_lp.py), so never worse than they are; the bound is then
     what F4 forces, or for several secrets the least of what each alone allows. The policy carries it as utility_bound.
     Takes every chain.
+
+    effort: how much work the linear programmes may take, as a multiple of the default.
     """
 
     name: ClassVar[str] = "best-local"
+    effort: float = 1.0
 
     def design(self, problem: Problem) -> Policy:
         """Cost grows with the window, not with n."""
@@ -49,19 +52,19 @@ class BestLocal:
             least[:] = [optimum.least + secret.last - secret.first + 1]
             return optimum.left, optimum.right
 
-        starts = [refereed(problem, self.name, lambda reduced: per_secret(reduced, around))] if _solved(problem) else []
+        starts = [refereed(problem, self.name, lambda reduced: per_secret(reduced, around))] if solved(problem) else []
         if least and len(problem.secrets) == 1:
             return _noted(replace(starts[0], utility_bound=max(1.0 - least[0] / problem.n, starts[0].utility)))
         starts += [BestWindow().design(problem), *(ThreeRegion(tuning).design(problem) for tuning in TUNINGS)]
         start = max(starts, key=lambda policy: policy.utility)
         best, bound = replace(start, mechanism=self.name), utility_bound(problem)
         if bound is None or best.utility < bound - _TOLERANCE:
-            improved = refereed(problem, self.name, lambda reduced: _improved(reduced, start.sparse))
+            improved = refereed(problem, self.name, lambda reduced: _improved(reduced, start.sparse, self.effort))
             best = improved if improved.utility >= best.utility else best
         return _noted(replace(best, utility_bound=bound))
 
 
-def _solved(problem: Problem) -> bool:
+def solved(problem: Problem) -> bool:
     """The case that is solved: two values, stationary, α + β < 1 by more than rounding, a budget, nothing extreme."""
     chain = problem.chain
     if not chain.paper or not 0 < problem.epsilon <= 300:
@@ -93,7 +96,7 @@ def utility_bound(problem: Problem) -> float | None:
     if problem.chain.order > 1:
         return None  # F4 speaks of records, the leakage bound of tuples
     bound = 1.0 - _forced(problem) / problem.n
-    if len(problem.secrets) <= 64 and _solved(problem):
+    if len(problem.secrets) <= 64 and solved(problem):
         for secret in problem.secrets:
             left, right = problem.sides(secret)
             optimum = _optimum(problem, problem.epsilon, secret, left, right)
@@ -121,7 +124,7 @@ def _forced_around(problem: Problem, secret: Secret) -> Redaction:
     return Redaction(problem.n, starts, starts + 1, np.concatenate(rows)[order]).compressed()
 
 
-def _improved(problem: Problem, start: Redaction) -> Redaction:
+def _improved(problem: Problem, start: Redaction, effort: float) -> Redaction:
     """The start, improved block by block wherever it redacts at all, with room to redact a little further out."""
     from offrecord.mechanisms.sequential_lp import improve
 
@@ -140,7 +143,7 @@ def _improved(problem: Problem, start: Redaction) -> Redaction:
             movable = np.zeros(matrix.shape, dtype=bool)
             movable[begin : begin + size] = True
             tries = max(_TRIES // (min(size, last - first) * k), 3) // len(local.secrets)
-            matrix = improve(local, matrix, first, movable, _TOLERANCE * problem.n, tries)
+            matrix = improve(local, matrix, first, movable, _TOLERANCE * problem.n, tries, effort)
         positions = np.arange(first, last)
         parts.append(Redaction(problem.n, positions, positions + 1, matrix))
     return Redaction.maximum(parts) if parts else start

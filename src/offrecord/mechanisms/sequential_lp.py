@@ -21,25 +21,27 @@ from offrecord.side import Side
 
 _STEPS = 80
 _BAND = 0.5  # log-ratios further than this below their limit are left to the referee
-_ENTRIES = 1_000_000  # of one linear programme, for each side of each secret
+_ENTRIES = 250_000  # of one linear programme, for each side of each secret
 _WORK = 30_000_000  # entries of all of them together: then what has been found will do
 _SNAP = 1e-9
 _LEANS = (0.5, 1.0, 0.0)  # the left side's part of what neither side uses, when a step decides what may be opened
 
 
-def improve(problem: Problem, matrix: Floats, first: int, movable: NDArray[np.bool_], tolerance: float, tries: int) -> Floats:
+def improve(
+    problem: Problem, matrix: Floats, first: int, movable: NDArray[np.bool_], tolerance: float, tries: int, effort: float = 1.0
+) -> Floats:
     """A matrix that redacts no more in expectation, for the records at positions first … (from 0); all others are released.
 
     matrix: (w, k), feasible, with all of the problem's secrets within. movable: (w, k), the entries that may change.
     tolerance: expected redactions not worth a step. Releasing a value with whatever probability puts a bound on everything
     nearer to the secret, so closing one (redacting it always) can pay: that is tried for up to `tries` of the values whose
-    bound is met.
+    bound is met. effort: how much work the linear programmes may take, as a multiple of the default.
     """
-    span = _Span(problem, first, len(matrix))
+    span = _Span(problem, first, len(matrix), effort * _WORK)
     closed = span.fixed | ~movable
     best = span.descend(matrix, closed, tolerance)
     tried: set[bytes] = set()
-    while tries > 0 and span.work < _WORK:
+    while tries > 0 and span.work < span.most:
         for move in span.bounding(best):
             if np.any(move & closed):
                 continue
@@ -89,9 +91,9 @@ class _Walk:
 class _Span:
     """A stretch of records whose probabilities may change."""
 
-    def __init__(self, problem: Problem, first: int, size: int) -> None:
+    def __init__(self, problem: Problem, first: int, size: int, most: float) -> None:
         self.problem, self.first, self.size, self.k = problem, first, size, problem.chain.k
-        self.work = 0  # entries of all linear programmes so far
+        self.work, self.most = 0, most  # entries of all linear programmes, so far and allowed
         self.weights = np.array(problem.chain.marginals(first + 1, first + size))
         self.secrets = problem.secrets
         self.fixed = np.zeros((size, self.k), dtype=bool)
@@ -103,7 +105,7 @@ class _Span:
         best, cost = matrix, self.cost(matrix)
         radius, idle = 0.25, 0
         for step in range(_STEPS):
-            if self.work > _WORK:
+            if self.work > self.most:
                 break
             proposal = self.propose(best, closed, radius, _LEANS[step % len(_LEANS)])
             gained = 0.0

@@ -1,83 +1,39 @@
-"""The command line. Each verb imports what it needs when it runs, so that --help answers at once."""
+"""Verbs that need no data: design, compare, reproduce."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from offrecord.cli.shared import Force, Json, as_json_text, busy, number, progress, whole
 from offrecord.errors import InputError
 
 if TYPE_CHECKING:
     from offrecord.chain import MarkovChain
     from offrecord.problem import Problem
 
-app = typer.Typer(
-    name="offrecord",
-    help="Take records off the record: redact what would give them away, release the rest.",
-    rich_markup_mode=None,
-    add_completion=False,
-    no_args_is_help=False,
-)
-_T = TypeVar("_T")
-
 MAX_PRIVATE = 1_000_000
 
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"must be a number, got {text!r}") from None
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(f"must be a whole number, got {text!r}") from None
-
-
 Alpha = Annotated[
-    float | None, typer.Option(parser=_number, metavar="NUMBER", help="P(0→1) of a chain with two values, in (0, 1].")
+    float | None, typer.Option(parser=number, metavar="NUMBER", help="P(0→1) of a chain with two values, in (0, 1].")
 ]
-Beta = Annotated[float | None, typer.Option(parser=_number, metavar="NUMBER", help="P(1→0), in (0, 1].")]
+Beta = Annotated[float | None, typer.Option(parser=number, metavar="NUMBER", help="P(1→0), in (0, 1].")]
 Model = Annotated[Path | None, typer.Option(help="Model file, instead of --alpha and --beta.")]
-N = Annotated[int, typer.Option("--n", parser=_whole, metavar="COUNT", help="Number of records.")]
+N = Annotated[int, typer.Option("--n", parser=whole, metavar="COUNT", help="Number of records.")]
 Private = Annotated[str, typer.Option(help="Private records, counted from 1: 3,7 or 10-12.")]
 Protect = Annotated[str, typer.Option(help="run: neighbouring private records are one secret; each: every one its own.")]
 Split = Annotated[str | None, typer.Option(help="3R: the left side's share of ε: best, even, or a number from 0 to 1.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
 
 
-@app.callback(invoke_without_command=True)
-def _root(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
-) -> None:
-    if version:
-        from importlib.metadata import version as installed
-
-        typer.echo(f"offrecord {installed('offrecord')}")
-        raise typer.Exit
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        raise typer.Exit
-
-
-@app.command()
 def design(
     n: N,
     private: Private,
     epsilon: Annotated[
         float,
-        typer.Option(parser=_number, metavar="NUMBER", help="Privacy budget ε ≥ 0, natural log. No default: you decide."),
+        typer.Option(parser=number, metavar="NUMBER", help="Privacy budget ε ≥ 0, natural log. No default: you decide."),
     ],
     alpha: Alpha = None,
     beta: Beta = None,
@@ -100,15 +56,14 @@ def design(
     problem = _problem(alpha, beta, model, n, private, epsilon, protect)
     if output is not None:
         check_writable(output, force=force)
-    with _busy("designing"):
+    with busy("designing"):
         policy = design_policy(problem, chosen)
-    typer.echo(_json(policy.summary()) if as_json else str(policy))
+    typer.echo(as_json_text(policy.summary()) if as_json else str(policy))
     sys.stdout.flush()
     if output is not None:
         policy.save(output, force=force)
 
 
-@app.command()
 def compare(
     n: N,
     private: Private,
@@ -141,7 +96,7 @@ def compare(
             raise InputError(f"--csv and --picture must be two files, got {csv} for both")
     rows = [
         row
-        for value in _progress(epsilons, "comparing")
+        for value in progress(epsilons, "comparing")
         for row in comparison.compare(problem.with_epsilon(value), chosen, named=mechanism is not None)
     ]
     if csv is not None:
@@ -149,10 +104,9 @@ def compare(
     if picture is not None:
         drawn = list(dict.fromkeys(row["mechanism"] for row in rows))
         write_chart(utility_chart(rows, drawn), picture, force=force)
-    typer.echo(_json({"n": n, "private": list(problem.private), "results": rows}) if as_json else comparison.table(rows))
+    typer.echo(as_json_text({"n": n, "private": list(problem.private), "results": rows}) if as_json else comparison.table(rows))
 
 
-@app.command()
 def reproduce(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the figures.")] = Path("offrecord-paper"),
     force: Force = False,
@@ -176,10 +130,10 @@ def reproduce(
     try:
         for file in files:
             check_picture(file, force=force)
-        checks = list(_progress(list(paper.checks()), "numbers"))
+        checks = list(progress(list(paper.checks()), "numbers"))
         errata = list(paper.errata())
         profile, profile_names = paper.fig3()
-        points = [row for epsilon in _progress(paper.FIG2_EPSILONS, "Fig. 2") for row in paper.fig2([epsilon])]
+        points = [row for epsilon in progress(paper.FIG2_EPSILONS, "Fig. 2") for row in paper.fig2([epsilon])]
         charts = [
             influence_chart(*paper.fig1()),
             utility_chart(points, paper.FIG2_NAMES),
@@ -194,7 +148,7 @@ def reproduce(
     failed = sum(not check.agrees for check in checks) + sum(not erratum.recomputed for erratum in errata)
     if as_json:
         typer.echo(
-            _json(
+            as_json_text(
                 {
                     "checks": [{**vars(check), "difference": check.difference, "agrees": check.agrees} for check in checks],
                     "errata": [vars(erratum) for erratum in errata],
@@ -299,71 +253,7 @@ def _epsilons(text: str) -> list[float]:
     return [start + (stop - start) * i / (steps - 1) for i in range(steps)]
 
 
-def _progress(items: list[_T], what: str) -> Iterator[_T]:
-    """The items, with a bar on standard error once it takes over a second; none when that is not a terminal."""
-    if not sys.stderr.isatty():
-        yield from items
-        return
-    import time
-
-    from rich.console import Console
-    from rich.progress import Progress
-
-    start = time.monotonic()
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=len(items), visible=False)
-        for item in items:
-            yield item
-            progress.update(task, advance=1, visible=time.monotonic() - start > 1)
-
-
-@contextmanager
-def _busy(what: str) -> Iterator[None]:
-    """A spinner on standard error while something takes long; nothing when that is not a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(f"{what} …"):
-        yield
-
-
-def _json(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False, allow_nan=False)
-
-
 def _aligned(rows: list[list[str]]) -> str:
     from offrecord.comparison import aligned
 
     return aligned(rows)
-
-
-def main(arguments: Iterable[str] | None = None) -> int:
-    """Run the command line; the exit code. Wrong input is one line on standard error and 2."""
-    try:
-        code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
-    except typer.TyperException as error:
-        return _fail(error.format_message())
-    except InputError as error:
-        return _fail(str(error))
-    except (MemoryError, RecursionError):
-        return _fail("this problem is too large for this machine's memory")
-    except (KeyboardInterrupt, typer.Abort):
-        return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 2
-    except OSError as error:
-        return _fail(f"{error.strerror or 'the output cannot be written'}")
-    return code if isinstance(code, int) else 0
-
-
-def _fail(message: str) -> int:
-    print(f"offrecord: {' '.join(message.split())}", file=sys.stderr)
-    return 2
-
-
-def run() -> None:
-    """Entry point of the `offrecord` command."""
-    sys.exit(main())

@@ -1,0 +1,81 @@
+"""The command line. Each verb imports what it needs when it runs, so that --help answers at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from offrecord.cli import tables, theory
+from offrecord.errors import InputError
+
+app = typer.Typer(
+    name="offrecord",
+    help="Take records off the record: redact what would give them away, release the rest.",
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"offrecord {installed('offrecord')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+# In the order in which a person meets them.
+for verb in (tables.demo, tables.fit, tables.redact, theory.design, theory.compare, theory.reproduce, tables.key):
+    app.command()(verb)
+
+
+def main(arguments: Iterable[str] | None = None) -> int:
+    """Run the command line; the exit code. Wrong input is one line on standard error and 2."""
+    try:
+        code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+    except typer.TyperException as error:
+        return _fail(error.format_message())
+    except InputError as error:
+        return _fail(str(error))
+    except (MemoryError, RecursionError):
+        return _fail("this problem is too large for this machine's memory")
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 2
+    except OSError as error:
+        return _fail(f"{error.strerror or 'the output cannot be written'}")
+    except Exception as error:
+        # A fault of this program. What it says may quote cells, so only its kind and place are shown.
+        if os.environ.get("OFFRECORD_TRACEBACK"):
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+        return _fail(f"internal error ({where}); nothing was released. Please report it with this line")
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str) -> int:
+    print(f"offrecord: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+def run() -> None:
+    """Entry point of the `offrecord` command."""
+    sys.exit(main())

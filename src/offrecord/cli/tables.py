@@ -1,0 +1,259 @@
+"""Verbs that work on tables: demo, fit, redact, key."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from offrecord.cli.shared import Force, Json, as_json_text, number, progress, whole
+from offrecord.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+Table = Annotated[
+    Path, typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON file, by the ending of its name.", metavar="TABLE")
+]
+Value = Annotated[str, typer.Option(help="Column with the records' values: 2 to 64 distinct ones.")]
+Order = Annotated[str, typer.Option(help="Column that orders the records of a chain (whole numbers, dates or times), or: row.")]
+By = Annotated[str | None, typer.Option(help="Column whose values name the chains; several by comma.")]
+SingleChain = Annotated[bool, typer.Option("--single-chain", help="All records are one chain (instead of --by).")]
+PrivateColumn = Annotated[str | None, typer.Option("--private", help="Boolean column: true where a record is private.")]
+PrivateList = Annotated[Path | None, typer.Option(help="File of keys (the --by and --order columns) of private records.")]
+StepSize = Annotated[
+    str | None, typer.Option("--step", help="Distance of neighbours, 1h or 1: what is missing counts as redacted.")
+]
+ChainOrder = Annotated[int, typer.Option(parser=whole, metavar="1|2", help="How many records the next one depends on.")]
+Phase = Annotated[str | None, typer.Option(help="A kernel for each hour, weekday or month.")]
+Format = Annotated[str | None, typer.Option("--format", help="csv, parquet, ipc or ndjson, instead of the input's ending.")]
+MaxRows = Annotated[int, typer.Option(parser=whole, metavar="COUNT", help="Refuse longer tables.")]
+KeyFile = Annotated[Path | None, typer.Option(help="Key file, instead of the one in your data directory.")]
+
+
+def fit(
+    table: Table,
+    value: Value,
+    order: Order,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write (JSON).")],
+    by: By = None,
+    single_chain: SingleChain = False,
+    private: PrivateColumn = None,
+    private_list: PrivateList = None,
+    chain_order: ChainOrder = 1,
+    phase: Phase = None,
+    step: StepSize = None,
+    format: Format = None,
+    max_rows: MaxRows = 200_000_000,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Learn the model from reference data: kernel, uncertainty, and a verdict on how well it fits."""
+    from offrecord.files import check_writable
+    from offrecord.tables.reference import fit as fit_table
+
+    check_writable(output, force=force)
+    found = fit_table(
+        _read(table, [value, *_order(order), *_names(by), *_names(private)], format, max_rows),
+        value=value,
+        order=order,
+        by=_names(by) or None,
+        single_chain=single_chain,
+        private=private,
+        private_list=_read_keys(private_list, max_rows),
+        chain_order=chain_order,
+        phase=phase,
+        step=step,
+    )
+    found.model.save(output, force=force)
+    typer.echo(as_json_text(found.summary()) if as_json else str(found))
+
+
+def redact(
+    table: Table,
+    value: Value,
+    order: Order,
+    epsilon: Annotated[
+        float, typer.Option(parser=number, metavar="NUMBER", help="Privacy budget ε ≥ 0, natural log. No default: you decide.")
+    ],
+    dataset: Annotated[str, typer.Option(help="Name of the data: the same for a re-release, another for other data.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Released table; its certificate goes beside it.")
+    ] = None,
+    by: By = None,
+    single_chain: SingleChain = False,
+    private: PrivateColumn = None,
+    private_list: PrivateList = None,
+    model: Annotated[Path | None, typer.Option(help="Model file, from offrecord fit.")] = None,
+    learn: Annotated[bool, typer.Option("--fit", help="Learn the model from the chains without a private record.")] = False,
+    chain_order: ChainOrder = 1,
+    phase: Phase = None,
+    step: StepSize = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Columns to release too, by comma; the guarantee does not cover them.")
+    ] = None,
+    mechanism: Annotated[
+        str, typer.Option(help="quilt, window, 3r-relaxed, 3r-convex, 3r-constant or best-local.")
+    ] = "best-local",
+    protect: Annotated[
+        str, typer.Option(help="run: neighbouring private records are one secret; each: every one its own.")
+    ] = "run",
+    designs: Annotated[Path | None, typer.Option(help="File to take designs from, and to keep new ones in.")] = None,
+    design_minutes: Annotated[
+        float,
+        typer.Option(parser=number, metavar="MINUTES", help="How long designs for a model that is not stationary may take."),
+    ] = 10.0,
+    key_file: KeyFile = None,
+    format: Format = None,
+    max_rows: MaxRows = 200_000_000,
+    allow_none: Annotated[bool, typer.Option("--allow-none", help="Go on although no record is private.")] = False,
+    another_release: Annotated[
+        bool, typer.Option("--another-release", help="Release data again that were released differently before.")
+    ] = False,
+    publish_positions: Annotated[
+        bool, typer.Option("--publish-positions", help="Put the private positions into the certificate.")
+    ] = False,
+    explain: Annotated[Path | None, typer.Option(help="Table to write: each row's region and redaction probabilities.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Design and report, write nothing.")] = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Redact a table: what is private and what would give it away. Writes the released table and its certificate."""
+    from offrecord.files import check_outputs, check_writable
+    from offrecord.keys import default_key_file
+    from offrecord.tables.formats import format_of
+
+    if output is None and not dry_run:
+        raise InputError("give --output FILE for the released table, or --dry-run")
+    kind = format_of(table, format)
+    if output is not None and not dry_run:
+        out_kind = format_of(output, format if not output.suffix else None)
+        check_outputs(output, force=force)
+        for name, other in (("the input", table), ("--private-list", private_list), ("--explain", explain)):
+            if other is not None and _same(output, other):
+                raise InputError(f"--output must be another file than {name}, got {output} for both")
+        secret = default_key_file() if key_file is None else key_file
+        if _same(secret.parent, output.parent):
+            raise InputError(f"the key {secret} must not lie beside the output; give --key-file in another folder")
+    if explain is not None:
+        format_of(explain)
+        check_writable(explain, force=force)
+    wanted = [value, *_order(order), *_names(by), *_names(private), *_names(keep)]
+    frame = _read(table, wanted, kind, max_rows)
+    from offrecord.tables.release import redact as redact_table
+    from offrecord.tables.writing import write_table
+
+    release = redact_table(
+        frame,
+        value=value,
+        order=order,
+        epsilon=epsilon,
+        dataset=dataset,
+        by=_names(by) or None,
+        single_chain=single_chain,
+        private=private,
+        private_list=_read_keys(private_list, max_rows),
+        model=model,
+        fit=learn,
+        chain_order=chain_order,
+        phase=phase,
+        step=step,
+        keep=_names(keep) or None,
+        mechanism=mechanism,
+        protect=protect,
+        key_file=key_file,
+        designs=designs,
+        design_minutes=design_minutes,
+        allow_none=allow_none,
+        another_release=another_release,
+        publish_positions=publish_positions,
+        dry_run=dry_run,
+        progress=partial(progress, what="designing"),
+    )
+    for warning in release.summary.warnings:
+        _warn(warning)
+    if output is not None and not dry_run:
+        certificate, warnings = release.write(output, format=out_kind, force=force)
+        for warning in warnings:
+            _warn(warning)
+    if explain is not None:
+        write_table(release.explain(), explain, None, force=force)
+    if as_json:
+        content: dict[str, Any] = release.summary.to_dict()
+        if output is not None and not dry_run:
+            content |= {"output": str(output), "certificate": str(certificate)}
+        if release.fit is not None:
+            content["fit"] = release.fit.summary()
+        typer.echo(as_json_text(content))
+        return
+    if release.fit is not None:
+        typer.echo(f"model: {release.fit.verdict}\n")
+    typer.echo(str(release.summary))
+    if output is not None and not dry_run:
+        typer.echo(f"\nwritten: {output} and {certificate.name}")
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for what it writes.")] = Path("offrecord-demo"),
+    force: Force = False,
+) -> None:
+    """The whole job on real data: a year of rain at an airport, hour by hour; fit, redact, certify."""
+    from offrecord.demo import run
+
+    run(output, force=force, say=typer.echo, warn=_warn, progress=partial(progress, what="designing"))
+
+
+def key(
+    action: Annotated[str, typer.Argument(metavar="new|show-id", help="Make a key, or show the public id of one.")],
+    key_file: KeyFile = None,
+) -> None:
+    """Make a key, or show its public id."""
+    from offrecord.keys import Key, default_key_file
+
+    file = default_key_file() if key_file is None else key_file
+    if action == "new":
+        made = Key.new(file)
+        _warn(f"made {file}: keep it secret, and keep it; a re-release needs the same key")
+        typer.echo(made.id)
+    elif action == "show-id":
+        typer.echo(Key.load(file).id)
+    else:
+        raise InputError(f"key takes new or show-id, got {action!r}")
+
+
+def _read(path: Path, columns: list[str], kind: str | None, max_rows: int) -> pl.DataFrame:
+    """The columns of a table; what works on it is imported while the engine reads."""
+    from concurrent.futures import ThreadPoolExecutor
+    from importlib import import_module
+
+    from offrecord.tables.formats import read_frame
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(import_module, "offrecord.tables.release")
+        return read_frame(path, list(dict.fromkeys(columns)), named=kind, max_rows=max_rows)
+
+
+def _read_keys(path: Path | None, max_rows: int) -> pl.DataFrame | None:
+    from offrecord.tables.formats import read_frame
+
+    return None if path is None else read_frame(path, max_rows=max_rows)
+
+
+def _names(text: str | None) -> list[str]:
+    return [] if text is None else [name.strip() for name in text.split(",")]
+
+
+def _order(order: str) -> list[str]:
+    return [] if order == "row" else [order]
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
+
+
+def _warn(message: str) -> None:
+    print(f"offrecord: warning: {' '.join(message.split())}", file=sys.stderr)

@@ -1,0 +1,7 @@
+"""Tables: frames and files in, released tables and certificates out.
+
+formats    CSV, Parquet, Arrow IPC, NDJSON         frames    any frame narwhals knows
+chains     rows sorted, coded and counted in steps  secrets   which records are private
+stamping   which records to redact                  writing   safe bytes, safe files
+reference  fit                                      release   redact
+"""

@@ -1,0 +1,67 @@
+"""What erasing the private records alone would have leaked: the reason this project exists."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from offrecord.chain import Floats, MarkovChain
+from offrecord.designs import Model, distinct
+from offrecord.exact_leakage import combine
+from offrecord.tables.chains import Chains
+from offrecord.tables.secrets import Secrets
+
+_MOST = 1 << 21
+
+
+def erasure_leakage(model: Model, secrets: Secrets, chains: Chains) -> float | None:
+    """The largest log-ratio about a secret if nothing but private records were redacted; None where it is not computed.
+
+    Exact. Given the nearest `order` records on each side, all others are independent of the secret. For order above 1 a run of
+    private records counts as if all but its last were known.
+    """
+    if secrets.count == 0:
+        return 0.0
+    if not isinstance(model, MarkovChain) or not model.stationary:
+        return None
+    left, right = (np.minimum(rooms, model.order) for rooms in secrets.rooms(chains))
+    if model.order > 1:
+        if model.k ** (2 * model.order + 1) > _MOST:
+            return None
+        return max(_window_leakage(model, int(a), int(b)) for a, b in distinct(left, right)[0])
+    lengths = np.minimum(secrets.last - secrets.first + 1, 64)
+    return max(_run_leakage(model, *around) for around in distinct(left, right, lengths)[0].tolist())
+
+
+def _run_leakage(model: MarkovChain, left: int, right: int, length: int) -> float:
+    """Of a run in a chain of order 1, its neighbours (if any) released: F2 and F9 at distance 1."""
+    sides = []
+    for present, kernel in ((left, model.reversed_kernel(2)), (right, model.kernel(1))):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(kernel)
+            ratios = np.where(kernel[:, None] > 0, logs[:, None] - logs[None], -np.inf).max(axis=2)  # of x over x'
+        sides.append(ratios if present else np.zeros_like(ratios))
+    steps = np.linalg.matrix_power((model.transition > 0).astype(float), length - 1) > 0
+    return combine(sides[0], sides[1], np.diag(model.support(1)) @ steps)[0]
+
+
+def _window_leakage(model: MarkovChain, left: int, right: int) -> float:
+    """Of one record of a chain of any order among `left` and `right` neighbours, all released: every window, every two values."""
+    n = left + 1 + right
+    joint: Floats = np.zeros((model.k,) * n)
+    tuples = model.start
+    for values in product(range(model.k), repeat=n):
+        if n < model.order:
+            joint[values] = tuples[values].sum()
+            continue
+        mass = tuples[values[: model.order]]
+        for t in range(model.order, n):
+            mass = mass * model.transition[values[t - model.order : t + 1]]
+        joint[values] = mass
+    given = np.moveaxis(joint, left, 0).reshape(model.k, -1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(given / given.sum(axis=1, keepdims=True))
+    logs = logs[given.sum(axis=1) > 0]
+    seen = logs[:, np.any(np.isfinite(logs), axis=0)]
+    return float((seen.max(axis=0) - seen.min(axis=0)).max()) if seen.size else 0.0

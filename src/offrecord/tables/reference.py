@@ -1,0 +1,82 @@
+"""Learn the model of a table from its reference chains: those without a private record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.phased import phases_of
+from offrecord.redaction import Integers
+from offrecord.tables.chains import MISSING, Arranged, Columns, Step, arrange
+from offrecord.tables.frames import Native, from_native
+from offrecord.tables.secrets import private_records
+
+if TYPE_CHECKING:
+    from offrecord.fitting import Fit
+
+
+def fit(
+    frame: Native,
+    *,
+    value: str,
+    order: str,
+    by: str | Sequence[str] | None = None,
+    single_chain: bool = False,
+    private: str | None = None,
+    private_list: Native | None = None,
+    chain_order: int = 1,
+    phase: str | None = None,
+    step: str | int | None = None,
+) -> Fit:
+    """Learn a chain from reference data, with uncertainty and a verdict in words.
+
+    Columns and steps as in `redact`. private, private_list: every chain that holds a private record is left out. chain_order: 1 or
+    2. phase: "hour", "weekday" or "month", for a kernel each.
+    """
+    if bool(by) == single_chain:
+        raise InputError("say which records belong together: by (a column or several, one chain each), or single_chain")
+    steps = None if step is None else Step.parsed(step)
+    arranged = arrange(from_native(frame), Columns.named(value, order, by), labels=None, private=private, step=steps)
+    held = np.empty(0, dtype=np.int64)
+    if private is not None or private_list is not None:
+        held = private_records(arranged, None if private_list is None else from_native(private_list), steps).chain
+    return fit_arranged(arranged, held, chain_order, phase)[1]
+
+
+def fit_arranged(arranged: Arranged, held: Integers, chain_order: int, phase: str | None) -> tuple[Arranged, Fit]:
+    """Fit to the chains that hold no private record; the table coded by the labels of those chains, and the fit.
+
+    Labels come from them alone: a value seen only next to private records would tell about these.
+    """
+    from offrecord.fitting import fit_chains
+
+    chains = arranged.chains
+    dropped = np.zeros(chains.count, dtype=bool)
+    dropped[held] = True
+    if dropped.all():
+        raise InputError("every chain holds a private record, so none is left to learn from; fit other data and give --model")
+    kept = np.repeat(~dropped, np.diff(chains.starts))
+    codes = np.unique(chains.codes[kept])
+    codes = codes[codes != MISSING]
+    others = ~np.isin(chains.codes, codes) & (chains.codes != MISSING)
+    if len(codes) < 2:
+        raise InputError("the chains without a private record must show at least two values to learn from")
+    if others.any() and len(held):
+        raise InputError(
+            f"{int(others.sum())} records have a value that no chain without a private record shows; fit other data and give --model"
+        )
+    place = np.full(len(arranged.labels) + 1, MISSING, dtype=np.int8)  # the last entry is that of MISSING
+    place[codes] = np.arange(len(codes))
+    chains = replace(chains, codes=place[chains.codes])
+    labels = tuple(arranged.labels[code] for code in codes)
+    phases = None
+    if phase is not None:
+        if not chains.timed:
+            raise InputError(f"--phase {phase} needs an order column that holds times")
+        phases = phases_of(chains.order.astype(np.int64), phase, arranged.zone)
+    result = fit_chains(chains, labels, order=chain_order, phases=phases, phase=phase, dropped=dropped)
+    return replace(arranged, chains=chains, labels=labels), result

@@ -1,0 +1,532 @@
+"""The main job: a table in, a table out in which no private record can be inferred beyond e^ε, and its certificate."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_bytes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord import draws
+from offrecord.certificate import certificate, certificate_bytes
+from offrecord.designs import MAX_MINUTES, Designs, Model, Needs, designs_for
+from offrecord.errors import InputError
+from offrecord.keys import Key, default_key_file, ledger
+from offrecord.mechanisms import Mechanism, mechanism_named
+from offrecord.phased import PhasedChain, load_model, phases_of
+from offrecord.problem import PROTECT, budget
+from offrecord.redaction import Integers
+from offrecord.tables.chains import Arranged, Chains, Columns, Step, arrange
+from offrecord.tables.erasure import erasure_leakage
+from offrecord.tables.formats import format_of
+from offrecord.tables.frames import Native, from_native, to_native
+from offrecord.tables.possible import check_possible
+from offrecord.tables.reference import fit_arranged
+from offrecord.tables.secrets import Private, Secrets, private_records, secrets_of
+from offrecord.tables.stamping import InnerStep, Stamping, windows_release
+from offrecord.tables.writing import printable, released_values, without_hidden, write_release
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from offrecord.fitting import Fit
+
+_BLOCK = 1 << 18  # rows that are decided at a time: few enough to stay in the processor's cache
+REGIONS = ("S", "M", "L", "private")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a release amounts to, for people and machines.
+
+    released, window: share of the records with a value that leave with it, and that the best data-independent mechanism would let
+    go. erasure: what erasing private records alone would have leaked. loss: expected redactions a secret that rounding rooms up
+    to a grid costs.
+    """
+
+    dataset: str
+    epsilon: float
+    mechanism: str
+    rows: int
+    chains: int
+    missing: int
+    private: int
+    secrets: int
+    redacted: int
+    released: float
+    window: float
+    leakage: float
+    erasure: float | None
+    regions: dict[str, int]
+    designs: int
+    loss: float
+    seconds: float
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What --json prints."""
+        return {name: "inf" if value == math.inf else value for name, value in vars(self).items()}
+
+    def __str__(self) -> str:
+        from offrecord.comparison import aligned
+
+        share = {name: f"{count:,}" for name, count in self.regions.items()}
+        plain = "not computed for this model" if self.erasure is None else f"would have given {_odds(self.erasure)} to 1"
+        lines = [
+            ["released", f"{self.released:.2%} of {self.rows - self.missing:,} records (window: {self.window:.2%})"],
+            ["protected", f"{self.private:,} private records, {self.secrets:,} secrets, in {self.chains:,} chains"],
+            [
+                "odds",
+                f"at most {_odds(self.leakage)} to 1 between two values of a secret; allowed: e^{self.epsilon:g} ="
+                f" {_odds(self.epsilon)}",
+            ],
+            ["plain erasure", plain],
+            [
+                "regions",
+                f"{share['private']} private, {share['L']} L (always redacted), {share['M']} M (sometimes), {share['S']} S (never)",
+            ],
+            [
+                "mechanism",
+                f"{self.mechanism}, {self.designs:,} designs"
+                + (f", rooms rounded up: about {self.loss:.2g} records a secret lost by that" if self.loss > 5e-4 else ""),
+            ],
+            ["time", f"{self.seconds:.1f} s"],
+        ]
+        return aligned(lines)
+
+
+def _odds(leakage: float) -> str:
+    return "infinitely many" if leakage > 700 else f"{math.exp(leakage):.4g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A released table. frame: of the kind that came in, None after a dry run. certificate: without its output until written."""
+
+    frame: Any
+    certificate: dict[str, Any]
+    summary: Summary
+    fit: Fit | None
+    _table: pl.DataFrame | None = field(repr=False)
+    _columns: Columns = field(repr=False)
+    _explain: Callable[[], pl.DataFrame] = field(repr=False)
+
+    def write(self, path: str | Path, *, format: str | None = None, force: bool = False) -> tuple[Path, list[str]]:
+        """Write the table and, beside it, its certificate: the certificate's path, and warnings. Complete or absent."""
+        path = Path(path)
+        kind = format_of(path, format)
+        if self._table is None:
+            raise InputError("a dry run has nothing to write")
+        columns = self._table.columns
+
+        def content(digest: str) -> bytes:
+            output = {"format": kind, "sha256": digest, "rows": self.summary.rows, "columns": columns}
+            return certificate_bytes(self.certificate, output)
+
+        return write_release(self._table, self._columns, path, kind, content, force=force)
+
+    def explain(self) -> pl.DataFrame:
+        """For each row its region and the redaction probability of every value: the rule, never what was drawn."""
+        return self._explain()
+
+
+def redact(
+    frame: Native,
+    *,
+    value: str,
+    order: str,
+    epsilon: float,
+    dataset: str,
+    by: str | Sequence[str] | None = None,
+    single_chain: bool = False,
+    private: str | None = None,
+    private_list: Native | None = None,
+    model: Model | str | Path | None = None,
+    fit: bool = False,
+    chain_order: int = 1,
+    phase: str | None = None,
+    step: str | int | None = None,
+    keep: str | Sequence[str] | None = None,
+    mechanism: Mechanism | str = "best-local",
+    protect: str = "run",
+    key_file: str | Path | None = None,
+    designs: str | Path | None = None,
+    design_minutes: float = MAX_MINUTES,
+    allow_none: bool = False,
+    another_release: bool = False,
+    publish_positions: bool = False,
+    dry_run: bool = False,
+    progress: Callable[[list[Any]], Iterable[Any]] = list,
+) -> Release:
+    """Redact a table so that no private record can be inferred beyond a likelihood ratio of e^epsilon.
+
+    frame: any frame narwhals knows; the released one is of the same kind. value, order ("row": as rows stand), by: columns; a
+    table without by needs single_chain=True. private: a boolean column; private_list: a frame of (by, order) keys. model: a chain,
+    or a model file; fit=True learns one from the chains without a private record. step: "1h" or 1, so that missing steps count as
+    records already redacted. dataset: names the data; the same for a re-release, another for other data. key_file: the secret
+    behind the coins, made on first use. designs: a file to take designs from and keep them in. dry_run: design and report only.
+
+    Raises InputError for wrong input, and for a second, different release under one name unless another_release is set.
+    """
+    started = time.monotonic()
+    printable("dataset", dataset)
+    chosen = mechanism_named(mechanism) if isinstance(mechanism, str) else mechanism
+    epsilon = budget(epsilon)
+    columns = _columns(value, order, by, single_chain, keep)
+    steps = None if step is None else Step.parsed(step)
+    if protect not in PROTECT:
+        raise InputError(f'protect must be "run" or "each", got {protect!r}')
+    if (private is None) == (private_list is None):
+        raise InputError("give either private (a column) or private_list (keys), one of them")
+    if (model is None) != fit:
+        raise InputError("give either model or fit=True (--model FILE or --fit)")
+    table = from_native(frame)
+    chain = load_model(model) if isinstance(model, (str, Path)) else model
+    if private is not None and private in columns.released:
+        raise InputError(f"the private column {private!r} cannot be released too")
+    arranged = arrange(table, columns, labels=None if chain is None else chain.labels, private=private, step=steps)
+    del table
+    hidden = private_records(arranged, None if private_list is None else from_native(private_list), steps)
+    if hidden.count == 0 and not allow_none:
+        raise InputError("no record is private; if that is right, add --allow-none (allow_none=True)")
+    fitted = None
+    if chain is None:
+        arranged, fitted = fit_arranged(arranged, hidden.chain, chain_order, phase)
+        chain = fitted.model
+    phases = _phases(chain, arranged)
+    check_possible(chain, arranged.chains, phases)
+    secrets = secrets_of(arranged.chains, hidden, protect)
+    warnings = [*arranged.warnings]
+    key = _key(key_file, warnings, make=not dry_run)
+    made, which = _designs(chain, epsilon, chosen, protect, arranged, secrets, steps, designs, design_minutes, key, progress)
+    step_made: InnerStep = Stamping(made)
+    if columns.keep:
+        warnings.append(f"kept columns are released as they are, the guarantee does not cover them: {', '.join(columns.keep)}")
+    if columns.order is None:
+        warnings.append("coins go by row number: a row inserted later changes the draws of those after it")
+
+    decided = release = None
+    gone = np.zeros(len(arranged.chains.codes), dtype=bool)
+    # A dry run draws too, with a key that is thrown away: its figures are what a release would show, but no release.
+    coins = draws.Coins(token_bytes(draws.KEY_BYTES) if key is None or dry_run else key.secret, dataset, columns.value)
+    drawer = _Drawer(coins, arranged)
+    regions, released, through_window = _decide(arranged, hidden, secrets, which, step_made, made, gone, drawer)
+    private_entry: dict[str, Any] = {"count": hidden.count}
+    if key is not None and not dry_run:
+        decided = _decided(arranged, hidden, secrets, which, made, drawer, steps, columns)
+        private_entry["digest"] = decided["private list"]
+        if publish_positions:
+            private_entry["positions"] = _positions(arranged, hidden, steps)
+        release = _remember(key, dataset, decided, another_release, warnings)
+    counts = {
+        "rows": len(arranged.chains.codes),
+        "chains": arranged.chains.count,
+        "missing": int((arranged.chains.codes < 0).sum()),
+        "private": hidden.count,
+        "secrets": secrets.count,
+    }
+    valued = max(counts["rows"] - counts["missing"], 1)
+    summary = Summary(
+        dataset=dataset,
+        epsilon=epsilon,
+        mechanism=chosen.name,
+        **counts,
+        redacted=counts["rows"] - counts["missing"] - released,
+        released=released / valued,
+        window=through_window / valued,
+        leakage=max((design.leakage for design in made.designs), default=0.0),
+        erasure=erasure_leakage(chain, secrets, arranged.chains),
+        regions=regions,
+        designs=len(made.designs),
+        loss=made.loss,
+        seconds=round(time.monotonic() - started, 3),
+        warnings=tuple(warnings),
+    )
+    content = certificate(
+        designs=made,
+        counts=counts,
+        columns={
+            "value": columns.value,
+            "order": columns.order or "row",
+            "by": list(columns.by),
+            "keep": list(columns.keep),
+            "step": None if steps is None else steps.text,
+            "order_kind": "time" if arranged.chains.timed else "integer",
+        },
+        dataset=dataset,
+        key_id="none: dry run" if key is None or dry_run else key.id,
+        private=private_entry,
+        release=release or {},
+        kept=bool(columns.keep),
+        exact=chain.order == 1,
+    )
+    out = None if dry_run else _table(arranged, gone)
+
+    def explain() -> pl.DataFrame:
+        return _explained(arranged, hidden, secrets, which, made)
+
+    return Release(
+        None if out is None else to_native(out, frame, columns.value), content, summary, fitted, out, columns, explain
+    )
+
+
+def _columns(
+    value: str, order: str, by: str | Sequence[str] | None, single_chain: bool, keep: str | Sequence[str] | None
+) -> Columns:
+    if bool(by) == single_chain:
+        raise InputError("say which records belong together: by (a column or several, one chain each), or single_chain")
+    return Columns.named(value, order, by, keep)
+
+
+def _key(key_file: str | Path | None, warnings: list[str], *, make: bool) -> Key | None:
+    """The key, made on first use; None where there is none and none is to be made."""
+    file = default_key_file() if key_file is None else Path(key_file)
+    if file.exists():
+        return Key.load(file)
+    if not make:
+        return None
+    key = Key.new(file)
+    warnings.append(
+        f"made a new key, {file} (id {key.id}): keep it secret and keep it; a re-release with another key is a second look at the data"
+    )
+    return key
+
+
+# ---- designs
+
+
+def _phases(model: Model, arranged: Arranged) -> NDArray[np.int8] | None:
+    """The phase of each record, for a model that has them."""
+    if not isinstance(model, PhasedChain):
+        return None
+    if not arranged.chains.timed:
+        raise InputError(f"the model has a kernel for each {model.phase}, so the order column must hold times")
+    return phases_of(arranged.chains.order, model.phase, arranged.zone)
+
+
+def _designs(
+    model: Model,
+    epsilon: float,
+    mechanism: Mechanism,
+    protect: str,
+    arranged: Arranged,
+    secrets: Secrets,
+    step: Step | None,
+    file: str | Path | None,
+    minutes: float,
+    key: Key | None,
+    progress: Callable[[list[Any]], Iterable[Any]],
+) -> tuple[Designs, Integers]:
+    left, right = secrets.rooms(arranged.chains)
+    length = secrets.last - secrets.first + 1
+    needs = Needs(left, right, length, _context(model, arranged, secrets, step))
+    known, secret = None, None if key is None else key.secret
+    if file is not None and Path(file).exists():
+        known = Designs.load(file, model, epsilon, mechanism.name, protect, secret)
+    made, which = designs_for(model, epsilon, mechanism, protect, needs, known=known, progress=progress, max_minutes=minutes)
+    if file is not None and (known is None or not known.sealed or len(made.merged(known).designs) > len(known.designs)):
+        made.merged(known).save(file, secret)
+    return made, which
+
+
+def _context(model: Model, arranged: Arranged, secrets: Secrets, step: Step | None) -> Callable[[int, int], Integers] | None:
+    """For a model with phases: those of the first records of a secret's chain, missing ones included."""
+    if not isinstance(model, PhasedChain):
+        return None
+    chains = arranged.chains
+
+    def along(secret: int, count: int) -> Integers:
+        begin, end = chains.starts[secrets.chain[secret]], chains.starts[secrets.chain[secret] + 1]
+        if step is None:
+            times = chains.order[begin : min(begin + count, end)]
+        else:
+            times = chains.order[begin] + step.size * np.arange(count)
+        return phases_of(times.astype(np.int64), model.phase, arranged.zone).astype(np.int64)
+
+    return along
+
+
+# ---- deciding
+
+
+class _Drawer:
+    """Draws of rows: the tags of chains are computed once, and only of chains that need them."""
+
+    def __init__(self, coins: draws.Coins, arranged: Arranged) -> None:
+        self.coins, self.arranged = coins, arranged
+        self.kind = draws.TIME if arranged.chains.timed else draws.INTEGER
+        self.numbers: Integers = np.empty(0, dtype=np.int64)
+        self.tags: draws.ChainTags = np.empty((0, 2), dtype=np.uint64)
+
+    def prepare(self, chains: Integers) -> None:
+        """Compute the tags of these chains, sorted."""
+        self.numbers = chains
+        self.tags = self.coins.chain_tags(draws.joined(self.arranged.chain_values(chains), len(chains)))
+
+    def tags_of(self, chains: Integers) -> draws.ChainTags:
+        """(r, 2) the tags of some of the prepared chains."""
+        return self.tags[np.searchsorted(self.numbers, chains)]
+
+    def drawn(self, rows: Integers) -> draws.Draws:
+        """The draw of each row."""
+        chains = self.arranged.chains
+        of = np.searchsorted(chains.starts, rows, side="right") - 1
+        return self.coins.draw(self.tags_of(of), chains.order[rows], self.kind)
+
+
+def _decide(
+    arranged: Arranged,
+    hidden: Private,
+    secrets: Secrets,
+    which: Integers,
+    step: InnerStep,
+    designs: Designs,
+    gone: NDArray[np.bool_],
+    drawer: _Drawer,
+) -> tuple[dict[str, int], int, int]:
+    """Fill `gone`, block by block of whole chains; rows by region, and how many records leave here and with the window."""
+    chains = arranged.chains
+    drawer.prepare(secrets.chain[np.diff(secrets.chain, prepend=-1) > 0])  # sorted: each chain once
+    counts = np.zeros(3, dtype=np.int64)
+    released = 0
+    for rows, mine in blocks(chains, secrets):
+        part = secrets.part(mine.start, mine.stop)
+        decision = step.decide(chains, part, which[mine], rows, drawer.drawn)
+        gone[rows] = decision.redacted
+        released += int((~decision.redacted if chains.whole else ~decision.redacted & (chains.codes[rows] >= 0)).sum())
+        counts += np.bincount(decision.regions, minlength=3)
+    regions = dict(zip(REGIONS, (*counts.tolist(), len(hidden.rows(chains))), strict=True))
+    regions["L"] -= regions["private"]  # private records are always redacted, and named apart
+    return regions, released, windows_release(designs, chains, secrets, which)
+
+
+def blocks(chains: Chains, secrets: Secrets) -> Iterable[tuple[slice, slice]]:
+    """Stretches of whole chains of about so many rows, and the secrets in each."""
+    begin = 0
+    while begin < chains.count:
+        end = int(np.searchsorted(chains.starts, chains.starts[begin] + _BLOCK, side="right")) - 1
+        end = min(max(end, begin + 1), chains.count)
+        mine = np.searchsorted(secrets.chain, (begin, end))
+        yield slice(int(chains.starts[begin]), int(chains.starts[end])), slice(int(mine[0]), int(mine[1]))
+        begin = end
+
+
+def _table(arranged: Arranged, gone: NDArray[np.bool_]) -> pl.DataFrame:
+    columns, chains = arranged.columns, arranged.chains
+    empty = gone | (chains.codes < 0)
+    values = released_values(columns.value, chains.codes, empty, arranged.labels, arranged.value_type)
+    frame = arranged.frame.with_columns(values) if arranged.frame.width else values.to_frame()
+    return without_hidden(frame.select(columns.released), columns.keep)
+
+
+def _explained(arranged: Arranged, hidden: Private, secrets: Secrets, which: Integers, designs: Designs) -> pl.DataFrame:
+    import polars as pl
+
+    stamping, chains = Stamping(designs), arranged.chains
+    parts, regions = [], []
+    secret = np.zeros(len(chains.codes), dtype=bool)
+    secret[hidden.rows(chains)] = True
+    for rows, mine in blocks(chains, secrets):
+        rule = stamping.probabilities(chains, secrets.part(mine.start, mine.stop), which[mine], rows)
+        parts.append(rule)
+        region = np.where(np.all(rule == 1, axis=1), 2, np.where(np.any(rule > 0, axis=1), 1, 0))
+        regions.append(np.where(secret[rows], 3, region))
+    names = arranged.columns.released[: len(arranged.columns.released) - 1 - len(arranged.columns.keep)]
+    frame = arranged.frame.select(names) if names else pl.DataFrame()
+    whole = np.concatenate(parts)
+    added = [pl.Series("region", np.array(REGIONS)[np.concatenate(regions)])]
+    added += [pl.Series(f"Pr(redacted | {label})", whole[:, i]) for i, label in enumerate(arranged.labels)]
+    return frame.with_columns(added) if names else pl.DataFrame(added)
+
+
+# ---- what decided the release
+
+
+def _orders(arranged: Arranged, chain: Integers, place: Integers, step: Step | None) -> Integers:
+    """The order values of places in chains, gaps included."""
+    chains = arranged.chains
+    begin = chains.starts[chain]
+    if step is None:
+        return chains.order[begin + place].astype(np.int64)
+    return chains.order[begin].astype(np.int64) + step.size * place
+
+
+def _decided(
+    arranged: Arranged,
+    hidden: Private,
+    secrets: Secrets,
+    which: Integers,
+    designs: Designs,
+    drawer: _Drawer,
+    step: Step | None,
+    columns: Columns,
+) -> dict[str, str]:
+    """Digests of what decided a release; of sets of records, whatever their order, and for the key's owner alone."""
+    coins = drawer.coins
+
+    def records(chain: Integers, place: Integers) -> str:
+        order = _orders(arranged, chain, place, step)
+        return coins.set_digest(drawer.tags_of(chain), order, drawer.kind).hex() + f":{len(chain)}"
+
+    placed = hashlib.sha256(designs.digest.encode())
+    for index in range(len(designs.designs)):
+        mine = which == index
+        placed.update(records(secrets.chain[mine], secrets.first[mine]).encode())
+    kinds = [str(arranged.frame[name].dtype.is_integer()) for name in columns.by]
+    shape = [
+        columns.value,
+        columns.order,
+        columns.by,
+        columns.keep,
+        None if step is None else step.text,
+        kinds,
+        arranged.chains.timed,
+    ]
+    return {
+        "private list": records(hidden.chain, hidden.place),
+        "model": hashlib.sha256(json.dumps(designs.model.to_dict()).encode()).hexdigest(),
+        "epsilon": repr(designs.epsilon),
+        "mechanism": f"{designs.mechanism}, {designs.protect}",
+        "choice of columns": hashlib.sha256(json.dumps(shape).encode()).hexdigest(),
+        "set of designs": placed.hexdigest(),
+    }
+
+
+def _remember(key: Key, dataset: str, decided: dict[str, str], another: bool, warnings: list[str]) -> dict[str, Any]:
+    """Look the data set up in the ledger and enter this release; InputError for a second, different one."""
+    with ledger(key) as book:
+        differences = book.differences(dataset, decided)
+        if differences and not another:
+            raise InputError(
+                f"data set {dataset!r} was released before with another {' and another '.join(differences)}; a second look at the same"
+                " records adds to what the first gave away. Name other data with another --dataset, or add --another-release"
+            )
+        others = book.others(dataset, decided)
+        if others and another:
+            warnings.append(
+                f"data set {dataset!r} has had {others} other releases; together they may leak more than this one's ε"
+            )
+        book.add(dataset, decided)
+    return {"other_releases": others, "composed": others == 0}
+
+
+def _positions(arranged: Arranged, hidden: Private, step: Step | None) -> dict[str, Any]:
+    from offrecord.certificate import positions
+
+    columns, chains = arranged.columns, arranged.chains
+    order = _orders(arranged, hidden.chain, hidden.place, step).tolist()
+    names = arranged.frame[list(columns.by)][chains.starts[hidden.chain]] if columns.by else None
+    by = [[] for _ in order] if names is None else [[_plain(cell) for cell in row] for row in names.iter_rows()]
+    return positions(columns.by, columns.order or "row", [[*row, value] for row, value in zip(by, order, strict=True)])
+
+
+def _plain(cell: Any) -> Any:
+    return cell if isinstance(cell, (str, int, bool)) else cell.isoformat()

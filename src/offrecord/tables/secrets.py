@@ -1,0 +1,222 @@
+"""Which records of a table are private: by a column, or by a list of keys, none of which may be lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.errors import InputError
+from offrecord.redaction import Integers
+from offrecord.tables.chains import ROW, Arranged, Chains, Step, nanoseconds, parsed_times
+from offrecord.tables.formats import check_columns
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, eq=False)
+class Private:
+    """Private records, sorted: the chain of each, and its place in it, counted in steps from the chain's first record.
+
+    A place may be a gap between rows.
+    """
+
+    chain: Integers
+    place: Integers
+
+    @property
+    def count(self) -> int:
+        """How many private records there are."""
+        return len(self.place)
+
+    def rows(self, chains: Chains) -> Integers:
+        """The rows that are private."""
+        before, after = _rows(chains, self)
+        return before[after > before]
+
+
+@dataclass(frozen=True, eq=False)
+class Secrets:
+    """What is protected, sorted: in which chain, the places of its first and last record, and the rows low … high − 1 it holds."""
+
+    chain: Integers
+    first: Integers
+    last: Integers
+    low: Integers
+    high: Integers
+
+    @property
+    def count(self) -> int:
+        """How many secrets there are."""
+        return len(self.first)
+
+    def part(self, begin: int, end: int) -> Secrets:
+        """The secrets begin … end − 1."""
+        return Secrets(*(values[begin:end] for values in (self.chain, self.first, self.last, self.low, self.high)))
+
+    def bounds(self, chains: Chains, sizes: Integers, rests: NDArray[np.bool_]) -> tuple[Integers, Integers]:
+        """For each secret the first row, and the one after the last, that lie within sizes[:, 0] to its left and sizes[:, 1] to its
+        right, or where it rests all rows of its chain on that side."""
+        begin, end = chains.starts[self.chain], chains.starts[self.chain + 1]
+        if chains.steps is None:
+            left, right = self.low - sizes[:, 0], self.high + sizes[:, 1]
+        else:
+            base = self.chain * chains.width
+            left = np.searchsorted(chains.keys, base + np.maximum(self.first - sizes[:, 0], 0), side="left")
+            right = np.searchsorted(chains.keys, base + np.minimum(self.last + sizes[:, 1], chains.width - 1), side="right")
+        return np.where(rests[:, 0], begin, np.maximum(left, begin)), np.where(rests[:, 1], end, np.minimum(right, end))
+
+    def rooms(self, chains: Chains) -> tuple[Integers, Integers]:
+        """How many records, gaps included, each secret has to its left and right."""
+        ends = chains.starts[self.chain + 1] - 1
+        farthest = ends - chains.starts[self.chain] if chains.steps is None else chains.steps[ends]
+        return self.first, farthest - self.last
+
+
+def private_records(arranged: Arranged, listed: pl.DataFrame | None, step: Step | None) -> Private:
+    """The private records of a table, from its private column or a list of keys."""
+    chains = arranged.chains
+    if listed is not None:
+        return _listed(arranged, listed, step)
+    rows = np.empty(0, dtype=np.int64) if arranged.private is None else np.flatnonzero(arranged.private)
+    chain = np.searchsorted(chains.starts, rows, side="right") - 1
+    place = rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
+    return Private(chain, place)
+
+
+def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
+    """Private records as secrets: runs of them, with whatever is missing in between, or each on its own."""
+    before, after = _rows(chains, private)
+    joins = np.zeros(private.count, dtype=bool)  # to the private record before it
+    if protect == "run":
+        joins[1:] = private.chain[1:] == private.chain[:-1]
+        if chains.whole:
+            joins[1:] &= before[1:] == after[:-1]
+        else:
+            valued = np.concatenate(([0], np.cumsum(chains.codes >= 0)))
+            joins[1:] &= valued[before[1:]] == valued[after[:-1]]
+    first = np.flatnonzero(~joins)
+    last = np.append(first[1:], private.count) - 1
+    return Secrets(private.chain[first], private.place[first], private.place[last], before[first], after[last])
+
+
+def _rows(chains: Chains, private: Private) -> tuple[Integers, Integers]:
+    """The row of each private record, and the one after; both the row that follows it for a record in a gap."""
+    if chains.steps is None:
+        rows = chains.starts[private.chain] + private.place
+        return rows, rows + 1
+    keys = private.chain * chains.width + private.place
+    return np.searchsorted(chains.keys, keys, side="left"), np.searchsorted(chains.keys, keys, side="right")
+
+
+def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Private:
+    """Match each key to its row, or under a step to the gap it stands in; a key that finds neither is an error."""
+    import polars as pl
+
+    columns, chains = arranged.columns, arranged.chains
+    order_name = columns.order or ROW
+    check_columns([*columns.by, order_name], listed.columns, "the private list")
+    if listed.height == 0:
+        return Private(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    keys = []
+    for name in columns.by:
+        keys.append(_as_type(listed[name], arranged.frame[name].dtype, name))
+    order = _order_keys(listed[order_name], arranged, order_name)
+    firsts = arranged.frame[list(columns.by)][chains.starts[:-1]] if columns.by else pl.DataFrame({"": [0]})
+    firsts = firsts.select(pl.all().name.prefix("by ")).with_columns(pl.Series("chain", np.arange(chains.count)))
+    wanted = pl.DataFrame([series.alias(f"by {series.name}") for series in keys] + [pl.Series("order", order)])
+    if columns.by:
+        on = [f"by {name}" for name in columns.by]
+        wanted = wanted.join(firsts, on=on, how="left", maintain_order="left")
+    else:
+        wanted = wanted.with_columns(pl.lit(0, dtype=pl.Int64).alias("chain"))
+    lost = wanted["chain"].null_count()
+    if lost:
+        raise InputError(
+            f"the private list names {lost} records of chains that the table does not have; no opt-out may be lost"
+        )
+    chain, order = wanted["chain"].to_numpy().astype(np.int64), wanted["order"].to_numpy()
+    place = _places(arranged, chain, order, step)
+    lost = int((place < 0).sum())
+    if lost:
+        raise InputError(
+            f"the private list names {lost} records that the table does not have; no opt-out may be lost"
+            + ("" if step else " (records in gaps can be protected with --step)")
+        )
+    pairs = np.unique(np.stack((chain, place), axis=1), axis=0)
+    chain, place = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+    return Private(chain, place)
+
+
+def _places(arranged: Arranged, chain: Integers, order: NDArray[Any], step: Step | None) -> Integers:
+    """The place of each key in its chain; −1 where there is neither a row nor, under a step, a gap within the chain's span."""
+    chains = arranged.chains
+    begin, end = chains.starts[chain], chains.starts[chain + 1] - 1
+    if step is not None:
+        assert chains.steps is not None
+        since = order.astype(np.int64) - chains.order[begin].astype(np.int64)
+        place = (since + step.size // 2) // step.size
+        near = 4 * np.abs(since - place * step.size) <= step.size
+        return np.where(near & (place >= 0) & (place <= chains.steps[end]), place, -1)
+    place = np.full(len(chain), -1, dtype=np.int64)
+    for i in range(len(chain)):  # a binary search in each key's chain
+        at = int(np.searchsorted(chains.order[begin[i] : end[i] + 1], order[i]))
+        if begin[i] + at <= end[i] and chains.order[begin[i] + at] == order[i]:
+            place[i] = at
+    return place
+
+
+def _as_type(series: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
+    """A key column as the type the table's has; InputError if a key is none."""
+    import polars as pl
+
+    if series.null_count():
+        raise InputError(f"the private list must name a record in every row: column {name!r} is empty in {series.null_count()}")
+    if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
+        series = series.cast(pl.String)
+    if (
+        series.dtype == kind
+        or (series.dtype.is_integer() and kind.is_integer())
+        or (series.dtype == pl.String and kind.is_integer())
+    ):
+        cast = series.cast(kind, strict=False)
+    elif kind == pl.String and series.dtype.is_integer():
+        cast = series.cast(pl.String)
+    elif series.dtype == pl.String and (kind == pl.Date or isinstance(kind, pl.Datetime)):
+        cast = _zoned(parsed_times(series), kind, name).cast(kind, strict=False)
+    else:
+        raise InputError(f"column {name!r} holds {kind} in the table but {series.dtype} in the private list")
+    if cast.null_count():
+        raise InputError(f"the private list names {cast.null_count()} records whose {name!r} is no {kind}, as in the table")
+    return cast
+
+
+def _zoned(times: pl.Series | None, kind: pl.DataType, name: str) -> pl.Series:
+    """The times, if they have a time zone just where the table's do."""
+    import polars as pl
+
+    if times is None:
+        raise InputError(f"the private list must hold dates or times (ISO 8601) in column {name!r}, got other text")
+    zones = [bool(one.time_zone) if isinstance(one, pl.Datetime) else False for one in (kind, times.dtype)]
+    if zones[0] != zones[1]:
+        has = ("the table's times have a time zone, the private list's have none", "the private list's times have a time zone")
+        raise InputError(f"column {name!r}: {has[zones[1]]}; give both the same, or opt-outs would slip by hours")
+    return times
+
+
+def _order_keys(series: pl.Series, arranged: Arranged, name: str) -> NDArray[Any]:
+    """The order values of keys as the table's are kept: whole numbers, or nanoseconds."""
+    import polars as pl
+
+    kind = arranged.order_type
+    if series.null_count():
+        raise InputError(f"the private list must name a record in every row: column {name!r} is empty in {series.null_count()}")
+    if kind.is_integer():
+        return _as_type(series, pl.Int64(), name).to_numpy()
+    times = parsed_times(series) if series.dtype == pl.String else series
+    if times is None or not (times.dtype == pl.Date or isinstance(times.dtype, pl.Datetime)):
+        raise InputError(f"the private list must hold dates or times in column {name!r}, as the table does")
+    return nanoseconds(_zoned(times, kind, name)).to_numpy()

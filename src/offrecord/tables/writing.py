@@ -1,0 +1,162 @@
+"""Safe writing: a release and its certificate are complete or absent, and nothing redacted is in their bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.chain import Label
+from offrecord.errors import InputError
+from offrecord.files import check_outputs, check_writable, readable_by_others
+from offrecord.tables.chains import Codes, Columns, label_family
+from offrecord.tables.formats import format_of, write_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: What a spreadsheet would run: a cell that begins like this and is no plain number.
+_FORMULA = r"^[=+\-@\t\r]"
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+def released_values(name: str, codes: Codes, gone: NDArray[np.bool_], labels: Sequence[Label], kind: pl.DataType) -> pl.Series:
+    """The released column: made anew from codes and labels, with nothing under its nulls."""
+    import polars as pl
+
+    if label_family(labels) == "text":
+        indices = pl.Series(np.where(gone, 0, codes).astype(np.uint32))
+        indices = pl.select(pl.when(pl.Series(~gone)).then(indices)).to_series()
+        return pl.Series(list(labels), dtype=pl.String).gather(indices).alias(name)
+    truths = label_family(labels) == "truth"
+    table = np.array([*labels, 0], dtype=np.bool_ if truths else pl.Series([], dtype=kind).to_numpy().dtype)
+    shown = codes.copy()
+    shown[gone] = len(labels)  # a constant where there will be a null
+    return pl.select(pl.when(pl.Series(~gone)).then(pl.Series(table[shown]))).to_series().cast(kind).alias(name)
+
+
+def without_hidden(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Kept columns by way of Parquet, which stores nothing under a null; Arrow keeps whatever was there."""
+    import polars as pl
+
+    if not columns:
+        return frame
+    buffer = io.BytesIO()
+    frame.select(columns).write_parquet(buffer, compression="uncompressed")
+    buffer.seek(0)
+    return frame.with_columns(pl.read_parquet(buffer))
+
+
+def write_release(
+    frame: pl.DataFrame,
+    columns: Columns,
+    path: Path,
+    kind: str,
+    certificate: Callable[[str], bytes],
+    *,
+    force: bool,
+) -> tuple[Path, list[str]]:
+    """Write a release and its certificate beside it; the certificate's path, and warnings.
+
+    Both are written in full under other names and synced; then an old output goes, the certificate gets its name, and last the
+    output does. So whenever the output is there it is whole, and its certificate is there too.
+    """
+    certificate_path = check_outputs(path, force=force)
+    frame, warnings = _for_spreadsheets(frame, columns) if kind == "csv" else (frame, [])
+    temporary: list[Path] = []
+    try:
+        temporary.append(_temporary(path))
+        write_frame(frame, temporary[0], kind)
+        _sync(temporary[0])
+        with temporary[0].open("rb") as written:
+            digest = hashlib.file_digest(written, "sha256").hexdigest()
+        temporary.append(_temporary(certificate_path))
+        temporary[1].write_bytes(certificate(digest))
+        _sync(temporary[1])
+        if force:
+            path.unlink(missing_ok=True)
+        os.replace(temporary[1], certificate_path)
+        os.replace(temporary[0], path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        for leftover in temporary:
+            leftover.unlink(missing_ok=True)
+    return certificate_path, warnings
+
+
+def write_table(frame: pl.DataFrame, path: Path, named: str | None, *, force: bool) -> None:
+    """Write any other table, complete or absent."""
+    check_writable(path, force=force)
+    kind = format_of(path, named)
+    try:
+        temporary = _temporary(path)
+        try:
+            write_frame(frame, temporary, kind)
+            _sync(temporary)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _temporary(path: Path) -> Path:
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+    os.close(handle)
+    return Path(name)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+    path.chmod(readable_by_others())
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _for_spreadsheets(frame: pl.DataFrame, columns: Columns) -> tuple[pl.DataFrame, list[str]]:
+    """Cells that a spreadsheet would run: kept ones get an apostrophe in front, names of chains and values are refused."""
+    import polars as pl
+
+    warnings = []
+    for name in frame.columns:
+        series = frame[name]
+        if series.dtype.is_nested():
+            raise InputError(f"column {name!r} holds {series.dtype}, which CSV cannot; keep it in another format")
+        if series.dtype != pl.String:
+            continue
+        risky = series.str.contains(_FORMULA) & ~series.str.contains(_NUMBER)
+        if not risky.any():
+            continue
+        if name not in columns.keep:
+            raise InputError(
+                f"column {name!r} has {risky.sum()} cells that a spreadsheet would run (they begin with =, +, - or @);"
+                " rename them, or write another format than CSV"
+            )
+        frame = frame.with_columns(pl.when(risky).then("'" + pl.col(name)).otherwise(pl.col(name)).alias(name))
+        warnings.append(f"column {name!r}: {risky.sum()} cells that a spreadsheet would run now begin with an apostrophe")
+    return frame, warnings
+
+
+def printable(name: str, text: str) -> str:
+    """A name a person gives, checked to be one line of printable text."""
+    if not isinstance(text, str) or not re.fullmatch(r"\S(.{0,198}\S)?", text) or not text.isprintable():
+        raise InputError(f"{name} must be 1 to 200 printable characters, got {text!r}")
+    return text
