@@ -13,9 +13,9 @@ from offrecord.designs import Designs
 CERTIFICATE_VERSION = 1
 
 COMPOSITION = (
-    "Around each secret stands the design for its surroundings; where several fall on a record, the largest redaction probability"
-    " of each value counts. A record is redacted if its 64-bit draw lies below that probability times 2^64, rounded up. More"
-    " redaction never leaks more, so the release leaks at most the largest leakage of a design about each secret on its own."
+    "Around each secret stands the design for its surroundings; where several fall on a record, the largest redaction"
+    " probability of each value counts. A record is redacted if its 64-bit draw lies below that probability times 2^64, rounded"
+    " up. More redaction never leaks more, so the release leaks at most the largest leakage of a design about each secret on its own."
 )
 
 ASSUMPTIONS = (
@@ -54,8 +54,8 @@ def certificate(
             "mechanism": designs.mechanism,
             "leakage": leakage if math.isfinite(leakage) else "inf",
             "leakage_is_exact": exact,
-            "statement": "For every output that can occur and every two values of a secret, the likelihoods of the output differ by"
-            f" a factor of at most e^{designs.epsilon:g} = {math.exp(min(designs.epsilon, 700.0)):.6g}.",
+            "statement": "For every output that can occur and every two values of a secret, the likelihoods of the output"
+            f" differ by a factor of at most e^{designs.epsilon:g} = {math.exp(min(designs.epsilon, 700.0)):.6g}.",
         },
         "assumptions": [*ASSUMPTIONS, *([KEPT] if kept else [])],
         "composition": COMPOSITION,

@@ -62,7 +62,7 @@ class Surrounding(NamedTuple):
 class Design:
     """Redaction around a secret by distance.
 
-    left, right: (a, k) and (b, k), row d − 1 for distance d, then all is released, or (rest) all is redacted to the chain's end.
+    left, right: (a, k) and (b, k), row d − 1 for distance d; then all is released, or (rest) redacted to the chain's end.
     leakage: exact for the surrounding it was made for (for order above 1 an upper bound), rounding: of that computation.
     window: how far the best data-independent mechanism would redact to the left and right, for comparison.
     """
@@ -98,9 +98,9 @@ class Needs:
 class Designs:
     """Designs for one model, budget and mechanism.
 
-    grids: the rooms to the left and right they are made for, which end where the chain has forgotten; None for a model that is not
-    stationary. loss: expected redactions that rounding rooms up to these grids costs a secret. sealed: read from a file as it was
-    written.
+    grids: the rooms to the left and right they are made for, up to where the chain has forgotten; None for a model that is
+    not stationary. loss: expected redactions that rounding rooms up to these grids costs a secret. sealed: read from a file
+    as it was written.
     """
 
     model: Model
@@ -473,9 +473,9 @@ class _Maker:
             minutes = (time.monotonic() - started) / 60 / (done + 1) * len(missing)
             if done in (2, 20, 200) and minutes > self.max_minutes:
                 raise InputError(
-                    f"the model is not stationary, so each place in a chain needs a design of its own: {len(missing)} of them would"
-                    f" take about {minutes:.0f} minutes; allow that with --design-minutes {np.ceil(minutes) + 1:.0f}, take a quicker"
-                    " --mechanism (window, 3r-relaxed), or a stationary model"
+                    f"the model is not stationary, so each place in a chain needs a design of its own: {len(missing)} of them"
+                    f" would take about {minutes:.0f} minutes; allow that with --design-minutes {np.ceil(minutes) + 1:.0f},"
+                    " take a quicker --mechanism (window, 3r-relaxed), or a stationary model"
                 )
         used = np.empty(len(needs.left), dtype=np.int64)
         for index, secrets in enumerate(places.values()):

@@ -14,7 +14,6 @@ anyone without the key can tell.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,12 +45,7 @@ def thresholds(redaction: Floats) -> Draws:
 
 def redacts(draws: Draws, limits: Draws) -> NDArray[np.bool_]:
     """Which records are redacted: always at ALWAYS, else where the draw lies below the threshold."""
-    return (limits == ALWAYS) | (draws < limits)
-
-
-def probability(threshold: int) -> float:
-    """The probability a threshold stands for."""
-    return 1.0 if threshold == int(ALWAYS) else math.ldexp(threshold, -64)
+    return np.asarray((limits == ALWAYS) | (draws < limits))
 
 
 @dataclass(frozen=True)

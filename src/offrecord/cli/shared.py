@@ -14,6 +14,7 @@ _T = TypeVar("_T")
 
 
 def number(text: str) -> float:
+    """A number as a person writes it."""
     try:
         return float(text)
     except ValueError:
@@ -21,6 +22,7 @@ def number(text: str) -> float:
 
 
 def whole(text: str) -> int:
+    """A whole number as a person writes it."""
     try:
         return int(text)
     except ValueError:
@@ -62,4 +64,5 @@ def busy(what: str) -> Iterator[None]:
 
 
 def as_json_text(content: Any) -> str:
+    """One JSON object; infinity and NaN are no JSON."""
     return json.dumps(content, ensure_ascii=False, allow_nan=False)

@@ -96,8 +96,8 @@ class Chains:
     """Records sorted by chain and order.
 
     starts: (m + 1,) where each chain begins, and the end. codes: (n,) which of the model's labels, MISSING where there is none.
-    order: (n,) order values, whole numbers or (timed) nanoseconds, UTC. steps: (n,) each record's distance from the first of its
-    chain, None where records stand one step apart.
+    order: (n,) order values, whole numbers or (timed) nanoseconds, UTC. steps: (n,) each record's distance from the first of
+    its chain, None where records stand one step apart.
     """
 
     starts: Integers

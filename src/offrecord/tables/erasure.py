@@ -47,7 +47,7 @@ def _run_leakage(model: MarkovChain, left: int, right: int, length: int) -> floa
 
 
 def _window_leakage(model: MarkovChain, left: int, right: int) -> float:
-    """Of one record of a chain of any order among `left` and `right` neighbours, all released: every window, every two values."""
+    """Of one record of a chain of any order whose `left` and `right` neighbours are all released: every window is tried."""
     n = left + 1 + right
     joint: Floats = np.zeros((model.k,) * n)
     tuples = model.start

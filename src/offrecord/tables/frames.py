@@ -26,7 +26,8 @@ def from_native(frame: Native) -> pl.DataFrame:
         raise InputError(f"the table must be a frame (polars, pandas, pyarrow, DuckDB …), got {type(frame).__name__}") from None
     if isinstance(known, nw.LazyFrame):
         known = known.collect()
-    return known.to_polars()
+    table: pl.DataFrame = known.to_polars()
+    return table
 
 
 def to_native(frame: pl.DataFrame, like: Native, value: str) -> Native:

@@ -34,8 +34,8 @@ def fit(
 ) -> Fit:
     """Learn a chain from reference data, with uncertainty and a verdict in words.
 
-    Columns and steps as in `redact`. private, private_list: every chain that holds a private record is left out. chain_order: 1 or
-    2. phase: "hour", "weekday" or "month", for a kernel each.
+    Columns and steps as in `redact`. private, private_list: every chain that holds a private record is left out. chain_order: 1
+    or 2. phase: "hour", "weekday" or "month", for a kernel each.
     """
     if bool(by) == single_chain:
         raise InputError("say which records belong together: by (a column or several, one chain each), or single_chain")
@@ -67,7 +67,8 @@ def fit_arranged(arranged: Arranged, held: Integers, chain_order: int, phase: st
         raise InputError("the chains without a private record must show at least two values to learn from")
     if others.any() and len(held):
         raise InputError(
-            f"{int(others.sum())} records have a value that no chain without a private record shows; fit other data and give --model"
+            f"{int(others.sum())} records have a value that no chain without a private record shows;"
+            " fit other data and give --model"
         )
     place = np.full(len(arranged.labels) + 1, MISSING, dtype=np.int8)  # the last entry is that of MISSING
     place[codes] = np.arange(len(codes))
@@ -78,5 +79,6 @@ def fit_arranged(arranged: Arranged, held: Integers, chain_order: int, phase: st
         if not chains.timed:
             raise InputError(f"--phase {phase} needs an order column that holds times")
         phases = phases_of(chains.order.astype(np.int64), phase, arranged.zone)
-    result = fit_chains(chains, labels, order=chain_order, phases=phases, phase=phase, dropped=dropped)
+    zone = None if phase is None else arranged.zone
+    result = fit_chains(chains, labels, order=chain_order, phases=phases, phase=phase, zone=zone, dropped=dropped)
     return replace(arranged, chains=chains, labels=labels), result

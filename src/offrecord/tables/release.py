@@ -47,9 +47,9 @@ REGIONS = ("S", "M", "L", "private")
 class Summary:
     """What a release amounts to, for people and machines.
 
-    released, window: share of the records with a value that leave with it, and that the best data-independent mechanism would let
-    go. erasure: what erasing private records alone would have leaked. loss: expected redactions a secret that rounding rooms up
-    to a grid costs.
+    released, window: share of the records with a value that leave with it, and that the best data-independent mechanism
+    would let go. erasure: what erasing private records alone would have leaked. loss: expected redactions that rounding rooms
+    up to a grid costs a secret.
     """
 
     dataset: str
@@ -91,7 +91,7 @@ class Summary:
             ["plain erasure", plain],
             [
                 "regions",
-                f"{share['private']} private, {share['L']} L (always redacted), {share['M']} M (sometimes), {share['S']} S (never)",
+                f"{share['private']} private, {share['L']} L (always redacted), {share['M']} M (sometimes), {share['S']} S",
             ],
             [
                 "mechanism",
@@ -109,7 +109,7 @@ def _odds(leakage: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A released table. frame: of the kind that came in, None after a dry run. certificate: without its output until written."""
+    """A released table. frame: of the kind that came in, None after a dry run. certificate: names no output until written."""
 
     frame: Any
     certificate: dict[str, Any]
@@ -169,10 +169,11 @@ def redact(
     """Redact a table so that no private record can be inferred beyond a likelihood ratio of e^epsilon.
 
     frame: any frame narwhals knows; the released one is of the same kind. value, order ("row": as rows stand), by: columns; a
-    table without by needs single_chain=True. private: a boolean column; private_list: a frame of (by, order) keys. model: a chain,
-    or a model file; fit=True learns one from the chains without a private record. step: "1h" or 1, so that missing steps count as
-    records already redacted. dataset: names the data; the same for a re-release, another for other data. key_file: the secret
-    behind the coins, made on first use. designs: a file to take designs from and keep them in. dry_run: design and report only.
+    table without by needs single_chain=True. private: a boolean column; private_list: a frame of (by, order) keys. model: a
+    chain, or a model file; fit=True learns one from the chains without a private record. step: "1h" or 1, so that missing steps
+    count as records already redacted. dataset: names the data; the same for a re-release, another for other data. key_file: the
+    secret behind the coins, made on first use. designs: a file to take designs from and keep them in. dry_run: design and report
+    only.
 
     Raises InputError for wrong input, and for a second, different release under one name unless another_release is set.
     """
@@ -295,7 +296,8 @@ def _key(key_file: str | Path | None, warnings: list[str], *, make: bool) -> Key
         return None
     key = Key.new(file)
     warnings.append(
-        f"made a new key, {file} (id {key.id}): keep it secret and keep it; a re-release with another key is a second look at the data"
+        f"made a new key, {file} (id {key.id}): keep it secret, and keep it: "
+        "a re-release with another key is a second look at the data"
     )
     return key
 
@@ -309,7 +311,7 @@ def _phases(model: Model, arranged: Arranged) -> NDArray[np.int8] | None:
         return None
     if not arranged.chains.timed:
         raise InputError(f"the model has a kernel for each {model.phase}, so the order column must hold times")
-    return phases_of(arranged.chains.order, model.phase, arranged.zone)
+    return phases_of(arranged.chains.order.astype(np.int64), model.phase, model.zone)
 
 
 def _designs(
@@ -349,7 +351,7 @@ def _context(model: Model, arranged: Arranged, secrets: Secrets, step: Step | No
             times = chains.order[begin : min(begin + count, end)]
         else:
             times = chains.order[begin] + step.size * np.arange(count)
-        return phases_of(times.astype(np.int64), model.phase, arranged.zone).astype(np.int64)
+        return phases_of(times.astype(np.int64), model.phase, model.zone).astype(np.int64)
 
     return along
 
@@ -455,8 +457,8 @@ def _orders(arranged: Arranged, chain: Integers, place: Integers, step: Step | N
     chains = arranged.chains
     begin = chains.starts[chain]
     if step is None:
-        return chains.order[begin + place].astype(np.int64)
-    return chains.order[begin].astype(np.int64) + step.size * place
+        return np.asarray(chains.order[begin + place].astype(np.int64))
+    return np.asarray(chains.order[begin].astype(np.int64) + step.size * place)
 
 
 def _decided(
@@ -506,8 +508,9 @@ def _remember(key: Key, dataset: str, decided: dict[str, str], another: bool, wa
         differences = book.differences(dataset, decided)
         if differences and not another:
             raise InputError(
-                f"data set {dataset!r} was released before with another {' and another '.join(differences)}; a second look at the same"
-                " records adds to what the first gave away. Name other data with another --dataset, or add --another-release"
+                f"data set {dataset!r} was released before with another {' and another '.join(differences)};"
+                " a second look at the same records adds to what the first gave away."
+                " Name other data with another --dataset, or add --another-release"
             )
         others = book.others(dataset, decided)
         if others and another:

@@ -40,7 +40,7 @@ class Private:
 
 @dataclass(frozen=True, eq=False)
 class Secrets:
-    """What is protected, sorted: in which chain, the places of its first and last record, and the rows low … high − 1 it holds."""
+    """What is protected, sorted: the chain, the places of the first and last record, and the rows low … high − 1 it holds."""
 
     chain: Integers
     first: Integers
@@ -58,8 +58,10 @@ class Secrets:
         return Secrets(*(values[begin:end] for values in (self.chain, self.first, self.last, self.low, self.high)))
 
     def bounds(self, chains: Chains, sizes: Integers, rests: NDArray[np.bool_]) -> tuple[Integers, Integers]:
-        """For each secret the first row, and the one after the last, that lie within sizes[:, 0] to its left and sizes[:, 1] to its
-        right, or where it rests all rows of its chain on that side."""
+        """For each secret the first row, and the one after the last, within sizes[:, 0] to its left and sizes[:, 1] to its right.
+
+        Where it rests, all rows of its chain on that side.
+        """
         begin, end = chains.starts[self.chain], chains.starts[self.chain + 1]
         if chains.steps is None:
             left, right = self.low - sizes[:, 0], self.high + sizes[:, 1]
@@ -177,11 +179,8 @@ def _as_type(series: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
         raise InputError(f"the private list must name a record in every row: column {name!r} is empty in {series.null_count()}")
     if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
         series = series.cast(pl.String)
-    if (
-        series.dtype == kind
-        or (series.dtype.is_integer() and kind.is_integer())
-        or (series.dtype == pl.String and kind.is_integer())
-    ):
+    numeric = series.dtype.is_integer() or series.dtype == pl.String
+    if series.dtype == kind or (numeric and kind.is_integer()):
         cast = series.cast(kind, strict=False)
     elif kind == pl.String and series.dtype.is_integer():
         cast = series.cast(pl.String)

@@ -1,7 +1,7 @@
 """The engine's inner step: the values and private positions of chains in, which of their records to redact out.
 
 Each chain is decided by itself: by its own values, its own secrets and its own records' draws. Stamping is the first form: a
-local design around each secret. A mechanism that looks at the values around a secret (the owner of a whole sequence) is another.
+local design around each secret. A mechanism that looks at the values around a secret (its owner has them all) is another.
 """
 
 from __future__ import annotations
@@ -167,4 +167,4 @@ def _ranges(begin: Integers, end: Integers) -> Integers:
     counts = np.maximum(end - begin, 0)
     if counts.max(initial=0) <= 1:
         return begin[counts > 0]
-    return np.repeat(begin - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+    return np.asarray(np.repeat(begin - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum())))
