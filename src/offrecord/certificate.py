@@ -15,7 +15,8 @@ CERTIFICATE_VERSION = 1
 COMPOSITION = (
     "Around each secret stands the design for its surroundings; where several fall on a record, the largest redaction"
     " probability of each value counts. A record is redacted if its 64-bit draw lies below that probability times 2^64, rounded"
-    " up. More redaction never leaks more, so the release leaks at most the largest leakage of a design about each secret on its own."
+    " up. More redaction never leaks more, so the release leaks about each secret on its own at most"
+    " the largest leakage of a design."
 )
 
 ASSUMPTIONS = (

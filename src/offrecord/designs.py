@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -496,10 +497,13 @@ def distinct(*columns: Integers) -> tuple[Integers, Integers, Integers]:
     Rows become one number each; counting those is far faster than sorting rows where few are distinct.
     """
     sizes = [int(column.max()) + 1 for column in columns]
+    if math.prod(sizes) >= 2**62:
+        rows, used, counts = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True, return_counts=True)
+        return rows, used.ravel(), counts
     codes = np.zeros(len(columns[0]), dtype=np.int64)
     for column, size in zip(columns, sizes, strict=True):
         codes = codes * size + column
-    if np.prod([float(size) for size in sizes]) < max(4 * len(codes), 1 << 20):
+    if math.prod(sizes) < max(4 * len(codes), 1 << 20):
         counts = np.bincount(codes)
         found = np.flatnonzero(counts)
         number = np.zeros(len(counts), dtype=np.int64)

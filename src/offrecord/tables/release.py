@@ -171,9 +171,9 @@ def redact(
     frame: any frame narwhals knows; the released one is of the same kind. value, order ("row": as rows stand), by: columns; a
     table without by needs single_chain=True. private: a boolean column; private_list: a frame of (by, order) keys. model: a
     chain, or a model file; fit=True learns one from the chains without a private record. step: "1h" or 1, so that missing steps
-    count as records already redacted. dataset: names the data; the same for a re-release, another for other data. key_file: the
-    secret behind the coins, made on first use. designs: a file to take designs from and keep them in. dry_run: design and report
-    only.
+    count as records already redacted. dataset: names the data; the same for a re-release, another for other data. key_file:
+    the secret behind the coins, made on first use. designs: a file to take designs from and keep them in. dry_run: design and
+    report only.
 
     Raises InputError for wrong input, and for a second, different release under one name unless another_release is set.
     """

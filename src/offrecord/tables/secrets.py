@@ -58,7 +58,7 @@ class Secrets:
         return Secrets(*(values[begin:end] for values in (self.chain, self.first, self.last, self.low, self.high)))
 
     def bounds(self, chains: Chains, sizes: Integers, rests: NDArray[np.bool_]) -> tuple[Integers, Integers]:
-        """For each secret the first row, and the one after the last, within sizes[:, 0] to its left and sizes[:, 1] to its right.
+        """The first row, and the one after the last, within sizes[:, 0] to a secret's left and sizes[:, 1] to its right.
 
         Where it rests, all rows of its chain on that side.
         """
@@ -101,7 +101,7 @@ def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
             valued = np.concatenate(([0], np.cumsum(chains.codes >= 0)))
             joins[1:] &= valued[before[1:]] == valued[after[:-1]]
     first = np.flatnonzero(~joins)
-    last = np.append(first[1:], private.count) - 1
+    last = np.append(first[1:], private.count)[: len(first)] - 1
     return Secrets(private.chain[first], private.place[first], private.place[last], before[first], after[last])
 
 

@@ -166,5 +166,5 @@ def _ranges(begin: Integers, end: Integers) -> Integers:
     """All numbers begin[i] … end[i] − 1, one range after the other."""
     counts = np.maximum(end - begin, 0)
     if counts.max(initial=0) <= 1:
-        return begin[counts > 0]
+        return np.asarray(begin[counts > 0])
     return np.asarray(np.repeat(begin - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum())))

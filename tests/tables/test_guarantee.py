@@ -1,0 +1,210 @@
+"""The guarantee of a redacted table against its definition: the rule that decided, gaps and all, over every output."""
+
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+from definition import leakage_of_table, output_table
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import offrecord as off
+from offrecord import designs
+from offrecord.tables.chains import Columns, Step, arrange
+from offrecord.tables.secrets import private_records, secrets_of
+
+KERNELS = {
+    2: [[[0.9, 0.1], [0.3, 0.7]], [[0.2, 0.8], [0.9, 0.1]], [[0.99, 0.01], [0.8, 0.2]], [[0.5, 0.5], [1.0, 0.0]]],
+    3: [
+        [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]],
+        [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]],
+        [[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]],
+    ],
+}
+
+
+@st.composite
+def tables(draw, max_n=6):
+    """A model, and chains of at most max_n steps with gaps, missing values and private records, some in gaps."""
+    k = draw(st.sampled_from([2, 2, 3]))
+    transition = np.array(draw(st.sampled_from(KERNELS[k])))
+    start = draw(st.sampled_from([None, None, None, [1.0] + [0.0] * (k - 1)]))
+    chain = off.MarkovChain(transition, start=start)
+    rows, keys = [], []
+    for name in range(draw(st.integers(1, 3))):
+        n = draw(st.integers(1, max_n if k == 2 else 5))
+        kept = sorted({0, n - 1} | draw(st.sets(st.integers(0, n - 1))))
+        value = int(np.argmax(chain.start))
+        path = [value]
+        for _ in range(n - 1):
+            value = draw(st.sampled_from(np.flatnonzero(transition[value]).tolist()))
+            path.append(value)
+        empty = draw(st.sets(st.sampled_from(kept), max_size=1))
+        rows += [(name, t, None if t in empty else path[t]) for t in kept]
+        keys += [(name, t) for t in draw(st.sets(st.integers(0, n - 1), max_size=3))]
+    assume(keys)
+    frame = pl.DataFrame(rows, schema={"chain": pl.Int64, "t": pl.Int64, "v": pl.Int64}, orient="row")
+    listed = pl.DataFrame(keys, schema={"chain": pl.Int64, "t": pl.Int64}, orient="row")
+    return chain, frame, listed
+
+
+def rule(release, frame, name, k):
+    """(n, k) redaction probabilities of one chain over all its steps: what is missing is redacted."""
+    explained = release.explain().filter(pl.col("chain") == name)
+    rows = frame.filter(pl.col("chain") == name).sort("t")
+    n = int(rows["t"].max()) + 1
+    matrix = np.ones((n, k))
+    for (t, value), chances in zip(rows.select("t", "v").rows(), explained.select(pl.col("^Pr.*$")).rows(), strict=True):
+        if value is not None:
+            matrix[t] = chances
+    return matrix
+
+
+def secrets_by_definition(frame, keys, name, protect):
+    """Private steps of a chain, joined where nothing but missing records lies between."""
+    seen = {t for t, value in frame.filter(pl.col("chain") == name).select("t", "v").rows() if value is not None}
+    steps = sorted(keys.filter(pl.col("chain") == name)["t"].unique().to_list())
+    if protect == "each":
+        return [[t] for t in steps]
+    runs = []
+    for t in steps:
+        if runs and not any(between in seen for between in range(runs[-1][-1] + 1, t)):
+            runs[-1].append(t)
+        else:
+            runs.append([t])
+    return runs
+
+
+def check_table(chain, frame, keys, epsilon, protect, mechanism):
+    release = off.redact(
+        frame,
+        value="v",
+        order="t",
+        by="chain",
+        private_list=keys,
+        model=chain,
+        epsilon=epsilon,
+        step=1,
+        dataset="d",
+        protect=protect,
+        mechanism=mechanism,
+        dry_run=True,
+    )
+    assert release.summary.leakage <= epsilon
+    for name in keys["chain"].unique().to_list():
+        matrix = rule(release, frame, name, chain.k)
+        for secret in secrets_by_definition(frame, keys, name, protect):
+            if len(matrix) > 1:
+                table = output_table(chain, len(matrix), matrix, [t + 1 for t in secret])
+                assert leakage_of_table(table) <= epsilon + 1e-9
+            for t in secret:
+                assert np.all(matrix[t] == 1)
+    return release
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), st.sampled_from([0.0, 0.5, 1.0, 2.0]), st.sampled_from(["run", "each"]))
+def test_no_output_of_a_table_tells_more_than_epsilon(table, epsilon, protect):
+    check_table(*table, epsilon, protect, "best-local")
+
+
+@settings(max_examples=25, deadline=None)
+@given(tables(), st.sampled_from([0.5, 1.0]), st.sampled_from(["window", "3r-constant", "3r-relaxed"]))
+def test_nor_with_another_mechanism(table, epsilon, mechanism):
+    check_table(*table, epsilon, "run", mechanism)
+
+
+@settings(max_examples=25, deadline=None)
+@given(tables(), st.sampled_from([0.5, 1.0, 2.0]), st.sampled_from(["run", "each"]))
+def test_nor_where_rooms_are_rounded_up_or_sides_designed_apart(table, epsilon, protect):
+    chain, frame, keys = table
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(designs, "QUICK", 1)
+        patch.setattr(designs, "SLOW", 1)
+        coarse = check_table(chain, frame, keys, epsilon, protect, "best-local")
+        patch.setattr(designs, "JOINT", 0)
+        patch.setattr(designs, "_SIDE_NODES", 4)
+        apart = check_table(chain, frame, keys, epsilon, protect, "best-local")
+    if chain.stationary:
+        assert coarse.summary.designs >= 1
+        assert apart.summary.loss >= 0
+
+
+def sequences_of_order_2(chain, n):
+    paths = np.array(list(product(range(chain.k), repeat=n)))
+    weight = chain.start[paths[:, 0], paths[:, 1]].copy()
+    for t in range(2, n):
+        weight *= chain.transition[paths[:, t - 2], paths[:, t - 1], paths[:, t]]
+    return paths, weight
+
+
+@pytest.mark.parametrize(("private", "gone"), [([3], []), ([1], []), ([6], []), ([2, 3], []), ([2, 5], []), ([3], [4]), ([2, 4], [3])])
+def test_nor_for_a_chain_of_order_2(private, gone, monkeypatch):
+    chain = off.MarkovChain([[[0.9, 0.1], [0.4, 0.6]], [[0.7, 0.3], [0.2, 0.8]]], order=2)
+    n, epsilon = 6, 1.0
+    kept = [t for t in range(1, n + 1) if t not in gone]
+    frame = pl.DataFrame({"chain": 0, "t": kept, "v": [t % 2 for t in kept]})
+    keys = pl.DataFrame({"chain": [0] * len(private), "t": private})
+    release = off.redact(
+        frame, value="v", order="t", by="chain", private_list=keys, model=chain, epsilon=epsilon, step=1, dataset="d", dry_run=True
+    )
+    matrix = np.ones((n, 2))
+    matrix[np.array(kept) - 1] = release.explain().select(pl.col("^Pr.*$")).to_numpy()
+    joined = [[2, 4]] if gone == [3] else [[2, 3]] if private == [2, 3] else [[p] for p in private]
+    import definition
+
+    monkeypatch.setattr(definition, "sequences", sequences_of_order_2)
+    for secret in joined:
+        assert leakage_of_table(output_table(chain, n, matrix, secret)) <= epsilon + 1e-9
+
+
+@settings(max_examples=100, deadline=None)
+@given(tables(), st.sampled_from(["run", "each"]))
+def test_secrets_are_the_private_records_joined_over_what_is_missing(table, protect):
+    _, frame, keys = table
+    columns, step = Columns.named("v", "t", "chain"), Step.parsed(1)
+    arranged = arrange(frame, columns, labels=(0, 1, 2), step=step)
+    private = private_records(arranged, keys, step)
+    found = secrets_of(arranged.chains, private, protect)
+    names = arranged.frame["chain"].to_numpy()[arranged.chains.starts[:-1]]
+    expected = [
+        (name, secret[0], secret[-1]) for name in names for secret in secrets_by_definition(frame, keys, name, protect)
+    ]
+    assert [(names[c], a, b) for c, a, b in zip(found.chain, found.first, found.last, strict=True)] == expected
+    t = arranged.frame["t"].to_numpy()
+    for c, low, high, first, last in zip(found.chain, found.low, found.high, found.first, found.last, strict=True):
+        begin, end = arranged.chains.starts[c], arranged.chains.starts[c + 1]
+        inside = [row for row in range(begin, end) if first <= t[row] <= last]
+        assert list(range(low, high)) == inside
+
+
+def test_the_share_of_redactions_is_what_the_rule_says(tmp_path):
+    chain = off.MarkovChain.binary(0.01, 0.8)
+    chains, n = 3000, 10
+    rng = np.random.default_rng(7)
+    values = np.zeros((chains, n), dtype=np.int64)
+    for t in range(1, n):
+        u = rng.random(chains)
+        values[:, t] = np.where(values[:, t - 1] == 1, u >= 0.8, u < 0.01)
+    frame = pl.DataFrame(
+        {
+            "chain": np.repeat(np.arange(chains), n),
+            "t": np.tile(np.arange(n), chains),
+            "v": values.ravel(),
+            "private": np.tile(np.arange(n) == 0, chains),
+        }
+    )
+    release = off.redact(
+        frame, value="v", order="t", by="chain", private="private", model=chain, epsilon=1.0, dataset="d", key_file=tmp_path / "key"
+    )
+    policy = off.design(off.Problem(chain, n, [1], 1.0))
+    gone = release.frame["v"].is_null().to_numpy().reshape(chains, n)
+    chances = policy.redaction[np.arange(n), values]
+    assert np.all(gone[chances == 1])
+    assert not np.any(gone[chances == 0])
+    for t in range(1, 4):
+        zeros = values[:, t] == 0
+        q, count = policy.redaction[t, 0], int(zeros.sum())
+        assert abs(gone[zeros, t].sum() - q * count) < 5 * np.sqrt(q * (1 - q) * count)
+    assert release.summary.redacted == gone.sum()

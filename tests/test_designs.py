@@ -1,0 +1,157 @@
+"""Designs at scale: shared by rooms, stamped, kept in files that are not believed."""
+
+import json
+
+import numpy as np
+import pytest
+
+import offrecord as off
+from offrecord import designs
+from offrecord.designs import Designs, Needs, Surrounding, designs_for, distinct
+
+BINARY = off.MarkovChain.binary(0.05, 0.3)
+THREE = off.MarkovChain([[0.8, 0.15, 0.05], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]])
+
+
+def needs(*places):
+    left, right, length = (np.array(column) for column in zip(*places, strict=True))
+    return Needs(left, right, length)
+
+
+def whole(design, k):
+    """The redaction of a design's own chain."""
+    around = design.surrounding
+    matrix = np.zeros((around.left + around.length + around.right, k))
+    matrix[around.left : around.left + around.length] = 1
+    for d in range(1, around.left + 1):
+        matrix[around.left - d] = design.left[d - 1] if d <= len(design.left) else float(design.left_rest)
+    for d in range(1, around.right + 1):
+        place = around.left + around.length + d - 1
+        matrix[place] = design.right[d - 1] if d <= len(design.right) else float(design.right_rest)
+    return matrix
+
+
+@pytest.mark.parametrize("chain", [BINARY, THREE], ids=["two values", "three values"])
+@pytest.mark.parametrize("mechanism", [off.BestLocal(), off.BestWindow(), off.ThreeRegion("constant")], ids=lambda m: m.name)
+def test_each_design_is_that_of_its_own_problem(chain, mechanism):
+    made, which = designs_for(chain, 1.0, mechanism, "run", needs((2, 3, 1), (0, 4, 1), (10**6, 10**6, 1), (5, 0, 4)))
+    assert len(made.designs) == 4
+    for index, (left, right, length) in enumerate([(2, 3, 1), (0, 4, 1), (10**6, 10**6, 1), (5, 0, 4)]):
+        design = made.designs[which[index]]
+        around = design.surrounding
+        assert around.left in (left, max(made.grids[0]))
+        assert around.right in (right, max(made.grids[1]))
+        n = around.left + around.length + around.right
+        problem = off.Problem(chain, n, range(around.left + 1, around.left + around.length + 1), 1.0)
+        matrix = whole(design, chain.k)
+        assert off.leakage(problem, matrix) == pytest.approx(design.leakage, abs=1e-12)
+        assert design.leakage <= 1.0
+        policy = off.design(problem, mechanism)
+        assert np.array_equal(matrix, policy.redaction)
+        window = off.design(problem, off.BestWindow()).redaction
+        assert sum(design.window) + around.length == int(window[:, 0].sum())
+        assert length == around.length or (length > 2 and around.length == 2)  # every transition is possible
+
+
+def test_beyond_the_room_that_is_looked_at_a_design_ends():
+    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((10**9, 10**9, 1)))
+    design = made.designs[0]
+    assert not design.left_rest
+    assert not design.right_rest
+    far = off.design(off.Problem(BINARY, 2001, [1001], 1.0))
+    assert np.allclose(far.rows(1001 - len(design.left), 1000)[::-1], design.left, atol=1e-9)
+    assert far.redaction.sum() == pytest.approx(design.left.sum() + design.right.sum() + 2, abs=1e-6)
+
+
+def test_a_chain_that_never_forgets_is_redacted_to_its_end():
+    frozen = off.MarkovChain([[1.0, 0.0], [0.0, 1.0]], start=[0.5, 0.5])
+    made, _ = designs_for(frozen, 1.0, off.BestLocal(), "run", needs((300, 5000, 1)))
+    assert made.designs[0].left_rest
+    assert made.designs[0].right_rest
+
+
+def test_runs_longer_than_one_differ_only_where_ends_exclude_each_other():
+    flip = off.MarkovChain([[0.0, 1.0], [0.5, 0.5]])
+    made, _ = designs_for(flip, 1.0, off.BestWindow(), "run", needs(*((3, 3, length) for length in range(1, 9))))
+    assert {design.surrounding.length for design in made.designs} == {1, 2, 3}
+
+
+def test_many_rooms_are_rounded_up_and_the_loss_is_told(monkeypatch):
+    monkeypatch.setattr(designs, "QUICK", 12)
+    rooms = [(left, right, 1) for left in range(9) for right in range(9)]
+    made, which = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs(*rooms))
+    assert len(made.designs) <= 12
+    own = [off.design(off.Problem(BINARY, left + 1 + right, [left + 1], 1.0)) for left, right, _ in rooms if left + right]
+    lost = 0.0
+    masses = BINARY.marginal(1)
+    for (left, right, _), index in zip(rooms, which, strict=True):
+        around = made.designs[index].surrounding
+        assert around.left >= left
+        assert around.right >= right
+        lost += made.designs[index].cost(masses, left, right)
+    lost -= sum((1 - policy.utility) * policy.problem.n - 1 for policy in own)
+    assert lost > 0
+    assert made.loss * len(rooms) >= 0.5 * lost  # an estimate from the most frequent of them
+
+
+def test_sides_designed_apart_keep_within_epsilon_and_beat_the_window():
+    rng = np.random.default_rng(2)
+    chain = off.MarkovChain(rng.dirichlet(np.ones(12), 12) * 0.4 + np.eye(12) * 0.6)
+    made, _ = designs_for(chain, 1.0, off.BestLocal(), "run", needs((40, 40, 1), (2, 40, 1), (40, 40, 3), (0, 9, 1)))
+    masses = chain.marginal(1)
+    for design in made.designs:
+        around = design.surrounding
+        n = around.left + around.length + around.right
+        problem = off.Problem(chain, n, range(around.left + 1, around.left + around.length + 1), 1.0)
+        assert off.leakage(problem, whole(design, 12)) <= 1.0
+        assert design.cost(masses, around.left, around.right) <= sum(design.window) + 1e-9
+
+
+def test_a_file_is_reused_and_never_believed(tmp_path):
+    file, key = tmp_path / "designs.json", bytes(32)
+    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((5, 5, 1), (0, 7, 2)))
+    made.save(file, key)
+    again = Designs.load(file, BINARY, 1.0, "best-local", "run", key)
+    assert again.sealed
+    assert again.digest == made.digest
+    content = json.loads(file.read_text())
+    content["designs"][0]["leakage"] = 0.0
+    file.write_text(json.dumps(content))
+    for given in (key, bytes(31) + b"x", None):
+        read = Designs.load(file, BINARY, 1.0, "best-local", "run", given)
+        assert not read.sealed
+        assert [design.leakage for design in read.designs] == [design.leakage for design in made.designs]
+    content["sides"] = [[] for _ in content["sides"]]  # releases everything
+    file.write_text(json.dumps(content))
+    for design in Designs.load(file, BINARY, 1.0, "best-local", "run", key).designs:
+        assert design.leakage <= 1.0
+        assert design.left_rest
+        assert design.right_rest
+    more, which = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((5, 5, 1), (3, 3, 1)), known=made)
+    assert [d.surrounding for d in more.designs] == [Surrounding(3, 3, 1), Surrounding(5, 5, 1)]
+    assert more.designs[which[0]] is next(d for d in made.designs if d.surrounding == Surrounding(5, 5, 1))
+
+
+def test_a_model_that_is_not_stationary_gets_a_design_for_each_place():
+    chain = off.MarkovChain([[0.9, 0.1], [0.3, 0.7]], start=[1.0, 0.0])
+    made, which = designs_for(chain, 1.0, off.BestWindow(), "run", needs((0, 9, 1), (1, 8, 1), (5, 4, 1), (5, 4, 1)))
+    assert len(made.designs) == 3
+    assert which[2] == which[3]
+    for design in made.designs:
+        problem = off.Problem(chain, 10, [design.surrounding.left + 1], 1.0)
+        assert off.leakage(problem, whole(design, 2)) <= 1.0
+    with pytest.raises(off.InputError, match=r"not stationary.*--design-minutes"):
+        designs_for(
+            chain, 1.0, off.BestWindow(), "run", needs(*((left, 40, 1) for left in range(1, 30))), max_minutes=0.0
+        )
+
+
+def test_distinct_rows_however_large_their_numbers():
+    rng = np.random.default_rng(0)
+    for high in (4, 10**7):
+        columns = rng.integers(0, high, (3, 500))
+        rows, used, counts = distinct(*columns)
+        expected, times = np.unique(columns.T, axis=0, return_counts=True)
+        assert np.array_equal(rows, expected)
+        assert np.array_equal(counts, times)
+        assert np.array_equal(rows[used], columns.T)
