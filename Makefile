@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test lint format types check bench pictures clean
+.PHONY: setup demo paper test lint format types check bench pictures clean
 
 setup: $(STAMP)
 
@@ -13,7 +13,10 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	touch $(STAMP)
 
-demo: $(STAMP) ## every number, table and figure of the paper, computed anew
+demo: $(STAMP) ## the whole job on real data: a year of rain, hour by hour
+	$(BIN)/offrecord demo --output out/demo --force
+
+paper: $(STAMP) ## every number, table and figure of the paper, computed anew
 	$(BIN)/offrecord reproduce --output out/paper --force
 
 test: lint types check ## all that continuous integration runs
@@ -28,8 +31,9 @@ types: $(STAMP)
 check: $(STAMP)
 	$(BIN)/python -m pytest -n auto
 
-bench: $(STAMP) ## speed, each figure a ratio measured in one run
+bench: $(STAMP) ## speed, each figure a ratio measured in one run; MSNBC=FILE for the one with 17 values
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/tables.py $(if $(MSNBC),--msnbc $(MSNBC))
 
 pictures: $(STAMP) ## the pictures of README and docs
 	$(BIN)/python docs/pictures.py

@@ -141,9 +141,7 @@ def test_a_model_that_is_not_stationary_gets_a_design_for_each_place():
         problem = off.Problem(chain, 10, [design.surrounding.left + 1], 1.0)
         assert off.leakage(problem, whole(design, 2)) <= 1.0
     with pytest.raises(off.InputError, match=r"not stationary.*--design-minutes"):
-        designs_for(
-            chain, 1.0, off.BestWindow(), "run", needs(*((left, 40, 1) for left in range(1, 30))), max_minutes=0.0
-        )
+        designs_for(chain, 1.0, off.BestWindow(), "run", needs(*((left, 40, 1) for left in range(1, 30))), max_minutes=0.0)
 
 
 def test_distinct_rows_however_large_their_numbers():

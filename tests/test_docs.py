@@ -15,6 +15,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 @pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README, re.S))
 def test_python_examples_run(block, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     exec(compile(block, "README.md", "exec"), {})
     assert capsys.readouterr().out.strip()
 

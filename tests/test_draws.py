@@ -68,7 +68,9 @@ def test_a_draw_is_what_the_documentation_says(key, dataset, column, chain, orde
 
 
 def test_the_vectors_in_the_documentation_hold():
-    rows = re.findall(r"^\| `(.*?)` \| `(.*?)` \| `(.*?)` \| `(.*?)` \| `(.*?)` \| `([0-9a-f]{16})` \|$", DOCS.read_text("utf-8"), re.M)
+    rows = re.findall(
+        r"^\| `(.*?)` \| `(.*?)` \| `(.*?)` \| `(.*?)` \| `(.*?)` \| `([0-9a-f]{16})` \|$", DOCS.read_text("utf-8"), re.M
+    )
     assert len(rows) >= 6
     for dataset, column, chain, kind, order, expected in rows:
         values = eval(chain, {"__builtins__": {}})
@@ -80,7 +82,9 @@ def test_the_vectors_in_the_documentation_hold():
 def test_integers_of_any_width_are_alike():
     coins = draws.Coins(KEY, "d", "v")
     tags = coins.chain_tags([b"x"] * 3)
-    widths = [np.array([0, 7, 100], dtype=kind) for kind in (np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64)]
+    widths = [
+        np.array([0, 7, 100], dtype=kind) for kind in (np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64)
+    ]
     assert len({coins.draw(tags, numbers, draws.INTEGER).tobytes() for numbers in widths}) == 1
     assert len({tuple(draws.encoded_integers(numbers, draws.INTEGER)) for numbers in widths}) == 1
 

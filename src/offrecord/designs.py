@@ -258,6 +258,7 @@ class _Maker:
         self.model, self.epsilon, self.mechanism, self.protect = model, epsilon, mechanism, protect
         self.max_minutes = max_minutes
         self.stationary = isinstance(model, MarkovChain) and model.stationary
+        self.model_length = model.length if isinstance(model, MarkovChain) else None
         self.apart: dict[tuple[int, int, float], Floats] = {}
 
     # ---- stationary: rooms alone matter
@@ -456,7 +457,9 @@ class _Maker:
         phases: dict[Surrounding, Integers] = {}
         for secret in range(len(needs.left)):
             left, length = int(needs.left[secret]), int(needs.length[secret])
-            right = min(int(needs.right[secret]), _FAR)
+            right = int(needs.right[secret])
+            if self.model_length is None:
+                right = min(right, _FAR)  # further ones may be forgotten; one design then serves more places
             context = ""
             if needs.context is not None:
                 along = needs.context(secret, left + length + max(right, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import Context, Decimal
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from offrecord.chain import MAX_VALUES as MAX_STATES
 from offrecord.chain import Floats, Label, MarkovChain, whole_number
+from offrecord.digits import DIGITS, rounded_row
 from offrecord.errors import InputError
 from offrecord.phased import PhasedChain, checked_phases, phase_count
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = NDArray[np.int64]
 
-DIGITS = 4  #: significant digits of a kernel; the largest of a row is what the others leave
 LARGEST_ORDER = 3  #: of the orders that BIC compares
 MIN_STARTS = 20  #: fewer first records are not tested
 FEW = 5  #: a transition seen less often is called rare
@@ -325,25 +325,14 @@ def _log_powers(counts: Counts) -> float:
 
 
 def rounded(counts: Counts) -> Floats:
-    """Distributions over the last axis: counts plus one half, as shares, rounded to DIGITS significant digits.
-
-    The largest of each is what the others leave of 1, exactly in decimals, so that the rounded kernel is one.
-    """
+    """Distributions over the last axis: counts plus one half, as shares, rounded to four digits (digits.py)."""
     k = counts.shape[-1]
-    short = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN)
     exact = Context(prec=60)
-    rows = np.empty((counts.size // k, k))
-    for row, seen in zip(rows, counts.reshape(-1, k).tolist(), strict=True):
-        total = Decimal(2 * sum(seen) + k)
-        shares = [short.divide(Decimal(2 * count + 1), total) for count in seen]
-        largest = seen.index(max(seen))
-        left = Decimal(1)
-        for i, share in enumerate(shares):
-            if i != largest:
-                left = exact.subtract(left, share)
-        shares[largest] = left
-        row[:] = [float(share) for share in shares]
-    return rows.reshape(counts.shape)
+    rows = [
+        rounded_row([exact.divide(Decimal(2 * count + 1), Decimal(2 * sum(seen) + k)) for count in seen])
+        for seen in counts.reshape(-1, k).tolist()
+    ]
+    return np.array(rows).reshape(counts.shape)
 
 
 def wilson(counts: ArrayLike, totals: ArrayLike) -> Floats:

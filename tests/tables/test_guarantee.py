@@ -5,11 +5,11 @@ from itertools import product
 import numpy as np
 import polars as pl
 import pytest
-from definition import leakage_of_table, output_table
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
+from definition import leakage_of_table, output_table
 from offrecord import designs
 from offrecord.tables.chains import Columns, Step, arrange
 from offrecord.tables.secrets import private_records, secrets_of
@@ -139,7 +139,9 @@ def sequences_of_order_2(chain, n):
     return paths, weight
 
 
-@pytest.mark.parametrize(("private", "gone"), [([3], []), ([1], []), ([6], []), ([2, 3], []), ([2, 5], []), ([3], [4]), ([2, 4], [3])])
+@pytest.mark.parametrize(
+    ("private", "gone"), [([3], []), ([1], []), ([6], []), ([2, 3], []), ([2, 5], []), ([3], [4]), ([2, 4], [3])]
+)
 def test_nor_for_a_chain_of_order_2(private, gone, monkeypatch):
     chain = off.MarkovChain([[[0.9, 0.1], [0.4, 0.6]], [[0.7, 0.3], [0.2, 0.8]]], order=2)
     n, epsilon = 6, 1.0
@@ -147,7 +149,16 @@ def test_nor_for_a_chain_of_order_2(private, gone, monkeypatch):
     frame = pl.DataFrame({"chain": 0, "t": kept, "v": [t % 2 for t in kept]})
     keys = pl.DataFrame({"chain": [0] * len(private), "t": private})
     release = off.redact(
-        frame, value="v", order="t", by="chain", private_list=keys, model=chain, epsilon=epsilon, step=1, dataset="d", dry_run=True
+        frame,
+        value="v",
+        order="t",
+        by="chain",
+        private_list=keys,
+        model=chain,
+        epsilon=epsilon,
+        step=1,
+        dataset="d",
+        dry_run=True,
     )
     matrix = np.ones((n, 2))
     matrix[np.array(kept) - 1] = release.explain().select(pl.col("^Pr.*$")).to_numpy()
@@ -168,9 +179,7 @@ def test_secrets_are_the_private_records_joined_over_what_is_missing(table, prot
     private = private_records(arranged, keys, step)
     found = secrets_of(arranged.chains, private, protect)
     names = arranged.frame["chain"].to_numpy()[arranged.chains.starts[:-1]]
-    expected = [
-        (name, secret[0], secret[-1]) for name in names for secret in secrets_by_definition(frame, keys, name, protect)
-    ]
+    expected = [(name, secret[0], secret[-1]) for name in names for secret in secrets_by_definition(frame, keys, name, protect)]
     assert [(names[c], a, b) for c, a, b in zip(found.chain, found.first, found.last, strict=True)] == expected
     t = arranged.frame["t"].to_numpy()
     for c, low, high, first, last in zip(found.chain, found.low, found.high, found.first, found.last, strict=True):
@@ -196,7 +205,15 @@ def test_the_share_of_redactions_is_what_the_rule_says(tmp_path):
         }
     )
     release = off.redact(
-        frame, value="v", order="t", by="chain", private="private", model=chain, epsilon=1.0, dataset="d", key_file=tmp_path / "key"
+        frame,
+        value="v",
+        order="t",
+        by="chain",
+        private="private",
+        model=chain,
+        epsilon=1.0,
+        dataset="d",
+        key_file=tmp_path / "key",
     )
     policy = off.design(off.Problem(chain, n, [1], 1.0))
     gone = release.frame["v"].is_null().to_numpy().reshape(chains, n)

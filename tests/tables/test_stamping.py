@@ -23,7 +23,9 @@ def situations(draw):
     codes = np.array([draw(st.sampled_from([-1, 0, 1, 1])) for _ in range(starts[-1])], dtype=np.int8)
     steps = None
     if draw(st.booleans()):
-        steps = np.concatenate([np.concatenate(([0], np.cumsum([draw(st.integers(1, 3)) for _ in range(n - 1)]))) for n in lengths])
+        steps = np.concatenate(
+            [np.concatenate(([0], np.cumsum([draw(st.integers(1, 3)) for _ in range(n - 1)]))) for n in lengths]
+        )
     chains = Chains(starts, codes, np.arange(starts[-1]), False, steps if steps is None else steps.astype(np.int64))
     items = []
     for chain, n in enumerate(lengths):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -203,11 +204,7 @@ def arrange(
     outgoing = [*by, *([] if columns.order is None else [frame[columns.order]]), *kept]
     table = pl.DataFrame(outgoing) if outgoing else pl.DataFrame()
     if not ordered:
-        key = [series.alias(f"by {i}") for i, series in enumerate(by)]
-        if order is not None:
-            key.append(pl.Series("order", numbers))
-        sorting = pl.DataFrame(key).with_row_index("row")
-        rows = sorting.sort([series.name for series in key], maintain_order=order is None)["row"].to_numpy()
+        rows = _sorted_rows(by, numbers if order is not None else None, frame.height)
         table, codes = (table[rows] if table.width else table), codes[rows]
         marked = None if marked is None else marked[rows]
         by = [series[rows] for series in by]
@@ -240,18 +237,45 @@ def _boundaries(by: list[pl.Series], order: NDArray[Any] | None, rows: int, *, s
             change[1:] |= values[1:] != values[:-1]
         else:
             change[1:] |= (series[1:] != series[:-1]).to_numpy()
+    if sort and order is not None and not np.all((order[1:] >= order[:-1]) | change[1:]):
+        return np.empty(0, dtype=np.int64), False
     starts = np.append(np.flatnonzero(change), rows)
-    if not sort:
-        return starts, True
-    if order is not None and not np.all((order[1:] >= order[:-1]) | change[1:]):
-        return starts, False
-    if not by:
+    if not sort or not by:
         return starts, True
     firsts = pl.DataFrame([series.alias(str(i)) for i, series in enumerate(by)])[starts[:-1]]
     if firsts.width == 1:
         column = firsts.to_series()
         return starts, bool(column.is_sorted()) and column.n_unique() == len(column)
     return starts, firsts.sort(firsts.columns).equals(firsts) and firsts.is_unique().all()
+
+
+def _sorted_rows(by: list[pl.Series], order: NDArray[Any] | None, rows: int) -> NDArray[Any]:
+    """The rows by chain and order; where everything fits into one number, by that, which is several times faster."""
+    import polars as pl
+
+    columns = [_rank(series) for series in by]
+    if order is not None:
+        columns.append((order.astype(np.int64), int(order.min()), int(order.max()) - int(order.min()) + 1))
+    if math.prod(size for _, _, size in columns) < 2**62:
+        key = np.zeros(rows, dtype=np.int64)
+        for values, low, size in columns:
+            key = key * size + (values - low)
+        if order is not None:
+            return pl.Series(key).arg_sort().to_numpy()
+        columns = [(key, 0, 0)]
+    table = pl.DataFrame([pl.Series(str(i), values) for i, (values, _, _) in enumerate(columns)]).with_row_index("row")
+    return table.sort([str(i) for i in range(len(columns))], maintain_order=True)["row"].to_numpy()
+
+
+def _rank(series: pl.Series) -> tuple[NDArray[Any], int, int]:
+    """Numbers that are ordered as a column of chain names is: the numbers, the lowest, and how many there may be."""
+    import polars as pl
+
+    if series.dtype.is_integer() and series.dtype != pl.UInt64:
+        values = series.to_numpy()
+        return values.astype(np.int64), int(values.min()), int(values.max()) - int(values.min()) + 1
+    values = series.rank("dense").to_numpy().astype(np.int64)
+    return values, 1, int(values.max())
 
 
 def _check_strict(order: NDArray[Any], starts: Integers, name: str) -> None:

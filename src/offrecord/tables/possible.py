@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from offrecord.chain import MarkovChain
 from offrecord.designs import Model
 from offrecord.errors import InputError
 from offrecord.phased import PhasedChain
@@ -14,6 +15,13 @@ from offrecord.tables.chains import Chains
 def check_possible(model: Model, chains: Chains, phases: NDArray[np.int8] | None) -> None:
     """InputError with a count if records one step apart make a transition that the model calls impossible."""
     order = model.order
+    length = model.length if isinstance(model, MarkovChain) else None
+    sizes = chains.places[chains.starts[1:] - 1] + 1
+    if length is not None and np.any(sizes != length):
+        raise InputError(
+            f"the model has a kernel for each step of {length} records,"
+            f" but {int((sizes != length).sum())} chains have another length"
+        )
     zero = model.transition == 0
     if not zero.any():
         return
@@ -29,6 +37,8 @@ def check_possible(model: Model, chains: Chains, phases: NDArray[np.int8] | None
     if isinstance(model, PhasedChain):
         assert phases is not None
         index = (phases[:rows].astype(np.int64), *index)
+    elif length is not None:
+        index = (np.minimum(chains.places[:rows], length - 2), *index)
     impossible = int((zero[index] & together).sum())
     if impossible:
         raise InputError(

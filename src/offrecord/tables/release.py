@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from offrecord import draws
 from offrecord.certificate import certificate, certificate_bytes
 from offrecord.designs import MAX_MINUTES, Designs, Model, Needs, designs_for
+from offrecord.digits import rounded_model
 from offrecord.errors import InputError
 from offrecord.keys import Key, default_key_file, ledger
 from offrecord.mechanisms import Mechanism, mechanism_named
@@ -190,7 +191,8 @@ def redact(
     if (model is None) != fit:
         raise InputError("give either model or fit=True (--model FILE or --fit)")
     table = from_native(frame)
-    chain = load_model(model) if isinstance(model, (str, Path)) else model
+    given = load_model(model) if isinstance(model, (str, Path)) else model
+    chain = None if given is None else rounded_model(given)
     if private is not None and private in columns.released:
         raise InputError(f"the private column {private!r} cannot be released too")
     arranged = arrange(table, columns, labels=None if chain is None else chain.labels, private=private, step=steps)
@@ -206,6 +208,8 @@ def redact(
     check_possible(chain, arranged.chains, phases)
     secrets = secrets_of(arranged.chains, hidden, protect)
     warnings = [*arranged.warnings]
+    if chain is not given and given is not None:
+        warnings.append("the model was rounded to four digits, as it is published; the guarantee is about the rounded one")
     key = _key(key_file, warnings, make=not dry_run)
     made, which = _designs(chain, epsilon, chosen, protect, arranged, secrets, steps, designs, design_minutes, key, progress)
     step_made: InnerStep = Stamping(made)

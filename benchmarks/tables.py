@@ -1,0 +1,132 @@
+"""Speed of `offrecord redact`, whole processes against polars reading the same columns and writing the released table.
+
+`make bench` runs it; `make bench MSNBC=msnbc.parquet` also takes that file (columns seq_id, t, state; UCI msnbc.com web data).
+Exit 1 if a limit is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import offrecord as off
+
+ALPHA, BETA, LENGTH, PRIVATE = 0.05, 0.3, 100, 0.02
+BASELINE = """
+import sys, polars
+frame = polars.read_parquet(sys.argv[1], columns=sys.argv[3].split(","))
+frame.select(sys.argv[4].split(",")).write_parquet(sys.argv[2])
+"""
+missed = []
+
+
+def simulated(rows: int, path: Path) -> None:
+    """Chains of 100 records, sorted by chain and order, two values as int8, 2 % private."""
+    rng = np.random.default_rng(0)
+    chains = rows // LENGTH
+    values = np.empty((chains, LENGTH), dtype=np.int8)
+    values[:, 0] = rng.random(chains) < ALPHA / (ALPHA + BETA)
+    for t in range(1, LENGTH):
+        u = rng.random(chains)
+        values[:, t] = np.where(values[:, t - 1] == 1, u >= BETA, u < ALPHA)
+    frame = pl.DataFrame(
+        {
+            "chain": np.repeat(np.arange(chains, dtype=np.int32), LENGTH),
+            "t": np.tile(np.arange(LENGTH, dtype=np.int32), chains),
+            "v": values.ravel(),
+            "private": rng.random(rows) < PRIVATE,
+        }
+    )
+    frame.write_parquet(path)
+
+
+def process(*command: str) -> tuple[float, float]:
+    """Seconds and peak memory (GB) of a process."""
+    start = time.perf_counter()
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert child.stderr is not None
+    said = child.stderr.read().decode()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"{command} failed: {said}")
+    return time.perf_counter() - start, usage.ru_maxrss / 1e6
+
+
+def best(repeats: int, *command: str) -> tuple[float, float]:
+    """The fastest of some runs."""
+    runs = [process(*command) for _ in range(repeats)]
+    return min(run[0] for run in runs), max(run[1] for run in runs)
+
+
+def compare(name: str, table: Path, columns: tuple[str, str, str], model: Path, folder: Path, limit: float | None) -> float:
+    """Designs once, then our process against polars', each the best of some runs on a warm disk cache."""
+    by, order, value = columns
+    released = folder / f"{table.stem}.released.parquet"
+    program = str(Path(sys.executable).with_name("offrecord"))
+    verb = (program, "redact", str(table), "--value", value, "--order", order, "--by", by)
+    options = ("--private", "private", "--epsilon", "1", "--dataset", name, "--model", str(model), "--force")
+    files = ("--designs", str(folder / f"{model.stem}.designs.json"), "--key-file", str(folder / "key" / "key.json"))
+    first, _ = process(*verb, *options, *files, "--output", str(released))
+    print(f"{name}: first run, with designs {first:.1f} s", flush=True)
+    ours, memory = best(3, *verb, *options, *files, "--output", str(released))
+    leaving = f"{by},{order},{value}"
+    copy = folder / "copy.parquet"
+    theirs, their_memory = best(3, sys.executable, "-c", BASELINE, str(table), str(copy), f"{leaving},private", leaving)
+    ratio = ours / theirs
+    verdict = "" if limit is None else f"  (limit {limit:g} ×)  {'ok' if ratio <= limit else 'MISSED'}"
+    sizes = f"{memory:.2f} GB against {their_memory:.2f} GB"
+    print(f"{name}: {ours:.2f} s against {theirs:.2f} s = {ratio:.2f} ×, {sizes}{verdict}", flush=True)
+    if limit is not None and ratio > limit:
+        missed.append(name)
+    return first
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--msnbc", type=Path, help="msnbc.parquet, for the benchmark with 17 values")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = folder / "two.json"
+        off.MarkovChain.binary(ALPHA, BETA).save(model)
+        columns = ("chain", "t", "v")
+        for millions in (1, 5, 20, 50):
+            table = folder / f"rows{millions}.parquet"
+            simulated(millions * 10**6, table)
+            label = f"{millions} million rows"
+            if millions == 20:
+                compare(f"{label}, sorted", table, columns, model, folder, 4.0)
+                shuffled = folder / "shuffled.parquet"
+                pl.read_parquet(table).sample(fraction=1.0, shuffle=True, seed=0).write_parquet(shuffled)
+                compare(f"{label}, shuffled", shuffled, columns, model, folder, None)
+                shuffled.unlink()
+            else:
+                compare(f"{label}, sorted", table, columns, model, folder, None)
+            table.unlink()
+        if arguments.msnbc is None:
+            print("msnbc: not measured; give its file: make bench MSNBC=msnbc.parquet")
+        else:
+            frame = pl.read_parquet(arguments.msnbc)
+            private = pl.Series("private", np.random.default_rng(5).random(frame.height) < PRIVATE)
+            table, model = folder / "msnbc.parquet", folder / "msnbc.json"
+            frame.with_columns(private).write_parquet(table)
+            off.fit(frame, value="state", order="t", by="seq_id").model.save(model)
+            first = compare("msnbc, 17 values", table, ("seq_id", "t", "state"), model, folder, 4.0)
+            print(f"msnbc: designs and all {first:.0f} s  (limit 120 s)  {'ok' if first <= 120 else 'MISSED'}")
+            if first > 120:
+                missed.append("msnbc designs")
+    if missed:
+        sys.exit(f"missed: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()
