@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from offrecord.problem import Problem, Secret
     from offrecord.redaction import Redaction
     from offrecord.tables.reference import fit
-    from offrecord.tables.release import Release, Summary, redact
+    from offrecord.tables.release import Release, redact
+    from offrecord.tables.summary import Summary
 
 __all__ = [
     "MECHANISMS",
@@ -120,7 +121,8 @@ _ROOMS = {
     "problem": ("Problem", "Secret"),
     "redaction": ("Redaction",),
     "tables.reference": ("fit",),
-    "tables.release": ("Release", "Summary", "redact"),
+    "tables.release": ("Release", "redact"),
+    "tables.summary": ("Summary",),
 }
 
 

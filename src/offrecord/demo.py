@@ -11,13 +11,13 @@ from offrecord.errors import InputError
 
 #: Hours of the second half of the year whose rain someone wants off the record.
 PRIVATE_HOURS = (
-    "2013-07-04T01:00:00Z",
-    "2013-07-04T02:00:00Z",
-    "2013-07-23T05:00:00Z",
-    "2013-08-13T11:00:00Z",
+    "2013-07-12T23:00:00Z",
+    "2013-07-13T00:00:00Z",
+    "2013-08-01T18:00:00Z",
+    "2013-08-13T12:00:00Z",
     "2013-09-02T20:00:00Z",
     "2013-10-11T09:00:00Z",
-    "2013-11-27T15:00:00Z",
+    "2013-11-27T03:00:00Z",
     "2013-12-24T18:00:00Z",
 )
 EPSILON = 1.0
@@ -63,7 +63,8 @@ def run(
         model=fitted.model,
         epsilon=EPSILON,
         dataset="offrecord demo: rain at JFK, July to December 2013",
-        key_file=folder / "key" / "key.json",
+        key_file=folder / "key" / "key.json",  # a real key lives in the user's data directory
+        another_release=force,
         progress=progress,
         **columns,
     )
@@ -72,18 +73,27 @@ def run(
     certificate, _ = release.write(released_file, force=force)
     say(str(release.summary))
     say(f"\nwritten: {model_file}, {released_file} and its certificate {certificate.name}")
-    say("\nAround the first private hours, with the rule that decided (· is a redaction):\n")
+    say("\nAround the first private hours, the rule that decided and what came of it (· is a redaction):\n")
     say(_around(release.explain(), release.frame))
 
 
 def _around(rule: Any, released: Any) -> str:
-    """The rows about the first secret: rule and outcome side by side."""
+    """The rows about the first secret, those under the same rule together: rule and outcome side by side."""
     from offrecord.comparison import aligned
 
     first = next(i for i, region in enumerate(rule["region"]) if region == "private")
-    rows = [["hour", "region", *rule.columns[2:], "released"]]
-    for i in range(max(first - 6, 0), min(first + 8, rule.height)):
-        hour, region, *chances = rule.row(i)
+    low = high = first
+    while low > 0 and rule["region"][low] != "S":
+        low -= 1
+    while high < rule.height - 1 and rule["region"][high] != "S":
+        high += 1
+    rows = [["from hour", "region", *rule.columns[2:], "released"]]
+    before = None
+    for i in range(max(low - 5, 0), min(high + 6, rule.height)):
+        hour, *same = rule.row(i)
         value = released["rain"][i]
-        rows.append([hour, region, *(f"{chance:.4g}" for chance in chances), "·" if value is None else str(value)])
+        if same != before:
+            rows.append([hour, same[0], *(f"{chance:.4g}" for chance in same[1:]), ""])
+            before = same
+        rows[-1][-1] += "·" if value is None else str(value)
     return aligned(rows)

@@ -3,5 +3,6 @@
 formats    CSV, Parquet, Arrow IPC, NDJSON         frames    any frame narwhals knows
 chains     rows sorted, coded and counted in steps  secrets   which records are private
 stamping   which records to redact                  writing   safe bytes, safe files
-reference  fit                                      release   redact
+possible   whether data and model agree            erasure   what plain erasure would leak
+reference  fit                                      release   redact, and its summary
 """

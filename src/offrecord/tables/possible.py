@@ -16,12 +16,10 @@ def check_possible(model: Model, chains: Chains, phases: NDArray[np.int8] | None
     """InputError with a count if records one step apart make a transition that the model calls impossible."""
     order = model.order
     length = model.length if isinstance(model, MarkovChain) else None
-    sizes = chains.places[chains.starts[1:] - 1] + 1
-    if length is not None and np.any(sizes != length):
-        raise InputError(
-            f"the model has a kernel for each step of {length} records,"
-            f" but {int((sizes != length).sum())} chains have another length"
-        )
+    if length is not None:
+        wrong = int((chains.places[chains.starts[1:] - 1] + 1 != length).sum())
+        if wrong:
+            raise InputError(f"the model has a kernel for each step of {length} records, but {wrong} chains have another length")
     zero = model.transition == 0
     if not zero.any():
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from offrecord.tables.possible import check_possible
 from offrecord.tables.reference import fit_arranged
 from offrecord.tables.secrets import Private, Secrets, private_records, secrets_of
 from offrecord.tables.stamping import InnerStep, Stamping, windows_release
+from offrecord.tables.summary import Summary
 from offrecord.tables.writing import printable, released_values, without_hidden, write_release
 
 if TYPE_CHECKING:
@@ -42,70 +42,6 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 18  # rows that are decided at a time: few enough to stay in the processor's cache
 REGIONS = ("S", "M", "L", "private")
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a release amounts to, for people and machines.
-
-    released, window: share of the records with a value that leave with it, and that the best data-independent mechanism
-    would let go. erasure: what erasing private records alone would have leaked. loss: expected redactions that rounding rooms
-    up to a grid costs a secret.
-    """
-
-    dataset: str
-    epsilon: float
-    mechanism: str
-    rows: int
-    chains: int
-    missing: int
-    private: int
-    secrets: int
-    redacted: int
-    released: float
-    window: float
-    leakage: float
-    erasure: float | None
-    regions: dict[str, int]
-    designs: int
-    loss: float
-    seconds: float
-    warnings: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """What --json prints."""
-        return {name: "inf" if value == math.inf else value for name, value in vars(self).items()}
-
-    def __str__(self) -> str:
-        from offrecord.comparison import aligned
-
-        share = {name: f"{count:,}" for name, count in self.regions.items()}
-        plain = "not computed for this model" if self.erasure is None else f"would have given {_odds(self.erasure)} to 1"
-        lines = [
-            ["released", f"{self.released:.2%} of {self.rows - self.missing:,} records (window: {self.window:.2%})"],
-            ["protected", f"{self.private:,} private records, {self.secrets:,} secrets, in {self.chains:,} chains"],
-            [
-                "odds",
-                f"at most {_odds(self.leakage)} to 1 between two values of a secret; allowed: e^{self.epsilon:g} ="
-                f" {_odds(self.epsilon)}",
-            ],
-            ["plain erasure", plain],
-            [
-                "regions",
-                f"{share['private']} private, {share['L']} L (always redacted), {share['M']} M (sometimes), {share['S']} S",
-            ],
-            [
-                "mechanism",
-                f"{self.mechanism}, {self.designs:,} designs"
-                + (f", rooms rounded up: about {self.loss:.2g} records a secret lost by that" if self.loss > 5e-4 else ""),
-            ],
-            ["time", f"{self.seconds:.1f} s"],
-        ]
-        return aligned(lines)
-
-
-def _odds(leakage: float) -> str:
-    return "infinitely many" if leakage > 700 else f"{math.exp(leakage):.4g}"
 
 
 @dataclass(frozen=True, eq=False)
