@@ -121,7 +121,7 @@ class Designs:
         listed: list[Any] = []
 
         def number(rows: Floats) -> int:
-            name = rows.tobytes() + bytes(rows.shape)
+            name = repr(rows.shape).encode() + rows.tobytes()
             if name not in sides:
                 sides[name] = len(listed)
                 listed.append(_stretches(rows))
@@ -196,6 +196,8 @@ class Designs:
                 left, right = sides[one["redaction_left"]], sides[one["redaction_right"]]
                 rests = bool(one["left_rest"]), bool(one["right_rest"])
                 window = int(one["window"][0]), int(one["window"][1])
+                if not sealed:  # in a larger room than it was made for, a plan that does not end redacts all the rest
+                    rests = rests[0] or _fills(left, around.left), rests[1] or _fills(right, around.right)
                 if sealed:
                     designs.append(Design(around, left, right, *rests, one["leakage"], one["rounding"], window))
                 else:
@@ -205,7 +207,9 @@ class Designs:
             if kept is not None and not all(grid and grid[0] == 0 and list(grid) == sorted(set(grid)) for grid in kept):
                 raise ValueError("not a grid")
             loss = float(content["loss"])
-        except (KeyError, TypeError, ValueError, IndexError):
+            if not (0 <= loss < math.inf):
+                raise ValueError("not a loss")
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError):
             raise InputError("damaged: it does not hold what a designs file holds") from None
         return cls(model, epsilon, mechanism, protect, tuple(designs), kept, loss, sealed)
 
@@ -475,7 +479,7 @@ class _Maker:
             problem = _problem(self.model, self.epsilon, self.protect, around, phases.get(around))
             before[around] = _designed(self.mechanism, problem, around)
             minutes = (time.monotonic() - started) / 60 / (done + 1) * len(missing)
-            if done in (2, 20, 200) and minutes > self.max_minutes:
+            if done in (0, 2, 20, 200) and done + 1 < len(missing) and minutes > self.max_minutes:
                 raise InputError(
                     f"the model is not stationary, so each place in a chain needs a design of its own: {len(missing)} of them"
                     f" would take about {minutes:.0f} minutes; allow that with --design-minutes {np.ceil(minutes) + 1:.0f},"

@@ -33,7 +33,9 @@ def rounded_row(shares: Sequence[Decimal]) -> list[float]:
 
 def rounded_model(model: MarkovChain | PhasedChain) -> MarkovChain | PhasedChain:
     """The model with its probabilities rounded; the model itself where they are already."""
-    transition, start = _rounded(model.transition), _rounded(model.start)
+    transition = _rounded(model.transition)
+    one = model.start.size if isinstance(model, MarkovChain) else model.k  # of order m: one distribution of m records
+    start = _rounded(model.start.reshape(-1, one)).reshape(model.start.shape)
     if isinstance(model, PhasedChain):
         same = np.array_equal(transition, model.transition) and np.array_equal(start, model.start)
         return model if same else PhasedChain(model.phase, transition, start, model.labels, model.zone)

@@ -121,6 +121,11 @@ def encoded_boolean(value: bool) -> bytes:
     return bytes((BOOLEAN,)) + (1).to_bytes(8, "little") + bytes((int(value),))
 
 
+def encoded_whole(value: int) -> bytes:
+    """One whole number."""
+    return bytes((INTEGER,)) + (16).to_bytes(8, "little") + value.to_bytes(16, "little", signed=True)
+
+
 def encoded_integers(values: NDArray[np.integer], kind: int) -> list[bytes]:
     """Integers of any width, or times as nanoseconds: kind, length 16, 16 bytes of two's complement."""
     packed = np.zeros(len(values), dtype=np.dtype([("kind", "u1"), ("length", "<u8"), ("low", "<u8"), ("high", "<u8")]))

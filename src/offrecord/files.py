@@ -24,6 +24,8 @@ def check_writable(path: str | Path, *, force: bool) -> Path:
             raise InputError(f"{path} exists; add --force (or force=True) to overwrite it")
         if not path.parent.is_dir():
             raise InputError(f"{path.parent} is not a folder")
+        if not os.access(path.parent, os.W_OK):
+            raise InputError(f"{path.parent} cannot be written to")
     except OSError as error:
         raise InputError(f"{path.name[:60]} cannot be written: {error.strerror}") from None
     return path
@@ -34,8 +36,6 @@ def check_outputs(path: Path, *, force: bool) -> Path:
     certificate = path.with_name(path.name + ".certificate.json")
     check_writable(path, force=force)
     check_writable(certificate, force=force)
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path.parent} cannot be written to")
     return certificate
 
 

@@ -92,6 +92,7 @@ class Fit:
     records: int
     chains: int
     dropped: int
+    warnings: tuple[str, ...] = ()
 
     @property
     def transitions(self) -> int:

@@ -49,24 +49,28 @@ class Key:
     @classmethod
     def new(cls, file: Path) -> Key:
         """Make a key file that only its owner can read; InputError if there is one."""
-        secret = secrets.token_bytes(KEY_BYTES)
-        content = json.dumps({"format": "offrecord-key", "version": KEY_VERSION, "key": secret.hex()}) + "\n"
+        key = cls(secrets.token_bytes(KEY_BYTES), file)
+        key.save()
+        return key
+
+    def save(self) -> None:
+        """Write the key file; never over another one."""
+        content = json.dumps({"format": "offrecord-key", "version": KEY_VERSION, "key": self.secret.hex()}) + "\n"
         try:
-            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
                 with os.fdopen(handle, "wb") as out:
                     out.write(content.encode())
                     out.flush()
                     os.fsync(out.fileno())
             except BaseException:
-                file.unlink(missing_ok=True)
+                self.file.unlink(missing_ok=True)
                 raise
         except FileExistsError:
-            raise InputError(f"{file} exists; a key is never overwritten: give another --key-file") from None
+            raise InputError(f"{self.file} exists; a key is never overwritten: give another --key-file") from None
         except OSError as error:
-            raise InputError(f"{file} cannot be made: {error.strerror}") from None
-        return cls(secret, file)
+            raise InputError(f"{self.file} cannot be made: {error.strerror}") from None
 
     @classmethod
     def load(cls, file: Path) -> Key:
@@ -102,7 +106,7 @@ def ledger(key: Key) -> Iterator[Ledger]:
             import fcntl
 
             fcntl.flock(handle, fcntl.LOCK_EX)
-        yield Ledger(key, _releases(key.ledger_file))
+        yield Ledger.read(key)
     finally:
         os.close(handle)
 
@@ -113,6 +117,11 @@ class Ledger:
 
     key: Key
     releases: dict[str, list[dict[str, str]]]
+
+    @classmethod
+    def read(cls, key: Key) -> Ledger:
+        """The ledger of a key as it stands; to change it, see `ledger`."""
+        return cls(key, _releases(key.ledger_file))
 
     def differences(self, dataset: str, decided: Mapping[str, str]) -> list[str] | None:
         """In what a new release differs from the closest earlier one: None if there is none, empty if it is the same."""
@@ -138,8 +147,14 @@ class Ledger:
 def _releases(file: Path) -> dict[str, list[dict[str, str]]]:
     if not file.exists():
         return {}
-    content: Any = checked_content(read_json(file), "ledger", LEDGER_VERSION, ("releases",))
-    releases = content["releases"]
-    if not isinstance(releases, dict) or not all(isinstance(one, list) for one in releases.values()):
-        raise InputError(f'{file}: "releases" must hold a list for each data set')
-    return releases
+    content: Any = read_json(file)
+    try:
+        releases = checked_content(content, "ledger", LEDGER_VERSION, ("releases",))["releases"]
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    named = releases.values() if isinstance(releases, dict) else [None]
+    entries = [one for each in named for one in (each if isinstance(each, list) else [None])]
+    if not all(isinstance(one, dict) and all(isinstance(text, str) for text in one.values()) for one in entries):
+        raise InputError(f'{file}: "releases" must hold a list of digests for each data set')
+    known: dict[str, list[dict[str, str]]] = releases
+    return known

@@ -40,7 +40,16 @@ def _root(
 
 
 # In the order in which a person meets them.
-for verb in (tables.demo, tables.fit, tables.redact, theory.design, theory.compare, theory.reproduce, tables.key):
+for verb in (
+    tables.demo,
+    tables.fit,
+    tables.redact,
+    theory.design,
+    theory.compare,
+    theory.reproduce,
+    tables.answer,
+    tables.key,
+):
     app.command()(verb)
 
 
@@ -60,8 +69,11 @@ def main(arguments: Iterable[str] | None = None) -> int:
         sys.stderr.close()
         return 2
     except OSError as error:
-        return _fail(f"{error.strerror or 'the output cannot be written'}")
-    except Exception as error:
+        file = f"{error.filename}: " if error.filename else ""
+        return _fail(file + (error.strerror or "the output cannot be written"))
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of the table engine is not an Exception
         # A fault of this program. What it says may quote cells, so only its kind and place are shown.
         if os.environ.get("OFFRECORD_TRACEBACK"):
             raise
@@ -78,4 +90,15 @@ def _fail(message: str) -> int:
 
 def run() -> None:
     """Entry point of the `offrecord` command."""
+    _silence_engine()
     sys.exit(main())
+
+
+def _silence_engine() -> None:
+    """Let this program alone write to standard error: a panic of the table engine writes there itself, and may quote cells."""
+    sys.stderr.flush()
+    own = os.dup(2)
+    sys.stderr = os.fdopen(own, "w", encoding="utf-8", errors="backslashreplace", buffering=1)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    os.close(nothing)

@@ -57,6 +57,7 @@ def fit(
     from offrecord.tables.reference import fit as fit_table
 
     check_writable(output, force=force)
+    _apart({"--output": output}, {"the input": table, "--private-list": private_list})
     found = fit_table(
         _read(table, [value, *_order(order), *_names(by), *_names(private)], format, max_rows),
         value=value,
@@ -70,6 +71,8 @@ def fit(
         step=step,
     )
     found.model.save(output, force=force)
+    for warning in found.warnings:
+        _warn(warning)
     typer.echo(as_json_text(found.summary()) if as_json else str(found))
 
 
@@ -130,18 +133,21 @@ def redact(
     if output is None and not dry_run:
         raise InputError("give --output FILE for the released table, or --dry-run")
     kind = format_of(table, format)
+    given = {"the input": table, "--private-list": private_list, "--model": model, "--designs": designs}
     if output is not None and not dry_run:
-        out_kind = format_of(output, format if not output.suffix else None)
-        check_outputs(output, force=force)
-        for name, other in (("the input", table), ("--private-list", private_list), ("--explain", explain)):
-            if other is not None and _same(output, other):
-                raise InputError(f"--output must be another file than {name}, got {output} for both")
+        out_kind = _out_kind(output, format)
+        certificate = check_outputs(output, force=force)
+        _apart({"--output": output, "the certificate": certificate, "--explain": explain}, given)
         secret = default_key_file() if key_file is None else key_file
         if _same(secret.parent, output.parent):
             raise InputError(f"the key {secret} must not lie beside the output; give --key-file in another folder")
     if explain is not None:
-        format_of(explain)
+        explain_kind = _out_kind(explain, format)
         check_writable(explain, force=force)
+        _apart({"--explain": explain}, given)
+    if designs is not None:
+        check_writable(designs, force=True)
+        _apart({"--designs": designs}, {name: path for name, path in given.items() if name != "--designs"})
     wanted = [value, *_order(order), *_names(by), *_names(private), *_names(keep)]
     frame = _read(table, wanted, kind, max_rows)
     from offrecord.tables.release import redact as redact_table
@@ -172,16 +178,18 @@ def redact(
         another_release=another_release,
         publish_positions=publish_positions,
         dry_run=dry_run,
+        remember=False,
         progress=partial(progress, what="designing"),
     )
-    for warning in release.summary.warnings:
-        _warn(warning)
+    explained = None if explain is None else release.explain()
+    warnings = [*release.summary.warnings]
     if output is not None and not dry_run:
-        certificate, warnings = release.write(output, format=out_kind, force=force)
-        for warning in warnings:
-            _warn(warning)
+        warnings += release.write(output, format=out_kind, force=force)[1]
     if explain is not None:
-        write_table(release.explain(), explain, None, force=force)
+        assert explained is not None
+        warnings += write_table(explained, explain, explain_kind, force=force)
+    for warning in warnings:
+        _warn(warning)
     if as_json:
         content: dict[str, Any] = release.summary.to_dict()
         if output is not None and not dry_run:
@@ -205,6 +213,32 @@ def demo(
     from offrecord.demo import run
 
     run(output, force=force, say=typer.echo, warn=_warn, progress=partial(progress, what="designing"))
+
+
+def answer(
+    policy: Annotated[Path, typer.Option(help="Policy file, as published (offrecord design -o).")],
+    record: Annotated[int, typer.Option(parser=whole, metavar="NUMBER", help="Which record is yours, counted from 1.")],
+    key_file: KeyFile = None,
+    mark: Annotated[str, typer.Option(help="What to print instead of a value that is withheld.")] = "⊥",
+) -> None:
+    """One record's owner decides alone: its value on standard input, the value or ⊥ on standard output."""
+    from offrecord.keys import Key, default_key_file
+    from offrecord.owner import answer as answer_one
+    from offrecord.owner import value_of
+    from offrecord.policy import Policy
+
+    published = Policy.load(policy)
+    if mark in map(str, published.problem.chain.labels) or not mark.isprintable():
+        raise InputError("--mark must be printable text that is no value of the policy")
+    given = sys.stdin.readline().strip()
+    if not given:
+        raise InputError("give the record's value on standard input")
+    value = value_of(published, given)
+    file = default_key_file() if key_file is None else key_file
+    if not file.exists():
+        _warn(f"made a new key, {file}: keep it, so that the same question gets the same answer")
+    shown = answer_one(published, record, value, Key.load(file) if file.exists() else Key.new(file))
+    typer.echo(mark if shown is None else given)
 
 
 def key(
@@ -241,6 +275,27 @@ def _read_keys(path: Path | None, max_rows: int) -> pl.DataFrame | None:
     from offrecord.tables.formats import read_frame
 
     return None if path is None else read_frame(path, max_rows=max_rows)
+
+
+def _out_kind(path: Path, named: str | None) -> str:
+    """The format of an output: by the ending of its name, else the one that is named."""
+    from offrecord.tables.formats import format_of
+
+    try:
+        return format_of(path)
+    except InputError:
+        if named is None:
+            raise
+        return format_of(path, named)
+
+
+def _apart(outputs: dict[str, Path | None], inputs: dict[str, Path | None]) -> None:
+    """InputError if an output would overwrite an input or another output."""
+    named = [(name, path) for name, path in outputs.items() if path is not None]
+    for at, (name, path) in enumerate(named):
+        for other, taken in [*inputs.items(), *named[:at]]:
+            if taken is not None and _same(path, taken):
+                raise InputError(f"{name} must be another file than {other}, got {path} for both")
 
 
 def _names(text: str | None) -> list[str]:

@@ -28,12 +28,15 @@ ROW = "row"
 MAX_VALUES = 64
 MISSING = -1  #: the code of a record without a value
 _PIECE = 1 << 16
+_WHOLE = re.compile("(0|-?[1-9][0-9]{0,17})")  # a whole number in its plain form
+_DAY, _ZONE = r"\d{4}-\d\d-\d\d", r"(Z|[+-]\d\d:?\d\d)"
 _NANOSECONDS = {
     "ns": 1,
     "us": 10**3,
     "ms": 10**6,
     "s": 10**9,
     "m": 60 * 10**9,
+    "min": 60 * 10**9,
     "h": 3600 * 10**9,
     "d": 86400 * 10**9,
     "w": 7 * 86400 * 10**9,
@@ -144,11 +147,13 @@ class Chains:
 class Arranged:
     """A table whose rows stand sorted by chain and order: what leaves of it (the value column apart), and its chains.
 
-    labels: the values that codes stand for. private: (n,) marked rows, None without such a column. warnings: for people.
+    names: the columns that name chains, text that is all whole numbers as such. labels: the values that codes stand for.
+    private: (n,) marked rows, None without such a column. warnings: for people.
     """
 
     columns: Columns
     frame: pl.DataFrame
+    names: pl.DataFrame
     chains: Chains
     labels: tuple[Label, ...]
     value_type: pl.DataType
@@ -165,7 +170,7 @@ class Arranged:
         """For each by column, the encoded values of some chains, for their coins."""
         if not self.columns.by:
             return []
-        rows = self.frame[list(self.columns.by)][self.chains.starts[chains]]
+        rows = self.names[self.chains.starts[chains]]
         return [encoded(rows[name]) for name in self.columns.by]
 
 
@@ -201,7 +206,7 @@ def arrange(
         numbers = (nanoseconds(order) if timed else order).to_numpy()
     starts, ordered = _boundaries(by, numbers if order is not None else None, frame.height)
     kept = [plain(frame[name]) for name in columns.keep]
-    outgoing = [*by, *([] if columns.order is None else [frame[columns.order]]), *kept]
+    outgoing = [plain(frame[name]) for name in (*columns.by, *([] if columns.order is None else [columns.order]))] + kept
     table = pl.DataFrame(outgoing) if outgoing else pl.DataFrame()
     if not ordered:
         rows = _sorted_rows(by, numbers if order is not None else None, frame.height)
@@ -222,12 +227,12 @@ def arrange(
     chains = Chains(starts, codes, numbers, timed, steps)
     order_type = pl.Int64() if order is None else order.dtype
     value_type = _value_type(frame[columns.value].dtype, labels)
-    return Arranged(columns, table, chains, labels, value_type, marked, order_type, tuple(warnings))
+    names = pl.DataFrame(by) if by else pl.DataFrame()
+    return Arranged(columns, table, names, chains, labels, value_type, marked, order_type, tuple(warnings))
 
 
 def _boundaries(by: list[pl.Series], order: NDArray[Any] | None, rows: int, *, sort: bool = True) -> tuple[Integers, bool]:
     """Where chains begin, and whether rows stand sorted by chain and order already."""
-    import polars as pl
 
     change = np.zeros(rows, dtype=bool)
     change[0] = True
@@ -242,11 +247,18 @@ def _boundaries(by: list[pl.Series], order: NDArray[Any] | None, rows: int, *, s
     starts = np.append(np.flatnonzero(change), rows)
     if not sort or not by:
         return starts, True
-    firsts = pl.DataFrame([series.alias(str(i)) for i, series in enumerate(by)])[starts[:-1]]
-    if firsts.width == 1:
-        column = firsts.to_series()
-        return starts, bool(column.is_sorted()) and column.n_unique() == len(column)
-    return starts, firsts.sort(firsts.columns).equals(firsts) and firsts.is_unique().all()
+    return starts, _increasing([series.gather(starts[:-1]) for series in by])
+
+
+def _increasing(columns: list[pl.Series]) -> bool:
+    """Rows grow from one to the next, column by column; a series may wrongly claim to be sorted, so it is not asked."""
+    arrays = [(series.to_physical() if series.dtype.is_temporal() else series).to_numpy() for series in columns]
+    count = len(arrays[0]) - 1
+    grown, equal = np.zeros(count, dtype=bool), np.ones(count, dtype=bool)
+    for array in arrays:
+        grown |= equal & (array[1:] > array[:-1]).astype(bool)
+        equal &= (array[1:] == array[:-1]).astype(bool)
+    return bool(grown.all())
 
 
 def _sorted_rows(by: list[pl.Series], order: NDArray[Any] | None, rows: int) -> NDArray[Any]:
@@ -271,11 +283,12 @@ def _rank(series: pl.Series) -> tuple[NDArray[Any], int, int]:
     """Numbers that are ordered as a column of chain names is: the numbers, the lowest, and how many there may be."""
     import polars as pl
 
-    if series.dtype.is_integer() and series.dtype != pl.UInt64:
-        values = series.to_numpy()
-        return values.astype(np.int64), int(values.min()), int(values.max()) - int(values.min()) + 1
-    values = series.rank("dense").to_numpy().astype(np.int64)
-    return values, 1, int(values.max())
+    if series.dtype in (pl.String, pl.UInt64):
+        series = series + ("" if series.dtype == pl.String else 0)  # made anew, it no longer claims to be sorted
+        values = series.rank("dense").to_numpy().astype(np.int64)
+        return values, 1, int(values.max())
+    values = series.to_physical().to_numpy().astype(np.int64)
+    return values, int(values.min()), int(values.max()) - int(values.min()) + 1
 
 
 def _check_strict(order: NDArray[Any], starts: Integers, name: str) -> None:
@@ -300,6 +313,8 @@ def _steps(order: NDArray[Any], starts: Integers, step: Step, timed: bool, name:
     far = int((4 * off > step.size).sum())
     if far:
         raise InputError(f"--step {step.text} does not fit column {name!r}: {far} rows lie over a quarter step off the grid")
+    if (int(steps.max()) + 2) * len(starts) >= 2**62 or int(since.min()) < 0:
+        raise InputError(f"--step {step.text} is too short for column {name!r}: it makes more steps than can be counted")
     same = steps[1:] == steps[:-1]
     same[starts[1:-1] - 1] = False
     if same.any():
@@ -331,7 +346,7 @@ def _chain_column(series: pl.Series) -> pl.Series:
         raise InputError(f"column {series.name!r} names chains and must not be empty: {nulls} rows are")
     kind = series.dtype
     if isinstance(kind, (pl.Categorical, pl.Enum)):
-        return series.cast(pl.String)
+        series, kind = series.cast(pl.String), pl.String()
     if kind == pl.String:
         return _whole_numbers(series)
     if (
@@ -340,7 +355,9 @@ def _chain_column(series: pl.Series) -> pl.Series:
         or isinstance(kind, pl.Datetime)
     ):
         return series
-    raise InputError(f"column {series.name!r} must name chains by text, whole numbers, truth values or times, got {kind}")
+    raise InputError(
+        f"column {series.name!r} must name chains by text, whole numbers, truth values or times, got {type_name(kind)}"
+    )
 
 
 def _whole_numbers(series: pl.Series) -> pl.Series:
@@ -348,9 +365,7 @@ def _whole_numbers(series: pl.Series) -> pl.Series:
     import polars as pl
 
     first = series[0]
-    if first is None or not re.fullmatch(r"-?\d{1,18}", first):
-        return series
-    if not series.str.contains(r"^(0|-?[1-9][0-9]{0,17})$").all():
+    if first is None or not _WHOLE.fullmatch(first) or not series.str.contains(f"^{_WHOLE.pattern}$").all():
         return series
     return series.cast(pl.Int64)
 
@@ -379,25 +394,27 @@ def _order_column(series: pl.Series) -> pl.Series:
     if kind.is_integer() or kind == pl.Date or isinstance(kind, pl.Datetime):
         return series
     raise InputError(
-        f"column {series.name!r} must hold whole numbers, dates or times to order records, got {kind}"
+        f"column {series.name!r} must hold whole numbers, dates or times to order records, got {type_name(kind)}"
         + ("; numbers with a fraction are not exact enough" if kind.is_float() else "")
     )
 
 
 def parsed_times(series: pl.Series) -> pl.Series | None:
-    """Text as times, all with or all without a time zone; None if some cell is neither."""
+    """Text as days, or as times (ISO 8601) that all have or all lack a time zone; None if some cell is neither."""
     import polars as pl
 
-    zoned = series.str.contains(r"(Z|[+-]\d\d:?\d\d)$")
+    if series.str.contains(rf"^{_DAY}$").all():
+        days = series.str.to_date("%Y-%m-%d", strict=False)
+        return None if days.null_count() else days
+    if not series.str.contains(rf"^{_DAY}[T ]\d\d:\d\d(:\d\d(\.\d{{1,9}})?)?{_ZONE}?$").all():
+        return None
+    zoned = series.str.contains(f"{_ZONE}$")
     if zoned.any() != zoned.all():
         raise InputError(f"column {series.name!r} has times with and without a time zone; give all of them one")
     try:
         return series.str.to_datetime(time_unit="ns", time_zone="UTC" if zoned.all() else None, strict=True)
-    except BaseException as error:
-        if isinstance(error, (KeyboardInterrupt, SystemExit, MemoryError)):
-            raise
-    days = series.str.to_date("%Y-%m-%d", strict=False)
-    return None if days.null_count() else days.cast(pl.Date)
+    except pl.exceptions.PolarsError:
+        return None
 
 
 def nanoseconds(series: pl.Series) -> pl.Series:
@@ -431,7 +448,7 @@ def _marked(series: pl.Series) -> NDArray[np.bool_]:
             raise InputError(f"private column {name!r} must hold true and false, or 1 and 0, got other numbers")
         series = series == 1
     elif series.dtype != pl.Boolean:
-        raise InputError(f"private column {name!r} must hold true and false, got {series.dtype}")
+        raise InputError(f"private column {name!r} must hold true and false, got {type_name(series.dtype)}")
     return series.to_numpy()
 
 
@@ -443,8 +460,8 @@ def coded(series: pl.Series, labels: Sequence[Label] | None) -> tuple[Codes, tup
     import polars as pl
 
     name, kind = series.name, series.dtype
-    if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Null, pl.Unknown):
-        raise InputError(f"value column {name!r} must hold text, numbers or truth values, got {kind}")
+    if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Null, pl.Unknown) or isinstance(kind, pl.BaseExtension):
+        raise InputError(f"value column {name!r} must hold text, numbers or truth values, got {type_name(kind)}")
     if not (kind.is_numeric() or kind == pl.Boolean) or kind.is_decimal():
         series = series.cast(pl.String)
     if labels is None:
@@ -454,10 +471,17 @@ def coded(series: pl.Series, labels: Sequence[Label] | None) -> tuple[Codes, tup
     if any(label == "" for label in labels):
         raise InputError("the empty text cannot be a value: it is how a redaction is written; rename it")
     family = label_family(labels)
+    if family == "whole" and not all(-(2**63) <= int(label) < 2**63 for label in labels):
+        raise InputError("the model's values must be whole numbers of at most 64 bits")
+    if series.dtype in (pl.Int128, pl.UInt128):
+        wide, series = series, series.cast(pl.Int64, strict=False)
+        _check_known(series, wide)
     if series.dtype == pl.String and family != "text":
         series = _parsed_values(series, family)
     elif (family == "text") != (series.dtype == pl.String) or (family == "truth") != (series.dtype == pl.Boolean):
-        raise InputError(f"value column {name!r} holds {series.dtype}, but the model's values are {_FAMILIES[family]}")
+        raise InputError(
+            f"value column {name!r} holds {type_name(series.dtype)}, but the model's values are {_FAMILIES[family]}"
+        )
     codes = _codes(series, labels)
     unknown = codes == MISSING
     if series.null_count():
@@ -500,6 +524,8 @@ def _labels_of(series: pl.Series) -> tuple[Label, ...]:
         elif values.str.to_lowercase().is_in(["true", "false"]).all():
             values = values.str.to_lowercase() == "true"
             values = values.unique()
+    if values.dtype.is_float() and bool((values == values.round()).all()) and bool((values.abs() < 2**53).all()):
+        values = values.cast(pl.Int64)  # whole numbers are labels as such, however they were written
     return tuple(values.sort().to_list())
 
 
@@ -510,15 +536,26 @@ def _parsed_values(series: pl.Series, family: str) -> pl.Series:
     if family == "truth":
         known = series.str.to_lowercase().replace({"1": "true", "0": "false"})
         parsed = known.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
+    elif family == "whole":
+        cells = series.str.strip_chars()
+        parsed = cells.cast(pl.Int64, strict=False)  # 1.0 is 1 too, but large numbers must not go by way of floats
+        floats = cells.cast(pl.Float64, strict=False)
+        whole = pl.select(pl.when((floats == floats.round()) & (floats.abs() < 2**53)).then(floats)).to_series().cast(pl.Int64)
+        parsed = parsed.fill_null(whole)
     else:
         parsed = series.str.strip_chars().cast(pl.Float64, strict=False)
-    odd = parsed.is_null() & series.is_not_null()
+    _check_known(parsed, series)
+    return parsed
+
+
+def _check_known(parsed: pl.Series, cells: pl.Series) -> None:
+    """InputError for cells that have become none of the values they may be."""
+    odd = parsed.is_null() & cells.is_not_null()
     if odd.any():
         row = int(odd.arg_max() or 0) + 1
         raise InputError(
-            f"value column {series.name!r} holds a value the model does not know in {odd.sum()} rows, first in row {row}"
+            f"value column {cells.name!r} holds a value the model does not know in {odd.sum()} rows, first in row {row}"
         )
-    return parsed
 
 
 def _codes(series: pl.Series, labels: Sequence[Label]) -> Codes:
@@ -529,7 +566,7 @@ def _codes(series: pl.Series, labels: Sequence[Label]) -> Codes:
     if series.dtype == pl.Boolean:
         truths = series.cast(pl.UInt8)
         return _looked_up(truths, {int(label): code for code, label in enumerate(labels)})
-    whole = {int(label): code for code, label in enumerate(labels) if float(label) == int(label)}
+    whole = {int(label): code for code, label in enumerate(labels) if isinstance(label, int) or float(label).is_integer()}
     if series.dtype.is_integer():
         return _looked_up(series, whole)
     numbers = np.array([float(label) for label in labels])
@@ -552,6 +589,8 @@ def _looked_up(series: pl.Series, codes: dict[int, int]) -> Codes:
             place = values[begin : begin + _PIECE].astype(np.int64) - low
             place[(place < 0) | (place > high - low)] = high - low + 1
             np.take(table, place, out=found[begin : begin + _PIECE])
+        if values.dtype == np.uint64:
+            found[values > np.uint64(2**63 - 1)] = MISSING
     else:
         for value, code in codes.items():
             found[values == value] = code
@@ -576,13 +615,19 @@ def _value_type(kind: pl.DataType, labels: Sequence[Label]) -> pl.DataType:
     if family == "truth":
         return pl.Boolean()
     if family == "whole":
-        return kind if kind.is_integer() else pl.Int64()
+        if not kind.is_integer() or kind in (pl.Int128, pl.UInt128):
+            return pl.Int64()
+        width = np.iinfo(str(kind).lower())
+        return kind if all(width.min <= int(label) <= width.max for label in labels) else pl.Int64()
     return kind if kind.is_float() else pl.Float64()
 
 
 def plain(series: pl.Series) -> pl.Series:
     """A kept column without dictionaries or categories, also within lists and structs: they may hold what was redacted."""
+    import polars as pl
 
+    if isinstance(series.dtype, pl.BaseExtension):
+        series = series.ext.storage()
     kind = _plain_type(series.dtype, series.name)
     return series if kind == series.dtype else series.cast(kind)
 
@@ -596,11 +641,24 @@ def _plain_type(kind: pl.DataType, name: str) -> pl.DataType:
         return pl.List(_plain_type(kind.inner, name))  # type: ignore[arg-type]
     if isinstance(kind, pl.Array):
         return pl.Array(_plain_type(kind.inner, name), kind.size)  # type: ignore[arg-type]
+    if isinstance(kind, pl.Map):
+        return pl.Map(_plain_type(kind.key, name), _plain_type(kind.value, name))  # type: ignore[arg-type]
+    if isinstance(kind, pl.BaseExtension):
+        raise InputError(f"column {name!r} cannot be kept: extension types carry metadata of their own; store it plainly")
     if isinstance(kind, pl.Struct):
         return pl.Struct([pl.Field(field.name, _plain_type(field.dtype, name)) for field in kind.fields])  # type: ignore[arg-type]
     if kind in (pl.Object, pl.Unknown):
-        raise InputError(f"column {name!r} cannot be kept: it holds {kind}")
+        raise InputError(f"column {name!r} cannot be kept: it holds {type_name(kind)}")
     return kind
+
+
+def _encoded_name(text: str) -> bytes:
+    return draws.encoded_whole(int(text)) if _WHOLE.fullmatch(text) else draws.encoded_text(text)
+
+
+def type_name(kind: pl.DataType) -> str:
+    """What kind of type it is; its parameters (categories, fields, metadata) may be words of the data."""
+    return type(kind).__name__
 
 
 def encoded(series: pl.Series) -> list[bytes]:
@@ -608,8 +666,8 @@ def encoded(series: pl.Series) -> list[bytes]:
     import polars as pl
 
     kind = series.dtype
-    if kind == pl.String:
-        return [draws.encoded_text(text) for text in series.to_list()]
+    if kind == pl.String:  # a whole number is one also as text, whatever the other chains are called
+        return [_encoded_name(text) for text in series.to_list()]
     if kind == pl.Boolean:
         return [draws.encoded_boolean(value) for value in series.to_list()]
     if kind.is_integer():

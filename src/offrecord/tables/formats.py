@@ -7,8 +7,10 @@ later from all cells, never guessed from the first few.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,7 @@ FORMATS = {
     "ndjson": (".ndjson", ".jsonl"),
 }
 MAX_ROWS = 200_000_000
+_SPILL, _NEVER = "POLARS_OOC_SPILL_MIN_BYTES", str(10**15)
 
 
 def format_of(path: Path, named: str | None = None) -> str:
@@ -60,45 +63,89 @@ def read_frame(
             pass
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    with _engine(f"{path} cannot be read as {kind}: it is damaged, cut short, or of another format"):
+    unreadable = f"{path} cannot be read as {kind}: it is damaged, cut short, or of another format"
+    with _engine(unreadable):
         if kind == "ndjson":
-            lazy = pl.scan_ndjson(path, infer_schema_length=None)
+            lazy = pl.scan_ndjson(escape(str(path)), infer_schema_length=None)
         elif kind == "csv":
             # quoted or not, an empty cell is a missing one: that is how a redaction is written
-            lazy = pl.scan_csv(path, infer_schema=False, empty_string_is_null=True)
+            lazy = pl.scan_csv(path, infer_schema=False, empty_string_is_null=True, glob=False)
         else:
-            lazy = pl.scan_parquet(path, glob=False) if kind == "parquet" else pl.scan_ipc(path)
+            lazy = pl.scan_parquet(path, glob=False) if kind == "parquet" else pl.scan_ipc(escape(str(path)))
         names = lazy.collect_schema().names()
     if columns is not None:
-        check_columns(columns, names, str(path))
-    with _engine(f"{path} cannot be read as {kind}: it is damaged, cut short, or of another format"):
+        if kind == "csv" and not set(columns) & set(names):  # then what stands there may be cells: none is shown
+            wanted = ", ".join(columns)
+            raise InputError(f"{path} has no column of these: {wanted}; its first line must hold the names of columns")
+        check_columns(columns, names, str(path), cells=kind == "csv")
+    with _engine(unreadable):
         if kind in ("parquet", "ipc"):
-            rows = int(lazy.select(pl.len()).collect().item())
+            rows = int(collected(lazy.select(pl.len())).item())
             if rows > max_rows:
                 raise InputError(f"{path} has {rows} rows, more than --max-rows {max_rows}")
-        wanted = lazy if columns is None else lazy.select(list(columns))
-        frame = wanted.head(max_rows + 1).collect() if kind in ("csv", "ndjson") else wanted.collect()
+        chosen = lazy if columns is None else lazy.select(list(columns))
+        frame = collected(chosen.head(max_rows + 1) if kind in ("csv", "ndjson") else chosen)
     if frame.height > max_rows:
         raise InputError(f"{path} has more rows than --max-rows {max_rows}")
     return frame
 
 
-def check_columns(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
-    """InputError for the first column that is not there, with the nearest name."""
+def collected(lazy: pl.LazyFrame) -> pl.DataFrame:
+    """What a query gives, in memory and nowhere else."""
+    never_spill()
+    return lazy.collect(engine="in-memory")
+
+
+def never_spill() -> None:
+    """Keep the engine from writing what it reads, unredacted, to disk when memory is short: it must fail instead."""
+    if os.environ.get(_SPILL) != _NEVER:
+        os.environ[_SPILL] = _NEVER
+        from polars import _plr
+
+        _plr.config_reload_env_vars()  # it may have read its settings long ago
+
+
+def check_columns(wanted: Sequence[str], names: Sequence[str], where: str, *, cells: bool = False) -> None:
+    """InputError for the first column that is not there, with the nearest name.
+
+    cells: where a header is missing, names are cells, so others are not listed.
+    """
     for name in wanted:
         if name not in names:
             nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-            hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; it has {', '.join(names[:8])}"
+            others = "is its first row a header?" if cells else f"it has {', '.join(one[:40] for one in names[:8])}"
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; {others}"
             raise InputError(f"{where} has no column {name!r}{hint}")
+
+
+def check_holds(frame: pl.DataFrame, kind: str) -> None:
+    """InputError for a column that a format cannot hold."""
+    import polars as pl
+
+    for name, held in frame.schema.items():
+        nested = held.is_nested()
+        if (kind == "csv" and (nested or held in (pl.Binary, pl.Duration))) or (kind == "ndjson" and _binary(held)):
+            raise InputError(f"column {name!r} holds {type(held).__name__}, which {kind.upper()} cannot; write another format")
+
+
+def _binary(kind: pl.DataType) -> bool:
+    import polars as pl
+
+    inner = [getattr(kind, name) for name in ("inner", "key", "value") if hasattr(kind, name)]
+    inner += [field.dtype for field in getattr(kind, "fields", [])] if isinstance(kind, pl.Struct) else []
+    return kind == pl.Binary or any(_binary(one) for one in inner)
 
 
 def write_frame(frame: pl.DataFrame, path: Path, kind: str) -> None:
     """Write a table file in place; whoever calls takes care that nobody sees it half-written."""
     import polars as pl
 
+    check_holds(frame, kind)
     with _engine(f"{path.parent} cannot hold the output: is the disk full?"):
         if kind == "parquet":
             frame.write_parquet(path)
+        elif kind == "csv" and frame.width == 1:
+            _write_single_column(frame, path)
         elif kind == "csv":
             frame.write_csv(path, null_value="", check_extension=False)
         elif kind == "ndjson":
@@ -106,6 +153,19 @@ def write_frame(frame: pl.DataFrame, path: Path, kind: str) -> None:
         else:
             # the oldest layout stores each cell's own text, never a buffer shared with cells that are gone
             frame.write_ipc(path, compression="zstd", compat_level=pl.CompatLevel.oldest())
+
+
+def _write_single_column(frame: pl.DataFrame, path: Path) -> None:
+    """One column of CSV: an empty cell as a pair of quotes, since readers skip empty lines."""
+    import csv
+
+    import polars as pl
+
+    with path.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(frame.columns)
+        for (cell,) in frame.cast(pl.String).iter_rows():
+            writer.writerow(["" if cell is None else cell])
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from offrecord.errors import InputError
+from offrecord.tables.formats import collected, never_spill
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,6 +17,7 @@ def from_native(frame: Native) -> pl.DataFrame:
     """Any frame as one of polars."""
     import polars as pl
 
+    never_spill()
     if isinstance(frame, pl.DataFrame):
         return frame
     import narwhals as nw
@@ -24,9 +26,14 @@ def from_native(frame: Native) -> pl.DataFrame:
         known = nw.from_native(frame)
     except TypeError:
         raise InputError(f"the table must be a frame (polars, pandas, pyarrow, DuckDB …), got {type(frame).__name__}") from None
-    if isinstance(known, nw.LazyFrame):
-        known = known.collect()
-    table: pl.DataFrame = known.to_polars()
+    if isinstance(frame, pl.LazyFrame):
+        return collected(frame)
+    try:
+        if isinstance(known, nw.LazyFrame):
+            known = known.collect()
+        table: pl.DataFrame = known.to_polars()
+    except Exception:
+        raise InputError("the table cannot be converted: give each column values of one type") from None
     return table
 
 
@@ -44,7 +51,12 @@ def to_native(frame: pl.DataFrame, like: Native, value: str) -> Native:
         return frame.lazy() if lazy else frame
     if lazy:
         return nw.from_native(frame).lazy(backend=known.implementation).to_native()
-    native = nw.DataFrame.from_arrow(frame, backend=known.implementation).to_native()
-    if known.implementation.is_pandas_like() and (frame[value].dtype.is_integer() or frame[value].dtype == pl.Boolean):
-        native[value] = native[value].astype("boolean" if frame[value].dtype == pl.Boolean else "Int64")
+    plain = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    native = nw.DataFrame.from_arrow(plain, backend=known.implementation).to_native()
+    kind = frame[value].dtype
+    if known.implementation.is_pandas_like() and (kind.is_integer() or kind == pl.Boolean):
+        import pandas  # type: ignore[import-untyped]
+
+        held = frame[value].to_list()  # by way of floats, large numbers would not stay what they are
+        native[value] = pandas.array(held, dtype="boolean" if kind == pl.Boolean else "Int64")
     return native

@@ -19,7 +19,7 @@ def check_possible(model: Model, chains: Chains, phases: NDArray[np.int8] | None
     if length is not None:
         wrong = int((chains.places[chains.starts[1:] - 1] + 1 != length).sum())
         if wrong:
-            raise InputError(f"the model has a kernel for each step of {length} records, but {wrong} chains have another length")
+            raise InputError(f"the model has a kernel for each of {length - 1} steps, but {wrong} chains have another length")
     zero = model.transition == 0
     if not zero.any():
         return

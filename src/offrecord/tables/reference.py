@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.phased import phases_of
+from offrecord.phased import phase_count, phases_of
 from offrecord.redaction import Integers
 from offrecord.tables.chains import MISSING, Arranged, Columns, Step, arrange
 from offrecord.tables.frames import Native, from_native
@@ -38,19 +38,27 @@ def fit(
     or 2. phase: "hour", "weekday" or "month", for a kernel each.
     """
     if bool(by) == single_chain:
-        raise InputError("say which records belong together: by (a column or several, one chain each), or single_chain")
+        raise InputError("say which records belong together: --by (a column or several, one chain each), or --single-chain")
+    if private is not None and private_list is not None:
+        raise InputError("give --private (a column) or --private-list (keys), one of them at most")
+    if phase is not None:
+        phase_count(phase)
     steps = None if step is None else Step.parsed(step)
     arranged = arrange(from_native(frame), Columns.named(value, order, by), labels=None, private=private, step=steps)
     held = np.empty(0, dtype=np.int64)
     if private is not None or private_list is not None:
         held = private_records(arranged, None if private_list is None else from_native(private_list), steps).chain
-    return fit_arranged(arranged, held, chain_order, phase)[1]
+    found = fit_arranged(arranged, held, chain_order, phase, named=False)[1]
+    return replace(found, warnings=arranged.warnings)
 
 
-def fit_arranged(arranged: Arranged, held: Integers, chain_order: int, phase: str | None) -> tuple[Arranged, Fit]:
+def fit_arranged(
+    arranged: Arranged, held: Integers, chain_order: int, phase: str | None, *, named: bool
+) -> tuple[Arranged, Fit]:
     """Fit to the chains that hold no private record; the table coded by the labels of those chains, and the fit.
 
-    Labels come from them alone: a value seen only next to private records would tell about these.
+    Labels come from them alone: a value seen only next to private records would tell about these. named: all values of the
+    table must be among them.
     """
     from offrecord.fitting import fit_chains
 
@@ -65,10 +73,10 @@ def fit_arranged(arranged: Arranged, held: Integers, chain_order: int, phase: st
     others = ~np.isin(chains.codes, codes) & (chains.codes != MISSING)
     if len(codes) < 2:
         raise InputError("the chains without a private record must show at least two values to learn from")
-    if others.any() and len(held):
+    if others.any() and len(held) and named:
         raise InputError(
-            f"{int(others.sum())} records have a value that no chain without a private record shows;"
-            " fit other data and give --model"
+            f"{int(others.sum())} records have a value that no chain without a private record shows, and naming it would tell;"
+            " learn from other data with offrecord fit, and give redact that --model"
         )
     place = np.full(len(arranged.labels) + 1, MISSING, dtype=np.int8)  # the last entry is that of MISSING
     place[codes] = np.arange(len(codes))

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from offrecord import draws
 from offrecord.certificate import certificate, certificate_bytes
+from offrecord.chain import Floats
 from offrecord.designs import MAX_MINUTES, Designs, Model, Needs, designs_for
 from offrecord.digits import rounded_model
 from offrecord.errors import InputError
-from offrecord.keys import Key, default_key_file, ledger
+from offrecord.keys import Key, Ledger, default_key_file, ledger
 from offrecord.mechanisms import Mechanism, mechanism_named
-from offrecord.phased import PhasedChain, load_model, phases_of
+from offrecord.phased import PhasedChain, load_model, phase_count, phases_of
 from offrecord.problem import PROTECT, budget
 from offrecord.redaction import Integers
 from offrecord.tables.chains import Arranged, Chains, Columns, Step, arrange
@@ -55,11 +56,15 @@ class Release:
     _table: pl.DataFrame | None = field(repr=False)
     _columns: Columns = field(repr=False)
     _explain: Callable[[], pl.DataFrame] = field(repr=False)
+    _remember: Callable[[], None] = field(repr=False)
+    _key_file: Path = field(repr=False)
 
     def write(self, path: str | Path, *, format: str | None = None, force: bool = False) -> tuple[Path, list[str]]:
         """Write the table and, beside it, its certificate: the certificate's path, and warnings. Complete or absent."""
         path = Path(path)
         kind = format_of(path, format)
+        if self._key_file.resolve().parent == path.resolve().parent:
+            raise InputError(f"the key {self._key_file} must not lie beside the output; give --key-file in another folder")
         if self._table is None:
             raise InputError("a dry run has nothing to write")
         columns = self._table.columns
@@ -68,7 +73,7 @@ class Release:
             output = {"format": kind, "sha256": digest, "rows": self.summary.rows, "columns": columns}
             return certificate_bytes(self.certificate, output)
 
-        return write_release(self._table, self._columns, path, kind, content, force=force)
+        return write_release(self._table, self._columns, path, kind, content, self._remember, force=force)
 
     def explain(self) -> pl.DataFrame:
         """For each row its region and the redaction probability of every value: the rule, never what was drawn."""
@@ -101,6 +106,7 @@ def redact(
     another_release: bool = False,
     publish_positions: bool = False,
     dry_run: bool = False,
+    remember: bool = True,
     progress: Callable[[list[Any]], Iterable[Any]] = list,
 ) -> Release:
     """Redact a table so that no private record can be inferred beyond a likelihood ratio of e^epsilon.
@@ -110,7 +116,8 @@ def redact(
     chain, or a model file; fit=True learns one from the chains without a private record. step: "1h" or 1, so that missing steps
     count as records already redacted. dataset: names the data; the same for a re-release, another for other data. key_file:
     the secret behind the coins, made on first use. designs: a file to take designs from and keep them in. dry_run: design and
-    report only.
+    report what to expect, without a look at the values. remember: enter the release into the ledger at once, not only when it
+    is written.
 
     Raises InputError for wrong input, and for a second, different release under one name unless another_release is set.
     """
@@ -123,9 +130,15 @@ def redact(
     if protect not in PROTECT:
         raise InputError(f'protect must be "run" or "each", got {protect!r}')
     if (private is None) == (private_list is None):
-        raise InputError("give either private (a column) or private_list (keys), one of them")
+        raise InputError("give either --private (a column) or --private-list (keys), one of them")
     if (model is None) != fit:
-        raise InputError("give either model or fit=True (--model FILE or --fit)")
+        raise InputError("give either --model or --fit (model or fit=True)")
+    if not fit and (chain_order != 1 or phase is not None):
+        raise InputError("--chain-order and --phase are for --fit; a model says its own")
+    if phase is not None:
+        phase_count(phase)
+    if not (isinstance(design_minutes, (int, float)) and design_minutes >= 0):
+        raise InputError(f"--design-minutes must be a number of at least 0, got {design_minutes}")
     table = from_native(frame)
     given = load_model(model) if isinstance(model, (str, Path)) else model
     chain = None if given is None else rounded_model(given)
@@ -138,7 +151,7 @@ def redact(
         raise InputError("no record is private; if that is right, add --allow-none (allow_none=True)")
     fitted = None
     if chain is None:
-        arranged, fitted = fit_arranged(arranged, hidden.chain, chain_order, phase)
+        arranged, fitted = fit_arranged(arranged, hidden.chain, chain_order, phase, named=True)
         chain = fitted.model
     phases = _phases(chain, arranged)
     check_possible(chain, arranged.chains, phases)
@@ -146,27 +159,44 @@ def redact(
     warnings = [*arranged.warnings]
     if chain is not given and given is not None:
         warnings.append("the model was rounded to four digits, as it is published; the guarantee is about the rounded one")
-    key = _key(key_file, warnings, make=not dry_run)
+    key = _key(key_file)
     made, which = _designs(chain, epsilon, chosen, protect, arranged, secrets, steps, designs, design_minutes, key, progress)
-    step_made: InnerStep = Stamping(made)
     if columns.keep:
         warnings.append(f"kept columns are released as they are, the guarantee does not cover them: {', '.join(columns.keep)}")
     if columns.order is None:
         warnings.append("coins go by row number: a row inserted later changes the draws of those after it")
-
-    decided = release = None
-    gone = np.zeros(len(arranged.chains.codes), dtype=bool)
-    # A dry run draws too, with a key that is thrown away: its figures are what a release would show, but no release.
-    coins = draws.Coins(token_bytes(draws.KEY_BYTES) if key is None or dry_run else key.secret, dataset, columns.value)
-    drawer = _Drawer(coins, arranged)
-    regions, released, through_window = _decide(arranged, hidden, secrets, which, step_made, made, gone, drawer)
+    release: dict[str, Any] = {}
     private_entry: dict[str, Any] = {"count": hidden.count}
-    if key is not None and not dry_run:
+    out = None
+
+    def enter() -> None:
+        """A dry run is no release."""
+
+    if dry_run:
+        regions, released = _expected(arranged, hidden, secrets, which, made, _masses(chain, arranged, phases))
+    else:
+        if not key.file.exists():
+            warnings.append(
+                f"made a new key, {key.file} (id {key.id}): keep it secret, and keep it: "
+                "a re-release with another key is a second look at the data"
+            )
+        drawer = _Drawer(draws.Coins(key.secret, dataset, columns.value), arranged)
+        gone, regions, released = _decide(arranged, hidden, secrets, which, Stamping(made), drawer)
         decided = _decided(arranged, hidden, secrets, which, made, drawer, steps, columns)
         private_entry["digest"] = decided["private list"]
         if publish_positions:
             private_entry["positions"] = _positions(arranged, hidden, steps)
-        release = _remember(key, dataset, decided, another_release, warnings)
+        release = _look_up(key, dataset, decided, another_release, warnings)
+        out = _table(arranged, gone)
+
+        def enter() -> None:
+            """Enter the release into the ledger, and keep the key, before anyone sees it."""
+            if not key.file.exists():
+                key.save()
+            with ledger(key) as book:
+                _refuse(book, dataset, decided, another_release)
+                book.add(dataset, decided)
+
     counts = {
         "rows": len(arranged.chains.codes),
         "chains": arranged.chains.count,
@@ -180,9 +210,9 @@ def redact(
         epsilon=epsilon,
         mechanism=chosen.name,
         **counts,
-        redacted=counts["rows"] - counts["missing"] - released,
+        redacted=counts["rows"] - counts["missing"] - round(released),
         released=released / valued,
-        window=through_window / valued,
+        window=windows_release(made, arranged.chains, secrets, which) / valued,
         leakage=max((design.leakage for design in made.designs), default=0.0),
         erasure=erasure_leakage(chain, secrets, arranged.chains),
         regions=regions,
@@ -203,19 +233,25 @@ def redact(
             "order_kind": "time" if arranged.chains.timed else "integer",
         },
         dataset=dataset,
-        key_id="none: dry run" if key is None or dry_run else key.id,
+        key_id="none: dry run" if dry_run else key.id,
         private=private_entry,
-        release=release or {},
+        release=release,
         kept=bool(columns.keep),
         exact=chain.order == 1,
     )
-    out = None if dry_run else _table(arranged, gone)
-
-    def explain() -> pl.DataFrame:
-        return _explained(arranged, hidden, secrets, which, made)
-
+    native = None if out is None else to_native(out, frame, columns.value)
+    if remember:
+        enter()
     return Release(
-        None if out is None else to_native(out, frame, columns.value), content, summary, fitted, out, columns, explain
+        native,
+        content,
+        summary,
+        fitted,
+        out,
+        columns,
+        lambda: _explained(arranged, hidden, secrets, which, made),
+        enter,
+        key.file,
     )
 
 
@@ -223,23 +259,14 @@ def _columns(
     value: str, order: str, by: str | Sequence[str] | None, single_chain: bool, keep: str | Sequence[str] | None
 ) -> Columns:
     if bool(by) == single_chain:
-        raise InputError("say which records belong together: by (a column or several, one chain each), or single_chain")
+        raise InputError("say which records belong together: --by (a column or several, one chain each), or --single-chain")
     return Columns.named(value, order, by, keep)
 
 
-def _key(key_file: str | Path | None, warnings: list[str], *, make: bool) -> Key | None:
-    """The key, made on first use; None where there is none and none is to be made."""
+def _key(key_file: str | Path | None) -> Key:
+    """The key; a new one, not yet written, where there is none."""
     file = default_key_file() if key_file is None else Path(key_file)
-    if file.exists():
-        return Key.load(file)
-    if not make:
-        return None
-    key = Key.new(file)
-    warnings.append(
-        f"made a new key, {file} (id {key.id}): keep it secret, and keep it: "
-        "a re-release with another key is a second look at the data"
-    )
-    return key
+    return Key.load(file) if file.exists() else Key(token_bytes(draws.KEY_BYTES), file)
 
 
 # ---- designs
@@ -264,18 +291,18 @@ def _designs(
     step: Step | None,
     file: str | Path | None,
     minutes: float,
-    key: Key | None,
+    key: Key,
     progress: Callable[[list[Any]], Iterable[Any]],
 ) -> tuple[Designs, Integers]:
     left, right = secrets.rooms(arranged.chains)
     length = secrets.last - secrets.first + 1
     needs = Needs(left, right, length, _context(model, arranged, secrets, step))
-    known, secret = None, None if key is None else key.secret
+    known = None
     if file is not None and Path(file).exists():
-        known = Designs.load(file, model, epsilon, mechanism.name, protect, secret)
+        known = Designs.load(file, model, epsilon, mechanism.name, protect, key.secret)
     made, which = designs_for(model, epsilon, mechanism, protect, needs, known=known, progress=progress, max_minutes=minutes)
     if file is not None and (known is None or not known.sealed or len(made.merged(known).designs) > len(known.designs)):
-        made.merged(known).save(file, secret)
+        made.merged(known).save(file, key.secret)
     return made, which
 
 
@@ -325,29 +352,58 @@ class _Drawer:
 
 
 def _decide(
-    arranged: Arranged,
-    hidden: Private,
-    secrets: Secrets,
-    which: Integers,
-    step: InnerStep,
-    designs: Designs,
-    gone: NDArray[np.bool_],
-    drawer: _Drawer,
-) -> tuple[dict[str, int], int, int]:
-    """Fill `gone`, block by block of whole chains; rows by region, and how many records leave here and with the window."""
+    arranged: Arranged, hidden: Private, secrets: Secrets, which: Integers, step: InnerStep, drawer: _Drawer
+) -> tuple[NDArray[np.bool_], dict[str, int], int]:
+    """Decide block by block of whole chains: which rows leave empty, rows by region, and how many records leave."""
     chains = arranged.chains
     drawer.prepare(secrets.chain[np.diff(secrets.chain, prepend=-1) > 0])  # sorted: each chain once
+    gone = np.zeros(len(chains.codes), dtype=bool)
     counts = np.zeros(3, dtype=np.int64)
     released = 0
     for rows, mine in blocks(chains, secrets):
-        part = secrets.part(mine.start, mine.stop)
-        decision = step.decide(chains, part, which[mine], rows, drawer.drawn)
+        decision = step.decide(chains, secrets.part(mine.start, mine.stop), which[mine], rows, drawer.drawn)
         gone[rows] = decision.redacted
         released += int((~decision.redacted if chains.whole else ~decision.redacted & (chains.codes[rows] >= 0)).sum())
         counts += np.bincount(decision.regions, minlength=3)
-    regions = dict(zip(REGIONS, (*counts.tolist(), len(hidden.rows(chains))), strict=True))
-    regions["L"] -= regions["private"]  # private records are always redacted, and named apart
-    return regions, released, windows_release(designs, chains, secrets, which)
+    return gone, _regions(counts, len(hidden.rows(chains))), released
+
+
+def _expected(
+    arranged: Arranged, hidden: Private, secrets: Secrets, which: Integers, designs: Designs, masses: Floats
+) -> tuple[dict[str, int], float]:
+    """What a release is expected to show: rows by region, and how many records leave, by the model and not by the values."""
+    stamping, chains = Stamping(designs), arranged.chains
+    counts = np.zeros(3, dtype=np.int64)
+    released = 0.0
+    for rows, mine in blocks(chains, secrets):
+        rule = stamping.probabilities(chains, secrets.part(mine.start, mine.stop), which[mine], rows)
+        weights = masses if masses.ndim == 1 else masses[rows]
+        released += float((1.0 - (rule * weights).sum(axis=1))[chains.codes[rows] >= 0].sum())
+        counts += np.bincount(_region(rule), minlength=3)
+    return _regions(counts, len(hidden.rows(chains))), released
+
+
+def _masses(model: Model, arranged: Arranged, phases: NDArray[np.int8] | None) -> Floats:
+    """How likely each value of a record is: (k,) for all records, or (n, k)."""
+    if isinstance(model, PhasedChain):
+        assert phases is not None
+        return model.start[phases]
+    if model.stationary:
+        return model.marginal(1)
+    places = arranged.chains.places
+    return np.asarray(model.marginals(1, int(places.max()) + 1)[places])
+
+
+def _region(rule: Floats) -> NDArray[np.int8]:
+    """(n,) 2, 1, 0 for L, M and S: all values always redacted, some at times, none ever."""
+    return np.where(np.all(rule == 1, axis=1), 2, np.any(rule > 0, axis=1)).astype(np.int8)
+
+
+def _regions(counts: Integers, private: int) -> dict[str, int]:
+    """Rows by region; private ones, which are always redacted, named apart."""
+    regions = dict(zip(REGIONS, (*counts.tolist(), private), strict=True))
+    regions["L"] -= private
+    return regions
 
 
 def blocks(chains: Chains, secrets: Secrets) -> Iterable[tuple[slice, slice]]:
@@ -379,12 +435,12 @@ def _explained(arranged: Arranged, hidden: Private, secrets: Secrets, which: Int
     for rows, mine in blocks(chains, secrets):
         rule = stamping.probabilities(chains, secrets.part(mine.start, mine.stop), which[mine], rows)
         parts.append(rule)
-        region = np.where(np.all(rule == 1, axis=1), 2, np.where(np.any(rule > 0, axis=1), 1, 0))
-        regions.append(np.where(secret[rows], 3, region))
+        regions.append(np.where(secret[rows], 3, _region(rule)))
     names = arranged.columns.released[: len(arranged.columns.released) - 1 - len(arranged.columns.keep)]
     frame = arranged.frame.select(names) if names else pl.DataFrame()
     whole = np.concatenate(parts)
-    added = [pl.Series("region", np.array(REGIONS)[np.concatenate(regions)])]
+    taken = "region" in names
+    added = [pl.Series("region of the record" if taken else "region", np.array(REGIONS)[np.concatenate(regions)])]
     added += [pl.Series(f"Pr(redacted | {label})", whole[:, i]) for i, label in enumerate(arranged.labels)]
     return frame.with_columns(added) if names else pl.DataFrame(added)
 
@@ -422,7 +478,7 @@ def _decided(
     for index in range(len(designs.designs)):
         mine = which == index
         placed.update(records(secrets.chain[mine], secrets.first[mine]).encode())
-    kinds = [str(arranged.frame[name].dtype.is_integer()) for name in columns.by]
+    kinds = [str(arranged.names[name].dtype.is_integer()) for name in columns.by]
     shape = [
         columns.value,
         columns.order,
@@ -442,23 +498,25 @@ def _decided(
     }
 
 
-def _remember(key: Key, dataset: str, decided: dict[str, str], another: bool, warnings: list[str]) -> dict[str, Any]:
-    """Look the data set up in the ledger and enter this release; InputError for a second, different one."""
-    with ledger(key) as book:
-        differences = book.differences(dataset, decided)
-        if differences and not another:
-            raise InputError(
-                f"data set {dataset!r} was released before with another {' and another '.join(differences)};"
-                " a second look at the same records adds to what the first gave away."
-                " Name other data with another --dataset, or add --another-release"
-            )
-        others = book.others(dataset, decided)
-        if others and another:
-            warnings.append(
-                f"data set {dataset!r} has had {others} other releases; together they may leak more than this one's ε"
-            )
-        book.add(dataset, decided)
+def _look_up(key: Key, dataset: str, decided: dict[str, str], another: bool, warnings: list[str]) -> dict[str, Any]:
+    """Look the data set up in the ledger; what the certificate says of other releases."""
+    book = Ledger.read(key)
+    _refuse(book, dataset, decided, another)
+    others = book.others(dataset, decided)
+    if others and another:
+        warnings.append(f"data set {dataset!r} has had {others} other releases; together they may leak more than this one's ε")
     return {"other_releases": others, "composed": others == 0}
+
+
+def _refuse(book: Ledger, dataset: str, decided: dict[str, str], another: bool) -> None:
+    """InputError for a second, different release."""
+    differences = book.differences(dataset, decided)
+    if differences and not another:
+        raise InputError(
+            f"data set {dataset!r} was released before with another {' and another '.join(differences)};"
+            " a second look at the same records adds to what the first gave away."
+            " Name other data with another --dataset, or add --another-release"
+        )
 
 
 def _positions(arranged: Arranged, hidden: Private, step: Step | None) -> dict[str, Any]:
@@ -466,7 +524,7 @@ def _positions(arranged: Arranged, hidden: Private, step: Step | None) -> dict[s
 
     columns, chains = arranged.columns, arranged.chains
     order = _orders(arranged, hidden.chain, hidden.place, step).tolist()
-    names = arranged.frame[list(columns.by)][chains.starts[hidden.chain]] if columns.by else None
+    names = arranged.names[chains.starts[hidden.chain]] if columns.by else None
     by = [[] for _ in order] if names is None else [[_plain(cell) for cell in row] for row in names.iter_rows()]
     return positions(columns.by, columns.order or "row", [[*row, value] for row, value in zip(by, order, strict=True)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.redaction import Integers
-from offrecord.tables.chains import ROW, Arranged, Chains, Step, nanoseconds, parsed_times
+from offrecord.tables.chains import ROW, Arranged, Chains, Step, nanoseconds, parsed_times, type_name
 from offrecord.tables.formats import check_columns
 
 if TYPE_CHECKING:
     import polars as pl
+
+_DAYS = ("times", "days")
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +128,9 @@ def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Priv
         return Private(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
     keys = []
     for name in columns.by:
-        keys.append(_as_type(listed[name], arranged.frame[name].dtype, name))
+        keys.append(_as_type(listed[name], arranged.names[name].dtype, name))
     order = _order_keys(listed[order_name], arranged, order_name)
-    firsts = arranged.frame[list(columns.by)][chains.starts[:-1]] if columns.by else pl.DataFrame({"": [0]})
+    firsts = arranged.names[chains.starts[:-1]] if columns.by else pl.DataFrame({"": [0]})
     firsts = firsts.select(pl.all().name.prefix("by ")).with_columns(pl.Series("chain", np.arange(chains.count)))
     wanted = pl.DataFrame([series.alias(f"by {series.name}") for series in keys] + [pl.Series("order", order)])
     if columns.by:
@@ -187,9 +190,13 @@ def _as_type(series: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
     elif series.dtype == pl.String and (kind == pl.Date or isinstance(kind, pl.Datetime)):
         cast = _zoned(parsed_times(series), kind, name).cast(kind, strict=False)
     else:
-        raise InputError(f"column {name!r} holds {kind} in the table but {series.dtype} in the private list")
+        raise InputError(
+            f"column {name!r} holds {type_name(kind)} in the table but {type_name(series.dtype)} in the private list"
+        )
     if cast.null_count():
-        raise InputError(f"the private list names {cast.null_count()} records whose {name!r} is no {kind}, as in the table")
+        raise InputError(
+            f"the private list names {cast.null_count()} records whose {name!r} is no {type_name(kind)}, as in the table"
+        )
     return cast
 
 
@@ -216,6 +223,12 @@ def _order_keys(series: pl.Series, arranged: Arranged, name: str) -> NDArray[Any
     if kind.is_integer():
         return _as_type(series, pl.Int64(), name).to_numpy()
     times = parsed_times(series) if series.dtype == pl.String else series
+    if times is not None and times.dtype == pl.Datetime and kind == pl.Date and (times.dt.time() == time()).all():
+        times = times.dt.date()
+    if times is not None and (times.dtype == pl.Date) != (kind == pl.Date):
+        raise InputError(
+            f"column {name!r} holds {_DAYS[kind == pl.Date]} in the table but {_DAYS[kind != pl.Date]} in the private list"
+        )
     if times is None or not (times.dtype == pl.Date or isinstance(times.dtype, pl.Datetime)):
         raise InputError(f"the private list must hold dates or times in column {name!r}, as the table does")
     return nanoseconds(_zoned(times, kind, name)).to_numpy()

@@ -7,7 +7,7 @@ local design around each secret. A mechanism that looks at the values around a s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ from offrecord.chain import Floats
 from offrecord.designs import Designs
 from offrecord.draws import ALWAYS, Draws, redacts, thresholds
 from offrecord.redaction import Integers
-from offrecord.tables.chains import Chains
+from offrecord.tables.chains import Chains, Codes
 from offrecord.tables.secrets import Secrets
 
 #: For rows of a table, their draws.
@@ -83,10 +83,13 @@ class Stamping:
         bits = np.uint64(1) << np.arange(self.designs.model.k, dtype=np.uint64)
         return ((self._limits == ALWAYS) * bits).sum(axis=1, dtype=np.uint64), np.uint64(bits.sum(dtype=np.uint64))
 
-    def stamped(self, chains: Chains, secrets: Secrets, which: Integers, rows: slice) -> Stamps:
-        """Stamp each secret's design: where several fall on a record, the maximum for each value counts (F3)."""
+    def stamped(self, chains: Chains, secrets: Secrets, which: Integers, rows: slice, codes: Codes | None = None) -> Stamps:
+        """Stamp each secret's design: where several fall on a record, the maximum for each value counts (F3).
+
+        codes: what the values of these records are taken to be, instead of what they are.
+        """
         size = rows.stop - rows.start
-        codes = chains.codes[rows]
+        codes = chains.codes[rows] if codes is None else codes
         steps = None if chains.steps is None else chains.steps[rows]
         stamps = Stamps(np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=bool))
         always, every = self._always
@@ -142,8 +145,8 @@ class Stamping:
         """(rows, k) the redaction probability of every value of each record: by the rule, whatever the records are."""
         columns = []
         for value in range(self.designs.model.k):
-            assumed = replace(chains, codes=np.full(len(chains.codes), value, dtype=np.int8))
-            limits = self.stamped(assumed, secrets, which, rows).limits
+            assumed = np.full(rows.stop - rows.start, value, dtype=np.int8)
+            limits = self.stamped(chains, secrets, which, rows, assumed).limits
             columns.append(np.where(limits == ALWAYS, 1.0, limits.astype(np.float64) * 2.0**-64))
         return np.stack(columns, axis=1)
 

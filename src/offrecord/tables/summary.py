@@ -46,7 +46,10 @@ class Summary:
         plain = "not computed for this model" if self.erasure is None else f"would have given {_odds(self.erasure)} to 1"
         lines = [
             ["released", f"{self.released:.2%} of {self.rows - self.missing:,} records (window: {self.window:.2%})"],
-            ["protected", f"{self.private:,} private records, {self.secrets:,} secrets, in {self.chains:,} chains"],
+            [
+                "protected",
+                f"{_many(self.private, 'private record')}, {_many(self.secrets, 'secret')}, in {_many(self.chains, 'chain')}",
+            ],
             [
                 "odds",
                 f"at most {_odds(self.leakage)} to 1 between two values of a secret; allowed: e^{self.epsilon:g} ="
@@ -59,12 +62,16 @@ class Summary:
             ],
             [
                 "mechanism",
-                f"{self.mechanism}, {self.designs:,} designs"
+                f"{self.mechanism}, {_many(self.designs, 'design')}"
                 + (f", rooms rounded up: about {self.loss:.2g} records a secret lost by that" if self.loss > 5e-4 else ""),
             ],
             ["time", f"{self.seconds:.1f} s"],
         ]
         return aligned(lines)
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def _odds(leakage: float) -> str:

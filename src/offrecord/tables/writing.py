@@ -18,7 +18,7 @@ from offrecord.chain import Label
 from offrecord.errors import InputError
 from offrecord.files import check_outputs, check_writable, readable_by_others
 from offrecord.tables.chains import Codes, Columns, label_family
-from offrecord.tables.formats import format_of, write_frame
+from offrecord.tables.formats import check_holds, write_frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,16 +61,19 @@ def write_release(
     path: Path,
     kind: str,
     certificate: Callable[[str], bytes],
+    enter: Callable[[], None],
     *,
     force: bool,
 ) -> tuple[Path, list[str]]:
     """Write a release and its certificate beside it; the certificate's path, and warnings.
 
-    Both are written in full under other names and synced; then an old output goes, the certificate gets its name, and last the
-    output does. So whenever the output is there it is whole, and its certificate is there too.
+    Both are written in full under other names and synced; then `enter` enters the release into the ledger, an old output
+    goes, the certificate gets its name, and last the output does. So whenever the output is there it is whole, its
+    certificate is there too, and the ledger knows it.
     """
     certificate_path = check_outputs(path, force=force)
-    frame, warnings = _for_spreadsheets(frame, columns) if kind == "csv" else (frame, [])
+    check_holds(frame, kind)
+    frame, warnings = _for_spreadsheets(frame, columns.keep) if kind == "csv" else (frame, [])
     temporary: list[Path] = []
     try:
         temporary.append(_temporary(path))
@@ -81,6 +84,7 @@ def write_release(
         temporary.append(_temporary(certificate_path))
         temporary[1].write_bytes(certificate(digest))
         _sync(temporary[1])
+        enter()
         if force:
             path.unlink(missing_ok=True)
         os.replace(temporary[1], certificate_path)
@@ -94,10 +98,10 @@ def write_release(
     return certificate_path, warnings
 
 
-def write_table(frame: pl.DataFrame, path: Path, named: str | None, *, force: bool) -> None:
-    """Write any other table, complete or absent."""
+def write_table(frame: pl.DataFrame, path: Path, kind: str, *, force: bool) -> list[str]:
+    """Write any other table, complete or absent; warnings."""
     check_writable(path, force=force)
-    kind = format_of(path, named)
+    frame, warnings = _for_spreadsheets(frame, frame.columns) if kind == "csv" else (frame, [])
     try:
         temporary = _temporary(path)
         try:
@@ -108,6 +112,7 @@ def write_table(frame: pl.DataFrame, path: Path, named: str | None, *, force: bo
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    return warnings
 
 
 def _temporary(path: Path) -> Path:
@@ -131,21 +136,19 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _for_spreadsheets(frame: pl.DataFrame, columns: Columns) -> tuple[pl.DataFrame, list[str]]:
+def _for_spreadsheets(frame: pl.DataFrame, kept: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
     """Cells that a spreadsheet would run: kept ones get an apostrophe in front, names of chains and values are refused."""
     import polars as pl
 
     warnings = []
     for name in frame.columns:
         series = frame[name]
-        if series.dtype.is_nested():
-            raise InputError(f"column {name!r} holds {series.dtype}, which CSV cannot; keep it in another format")
         if series.dtype != pl.String:
             continue
         risky = series.str.contains(_FORMULA) & ~series.str.contains(_NUMBER)
         if not risky.any():
             continue
-        if name not in columns.keep:
+        if name not in kept:
             raise InputError(
                 f"column {name!r} has {risky.sum()} cells that a spreadsheet would run (they begin with =, +, - or @);"
                 " rename them, or write another format than CSV"
