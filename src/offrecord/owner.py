@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from offrecord.keys import Key
 from offrecord.policy import Policy
 
 
+@lru_cache(maxsize=8)
 def policy_id(policy: Policy) -> str:
     """What names a policy: a digest of its model, problem and redaction probabilities."""
     content = {name: value for name, value in policy.to_dict().items() if name not in ("details", "leakage", "utility")}

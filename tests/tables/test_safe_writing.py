@@ -1034,6 +1034,17 @@ def test_an_error_from_anywhere_is_one_line(desk, monkeypatch, error):
     assert list(folder.iterdir()) == []
 
 
+def test_without_a_standard_error_all_goes_on(large, tmp_path):
+    folder, options = large
+    command = [COMMAND, "redact", folder / "older.parquet", *options, "--dataset", "older", "-o", tmp_path / "out.csv"]
+    ended = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *map(str, command)], check=False, stdout=subprocess.PIPE)
+    assert ended.returncode == 0
+    assert b"written: " in ended.stdout
+    assert_whole_or_absent(tmp_path / "out.csv")
+    ended = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *map(str, command)], check=False, stdout=subprocess.PIPE)
+    assert (ended.returncode, ended.stdout) == (2, b"")  # it exists, and there is nowhere to say so
+
+
 def test_frames_that_cannot_be_converted_are_not_quoted(key):
     frame = table("int64", twins(3)[0]).to_pandas()
     frame["v"] = frame["v"].astype(object)
@@ -1321,6 +1332,13 @@ def test_large_whole_numbers_are_released_as_they_are(key, desk):
         for line in seen["out.csv"].decode().splitlines()[1:]:
             name, t, value = line.split(",")
             assert value == "" or int(value) == expected[name, int(t)]
+
+
+def test_kept_whole_numbers_stay_what_they_are_in_pandas(key):
+    frame = table("truth", twins(2)[0]).to_pandas()
+    frame["kept"] = pd.array([2**53 + 1, None] * (len(KEYS) // 2), dtype="Int64")
+    release = redacted(frame, model((False, True)), key_file=key, dataset="kept numbers", keep="kept")
+    assert [None if cell is pd.NA else cell for cell in release.frame["kept"]] == [2**53 + 1, None] * (len(KEYS) // 2)
 
 
 def test_values_too_large_for_a_column_are_an_error_in_words(key):

@@ -7,29 +7,32 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord import draws
 from offrecord.chain import Label
 from offrecord.errors import InputError
 from offrecord.redaction import Integers
+from offrecord.tables.cells import (
+    Codes,
+    chain_column,
+    coded,
+    encoded,
+    nanoseconds,
+    order_column,
+    plain,
+    private_marks,
+    released_type,
+)
 from offrecord.tables.formats import check_columns
 
 if TYPE_CHECKING:
     import polars as pl
 
-Codes: TypeAlias = NDArray[np.int8]
-
 #: `order=ROW`: records stand in the order of the table's rows.
 ROW = "row"
-MAX_VALUES = 64
-MISSING = -1  #: the code of a record without a value
-_PIECE = 1 << 16
-_WHOLE = re.compile("(0|-?[1-9][0-9]{0,17})")  # a whole number in its plain form
-_DAY, _ZONE = r"\d{4}-\d\d-\d\d", r"(Z|[+-]\d\d:?\d\d)"
 _NANOSECONDS = {
     "ns": 1,
     "us": 10**3,
@@ -174,9 +177,6 @@ class Arranged:
         return [encoded(rows[name]) for name in self.columns.by]
 
 
-# ---- reading columns
-
-
 def arrange(
     frame: pl.DataFrame,
     columns: Columns,
@@ -196,10 +196,10 @@ def arrange(
         raise InputError("the table has no rows")
     frame = frame.select([*columns.released, *([private] if private else [])]).rechunk()  # arrays then need no copies
     warnings: list[str] = []
-    by = [_chain_column(frame[name]) for name in columns.by]
-    order = None if columns.order is None else _order_column(frame[columns.order])
+    by = [chain_column(frame[name]) for name in columns.by]
+    order = None if columns.order is None else order_column(frame[columns.order])
     codes, labels = coded(frame[columns.value], labels)
-    marked = None if private is None else _marked(frame[private])
+    marked = None if private is None else private_marks(frame[private])
     timed = order is not None and order.dtype != pl.Int64 and not order.dtype.is_integer()
     numbers: NDArray[Any] = np.empty(0, dtype=np.int64)
     if order is not None:
@@ -226,7 +226,7 @@ def arrange(
         _warn_irregular(numbers, starts, str(columns.order), warnings)
     chains = Chains(starts, codes, numbers, timed, steps)
     order_type = pl.Int64() if order is None else order.dtype
-    value_type = _value_type(frame[columns.value].dtype, labels)
+    value_type = released_type(frame[columns.value].dtype, labels)
     names = pl.DataFrame(by) if by else pl.DataFrame()
     return Arranged(columns, table, names, chains, labels, value_type, marked, order_type, tuple(warnings))
 
@@ -335,341 +335,3 @@ def _warn_irregular(order: NDArray[Any], starts: Integers, name: str, warnings: 
         warnings.append(
             f"times in column {name!r} are irregular; neighbours count as one step apart, give --step to count time"
         )
-
-
-def _chain_column(series: pl.Series) -> pl.Series:
-    """A column of chain names as whole numbers, text, truth values, dates or times."""
-    import polars as pl
-
-    nulls = series.null_count()
-    if nulls:
-        raise InputError(f"column {series.name!r} names chains and must not be empty: {nulls} rows are")
-    kind = series.dtype
-    if isinstance(kind, (pl.Categorical, pl.Enum)):
-        series, kind = series.cast(pl.String), pl.String()
-    if kind == pl.String:
-        return _whole_numbers(series)
-    if (
-        (kind.is_integer() and kind not in (pl.Int128, pl.UInt128))
-        or kind in (pl.Boolean, pl.Date)
-        or isinstance(kind, pl.Datetime)
-    ):
-        return series
-    raise InputError(
-        f"column {series.name!r} must name chains by text, whole numbers, truth values or times, got {type_name(kind)}"
-    )
-
-
-def _whole_numbers(series: pl.Series) -> pl.Series:
-    """Text as whole numbers where every cell is one in its plain form (so that nothing changes), else as it is."""
-    import polars as pl
-
-    first = series[0]
-    if first is None or not _WHOLE.fullmatch(first) or not series.str.contains(f"^{_WHOLE.pattern}$").all():
-        return series
-    return series.cast(pl.Int64)
-
-
-def _order_column(series: pl.Series) -> pl.Series:
-    """A column that orders records, as whole numbers, dates or times."""
-    import polars as pl
-
-    nulls = series.null_count()
-    if nulls:
-        raise InputError(f"column {series.name!r} orders records and must not be empty: {nulls} rows are")
-    kind = series.dtype
-    if kind == pl.String:
-        numbers = _whole_numbers(series)
-        if numbers.dtype != pl.String:
-            return numbers
-        times = parsed_times(series)
-        if times is not None:
-            return times
-        raise InputError(f"column {series.name!r} must hold whole numbers, dates or times (ISO 8601), got other text")
-    if kind in (pl.Int128, pl.UInt64, pl.UInt128):
-        try:
-            return series.cast(pl.Int64)
-        except Exception:
-            raise InputError(f"column {series.name!r} must hold whole numbers below 2^63") from None
-    if kind.is_integer() or kind == pl.Date or isinstance(kind, pl.Datetime):
-        return series
-    raise InputError(
-        f"column {series.name!r} must hold whole numbers, dates or times to order records, got {type_name(kind)}"
-        + ("; numbers with a fraction are not exact enough" if kind.is_float() else "")
-    )
-
-
-def parsed_times(series: pl.Series) -> pl.Series | None:
-    """Text as days, or as times (ISO 8601) that all have or all lack a time zone; None if some cell is neither."""
-    import polars as pl
-
-    if series.str.contains(rf"^{_DAY}$").all():
-        days = series.str.to_date("%Y-%m-%d", strict=False)
-        return None if days.null_count() else days
-    if not series.str.contains(rf"^{_DAY}[T ]\d\d:\d\d(:\d\d(\.\d{{1,9}})?)?{_ZONE}?$").all():
-        return None
-    zoned = series.str.contains(f"{_ZONE}$")
-    if zoned.any() != zoned.all():
-        raise InputError(f"column {series.name!r} has times with and without a time zone; give all of them one")
-    try:
-        return series.str.to_datetime(time_unit="ns", time_zone="UTC" if zoned.all() else None, strict=True)
-    except pl.exceptions.PolarsError:
-        return None
-
-
-def nanoseconds(series: pl.Series) -> pl.Series:
-    """Dates and times as nanoseconds since 1970, UTC (a date at midnight; times without a zone are taken as they stand)."""
-    import polars as pl
-
-    if series.dtype == pl.Date:
-        series = series.cast(pl.Datetime("ms"))
-    unit = {"ns": 1, "us": 10**3, "ms": 10**6}[series.dtype.time_unit]  # type: ignore[attr-defined]
-    ticks = series.to_physical()
-    largest = max(abs(int(ticks.max() or 0)), abs(int(ticks.min() or 0)))  # type: ignore[arg-type]
-    if largest * unit >= 2**63:
-        raise InputError(f"column {series.name!r} has times beyond the years 1678 to 2261")
-    return ticks * unit
-
-
-def _marked(series: pl.Series) -> NDArray[np.bool_]:
-    """The private column as truth values; a null would be an opt-out lost in silence."""
-    import polars as pl
-
-    name = series.name
-    if series.null_count():
-        raise InputError(f"private column {name!r} must say true or false in every row: {series.null_count()} rows are empty")
-    if series.dtype == pl.String:
-        series = series.str.to_lowercase().replace({"1": "true", "0": "false"})
-        if not series.is_in(["true", "false"]).all():
-            raise InputError(f"private column {name!r} must hold true and false, or 1 and 0, got other text")
-        series = series == "true"
-    elif series.dtype.is_integer():
-        if not series.is_in([0, 1]).all():
-            raise InputError(f"private column {name!r} must hold true and false, or 1 and 0, got other numbers")
-        series = series == 1
-    elif series.dtype != pl.Boolean:
-        raise InputError(f"private column {name!r} must hold true and false, got {type_name(series.dtype)}")
-    return series.to_numpy()
-
-
-# ---- values and labels
-
-
-def coded(series: pl.Series, labels: Sequence[Label] | None) -> tuple[Codes, tuple[Label, ...]]:
-    """The codes of a value column, and the labels they stand for: as given, or the values that occur, sorted."""
-    import polars as pl
-
-    name, kind = series.name, series.dtype
-    if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Null, pl.Unknown) or isinstance(kind, pl.BaseExtension):
-        raise InputError(f"value column {name!r} must hold text, numbers or truth values, got {type_name(kind)}")
-    if not (kind.is_numeric() or kind == pl.Boolean) or kind.is_decimal():
-        series = series.cast(pl.String)
-    if labels is None:
-        labels = _labels_of(series)
-    if not 2 <= len(labels) <= MAX_VALUES:
-        raise InputError(f"tables take models with 2 to {MAX_VALUES} values, got {len(labels)}")
-    if any(label == "" for label in labels):
-        raise InputError("the empty text cannot be a value: it is how a redaction is written; rename it")
-    family = label_family(labels)
-    if family == "whole" and not all(-(2**63) <= int(label) < 2**63 for label in labels):
-        raise InputError("the model's values must be whole numbers of at most 64 bits")
-    if series.dtype in (pl.Int128, pl.UInt128):
-        wide, series = series, series.cast(pl.Int64, strict=False)
-        _check_known(series, wide)
-    if series.dtype == pl.String and family != "text":
-        series = _parsed_values(series, family)
-    elif (family == "text") != (series.dtype == pl.String) or (family == "truth") != (series.dtype == pl.Boolean):
-        raise InputError(
-            f"value column {name!r} holds {type_name(series.dtype)}, but the model's values are {_FAMILIES[family]}"
-        )
-    codes = _codes(series, labels)
-    unknown = codes == MISSING
-    if series.null_count():
-        unknown &= series.is_not_null().to_numpy()
-    if unknown.any():
-        row = int(np.argmax(unknown)) + 1
-        raise InputError(
-            f"value column {name!r} holds a value the model does not know in {int(unknown.sum())} rows, first in row {row}"
-        )
-    return codes, tuple(labels)
-
-
-_FAMILIES = {"text": "text", "truth": "true and false", "whole": "whole numbers", "number": "numbers"}
-
-
-def label_family(labels: Sequence[Label]) -> str:
-    """What all labels are: text, truth, whole or number."""
-    if all(isinstance(label, str) for label in labels):
-        return "text"
-    if all(isinstance(label, bool) for label in labels):
-        return "truth"
-    if any(isinstance(label, (str, bool)) for label in labels):
-        raise InputError("tables need a model whose values are all text, all numbers, or true and false")
-    return "whole" if all(isinstance(label, int) for label in labels) else "number"
-
-
-def _labels_of(series: pl.Series) -> tuple[Label, ...]:
-    import polars as pl
-
-    values = series.drop_nulls().unique()
-    if series.dtype.is_float() and not values.is_finite().all():
-        raise InputError(f"value column {series.name!r} holds NaN or infinity, which no model takes")
-    if not 2 <= len(values) <= MAX_VALUES:
-        raise InputError(f"value column {series.name!r} must have 2 to {MAX_VALUES} distinct values, got {len(values)}")
-    if values.dtype == pl.String:
-        # text that is all whole numbers or all true and false stands for these, as in a typed file
-        numbers = _whole_numbers(values)
-        if numbers.dtype != pl.String:
-            values = numbers
-        elif values.str.to_lowercase().is_in(["true", "false"]).all():
-            values = values.str.to_lowercase() == "true"
-            values = values.unique()
-    if values.dtype.is_float() and bool((values == values.round()).all()) and bool((values.abs() < 2**53).all()):
-        values = values.cast(pl.Int64)  # whole numbers are labels as such, however they were written
-    return tuple(values.sort().to_list())
-
-
-def _parsed_values(series: pl.Series, family: str) -> pl.Series:
-    """Text cells as the numbers or truth values the model's labels are; a cell that is none stays apart as unknown."""
-    import polars as pl
-
-    if family == "truth":
-        known = series.str.to_lowercase().replace({"1": "true", "0": "false"})
-        parsed = known.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
-    elif family == "whole":
-        cells = series.str.strip_chars()
-        parsed = cells.cast(pl.Int64, strict=False)  # 1.0 is 1 too, but large numbers must not go by way of floats
-        floats = cells.cast(pl.Float64, strict=False)
-        whole = pl.select(pl.when((floats == floats.round()) & (floats.abs() < 2**53)).then(floats)).to_series().cast(pl.Int64)
-        parsed = parsed.fill_null(whole)
-    else:
-        parsed = series.str.strip_chars().cast(pl.Float64, strict=False)
-    _check_known(parsed, series)
-    return parsed
-
-
-def _check_known(parsed: pl.Series, cells: pl.Series) -> None:
-    """InputError for cells that have become none of the values they may be."""
-    odd = parsed.is_null() & cells.is_not_null()
-    if odd.any():
-        row = int(odd.arg_max() or 0) + 1
-        raise InputError(
-            f"value column {cells.name!r} holds a value the model does not know in {odd.sum()} rows, first in row {row}"
-        )
-
-
-def _codes(series: pl.Series, labels: Sequence[Label]) -> Codes:
-    import polars as pl
-
-    if series.dtype == pl.String:
-        return _with_missing(series.cast(pl.Enum([str(label) for label in labels]), strict=False).to_physical())
-    if series.dtype == pl.Boolean:
-        truths = series.cast(pl.UInt8)
-        return _looked_up(truths, {int(label): code for code, label in enumerate(labels)})
-    whole = {int(label): code for code, label in enumerate(labels) if isinstance(label, int) or float(label).is_integer()}
-    if series.dtype.is_integer():
-        return _looked_up(series, whole)
-    numbers = np.array([float(label) for label in labels])
-    values = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    rank = np.argsort(numbers)
-    at = np.clip(np.searchsorted(numbers[rank], values), 0, len(rank) - 1)
-    return np.where(numbers[rank][at] == values, rank[at], MISSING).astype(np.int8)
-
-
-def _looked_up(series: pl.Series, codes: dict[int, int]) -> Codes:
-    """Whole numbers through a table of codes."""
-    found = np.full(len(series), MISSING, dtype=np.int8)
-    values = (series.fill_null(0) if series.null_count() else series).to_numpy()
-    low, high = min(codes, default=0), max(codes, default=0)
-    if high - low < 1 << 20 and high < 2**62 and low > -(2**62):
-        table = np.full(high - low + 2, MISSING, dtype=np.int8)  # the last entry is for what lies outside
-        for value, code in codes.items():
-            table[value - low] = code
-        for begin in range(0, len(values), _PIECE):  # piece by piece: wider numbers in between stay in the cache
-            place = values[begin : begin + _PIECE].astype(np.int64) - low
-            place[(place < 0) | (place > high - low)] = high - low + 1
-            np.take(table, place, out=found[begin : begin + _PIECE])
-        if values.dtype == np.uint64:
-            found[values > np.uint64(2**63 - 1)] = MISSING
-    else:
-        for value, code in codes.items():
-            found[values == value] = code
-    if series.null_count():
-        found[series.is_null().to_numpy()] = MISSING
-    return found
-
-
-def _with_missing(physical: pl.Series) -> Codes:
-    import polars as pl
-
-    return physical.cast(pl.Int8).fill_null(MISSING).to_numpy()
-
-
-def _value_type(kind: pl.DataType, labels: Sequence[Label]) -> pl.DataType:
-    """The type of the released column, from the labels: the input's own width where that is of the same family."""
-    import polars as pl
-
-    family = label_family(labels)
-    if family == "text":
-        return pl.String()
-    if family == "truth":
-        return pl.Boolean()
-    if family == "whole":
-        if not kind.is_integer() or kind in (pl.Int128, pl.UInt128):
-            return pl.Int64()
-        width = np.iinfo(str(kind).lower())
-        return kind if all(width.min <= int(label) <= width.max for label in labels) else pl.Int64()
-    return kind if kind.is_float() else pl.Float64()
-
-
-def plain(series: pl.Series) -> pl.Series:
-    """A kept column without dictionaries or categories, also within lists and structs: they may hold what was redacted."""
-    import polars as pl
-
-    if isinstance(series.dtype, pl.BaseExtension):
-        series = series.ext.storage()
-    kind = _plain_type(series.dtype, series.name)
-    return series if kind == series.dtype else series.cast(kind)
-
-
-def _plain_type(kind: pl.DataType, name: str) -> pl.DataType:
-    import polars as pl
-
-    if isinstance(kind, (pl.Categorical, pl.Enum)):
-        return pl.String()
-    if isinstance(kind, pl.List):
-        return pl.List(_plain_type(kind.inner, name))  # type: ignore[arg-type]
-    if isinstance(kind, pl.Array):
-        return pl.Array(_plain_type(kind.inner, name), kind.size)  # type: ignore[arg-type]
-    if isinstance(kind, pl.Map):
-        return pl.Map(_plain_type(kind.key, name), _plain_type(kind.value, name))  # type: ignore[arg-type]
-    if isinstance(kind, pl.BaseExtension):
-        raise InputError(f"column {name!r} cannot be kept: extension types carry metadata of their own; store it plainly")
-    if isinstance(kind, pl.Struct):
-        return pl.Struct([pl.Field(field.name, _plain_type(field.dtype, name)) for field in kind.fields])  # type: ignore[arg-type]
-    if kind in (pl.Object, pl.Unknown):
-        raise InputError(f"column {name!r} cannot be kept: it holds {type_name(kind)}")
-    return kind
-
-
-def _encoded_name(text: str) -> bytes:
-    return draws.encoded_whole(int(text)) if _WHOLE.fullmatch(text) else draws.encoded_text(text)
-
-
-def type_name(kind: pl.DataType) -> str:
-    """What kind of type it is; its parameters (categories, fields, metadata) may be words of the data."""
-    return type(kind).__name__
-
-
-def encoded(series: pl.Series) -> list[bytes]:
-    """The values of a chain column as bytes for their coins (draws.py)."""
-    import polars as pl
-
-    kind = series.dtype
-    if kind == pl.String:  # a whole number is one also as text, whatever the other chains are called
-        return [_encoded_name(text) for text in series.to_list()]
-    if kind == pl.Boolean:
-        return [draws.encoded_boolean(value) for value in series.to_list()]
-    if kind.is_integer():
-        return draws.encoded_integers(series.to_numpy(), draws.INTEGER)
-    return draws.encoded_integers(nanoseconds(series).to_numpy(), draws.TIME)

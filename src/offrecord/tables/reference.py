@@ -11,7 +11,8 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.phased import phase_count, phases_of
 from offrecord.redaction import Integers
-from offrecord.tables.chains import MISSING, Arranged, Columns, Step, arrange
+from offrecord.tables.cells import MISSING
+from offrecord.tables.chains import Arranged, Columns, Step, arrange
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.secrets import private_records
 

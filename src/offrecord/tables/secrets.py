@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.redaction import Integers
-from offrecord.tables.chains import ROW, Arranged, Chains, Step, nanoseconds, parsed_times, type_name
+from offrecord.tables.cells import nanoseconds, parsed_times, type_name
+from offrecord.tables.chains import ROW, Arranged, Chains, Step
 from offrecord.tables.formats import check_columns
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from offrecord.chain import Floats
 from offrecord.designs import Designs
 from offrecord.draws import ALWAYS, Draws, redacts, thresholds
 from offrecord.redaction import Integers
-from offrecord.tables.chains import Chains, Codes
+from offrecord.tables.cells import Codes
+from offrecord.tables.chains import Chains
 from offrecord.tables.secrets import Secrets
 
 #: For rows of a table, their draws.

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from offrecord.chain import Label
 from offrecord.errors import InputError
 from offrecord.files import check_outputs, check_writable, readable_by_others
-from offrecord.tables.chains import Codes, Columns, label_family
+from offrecord.tables.cells import Codes, label_family
+from offrecord.tables.chains import Columns
 from offrecord.tables.formats import check_holds, write_frame
 
 if TYPE_CHECKING:
