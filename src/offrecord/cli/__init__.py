@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -96,9 +97,16 @@ def run() -> None:
 
 def _silence_engine() -> None:
     """Let this program alone write to standard error: a panic of the table engine writes there itself, and may quote cells."""
-    sys.stderr.flush()
-    own = os.dup(2)
-    sys.stderr = os.fdopen(own, "w", encoding="utf-8", errors="backslashreplace", buffering=1)
     nothing = os.open(os.devnull, os.O_WRONLY)
+    if sys.stderr is None:  # closed: what is said goes nowhere, not into the next file that is opened
+        sys.stderr = os.fdopen(os.dup(nothing), "w", encoding="utf-8")
+    else:
+        sys.stderr.flush()
+        sys.stderr = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace", buffering=1)
     os.dup2(nothing, 2)
-    os.close(nothing)
+    if nothing != 2:
+        os.close(nothing)
+    with suppress(ImportError, OSError, ValueError):  # nor should a crash leave an image of memory behind
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

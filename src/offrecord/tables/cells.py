@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -315,9 +316,21 @@ def plain(series: pl.Series) -> pl.Series:
         series = series.ext.storage()
     kind = _plain_type(series.dtype, series.name)
     try:
-        return series if kind == series.dtype else series.cast(kind)
+        return _afresh(series if kind == series.dtype else series.cast(kind))
     except pl.exceptions.PolarsError:
         raise InputError(f"column {series.name!r} cannot be kept: it holds {type_name(series.dtype)} of categories") from None
+
+
+def _afresh(series: pl.Series) -> pl.Series:
+    """Text in memory of its own: cells cut from a longer text keep all of it, values of private records among them."""
+    import polars as pl
+
+    if series.dtype != pl.String:
+        return series
+    buffer = io.BytesIO()
+    series.to_frame().write_ipc(buffer, compat_level=pl.CompatLevel.oldest())
+    buffer.seek(0)
+    return pl.read_ipc(buffer).to_series()
 
 
 def _plain_type(kind: pl.DataType, name: str) -> pl.DataType:

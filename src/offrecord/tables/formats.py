@@ -7,6 +7,7 @@ later from all cells, never guessed from the first few.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -99,10 +100,9 @@ def collected(lazy: pl.LazyFrame) -> pl.DataFrame:
 def never_spill() -> None:
     """Keep the engine from writing what it reads, unredacted, to disk when memory is short: it must fail instead."""
     if os.environ.get(_SPILL) != _NEVER:
-        os.environ[_SPILL] = _NEVER
-        from polars import _plr
+        import polars as pl
 
-        _plr.config_reload_env_vars()  # it may have read its settings long ago
+        pl.Config.load(json.dumps({"environment": {_SPILL: _NEVER}}))  # the engine may have read its settings long ago
 
 
 def check_columns(wanted: Sequence[str], names: Sequence[str], where: str, *, cells: bool = False) -> None:

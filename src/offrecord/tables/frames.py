@@ -53,10 +53,10 @@ def to_native(frame: pl.DataFrame, like: Native, value: str) -> Native:
         return nw.from_native(frame).lazy(backend=known.implementation).to_native()
     plain = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     native = nw.DataFrame.from_arrow(plain, backend=known.implementation).to_native()
-    kind = frame[value].dtype
-    if known.implementation.is_pandas_like() and (kind.is_integer() or kind == pl.Boolean):
+    if known.implementation.is_pandas_like():
         import pandas  # type: ignore[import-untyped]
 
-        held = frame[value].to_list()  # by way of floats, large numbers would not stay what they are
-        native[value] = pandas.array(held, dtype="boolean" if kind == pl.Boolean else "Int64")
+        for name, kind in frame.schema.items():  # by way of floats, large numbers would not stay what they are
+            if (kind.is_integer() or kind == pl.Boolean) and (name == value or frame[name].null_count()):
+                native[name] = pandas.array(frame[name].to_list(), dtype="boolean" if kind == pl.Boolean else str(kind))
     return native

@@ -89,6 +89,7 @@ def write_release(
         if force:
             path.unlink(missing_ok=True)
         os.replace(temporary[1], certificate_path)
+        _sync_folder(path.parent)
         os.replace(temporary[0], path)
         _sync_folder(path.parent)
     except OSError as error:
