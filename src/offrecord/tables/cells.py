@@ -169,10 +169,9 @@ def coded(series: pl.Series, labels: Sequence[Label] | None) -> tuple[Codes, tup
             f"value column {name!r} holds {type_name(series.dtype)}, but the model's values are {_FAMILIES[family]}"
         )
     codes = _codes(series, labels)
-    unknown = codes == MISSING
-    if series.null_count():
-        unknown &= series.is_not_null().to_numpy()
-    if unknown.any():
+    lost = int((codes == MISSING).sum())
+    if lost > series.null_count():
+        unknown = (codes == MISSING) & series.is_not_null().to_numpy()
         row = int(np.argmax(unknown)) + 1
         raise InputError(
             f"value column {name!r} holds a value the model does not know in {int(unknown.sum())} rows, first in row {row}"
@@ -267,14 +266,18 @@ def _looked_up(series: pl.Series, codes: dict[int, int]) -> Codes:
     found = np.full(len(series), MISSING, dtype=np.int8)
     values = (series.fill_null(0) if series.null_count() else series).to_numpy()
     low, high = min(codes, default=0), max(codes, default=0)
-    if high - low < 1 << 20 and high < 2**62 and low > -(2**62):
+    if values.dtype.itemsize == 1:
+        every = np.arange(256, dtype=np.uint8).view(values.dtype).tolist()
+        table = np.array([codes.get(value, MISSING) for value in every], dtype=np.int8)
+        np.take(table, values.view(np.uint8), out=found, mode="clip")
+    elif high - low < 1 << 20 and high < 2**62 and low > -(2**62):
         table = np.full(high - low + 2, MISSING, dtype=np.int8)  # the last entry is for what lies outside
         for value, code in codes.items():
             table[value - low] = code
         for begin in range(0, len(values), _PIECE):  # piece by piece: wider numbers in between stay in the cache
             place = values[begin : begin + _PIECE].astype(np.int64) - low
             place[(place < 0) | (place > high - low)] = high - low + 1
-            np.take(table, place, out=found[begin : begin + _PIECE])
+            np.take(table, place, out=found[begin : begin + _PIECE], mode="clip")
         if values.dtype == np.uint64:
             found[values > np.uint64(2**63 - 1)] = MISSING
     else:
