@@ -142,7 +142,13 @@ def test_draws_look_uniform_and_independent_of_their_neighbours():
 def test_set_digests_do_not_depend_on_order_but_on_every_record():
     coins = draws.Coins(KEY, "d", "v")
     tags, order = np.repeat(coins.chain_tags([b"a", b"b"]), 5, axis=0), np.tile(np.arange(5), 2)
-    whole = coins.set_digest(tags, order, draws.INTEGER)
-    assert whole == coins.set_digest(tags[::-1], order[::-1], draws.INTEGER)
-    assert whole != coins.set_digest(tags[1:], order[1:], draws.INTEGER)
-    assert whole != draws.Coins(KEY[::-1], "d", "v").set_digest(tags, order, draws.INTEGER)
+
+    def digest(tags, order, key=KEY):
+        return draws.Coins(key, "d", "v").set_digests(tags, order, draws.INTEGER, np.zeros(len(order), dtype=np.int64), 1)[0]
+
+    whole = digest(tags, order)
+    assert whole == digest(tags[::-1], order[::-1])
+    assert whole != digest(tags[1:], order[1:])
+    assert whole != digest(tags, order, KEY[::-1])
+    halves = coins.set_digests(tags, order, draws.INTEGER, np.repeat([0, 1], 5), 2)
+    assert halves == [digest(tags[:5], order[:5]), digest(tags[5:], order[5:])]

@@ -77,10 +77,13 @@ class Coins:
         """(r,) a draw for each record, given its chain's tag (r, 2) and its order value."""
         return np.ascontiguousarray(self._encrypt(b"offrecord/coins", tags, order, kind)[:, 0])
 
-    def set_digest(self, tags: ChainTags, order: NDArray[np.integer], kind: int) -> bytes:
-        """A 128-bit digest of a set of records, whatever their order, that nobody without the key can compute or test."""
-        blocks = self._encrypt(b"offrecord/set", tags, order, kind)
-        return bytes(np.bitwise_xor.reduce(blocks, axis=0).astype("<u8").tobytes())
+    def set_digests(
+        self, tags: ChainTags, order: NDArray[np.integer], kind: int, groups: NDArray[np.int64], count: int
+    ) -> list[bytes]:
+        """A 128-bit digest of each group of records, whatever their order, that nobody without the key can compute or test."""
+        digests = np.zeros((count, 2), dtype=np.uint64)
+        np.bitwise_xor.at(digests, groups, self._encrypt(b"offrecord/set", tags, order, kind))
+        return [bytes(row.astype("<u8").tobytes()) for row in digests]
 
     def _encrypt(self, purpose: bytes, tags: ChainTags, order: NDArray[np.integer], kind: int) -> NDArray[np.uint64]:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes

@@ -468,16 +468,16 @@ def _decided(
     columns: Columns,
 ) -> dict[str, str]:
     """Digests of what decided a release; of sets of records, whatever their order, and for the key's owner alone."""
-    coins = drawer.coins
 
-    def records(chain: Integers, place: Integers) -> str:
+    def records(chain: Integers, place: Integers, groups: Integers, count: int) -> list[str]:
         order = _orders(arranged, chain, place, step)
-        return coins.set_digest(drawer.tags_of(chain), order, drawer.kind).hex() + f":{len(chain)}"
+        digests = drawer.coins.set_digests(drawer.tags_of(chain), order, drawer.kind, groups, count)
+        sizes = np.bincount(groups, minlength=count)
+        return [f"{digest.hex()}:{size}" for digest, size in zip(digests, sizes, strict=True)]
 
     placed = hashlib.sha256(designs.digest.encode())
-    for index in range(len(designs.designs)):
-        mine = which == index
-        placed.update(records(secrets.chain[mine], secrets.first[mine]).encode())
+    for mine in records(secrets.chain, secrets.first, which, len(designs.designs)):
+        placed.update(mine.encode())
     kinds = [str(arranged.names[name].dtype.is_integer()) for name in columns.by]
     shape = [
         columns.value,
@@ -489,7 +489,7 @@ def _decided(
         arranged.chains.timed,
     ]
     return {
-        "private list": records(hidden.chain, hidden.place),
+        "private list": records(hidden.chain, hidden.place, np.zeros(hidden.count, dtype=np.int64), 1)[0],
         "model": hashlib.sha256(json.dumps(designs.model.to_dict()).encode()).hexdigest(),
         "epsilon": repr(designs.epsilon),
         "mechanism": f"{designs.mechanism}, {designs.protect}",
