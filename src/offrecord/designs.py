@@ -40,6 +40,7 @@ QUICK, SLOW = 400, 40
 JOINT = 500
 _SHARES = (0.5, 1.0)  # of ε that a side designed apart may have; 0 is a side that is redacted to its end
 _SIDE_EFFORT = 0.07
+_SIDE_LARGE = 2500  # entries of a side for which the window will do: anything else takes minutes and gains next to nothing
 _SIDE_NODES = 12
 _UNFORGETTING = 64  # room that is designed where the chain never forgets
 _FAR = 4096  # records to the right that are looked at where the model is not stationary
@@ -378,13 +379,15 @@ class _Maker:
             secret = room + 1 if direction < 0 else 1
             problem = Problem(chain, max(room + 1, chain.order + 1), [secret], self.epsilon * share, self.protect)
             assert isinstance(self.mechanism, BestLocal)
-            mechanism = replace(self.mechanism, effort=self.mechanism.effort * _SIDE_EFFORT)
+            mechanism: Mechanism = BestWindow()
+            if room * chain.k <= _SIDE_LARGE:
+                mechanism = replace(self.mechanism, effort=self.mechanism.effort * _SIDE_EFFORT)
             matrix = mechanism.design(problem).redaction
             self.apart[key] = matrix[:room][::-1] if direction < 0 else matrix[1:]
         return self.apart[key]
 
     def _combined(self, around: Surrounding) -> Design:
-        """The best of: both sides with half of ε, or one with all of it and the other redacted to its end."""
+        """The best of: both sides with half of ε, one with all of it and the other redacted to its end, and the window."""
         k = self.model.k
         masses = self._masses
         options = []
@@ -394,10 +397,12 @@ class _Maker:
                 for direction, room, share in ((-1, around.left, left_share), (1, around.right, right_share))
             )
             options.append((float((left @ masses).sum() + (right @ masses).sum()), left, right))
-        _, left, right = min(options, key=lambda option: option[0])
         problem = _problem(self.model, self.epsilon, self.protect, around, None)
+        window = _window(problem)
+        options.append((float(sum(window)), np.ones((window[0], k)), np.ones((window[1], k))))
+        _, left, right = min(options, key=lambda option: option[0])
         rests = (_fills(left, around.left), _fills(right, around.right))
-        return _refereed(problem, around, _trimmed(left), _trimmed(right), rests, _window(problem))
+        return _refereed(problem, around, _trimmed(left), _trimmed(right), rests, window)
 
     @property
     def _masses(self) -> Floats:
