@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import offrecord as off
-from offrecord import designs
-from offrecord.designs import Designs, Needs, Surrounding, designs_for, distinct
+from offrecord import surroundings
+from offrecord.designs import Designs, Surrounding
+from offrecord.surroundings import Needs, designs_for, distinct
 
 BINARY = off.MarkovChain.binary(0.05, 0.3)
 THREE = off.MarkovChain([[0.8, 0.15, 0.05], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]])
@@ -77,7 +78,7 @@ def test_runs_longer_than_one_differ_only_where_ends_exclude_each_other():
 
 
 def test_many_rooms_are_rounded_up_and_the_loss_is_told(monkeypatch):
-    monkeypatch.setattr(designs, "QUICK", 12)
+    monkeypatch.setattr(surroundings, "QUICK", 12)
     rooms = [(left, right, 1) for left in range(9) for right in range(9)]
     made, which = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs(*rooms))
     assert len(made.designs) <= 12

@@ -11,6 +11,7 @@ from offrecord.bounds import theorem2_as_printed
 from offrecord.errors import InputError
 from offrecord.mechanisms import MECHANISMS, Mechanism, design, mechanism_named
 from offrecord.problem import Problem
+from offrecord.text import aligned
 
 #: The column of Theorem 2, which is a bound and no mechanism.
 THEOREM2 = "Theorem 2 (printed bound)"
@@ -62,9 +63,3 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns of text, the first on the left, numbers on the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from offrecord.errors import InputError
+from offrecord.text import aligned
 
 #: Hours of the second half of the year whose rain someone wants off the record.
 PRIVATE_HOURS = (
@@ -71,7 +72,7 @@ def run(
     for warning in release.summary.warnings:
         warn(warning)
     certificate, _ = release.write(released_file, force=force)
-    say(str(release.summary))
+    say(release.summary.figures())
     say(f"\nwritten: {model_file}, {released_file} and its certificate {certificate.name}")
     say("\nAround the first private hours, the rule that decided and what came of it (· is a redaction):\n")
     say(_around(release.explain(), release.frame))
@@ -79,8 +80,6 @@ def run(
 
 def _around(rule: Any, released: Any) -> str:
     """The rows about the first secret, those under the same rule together: rule and outcome side by side."""
-    from offrecord.comparison import aligned
-
     first = next(i for i, region in enumerate(rule["region"]) if region == "private")
     low = high = first
     while low > 0 and rule["region"][low] != "S":

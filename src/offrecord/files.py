@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,23 +41,47 @@ def check_outputs(path: Path, *, force: bool) -> Path:
     return certificate
 
 
+@contextmanager
+def beside(*paths: Path) -> Iterator[list[Path]]:
+    """A new empty file beside each path, to be renamed to it when complete; whatever is left of them goes."""
+    made: list[Path] = []
+    try:
+        for path in paths:
+            handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+            os.close(handle)
+            made.append(Path(name))
+        yield made
+    except OSError as error:
+        raise InputError(f"{paths[0]} cannot be written: {error.strerror}") from None
+    finally:
+        for leftover in made:
+            leftover.unlink(missing_ok=True)
+
+
+def sync(path: Path, mode: int = 0o666) -> None:
+    """Have a file on disk, and give it its mode, less what the umask withholds."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+    path.chmod(mode & ~_umask())
+
+
+def sync_folder(folder: Path) -> None:
+    """Have renames in a folder on disk."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
 def write_bytes(path: str | Path, content: bytes, *, force: bool = False, mode: int = 0o666) -> None:
     """Write a file through a temporary one beside it and a rename; mode: who may read it, less what the umask withholds."""
     path = check_writable(path, force=force)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as temporary:
-                temporary.write(content)
-                temporary.flush()
-                os.fsync(temporary.fileno())
-                os.fchmod(temporary.fileno(), mode & ~_umask())
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    with beside(path) as (temporary,):
+        temporary.write_bytes(content)
+        sync(temporary, mode)
+        os.replace(temporary, path)
 
 
 def write_text(path: str | Path, content: str, *, force: bool = False) -> None:
@@ -96,11 +122,6 @@ def checked_content(content: Any, kind: str, version: int, keys: tuple[str, ...]
 
 def _no_constant(name: str) -> Any:
     raise ValueError(name)
-
-
-def readable_by_others() -> int:
-    """The mode of an ordinary new file."""
-    return 0o666 & ~_umask()
 
 
 def _umask() -> int:

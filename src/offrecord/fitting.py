@@ -18,6 +18,7 @@ from offrecord.chain import Floats, Label, MarkovChain, whole_number
 from offrecord.digits import DIGITS, rounded_row
 from offrecord.errors import InputError
 from offrecord.phased import PhasedChain, checked_phases, phase_count
+from offrecord.text import aligned, many
 
 if TYPE_CHECKING:
     from offrecord.tables.chains import Chains
@@ -138,15 +139,15 @@ class Fit:
         model, phase = self.model, _phase(self.model)
         lines = [
             f"order {model.order}, {model.k} values{f', a kernel for each {phase}' if phase else ''}:"
-            f" {self.transitions:,} transitions, {self.records:,} records, {_chains(self.chains)}"
+            f" {self.transitions:,} transitions, {self.records:,} records, {many(self.chains, 'chain')}"
             + (f" ({self.dropped:,} left out: they hold private records)" if self.dropped else ""),
             "",
         ]
         if phase is None and self.counts.size <= _SHOWN:
-            lines += [*_aligned(_transition_table(self)), ""]
-        lines += [*_aligned(_order_table(self)), ""]
+            lines += [aligned(_transition_table(self), right=True), ""]
+        lines += [aligned(_order_table(self), right=True), ""]
         if checks := _check_table(self):
-            lines += [*_aligned(checks), ""]
+            lines += [aligned(checks, right=True), ""]
         return "\n".join([*lines, *textwrap.wrap(self.verdict, 100)])
 
 
@@ -219,7 +220,7 @@ def _dropped(dropped: ArrayLike | None, count: int) -> NDArray[np.bool_]:
         raise InputError(f"dropped must say true or false for each of {count} chains")
     if out.all():
         raise InputError(
-            f"no chain is left to learn the model from: {_chains(count)} given, and every one holds a private record;"
+            f"no chain is left to learn the model from: {many(count, 'chain')} given, and every one holds a private record;"
             " fit a model on reference data instead"
         )
     return out
@@ -486,25 +487,30 @@ def _on_halves(fit: Fit) -> str:
     check = fit.stationarity.halves
     if check is None:
         return "The chains are too short to see whether the kernel drifts."
-    if check.passed:
-        return f"No clear drift between the first and second halves of the chains ({_size(check)})."
-    text = f"The kernel drifts between the first and second halves of the chains ({_size(check)})"
-    if check.change is not None and check.change < _SMALL:
-        return f"{text}; the change is small, and with this many records any change shows."
-    return f"{text}; the guarantee assumes that it does not."
+    between = "between the first and second halves of the chains"
+    return _judged(check, f"No clear drift {between}", f"The kernel drifts {between}", "change", "records", "it does not")
 
 
 def _on_starts(fit: Fit) -> str:
     check = fit.stationarity.starts
+    if check is None and fit.chains < MIN_STARTS:
+        return f"{many(fit.chains, 'chain')} cannot show whether first records are like any other: {MIN_STARTS} are needed."
     if check is None:
-        return f"{_chains(fit.chains)} cannot show whether first records are like any other: {MIN_STARTS} are needed."
+        return "First records are too much alike to show whether they are like any other."
     like = "the stationary distribution" if _phase(fit.model) is None else "other records of their phase"
+    return _judged(
+        check, f"First records look like {like}", f"First records differ from {like}", "difference", "chains", "they do not"
+    )
+
+
+def _judged(check: Check, passed: str, failed: str, change: str, things: str, assumed: str) -> str:
+    """What a test says, its size beside its p-value: with much data everything is significant."""
+    size = _size(check, "largest change of a probability" if change == "change" else f"largest {change}")
     if check.passed:
-        return f"First records look like {like} ({_size(check, 'largest difference')})."
-    text = f"First records differ from {like} ({_size(check, 'largest difference')})"
+        return f"{passed} ({size})."
     if check.change is not None and check.change < _SMALL:
-        return f"{text}; the difference is small, and with this many chains any difference shows."
-    return f"{text}; the guarantee assumes that they do not."
+        return f"{failed} ({size}); the {change} is small, and with this many {things} any {change} shows."
+    return f"{failed} ({size}); the guarantee assumes that {assumed}."
 
 
 def _on_few(fit: Fit) -> list[str]:
@@ -528,10 +534,6 @@ def _p_value(check: Check) -> str:
 
 def _short(number: float) -> str:
     return str(np.format_float_positional(number, precision=2, fractional=False, trim="-"))
-
-
-def _chains(count: int) -> str:
-    return f"{count:,} chain{'' if count == 1 else 's'}"
 
 
 def _phase(model: MarkovChain | PhasedChain) -> str | None:
@@ -563,13 +565,3 @@ def _check_table(fit: Fit) -> list[list[str]]:
             p_value = _p_value(check).removeprefix("= ")
             table.append([name, f"{check.statistic:,.1f}", f"{check.degrees:,}", p_value, change])
     return table if len(table) > 1 else []
-
-
-def _aligned(table: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    first, *others = widths
-    lines = []
-    for row in table:
-        cells = [cell.rjust(width) for cell, width in zip(row[1:], others, strict=True)]
-        lines.append("  ".join([row[0].ljust(first), *cells]).rstrip())
-    return lines

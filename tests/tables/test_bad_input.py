@@ -117,7 +117,7 @@ def test_the_good_command_is_good(desk):
         ({"value": "stat"}, ["'stat'", "did you mean 'state'?"]),
         ({"order": "hours"}, ["'hours'", "did you mean 'hour'?"]),
         ({"by": "rooms"}, ["'rooms'", "did you mean 'room'?"]),
-        ({"by": "room,floor"}, ["'floor'", "did you mean 'room'?"]),
+        ({"by": "room,floor"}, ["'floor'", "it has room, hour"]),
         ({"by": "qqqq"}, ["'qqqq'", "it has room, hour, state, hidden"]),
         ({"private": "hiden"}, ["'hiden'", "did you mean 'hidden'?"]),
         ({"keep": "hidde"}, ["'hidde'", "did you mean 'hidden'?"]),

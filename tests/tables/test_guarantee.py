@@ -1,5 +1,6 @@
 """The guarantee of a redacted table against its definition: the rule that decided, gaps and all, over every output."""
 
+from datetime import datetime
 from itertools import product
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from definition import leakage_of_table, output_table
-from offrecord import designs
+from offrecord import surroundings
 from offrecord.tables.chains import Columns, Step, arrange
 from offrecord.tables.secrets import private_records, secrets_of
 
@@ -76,21 +77,16 @@ def secrets_by_definition(frame, keys, name, protect):
     return runs
 
 
-def check_table(chain, frame, keys, epsilon, protect, mechanism):
-    release = off.redact(
-        frame,
-        value="v",
-        order="t",
-        by="chain",
-        private_list=keys,
-        model=chain,
-        epsilon=epsilon,
-        step=1,
-        dataset="d",
-        protect=protect,
-        mechanism=mechanism,
-        dry_run=True,
+def dry(chain, frame, keys, epsilon, **options):
+    """The rule for a table, without a release."""
+    always = {"step": 1, "dataset": "d", "dry_run": True}
+    return off.redact(
+        frame, value="v", order="t", by="chain", private_list=keys, model=chain, epsilon=epsilon, **always, **options
     )
+
+
+def check_table(chain, frame, keys, epsilon, protect, mechanism):
+    release = dry(chain, frame, keys, epsilon, protect=protect, mechanism=mechanism)
     assert release.summary.leakage <= epsilon
     for name in keys["chain"].unique().to_list():
         matrix = rule(release, frame, name, chain.k)
@@ -120,11 +116,11 @@ def test_nor_with_another_mechanism(table, epsilon, mechanism):
 def test_nor_where_rooms_are_rounded_up_or_sides_designed_apart(table, epsilon, protect):
     chain, frame, keys = table
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(designs, "QUICK", 1)
-        patch.setattr(designs, "SLOW", 1)
+        patch.setattr(surroundings, "QUICK", 1)
+        patch.setattr(surroundings, "SLOW", 1)
         coarse = check_table(chain, frame, keys, epsilon, protect, "best-local")
-        patch.setattr(designs, "JOINT", 0)
-        patch.setattr(designs, "_SIDE_NODES", 4)
+        patch.setattr(surroundings, "JOINT", 0)
+        patch.setattr(surroundings, "_SIDE_NODES", 4)
         apart = check_table(chain, frame, keys, epsilon, protect, "best-local")
     if chain.stationary:
         assert coarse.summary.designs >= 1
@@ -148,18 +144,7 @@ def test_nor_for_a_chain_of_order_2(private, gone, monkeypatch):
     kept = [t for t in range(1, n + 1) if t not in gone]
     frame = pl.DataFrame({"chain": 0, "t": kept, "v": [t % 2 for t in kept]})
     keys = pl.DataFrame({"chain": [0] * len(private), "t": private})
-    release = off.redact(
-        frame,
-        value="v",
-        order="t",
-        by="chain",
-        private_list=keys,
-        model=chain,
-        epsilon=epsilon,
-        step=1,
-        dataset="d",
-        dry_run=True,
-    )
+    release = dry(chain, frame, keys, epsilon)
     matrix = np.ones((n, 2))
     matrix[np.array(kept) - 1] = release.explain().select(pl.col("^Pr.*$")).to_numpy()
     joined = [[2, 4]] if gone == [3] else [[2, 3]] if private == [2, 3] else [[p] for p in private]
@@ -174,7 +159,7 @@ def test_nor_for_a_chain_of_order_2(private, gone, monkeypatch):
 @given(tables(), st.sampled_from(["run", "each"]))
 def test_secrets_are_the_private_records_joined_over_what_is_missing(table, protect):
     _, frame, keys = table
-    columns, step = Columns.named("v", "t", "chain"), Step.parsed(1)
+    columns, step = Columns.named("v", "t", "chain", False), Step.parsed(1)
     arranged = arrange(frame, columns, labels=(0, 1, 2), step=step)
     private = private_records(arranged, keys, step)
     found = secrets_of(arranged.chains, private, protect)
@@ -225,3 +210,33 @@ def test_the_share_of_redactions_is_what_the_rule_says(tmp_path):
         q, count = policy.redaction[t, 0], int(zeros.sum())
         assert abs(gone[zeros, t].sum() - q * count) < 5 * np.sqrt(q * (1 - q) * count)
     assert release.summary.redacted == gone.sum()
+
+
+def test_a_lone_record_of_a_model_with_phases_is_redacted():
+    model = off.PhasedChain("hour", np.tile([[0.9, 0.1], [0.3, 0.7]], (24, 1, 1)), np.tile([0.75, 0.25], (24, 1)))
+    hours = [datetime(2020, 1, 1, hour) for hour in (5, 5, 6, 7)]
+    frame = pl.DataFrame({"chain": [1, 2, 2, 2], "t": hours, "v": [0, 0, 1, 1], "p": [True, False, True, False]})
+    for step in (None, "1h"):
+        release = off.redact(
+            frame, value="v", order="t", by="chain", private="p", model=model, epsilon=1.0, step=step, dataset="d", dry_run=True
+        )
+        assert release.explain()["region"].to_list()[::2] == ["private", "private"]
+
+
+def test_no_frame_leaves_before_the_ledger_knows_it(tmp_path):
+    frame = pl.DataFrame({"chain": [1, 1, 1], "t": [1, 2, 3], "v": [0, 1, 1], "p": [True, False, False]})
+    options = {
+        "value": "v",
+        "order": "t",
+        "by": "chain",
+        "private": "p",
+        "model": off.MarkovChain.binary(0.1, 0.2),
+        "epsilon": 1.0,
+    }
+    options |= {"dataset": "d", "key_file": tmp_path / "key" / "key.json"}
+    release = off.redact(frame, remember=False, **options)
+    assert release.frame is None
+    assert not (tmp_path / "key").exists()
+    release.write(tmp_path / "out.csv")
+    assert (tmp_path / "key" / "key.ledger.json").exists()
+    assert off.redact(frame, **options).frame is not None

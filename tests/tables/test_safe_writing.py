@@ -965,8 +965,11 @@ def test_errors_about_the_private_list_quote_no_cell(desk, cell):
     bad_input(desk, "bad.csv", frame, "--private-list", desk.folder / "list.csv")
 
 
-@pytest.mark.parametrize("column", ["v", "t", "p", "id"])
-@pytest.mark.parametrize("type_", ["enum", "struct", "extension", "list"])
+@pytest.mark.parametrize(
+    ("type_", "column"),
+    [("enum", column) for column in "vtp"]  # an Enum may name chains: there is no error to word
+    + [(type_, column) for type_ in ("struct", "extension", "list") for column in ("v", "t", "p", "id")],
+)
 def test_types_are_not_described_by_their_words(desk, column, type_):
     """The name of a type may list categories, fields or an extension's words: cells, as likely as not."""
     n = len(KEYS)
@@ -976,8 +979,6 @@ def test_types_are_not_described_by_their_words(desk, column, type_):
         "extension": pa.ExtensionArray.from_storage(_Extension(pa.int64(), NEEDLE), pa.array(range(n))),
         "list": pl.Series([["x"]] * n).cast(pl.List(pl.Enum(["x", NEEDLE]))),
     }[type_]
-    if (column, type_) == ("id", "enum"):
-        pytest.skip("is fine")
     bad_input(desk, "bad.arrow", table("long text", twins(3)[0], {column: cells}))
 
 
@@ -1101,7 +1102,7 @@ def test_another_release_under_the_same_name_is_refused(desk, differs):
     }
     code, _, err = desk.run(folder, *command, *OTHERS[differs], "-o", "out2.csv", "--another-release")
     assert code == 0
-    assert "other releases" in err
+    assert "1 other release;" in err
     certificate = json.loads((folder / "out2.csv.certificate.json").read_text())
     assert certificate["release"] == {"other_releases": 1, "composed": False}
     assert desk.run(folder, *command, *OTHERS[differs], "-o", "out3.csv")[0] == 0  # it has been released like this before

@@ -11,6 +11,7 @@ import typer
 
 from offrecord.cli.shared import Force, Json, as_json_text, number, progress, whole
 from offrecord.errors import InputError
+from offrecord.tables.formats import MAX_ROWS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,7 +49,7 @@ def fit(
     phase: Phase = None,
     step: StepSize = None,
     format: Format = None,
-    max_rows: MaxRows = 200_000_000,
+    max_rows: MaxRows = MAX_ROWS,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -60,15 +61,7 @@ def fit(
     _apart({"--output": output}, {"the input": table, "--private-list": private_list})
     found = fit_table(
         _read(table, [value, *_order(order), *_names(by), *_names(private)], format, max_rows),
-        value=value,
-        order=order,
-        by=_names(by) or None,
-        single_chain=single_chain,
-        private=private,
-        private_list=_read_keys(private_list, max_rows),
-        chain_order=chain_order,
-        phase=phase,
-        step=step,
+        **_described(value, order, by, single_chain, private, private_list, chain_order, phase, step, max_rows),
     )
     found.model.save(output, force=force)
     for warning in found.warnings:
@@ -112,7 +105,7 @@ def redact(
     ] = 10.0,
     key_file: KeyFile = None,
     format: Format = None,
-    max_rows: MaxRows = 200_000_000,
+    max_rows: MaxRows = MAX_ROWS,
     allow_none: Annotated[bool, typer.Option("--allow-none", help="Go on although no record is private.")] = False,
     another_release: Annotated[
         bool, typer.Option("--another-release", help="Release data again that were released differently before.")
@@ -155,19 +148,11 @@ def redact(
 
     release = redact_table(
         frame,
-        value=value,
-        order=order,
+        **_described(value, order, by, single_chain, private, private_list, chain_order, phase, step, max_rows),
         epsilon=epsilon,
         dataset=dataset,
-        by=_names(by) or None,
-        single_chain=single_chain,
-        private=private,
-        private_list=_read_keys(private_list, max_rows),
         model=model,
         fit=learn,
-        chain_order=chain_order,
-        phase=phase,
-        step=step,
         keep=_names(keep) or None,
         mechanism=mechanism,
         protect=protect,
@@ -200,9 +185,11 @@ def redact(
         return
     if release.fit is not None:
         typer.echo(f"model: {release.fit.verdict}\n")
-    typer.echo(str(release.summary))
-    if output is not None and not dry_run:
-        typer.echo(f"\nwritten: {output} and {certificate.name}")
+    typer.echo(release.summary.figures())
+    written = [] if output is None or dry_run else [str(output), certificate.name]
+    written += [] if explain is None else [str(explain)]
+    if written:
+        typer.echo(f"\nwritten: {', '.join(written)}")
 
 
 def demo(
@@ -271,10 +258,32 @@ def _read(path: Path, columns: list[str], kind: str | None, max_rows: int) -> pl
         return read_frame(path, list(dict.fromkeys(columns)), named=kind, max_rows=max_rows)
 
 
-def _read_keys(path: Path | None, max_rows: int) -> pl.DataFrame | None:
+def _described(
+    value: str,
+    order: str,
+    by: str | None,
+    single_chain: bool,
+    private: str | None,
+    private_list: Path | None,
+    chain_order: int,
+    phase: str | None,
+    step: str | None,
+    max_rows: int,
+) -> dict[str, Any]:
+    """What fit and redact are told about a table alike."""
     from offrecord.tables.formats import read_frame
 
-    return None if path is None else read_frame(path, max_rows=max_rows)
+    return {
+        "value": value,
+        "order": order,
+        "by": _names(by) or None,
+        "single_chain": single_chain,
+        "private": private,
+        "private_list": None if private_list is None else read_frame(private_list, max_rows=max_rows),
+        "chain_order": chain_order,
+        "phase": phase,
+        "step": step,
+    }
 
 
 def _out_kind(path: Path, named: str | None) -> str:

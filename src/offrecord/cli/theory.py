@@ -10,6 +10,7 @@ import typer
 
 from offrecord.cli.shared import Force, Json, as_json_text, busy, number, progress, whole
 from offrecord.errors import InputError
+from offrecord.text import aligned
 
 if TYPE_CHECKING:
     from offrecord.chain import MarkovChain
@@ -171,7 +172,7 @@ def reproduce(
             ]
             for c in checks
         ]
-        typer.echo(_aligned(lines))
+        typer.echo(aligned(lines))
         typer.echo("\nWhere the paper does not hold as printed (counter-examples recomputed):")
         for erratum in errata:
             state = "" if erratum.recomputed else "  NOT REPRODUCED"
@@ -251,9 +252,3 @@ def _epsilons(text: str) -> list[float]:
     if not (2 <= steps <= 10_000 and 0 <= start < stop < float("inf")):
         raise InputError(f"{accepted}, with 2 to 10,000 values from low to high, got {text!r}")
     return [start + (stop - start) * i / (steps - 1) for i in range(steps)]
-
-
-def _aligned(rows: list[list[str]]) -> str:
-    from offrecord.comparison import aligned
-
-    return aligned(rows)

@@ -16,12 +16,14 @@ from offrecord.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+    from polars._typing import PolarsDataType
 
 Codes: TypeAlias = NDArray[np.int8]
 
 MAX_VALUES = 64
 MISSING = -1  #: the code of a record without a value
 _PIECE = 1 << 16
+_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6}
 _WHOLE = re.compile("(0|-?[1-9][0-9]{0,17})")  # a whole number in its plain form
 _DAY, _ZONE = r"\d{4}-\d\d-\d\d", r"(Z|[+-]\d\d:?\d\d)"
 
@@ -106,18 +108,16 @@ def parsed_times(series: pl.Series) -> pl.Series | None:
         return None
 
 
-def nanoseconds(series: pl.Series) -> pl.Series:
+def nanoseconds(series: pl.Series) -> NDArray[np.int64]:
     """Dates and times as nanoseconds since 1970, UTC (a date at midnight; times without a zone are taken as they stand)."""
     import polars as pl
 
-    if series.dtype == pl.Date:
-        series = series.cast(pl.Datetime("ms"))
-    unit = {"ns": 1, "us": 10**3, "ms": 10**6}[series.dtype.time_unit]  # type: ignore[attr-defined]
-    ticks = series.to_physical()
-    largest = max(abs(int(ticks.max() or 0)), abs(int(ticks.min() or 0)))  # type: ignore[arg-type]
-    if largest * unit >= 2**63:
+    kind = series.dtype
+    unit = _UNITS[kind.time_unit] if isinstance(kind, pl.Datetime) else 86400 * 10**9
+    ticks = series.to_physical().to_numpy().astype(np.int64)
+    if len(ticks) and max(abs(int(ticks.min())), abs(int(ticks.max()))) * unit >= 2**63:
         raise InputError(f"column {series.name!r} has times beyond the years 1678 to 2261")
-    return ticks * unit
+    return np.asarray(ticks * unit)
 
 
 def private_marks(series: pl.Series) -> NDArray[np.bool_]:
@@ -336,21 +336,21 @@ def _afresh(series: pl.Series) -> pl.Series:
     return pl.read_ipc(buffer).to_series()
 
 
-def _plain_type(kind: pl.DataType, name: str) -> pl.DataType:
+def _plain_type(kind: PolarsDataType, name: str) -> PolarsDataType:
     import polars as pl
 
     if isinstance(kind, (pl.Categorical, pl.Enum)):
         return pl.String()
     if isinstance(kind, pl.List):
-        return pl.List(_plain_type(kind.inner, name))  # type: ignore[arg-type]
+        return pl.List(_plain_type(kind.inner, name))
     if isinstance(kind, pl.Array):
-        return pl.Array(_plain_type(kind.inner, name), kind.size)  # type: ignore[arg-type]
+        return pl.Array(_plain_type(kind.inner, name), kind.size)
     if isinstance(kind, pl.Map):
-        return pl.Map(_plain_type(kind.key, name), _plain_type(kind.value, name))  # type: ignore[arg-type]
+        return pl.Map(_plain_type(kind.key, name), _plain_type(kind.value, name))
     if isinstance(kind, pl.BaseExtension):
         raise InputError(f"column {name!r} cannot be kept: extension types carry metadata of their own; store it plainly")
     if isinstance(kind, pl.Struct):
-        return pl.Struct([pl.Field(field.name, _plain_type(field.dtype, name)) for field in kind.fields])  # type: ignore[arg-type]
+        return pl.Struct([pl.Field(field.name, _plain_type(field.dtype, name)) for field in kind.fields])
     if kind in (pl.Object, pl.Unknown):
         raise InputError(f"column {name!r} cannot be kept: it holds {type_name(kind)}")
     return kind
@@ -360,7 +360,7 @@ def _encoded_name(text: str) -> bytes:
     return draws.encoded_whole(int(text)) if _WHOLE.fullmatch(text) else draws.encoded_text(text)
 
 
-def type_name(kind: pl.DataType) -> str:
+def type_name(kind: PolarsDataType) -> str:
     """What kind of type it is; its parameters (categories, fields, metadata) may be words of the data."""
     return type(kind).__name__
 
@@ -376,4 +376,4 @@ def encoded(series: pl.Series) -> list[bytes]:
         return [draws.encoded_boolean(value) for value in series.to_list()]
     if kind.is_integer():
         return draws.encoded_integers(series.to_numpy(), draws.INTEGER)
-    return draws.encoded_integers(nanoseconds(series).to_numpy(), draws.TIME)
+    return draws.encoded_integers(nanoseconds(series), draws.TIME)

@@ -56,8 +56,17 @@ class Columns:
     keep: tuple[str, ...] = ()
 
     @classmethod
-    def named(cls, value: str, order: str, by: str | Sequence[str] | None, keep: str | Sequence[str] | None = None) -> Columns:
-        """From what a person gives; InputError if a column is named twice."""
+    def named(
+        cls,
+        value: str,
+        order: str,
+        by: str | Sequence[str] | None,
+        single_chain: bool,
+        keep: str | Sequence[str] | None = None,
+    ) -> Columns:
+        """From what a person gives; InputError unless that says what makes a chain, or if a column is named twice."""
+        if bool(by) == single_chain:
+            raise InputError("say which records belong together: --by (a column or several, one chain each), or --single-chain")
         columns = cls(value, None if order == ROW else order, _several(by), _several(keep))
         names = columns.released
         for name in names:
@@ -203,7 +212,7 @@ def arrange(
     timed = order is not None and order.dtype != pl.Int64 and not order.dtype.is_integer()
     numbers: NDArray[Any] = np.empty(0, dtype=np.int64)
     if order is not None:
-        numbers = (nanoseconds(order) if timed else order).to_numpy()
+        numbers = nanoseconds(order) if timed else order.to_numpy()
     starts, ordered = _boundaries(by, numbers if order is not None else None, frame.height)
     kept = [plain(frame[name]) for name in columns.keep]
     outgoing = [plain(frame[name]) for name in (*columns.by, *([] if columns.order is None else [columns.order]))] + kept

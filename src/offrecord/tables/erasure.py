@@ -7,8 +7,9 @@ from itertools import product
 import numpy as np
 
 from offrecord.chain import Floats, MarkovChain
-from offrecord.designs import Model, distinct
+from offrecord.designs import Model
 from offrecord.exact_leakage import combine
+from offrecord.surroundings import distinct
 from offrecord.tables.chains import Chains
 from offrecord.tables.secrets import Secrets
 

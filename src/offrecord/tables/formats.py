@@ -112,7 +112,7 @@ def check_columns(wanted: Sequence[str], names: Sequence[str], where: str, *, ce
     """
     for name in wanted:
         if name not in names:
-            nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+            nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
             others = "is its first row a header?" if cells else f"it has {', '.join(one[:40] for one in names[:8])}"
             hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; {others}"
             raise InputError(f"{where} has no column {name!r}{hint}")

@@ -54,8 +54,7 @@ def to_native(frame: pl.DataFrame, like: Native, value: str) -> Native:
     plain = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     native = nw.DataFrame.from_arrow(plain, backend=known.implementation).to_native()
     if known.implementation.is_pandas_like():
-        import pandas  # type: ignore[import-untyped]
-
+        pandas = nw.get_native_namespace(known)  # or what is like it
         for name, kind in frame.schema.items():  # by way of floats, large numbers would not stay what they are
             if (kind.is_integer() or kind == pl.Boolean) and (name == value or frame[name].null_count()):
                 native[name] = pandas.array(frame[name].to_list(), dtype="boolean" if kind == pl.Boolean else str(kind))

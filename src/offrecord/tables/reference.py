@@ -38,14 +38,14 @@ def fit(
     Columns and steps as in `redact`. private, private_list: every chain that holds a private record is left out. chain_order: 1
     or 2. phase: "hour", "weekday" or "month", for a kernel each.
     """
-    if bool(by) == single_chain:
-        raise InputError("say which records belong together: --by (a column or several, one chain each), or --single-chain")
     if private is not None and private_list is not None:
         raise InputError("give --private (a column) or --private-list (keys), one of them at most")
     if phase is not None:
         phase_count(phase)
     steps = None if step is None else Step.parsed(step)
-    arranged = arrange(from_native(frame), Columns.named(value, order, by), labels=None, private=private, step=steps)
+    arranged = arrange(
+        from_native(frame), Columns.named(value, order, by, single_chain), labels=None, private=private, step=steps
+    )
     held = np.empty(0, dtype=np.int64)
     if private is not None or private_list is not None:
         held = private_records(arranged, None if private_list is None else from_native(private_list), steps).chain

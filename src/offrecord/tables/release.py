@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from offrecord import draws
 from offrecord.certificate import certificate, certificate_bytes
 from offrecord.chain import Floats
-from offrecord.designs import MAX_MINUTES, Designs, Model, Needs, designs_for
+from offrecord.designs import Designs, Model
 from offrecord.digits import rounded_model
 from offrecord.errors import InputError
 from offrecord.keys import Key, Ledger, default_key_file, ledger
@@ -25,6 +25,7 @@ from offrecord.mechanisms import Mechanism, mechanism_named
 from offrecord.phased import PhasedChain, load_model, phase_count, phases_of
 from offrecord.problem import PROTECT, budget
 from offrecord.redaction import Integers
+from offrecord.surroundings import MAX_MINUTES, Needs, designs_for, distinct
 from offrecord.tables.chains import Arranged, Chains, Columns, Step, arrange
 from offrecord.tables.erasure import erasure_leakage
 from offrecord.tables.formats import format_of
@@ -35,6 +36,7 @@ from offrecord.tables.secrets import Private, Secrets, private_records, secrets_
 from offrecord.tables.stamping import InnerStep, Stamping, windows_release
 from offrecord.tables.summary import Summary
 from offrecord.tables.writing import printable, released_values, without_hidden, write_release
+from offrecord.text import many
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,7 +49,11 @@ REGIONS = ("S", "M", "L", "private")
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A released table. frame: of the kind that came in, None after a dry run. certificate: names no output until written."""
+    """A released table.
+
+    frame: of the kind that came in; None after a dry run, or as long as the ledger does not know the release. certificate:
+    names no output until it is written.
+    """
 
     frame: Any
     certificate: dict[str, Any]
@@ -116,8 +122,8 @@ def redact(
     chain, or a model file; fit=True learns one from the chains without a private record. step: "1h" or 1, so that missing steps
     count as records already redacted. dataset: names the data; the same for a re-release, another for other data. key_file:
     the secret behind the coins, made on first use. designs: a file to take designs from and keep them in. dry_run: design and
-    report what to expect, without a look at the values. remember: enter the release into the ledger at once, not only when it
-    is written.
+    report what to expect, without a look at the values. remember: enter the release into the ledger at once; if not, that
+    happens when it is written, and until then there is no frame.
 
     Raises InputError for wrong input, and for a second, different release under one name unless another_release is set.
     """
@@ -125,7 +131,7 @@ def redact(
     printable("dataset", dataset)
     chosen = mechanism_named(mechanism) if isinstance(mechanism, str) else mechanism
     epsilon = budget(epsilon)
-    columns = _columns(value, order, by, single_chain, keep)
+    columns = Columns.named(value, order, by, single_chain, keep)
     steps = None if step is None else Step.parsed(step)
     if protect not in PROTECT:
         raise InputError(f'protect must be "run" or "each", got {protect!r}')
@@ -210,10 +216,12 @@ def redact(
         epsilon=epsilon,
         mechanism=chosen.name,
         **counts,
+        touched=len(distinct(secrets.chain)[0]) if secrets.count else 0,
         redacted=counts["rows"] - counts["missing"] - round(released),
         released=released / valued,
         window=windows_release(made, arranged.chains, secrets, which) / valued,
         leakage=max((design.leakage for design in made.designs), default=0.0),
+        exact=chain.order == 1,
         erasure=erasure_leakage(chain, secrets, arranged.chains),
         regions=regions,
         designs=len(made.designs),
@@ -239,7 +247,7 @@ def redact(
         kept=bool(columns.keep),
         exact=chain.order == 1,
     )
-    native = None if out is None else to_native(out, frame, columns.value)
+    native = to_native(out, frame, columns.value) if out is not None and remember else None
     if remember:
         enter()
     return Release(
@@ -253,14 +261,6 @@ def redact(
         enter,
         key.file,
     )
-
-
-def _columns(
-    value: str, order: str, by: str | Sequence[str] | None, single_chain: bool, keep: str | Sequence[str] | None
-) -> Columns:
-    if bool(by) == single_chain:
-        raise InputError("say which records belong together: --by (a column or several, one chain each), or --single-chain")
-    return Columns.named(value, order, by, keep)
 
 
 def _key(key_file: str | Path | None) -> Key:
@@ -504,7 +504,8 @@ def _look_up(key: Key, dataset: str, decided: dict[str, str], another: bool, war
     _refuse(book, dataset, decided, another)
     others = book.others(dataset, decided)
     if others and another:
-        warnings.append(f"data set {dataset!r} has had {others} other releases; together they may leak more than this one's ε")
+        had = many(others, "other release")
+        warnings.append(f"data set {dataset!r} has had {had}; together they may leak more than this one's ε")
     return {"other_releases": others, "composed": others == 0}
 
 

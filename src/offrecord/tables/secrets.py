@@ -232,4 +232,4 @@ def _order_keys(series: pl.Series, arranged: Arranged, name: str) -> NDArray[Any
         )
     if times is None or not (times.dtype == pl.Date or isinstance(times.dtype, pl.Datetime)):
         raise InputError(f"the private list must hold dates or times in column {name!r}, as the table does")
-    return nanoseconds(_zoned(times, kind, name)).to_numpy()
+    return nanoseconds(_zoned(times, kind, name))

@@ -6,14 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from offrecord.text import aligned, many
+
 
 @dataclass(frozen=True)
 class Summary:
     """What a release amounts to, for people and machines.
 
-    released, window: share of the records with a value that leave with it, and that the best data-independent mechanism
-    would let go. erasure: what erasing private records alone would have leaked. loss: expected redactions that rounding rooms
-    up to a grid costs a secret.
+    touched: chains that hold a secret. released, window: share of the records with a value that leave with it, and that the
+    best data-independent mechanism would let go. exact: leakage is no mere upper bound. erasure: what erasing private records
+    alone would have leaked. loss: expected redactions that rounding rooms up to a grid costs a secret.
     """
 
     dataset: str
@@ -24,10 +26,12 @@ class Summary:
     missing: int
     private: int
     secrets: int
+    touched: int
     redacted: int
     released: float
     window: float
     leakage: float
+    exact: bool
     erasure: float | None
     regions: dict[str, int]
     designs: int
@@ -39,39 +43,37 @@ class Summary:
         """What --json prints."""
         return {name: "inf" if value == math.inf else value for name, value in vars(self).items()}
 
+    def figures(self) -> str:
+        """The release in a few lines."""
+        plain = (
+            "not computed for a model that is not stationary"
+            if self.erasure is None
+            else f"would have given {_odds(self.erasure)} to 1"
+        )
+        regions = {name: f"{count:,}" for name, count in self.regions.items()}
+        where = many(self.chains, "chain") if self.touched == self.chains else f"{self.touched:,} of {self.chains:,} chains"
+        bound = "" if self.exact else " (an upper bound: the chain remembers more than one record)"
+        loss = f", rooms rounded up: about {self.loss:.2g} records a secret lost by that" if self.loss > 5e-4 else ""
+        nothing = ": nothing else had to go" if self.regions["L"] == self.regions["M"] == 0 else ""
+        return aligned(
+            [
+                ["released", f"{self.released:.2%} of {self.rows - self.missing:,} records (window: {self.window:.2%})"],
+                ["protected", f"{many(self.private, 'private record')}, {many(self.secrets, 'secret')}, in {where}"],
+                ["odds", f"at most {_odds(self.leakage)} to 1 between two values of a secret{bound}"],
+                ["allowed", f"e^{self.epsilon:g} = {_odds(self.epsilon)} to 1"],
+                ["plain erasure", plain],
+                [
+                    "regions",
+                    f"{regions['private']} private, {regions['L']} L (always redacted), {regions['M']} M (sometimes),"
+                    f" {regions['S']} S{nothing}",
+                ],
+                ["mechanism", f"{self.mechanism}, {many(self.designs, 'design')}{loss}"],
+                ["time", f"{self.seconds:.1f} s"],
+            ]
+        )
+
     def __str__(self) -> str:
-        from offrecord.comparison import aligned
-
-        share = {name: f"{count:,}" for name, count in self.regions.items()}
-        plain = "not computed for this model" if self.erasure is None else f"would have given {_odds(self.erasure)} to 1"
-        lines = [
-            ["released", f"{self.released:.2%} of {self.rows - self.missing:,} records (window: {self.window:.2%})"],
-            [
-                "protected",
-                f"{_many(self.private, 'private record')}, {_many(self.secrets, 'secret')}, in {_many(self.chains, 'chain')}",
-            ],
-            [
-                "odds",
-                f"at most {_odds(self.leakage)} to 1 between two values of a secret; allowed: e^{self.epsilon:g} ="
-                f" {_odds(self.epsilon)}",
-            ],
-            ["plain erasure", plain],
-            [
-                "regions",
-                f"{share['private']} private, {share['L']} L (always redacted), {share['M']} M (sometimes), {share['S']} S",
-            ],
-            [
-                "mechanism",
-                f"{self.mechanism}, {_many(self.designs, 'design')}"
-                + (f", rooms rounded up: about {self.loss:.2g} records a secret lost by that" if self.loss > 5e-4 else ""),
-            ],
-            ["time", f"{self.seconds:.1f} s"],
-        ]
-        return aligned(lines)
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+        return "\n".join([self.figures(), *(f"warning: {warning}" for warning in self.warnings)])
 
 
 def _odds(leakage: float) -> str:

@@ -6,7 +6,6 @@ import hashlib
 import io
 import os
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from offrecord.chain import Label
 from offrecord.errors import InputError
-from offrecord.files import check_outputs, check_writable, readable_by_others
+from offrecord.files import beside, check_outputs, check_writable, sync, sync_folder
 from offrecord.tables.cells import Codes, label_family
 from offrecord.tables.chains import Columns
 from offrecord.tables.formats import check_holds, write_frame
@@ -75,28 +74,20 @@ def write_release(
     certificate_path = check_outputs(path, force=force)
     check_holds(frame, kind)
     frame, warnings = _for_spreadsheets(frame, columns.keep) if kind == "csv" else (frame, [])
-    temporary: list[Path] = []
-    try:
-        temporary.append(_temporary(path))
-        write_frame(frame, temporary[0], kind)
-        _sync(temporary[0])
-        with temporary[0].open("rb") as written:
+    with beside(path, certificate_path) as (table, proof):
+        write_frame(frame, table, kind)
+        sync(table)
+        with table.open("rb") as written:
             digest = hashlib.file_digest(written, "sha256").hexdigest()
-        temporary.append(_temporary(certificate_path))
-        temporary[1].write_bytes(certificate(digest))
-        _sync(temporary[1])
+        proof.write_bytes(certificate(digest))
+        sync(proof)
         enter()
         if force:
             path.unlink(missing_ok=True)
-        os.replace(temporary[1], certificate_path)
-        _sync_folder(path.parent)
-        os.replace(temporary[0], path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        for leftover in temporary:
-            leftover.unlink(missing_ok=True)
+        os.replace(proof, certificate_path)
+        sync_folder(path.parent)
+        os.replace(table, path)
+        sync_folder(path.parent)
     return certificate_path, warnings
 
 
@@ -104,38 +95,11 @@ def write_table(frame: pl.DataFrame, path: Path, kind: str, *, force: bool) -> l
     """Write any other table, complete or absent; warnings."""
     check_writable(path, force=force)
     frame, warnings = _for_spreadsheets(frame, frame.columns) if kind == "csv" else (frame, [])
-    try:
-        temporary = _temporary(path)
-        try:
-            write_frame(frame, temporary, kind)
-            _sync(temporary)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    with beside(path) as (temporary,):
+        write_frame(frame, temporary, kind)
+        sync(temporary)
+        os.replace(temporary, path)
     return warnings
-
-
-def _temporary(path: Path) -> Path:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-    os.close(handle)
-    return Path(name)
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-    path.chmod(readable_by_others())
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _for_spreadsheets(frame: pl.DataFrame, kept: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
