@@ -15,8 +15,7 @@ THREE = off.MarkovChain([[0.8, 0.15, 0.05], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]])
 
 
 def needs(*places):
-    left, right, length = (np.array(column) for column in zip(*places, strict=True))
-    return Needs(left, right, length)
+    return Needs(np.array([(*place, 0) for place in places]), np.ones(len(places), dtype=np.int64))
 
 
 def whole(design, k):

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from offrecord.redaction import Redaction
     from offrecord.tables.reference import fit
     from offrecord.tables.release import Release, redact
+    from offrecord.tables.stream import Streamed, redact_file
     from offrecord.tables.summary import Summary
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "Region",
     "Release",
     "Secret",
+    "Streamed",
     "Summary",
     "ThreeRegion",
     "WorstOutput",
@@ -82,6 +84,7 @@ __all__ = [
     "pointwise_influence",
     "quilt_utility_as_printed",
     "redact",
+    "redact_file",
     "regions",
     "relaxed_leakage_as_printed",
     "set_influence",
@@ -122,6 +125,7 @@ _ROOMS = {
     "redaction": ("Redaction",),
     "tables.reference": ("fit",),
     "tables.release": ("Release", "redact"),
+    "tables.stream": ("Streamed", "redact_file"),
     "tables.summary": ("Summary",),
 }
 

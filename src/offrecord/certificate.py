@@ -72,9 +72,10 @@ def certificate(
     }
 
 
-def certificate_bytes(content: Mapping[str, Any], output: Mapping[str, Any]) -> bytes:
-    """A certificate file with what it says about its output."""
-    return (json.dumps({**content, "output": dict(output)}, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
+def certified(content: Mapping[str, Any], kind: str, columns: Sequence[str], digest: str) -> bytes:
+    """A certificate file, with what it says about its output: format, columns and SHA-256."""
+    output = {"format": kind, "sha256": digest, "rows": content["counts"]["rows"], "columns": list(columns)}
+    return (json.dumps({**content, "output": output}, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
 
 
 def positions(by: Sequence[str], order: str, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:

@@ -44,7 +44,8 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     model_file, released_file = folder / "model.json", folder / "released.csv"
     check_writable(model_file, force=force)
-    check_outputs(released_file, force=force)
+    key_file = folder / "key" / "key.json"  # a real key lives in the user's data directory
+    check_outputs(released_file, None, key_file, force=force)
     with as_file(files("offrecord") / "data" / "jfk_rain_2013.csv") as source:
         year = read_frame(source)
     reference = year.filter(pl.col("time") < "2013-07-01")
@@ -64,7 +65,7 @@ def run(
         model=fitted.model,
         epsilon=EPSILON,
         dataset="offrecord demo: rain at JFK, July to December 2013",
-        key_file=folder / "key" / "key.json",  # a real key lives in the user's data directory
+        key_file=key_file,
         another_release=force,
         progress=progress,
         **columns,

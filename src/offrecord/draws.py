@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
@@ -52,9 +52,12 @@ def redacts(draws: Draws, limits: Draws) -> NDArray[np.bool_]:
 class Coins:
     """The coins of one column of one data set under one key."""
 
-    key: bytes
+    key: bytes = field(repr=False)
     dataset: str
     column: str
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in ("key", "dataset", "column")}  # what is cached cannot be sent
 
     @cached_property
     def _named(self) -> hashlib.blake2b:
@@ -79,11 +82,14 @@ class Coins:
 
     def set_digests(
         self, tags: ChainTags, order: NDArray[np.integer], kind: int, groups: NDArray[np.int64], count: int
-    ) -> list[bytes]:
-        """A 128-bit digest of each group of records, whatever their order, that nobody without the key can compute or test."""
+    ) -> NDArray[np.uint64]:
+        """(count, 2) a 128-bit digest of each group of records that nobody without the key can compute or test.
+
+        Whatever their order: the digest of two sets together is the exclusive or of theirs.
+        """
         digests = np.zeros((count, 2), dtype=np.uint64)
         np.bitwise_xor.at(digests, groups, self._encrypt(b"offrecord/set", tags, order, kind))
-        return [bytes(row.astype("<u8").tobytes()) for row in digests]
+        return digests
 
     def _encrypt(self, purpose: bytes, tags: ChainTags, order: NDArray[np.integer], kind: int) -> NDArray[np.uint64]:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes

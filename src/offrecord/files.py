@@ -33,12 +33,22 @@ def check_writable(path: str | Path, *, force: bool) -> Path:
     return path
 
 
-def check_outputs(path: Path, *, force: bool) -> Path:
-    """The certificate's path, if both it and the output may be written."""
-    certificate = path.with_name(path.name + ".certificate.json")
+def check_outputs(path: Path, certificate: Path | None, key: Path, *, force: bool) -> Path:
+    """The certificate's path (beside the output unless one is given), if both may be written and the key lies elsewhere."""
+    certificate = path.with_name(path.name + ".certificate.json") if certificate is None else certificate
     check_writable(path, force=force)
     check_writable(certificate, force=force)
+    for output in (path, certificate):
+        check_apart(key, output)
+    if path.resolve() == certificate.resolve():
+        raise InputError(f"--certificate must be another file than --output, got {path} for both")
     return certificate
+
+
+def check_apart(key: Path, output: Path) -> None:
+    """InputError if a key lies in the folder of what will be published."""
+    if key.resolve().parent == output.resolve().parent:
+        raise InputError(f"the key {key} must not lie beside the output; give --key-file in another folder")
 
 
 @contextmanager

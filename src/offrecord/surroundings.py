@@ -11,7 +11,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -54,12 +54,28 @@ MAX_MINUTES = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """The surroundings of all secrets of a table. contexts: for a model with phases, those along the secret's chain."""
+    """The surroundings of the secrets of a table.
 
-    left: Integers
-    right: Integers
-    length: Integers
-    context: Callable[[int, int], Integers] | None = None
+    around: (m, 4) records to the left, to the right, the secret's length, and the number of its context: for a model with
+    phases what they are along the secret's chain, given in `phases`, else 0. counts: (m,) how many secrets have each.
+    """
+
+    around: Integers
+    counts: Integers
+    phases: dict[int, Integers] = field(default_factory=dict)
+
+
+def room_limits(model: Model, epsilon: float) -> tuple[int | None, int | None]:
+    """Rooms to the left and right of a secret beyond which a larger one makes no difference; None: it always does."""
+    if isinstance(model, MarkovChain) and model.stationary:
+        cap = max(_Rooms(model, epsilon, BestWindow(), "run").cap(), model.order)
+        return cap, cap
+    return None, None if isinstance(model, MarkovChain) and model.length is not None else _FAR
+
+
+def context_of(phases: Integers) -> int:
+    """The number that stands for the phases along a chain."""
+    return int.from_bytes(hashlib.sha256(phases.astype(np.int16).tobytes()).digest()[:8]) >> 1
 
 
 def designs_for(
@@ -73,11 +89,11 @@ def designs_for(
     progress: Progress = list,
     max_minutes: float = MAX_MINUTES,
 ) -> tuple[Designs, Integers]:
-    """The designs that some secrets need, and which of them each secret gets.
+    """The designs that some secrets need, and which of them each surrounding gets; rooms are within `room_limits`.
 
     known: designs from before, used where they fit. progress: goes through a list of what is to be designed.
     """
-    if len(needs.left) == 0:
+    if len(needs.around) == 0:
         return Designs(model, epsilon, mechanism.name, protect, ()), np.empty(0, dtype=np.int64)
     if isinstance(model, MarkovChain) and model.stationary:
         return _Rooms(model, epsilon, mechanism, protect).shared(needs, known, progress)
@@ -93,17 +109,17 @@ class _Rooms:
         self.apart: dict[tuple[int, int, float], Floats] = {}
 
     def shared(self, needs: Needs, known: Designs | None, progress: Progress) -> tuple[Designs, Integers]:
-        lengths = self._length_classes(needs.length)
+        lengths = self._length_classes(needs.around[:, 2])
         grids = None if known is None else known.grids
-        cap = self._cap() if grids is None else min(grids[0][-1], grids[1][-1])
-        left, right = np.minimum(needs.left, cap), np.minimum(needs.right, cap)
+        cap = self.cap() if grids is None else min(grids[0][-1], grids[1][-1])
+        left, right = np.minimum(needs.around[:, :2], cap).T
         before = {design.surrounding: design for design in (known.designs if known else ())}
         sided = False
         if grids is None:
             sided = self._sided(cap)
             grids = self._grids(left, right, lengths, cap, sided)
         nodes = [np.array(grid)[np.searchsorted(grid, rooms)] for grid, rooms in zip(grids, (left, right), strict=True)]
-        triples, used, counts = distinct(nodes[0], nodes[1], lengths)
+        triples, used, _ = distinct(nodes[0], nodes[1], lengths)
         wanted = [Surrounding(int(a), int(b), int(length)) for a, b, length in triples]
         missing = [around for around in wanted if around not in before]
         loss = 0.0 if known is None else known.loss
@@ -114,11 +130,12 @@ class _Rooms:
                 self._prepare(missing, progress)
             for around in missing if sided else progress(missing):
                 before[around] = make(around)
-            loss = self._loss([before[a] for a in wanted], np.stack((left, right), axis=1), used, counts, grids, make)
+            rooms = np.stack((left, right), axis=1)
+            loss = self._loss([before[a] for a in wanted], rooms, needs.counts, used, grids, make)
         found = tuple(before[around] for around in wanted)
         return Designs(self.chain, self.epsilon, self.mechanism.name, self.protect, found, grids, loss), used
 
-    def _cap(self) -> int:
+    def cap(self) -> int:
         """Room beyond which nothing changes: about twice what both sides need if each may tell ε/2."""
         reaches = [self._side_of(d).reach(self.epsilon / 2) for d in (-1, 1)]
         known = [reach for reach in reaches if reach is not None]
@@ -226,8 +243,8 @@ class _Rooms:
         self,
         designs: list[Design],
         rooms: Integers,
-        used: Integers,
         counts: Integers,
+        used: Integers,
         grids: tuple[tuple[int, ...], tuple[int, ...]],
         make: Callable[[Surrounding], Design],
     ) -> float:
@@ -240,13 +257,13 @@ class _Rooms:
             return 0.0
         forced = [self._forced(-1, max(grids[0])), self._forced(1, max(grids[1]))]
         total, seen = 0.0, 0
-        frequent = np.argsort(-counts, kind="stable")[:_LOSSES]
+        frequent = np.argsort(-np.bincount(used, counts), kind="stable")[:_LOSSES]
         smaller: dict[Surrounding, Design] = {design.surrounding: design for design in designs}
         for index in frequent.tolist():
             design = designs[index]
             around = design.surrounding
-            mine = rooms[used == index]
-            seen += len(mine)
+            mine, times = rooms[used == index], counts[used == index]
+            seen += int(times.sum())
             own = np.all(mine == (around.left, around.right), axis=1)
             if own.all():
                 continue
@@ -258,8 +275,7 @@ class _Rooms:
             if floor not in smaller:
                 smaller[floor] = make(floor)
             least = smaller[floor].cost(self.masses, floor.left, floor.right)
-            pairs, _, times = distinct(*mine[~own].T)
-            for (a, b), count in zip(pairs.tolist(), times.tolist(), strict=True):
+            for (a, b), count in zip(mine[~own].tolist(), times[~own].tolist(), strict=True):
                 beyond = forced[0][a] - forced[0][floor.left] + forced[1][b] - forced[1][floor.right]
                 total += count * max(design.cost(self.masses, a, b) - least - beyond, 0.0)
         return total / max(seen, 1)
@@ -282,22 +298,13 @@ def _one_by_one(
     max_minutes: float,
 ) -> tuple[Designs, Integers]:
     """Where the model is not stationary: a design for each place in a chain; InputError if that would take too long."""
-    length_given = model.length if isinstance(model, MarkovChain) else None
     places: dict[Surrounding, list[int]] = {}
     phases: dict[Surrounding, Integers] = {}
-    for secret in range(len(needs.left)):
-        left, length = int(needs.left[secret]), int(needs.length[secret])
-        right = int(needs.right[secret])
-        if length_given is None:
-            right = min(right, _FAR)  # further ones may be forgotten; one design then serves more places
-        context = ""
-        if needs.context is not None:
-            along = needs.context(secret, left + length + max(right, 1))
-            context = hashlib.sha256(along.astype(np.int16).tobytes()).hexdigest()[:16]
-        around = Surrounding(left, right, length, context)
-        if around not in places and needs.context is not None:
-            phases[around] = along
-        places.setdefault(around, []).append(secret)
+    for row, (left, right, length, context) in enumerate(needs.around.tolist()):
+        around = Surrounding(left, right, length, f"{context:016x}" if context else "")
+        if context:
+            phases[around] = needs.phases[context]
+        places.setdefault(around, []).append(row)
     before = {design.surrounding: design for design in (known.designs if known else ())}
     missing = [around for around in places if around not in before]
     started = time.monotonic()
@@ -311,9 +318,9 @@ def _one_by_one(
                 f" would take about {minutes:.0f} minutes; allow that with --design-minutes {np.ceil(minutes) + 1:.0f},"
                 " take a quicker --mechanism (window, 3r-relaxed), or a stationary model"
             )
-    used = np.empty(len(needs.left), dtype=np.int64)
-    for index, secrets in enumerate(places.values()):
-        used[secrets] = index
+    used = np.empty(len(needs.around), dtype=np.int64)
+    for index, rows in enumerate(places.values()):
+        used[rows] = index
     made = tuple(before[around] for around in places)
     return Designs(model, epsilon, mechanism.name, protect, made), used
 

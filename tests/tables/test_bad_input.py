@@ -441,8 +441,8 @@ def test_a_full_disk(desk, monkeypatch, broken):
             raise OSError(28, "No space left on device")
         return written(_frame, path, *_, **__)
 
-    written = pl.DataFrame.write_csv
-    monkeypatch.setattr(pl.DataFrame, "write_csv", full)
+    written = pl.LazyFrame.sink_csv
+    monkeypatch.setattr(pl.LazyFrame, "sink_csv", full)
     desk.run("key", "new")
     code, _, err = desk.run(*desk.redact(output="output.csv", explain="explain.csv"))
     assert code == 2
@@ -464,7 +464,7 @@ def test_a_full_disk(desk, monkeypatch, broken):
         ({"room": ["a", "a"], "hour": [2, None]}, {}, ["'hour'", "every row"]),
         ({"room": ["a"], "hour": [2.0]}, {}, ["'hour'", "Int64 in the table but Float64"]),
         ({"room": ["a"], "hour": [True]}, {}, ["'hour'", "Int64 in the table but Boolean"]),
-        ({"room": ["a"], "hour": ["two"]}, {}, ["1 records", "'hour'", "Int64"]),
+        ({"room": ["a"], "hour": ["two"]}, {}, ["1 records", "'hour'", "no whole number"]),
         ({"room": ["a"], "hour": [datetime(2013, 1, 1)]}, {}, ["'hour'", "Int64"]),
         ({"room": [1.5], "hour": [2]}, {}, ["'room'", "String", "Float64"]),
         ({"room": ["a"], "time": [2]}, {}, ["private list", "'hour'"]),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import offrecord as off
 from offrecord.designs import Design, Designs, Surrounding
 from offrecord.draws import ALWAYS, thresholds
+from offrecord.surroundings import Needs
 from offrecord.tables.chains import Chains
 from offrecord.tables.erasure import erasure_leakage
 from offrecord.tables.secrets import Private, secrets_of
@@ -106,9 +107,11 @@ def test_few_secrets_with_far_reaching_designs():
     assert stamps.limits[4600] == 0
 
 
-def chains_of(n, private):
+def needs_of(n, private):
     chains = Chains(np.array([0, n]), np.zeros(n, dtype=np.int8), np.arange(n), False, None)
-    return chains, secrets_of(chains, Private(np.zeros(len(private), dtype=np.int64), np.array(private) - 1), "run")
+    secrets = secrets_of(chains, Private(np.zeros(len(private), dtype=np.int64), np.array(private) - 1), "run")
+    around = np.stack((*secrets.rooms(chains), secrets.last - secrets.first + 1, np.zeros_like(secrets.first)), axis=1)
+    return Needs(around, np.ones(secrets.count, dtype=np.int64))
 
 
 def test_erasure_leaks_what_erasing_the_private_records_alone_does():
@@ -119,14 +122,12 @@ def test_erasure_leaks_what_erasing_the_private_records_alone_does():
             matrix = np.zeros((n, chain.k))
             matrix[np.array(private) - 1] = 1
             expected = off.leakage(off.Problem(chain, n, private, 1.0), matrix)
-            chains, secrets = chains_of(n, private)
-            assert np.isclose(erasure_leakage(chain, secrets, chains), expected, atol=1e-12) or expected == np.inf
+            assert np.isclose(erasure_leakage(chain, needs_of(n, private)), expected, atol=1e-12) or expected == np.inf
 
 
 def test_erasure_in_a_chain_of_order_2_against_its_lifted_joint_distribution():
     chain = off.MarkovChain([[[0.9, 0.1], [0.4, 0.6]], [[0.7, 0.3], [0.2, 0.8]]], order=2)
-    chains, secrets = chains_of(9, [5])
-    found = erasure_leakage(chain, secrets, chains)
+    found = erasure_leakage(chain, needs_of(9, [5]))
     worst = 0.0
     for a in range(2):
         for b in range(2):

@@ -92,7 +92,13 @@ def _fail(message: str) -> int:
 def run() -> None:
     """Entry point of the `offrecord` command."""
     _silence_engine()
-    sys.exit(main())
+    code = main()
+    try:
+        sys.stdout.flush()
+    except OSError:  # whoever read it has gone: what is left goes nowhere, instead of failing once more at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = code or 2
+    sys.exit(code)
 
 
 def _silence_engine() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 
@@ -49,6 +49,29 @@ def progress(items: list[_T], what: str) -> Iterator[_T]:
         for item in items:
             yield item
             progress.update(task, advance=1, visible=time.monotonic() - start > 1)
+
+
+@contextmanager
+def rows_done(what: str, rows: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error that is told how many more rows are done; none when that is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    shown = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]} rows"))
+    with Progress(*shown, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        of = "" if rows is None else f" of {rows:,}"
+        task = bar.add_task(what, total=rows, rows=f"0{of}")
+        total = 0
+
+        def tell(done: int) -> None:
+            nonlocal total
+            total += done
+            bar.update(task, completed=total, rows=f"{total:,}{of}")
+
+        yield tell
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from offrecord.cli.shared import Force, Json, as_json_text, number, progress, whole
+from offrecord.cli.shared import Force, Json, as_json_text, number, progress, rows_done, whole
 from offrecord.errors import InputError
 from offrecord.tables.formats import MAX_ROWS
 
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+STREAM = Path("-")  #: standard input or output
 Table = Annotated[
-    Path, typer.Argument(help="CSV, Parquet, Arrow IPC or NDJSON file, by the ending of its name.", metavar="TABLE")
+    Path,
+    typer.Argument(
+        help="CSV, Parquet, Arrow IPC or NDJSON file, by the ending of its name; - for standard input.", metavar="TABLE"
+    ),
 ]
 Value = Annotated[str, typer.Option(help="Column with the records' values: 2 to 64 distinct ones.")]
 Order = Annotated[str, typer.Option(help="Column that orders the records of a chain (whole numbers, dates or times), or: row.")]
@@ -78,8 +83,10 @@ def redact(
     ],
     dataset: Annotated[str, typer.Option(help="Name of the data: the same for a re-release, another for other data.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Released table; its certificate goes beside it.")
+        Path | None,
+        typer.Option("--output", "-o", help="Released table, its certificate beside it; - for standard output."),
     ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="Where the certificate goes instead.")] = None,
     by: By = None,
     single_chain: SingleChain = False,
     private: PrivateColumn = None,
@@ -114,82 +121,136 @@ def redact(
         bool, typer.Option("--publish-positions", help="Put the private positions into the certificate.")
     ] = False,
     explain: Annotated[Path | None, typer.Option(help="Table to write: each row's region and redaction probabilities.")] = None,
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--in-memory", help="Part by part, or the table at once. Default: whichever fits this machine."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Design and report, write nothing.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Redact a table: what is private and what would give it away. Writes the released table and its certificate."""
-    from offrecord.files import check_outputs, check_writable
+    from offrecord.files import check_apart, check_outputs, check_writable
     from offrecord.keys import default_key_file
-    from offrecord.tables.formats import format_of
+    from offrecord.tables.formats import format_of, stream_format
 
     if output is None and not dry_run:
         raise InputError("give --output FILE for the released table, or --dry-run")
-    kind = format_of(table, format)
+    to_stream = output == STREAM and not dry_run
     given = {"the input": table, "--private-list": private_list, "--model": model, "--designs": designs}
-    if output is not None and not dry_run:
+    outputs = {"--output": output, "--certificate": certificate, "--explain": explain}
+    if dry_run:
+        del outputs["--output"]
+    _apart(outputs, given)
+    secret = default_key_file() if key_file is None else key_file
+    out_kind = ""
+    if to_stream:
+        if certificate is None:
+            raise InputError("a table on standard output needs --certificate FILE")
+        if as_json:
+            raise InputError("standard output holds either the table or --json, not both")
+        out_kind = stream_format(format if format is not None or table == STREAM else format_of(table))
+        check_apart(secret, check_writable(certificate, force=force))
+    elif output is not None and not dry_run:
         out_kind = _out_kind(output, format)
-        certificate = check_outputs(output, force=force)
-        _apart({"--output": output, "the certificate": certificate, "--explain": explain}, given)
-        secret = default_key_file() if key_file is None else key_file
-        if _same(secret.parent, output.parent):
-            raise InputError(f"the key {secret} must not lie beside the output; give --key-file in another folder")
+        certificate = check_outputs(output, certificate, secret, force=force)
+        _apart(outputs | {"the certificate": certificate, "--certificate": None}, given)
+    explain_kind = None if explain is None else _out_kind(explain, format)
     if explain is not None:
-        explain_kind = _out_kind(explain, format)
         check_writable(explain, force=force)
-        _apart({"--explain": explain}, given)
     if designs is not None:
         check_writable(designs, force=True)
         _apart({"--designs": designs}, {name: path for name, path in given.items() if name != "--designs"})
-    wanted = [value, *_order(order), *_names(by), *_names(private), *_names(keep)]
-    frame = _read(table, wanted, kind, max_rows)
-    from offrecord.tables.release import redact as redact_table
-    from offrecord.tables.writing import write_table
+    kind = stream_format(format) if table == STREAM else format_of(table, format)
+    described = _described(value, order, by, single_chain, private, private_list, chain_order, phase, step, max_rows)
+    options = described | {
+        "epsilon": epsilon,
+        "dataset": dataset,
+        "model": model,
+        "fit": learn,
+        "keep": _names(keep) or None,
+        "mechanism": mechanism,
+        "protect": protect,
+        "key_file": key_file,
+        "designs": designs,
+        "design_minutes": design_minutes,
+        "allow_none": allow_none,
+        "another_release": another_release,
+        "publish_positions": publish_positions,
+        "dry_run": dry_run,
+        "progress": partial(progress, what="designing"),
+    }
+    if stream and (table == STREAM or to_stream):
+        raise InputError("--stream is for files: a table on a standard stream is held in memory, as it takes two looks")
+    if stream is None and table != STREAM and not (to_stream or learn or single_chain):
+        stream = _too_large(table, kind)
+    fitted = None
+    if stream:
+        from offrecord.tables.stream import redact_file
 
-    release = redact_table(
-        frame,
-        **_described(value, order, by, single_chain, private, private_list, chain_order, phase, step, max_rows),
-        epsilon=epsilon,
-        dataset=dataset,
-        model=model,
-        fit=learn,
-        keep=_names(keep) or None,
-        mechanism=mechanism,
-        protect=protect,
-        key_file=key_file,
-        designs=designs,
-        design_minutes=design_minutes,
-        allow_none=allow_none,
-        another_release=another_release,
-        publish_positions=publish_positions,
-        dry_run=dry_run,
-        remember=False,
-        progress=partial(progress, what="designing"),
-    )
-    explained = None if explain is None else release.explain()
-    warnings = [*release.summary.warnings]
-    if output is not None and not dry_run:
-        warnings += release.write(output, format=out_kind, force=force)[1]
-    if explain is not None:
-        assert explained is not None
-        warnings += write_table(explained, explain, explain_kind, force=force)
+        streamed = redact_file(
+            table,
+            None if dry_run else output,
+            format=kind,
+            output_format=out_kind or None,
+            certificate=certificate,
+            explain=explain,
+            explain_format=explain_kind,
+            force=force,
+            max_rows=max_rows,
+            watch=rows_done,
+            **options,
+        )
+        summary, warnings = streamed.summary, [*streamed.summary.warnings]
+    else:
+        wanted = [value, *_order(order), *_names(by), *_names(private), *_names(keep)]
+        frame = _read(table, wanted, kind, max_rows)
+        from offrecord.tables.release import redact as redact_table
+        from offrecord.tables.writing import write_table
+
+        release = redact_table(frame, remember=False, **options)
+        summary, warnings, fitted = release.summary, [*release.summary.warnings], release.fit
+        explained = None if explain is None else release.explain()
+        if to_stream:
+            assert certificate is not None
+            warnings += release.write_stream(sys.stdout.buffer, format=out_kind, certificate=certificate, force=force)
+        elif output is not None and not dry_run:
+            warnings += release.write(output, format=out_kind, certificate=certificate, force=force)[1]
+        if explain is not None and explained is not None and explain_kind is not None:
+            warnings += write_table(iter([explained]), explain, explain_kind, force=force)
     for warning in warnings:
         _warn(warning)
     if as_json:
-        content: dict[str, Any] = release.summary.to_dict()
+        content: dict[str, Any] = summary.to_dict()
         if output is not None and not dry_run:
             content |= {"output": str(output), "certificate": str(certificate)}
-        if release.fit is not None:
-            content["fit"] = release.fit.summary()
+        if fitted is not None:
+            content["fit"] = fitted.summary()
         typer.echo(as_json_text(content))
         return
-    if release.fit is not None:
-        typer.echo(f"model: {release.fit.verdict}\n")
-    typer.echo(release.summary.figures())
-    written = [] if output is None or dry_run else [str(output), certificate.name]
+    said = [] if fitted is None else [f"model: {fitted.verdict}\n"]
+    said.append(summary.figures())
+    written = [] if output is None or dry_run or to_stream else [str(output)]
+    written += [] if dry_run or certificate is None else [_shown(certificate, output)]
     written += [] if explain is None else [str(explain)]
     if written:
-        typer.echo(f"\nwritten: {', '.join(written)}")
+        said.append(f"\nwritten: {', '.join(written)}")
+    typer.echo("\n".join(said), err=to_stream)
+
+
+def _shown(certificate: Path, output: Path | None) -> str:
+    """The certificate's path, or its name where it lies beside the output."""
+    return certificate.name if output is not None and _same(certificate.parent, output.parent) else str(certificate)
+
+
+def _too_large(table: Path, kind: str) -> bool:
+    """The table, in memory, would take over half of what this machine has."""
+    from offrecord.tables.formats import table_file
+
+    source = table_file(table, kind)
+    rows = source.rows()
+    needed = table.stat().st_size * 8 if rows is None else rows * 80
+    return needed > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
 
 
 def demo(
@@ -251,11 +312,12 @@ def _read(path: Path, columns: list[str], kind: str | None, max_rows: int) -> pl
     from concurrent.futures import ThreadPoolExecutor
     from importlib import import_module
 
-    from offrecord.tables.formats import read_frame
+    from offrecord.tables.formats import table_file, table_stream
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(import_module, "offrecord.tables.release")
-        return read_frame(path, list(dict.fromkeys(columns)), named=kind, max_rows=max_rows)
+        source = table_stream(sys.stdin.buffer, kind) if path == STREAM else table_file(path, kind)
+        return source.read(list(dict.fromkeys(columns)), max_rows=max_rows)
 
 
 def _described(
@@ -300,7 +362,7 @@ def _out_kind(path: Path, named: str | None) -> str:
 
 def _apart(outputs: dict[str, Path | None], inputs: dict[str, Path | None]) -> None:
     """InputError if an output would overwrite an input or another output."""
-    named = [(name, path) for name, path in outputs.items() if path is not None]
+    named = [(name, path) for name, path in outputs.items() if path is not None and path != STREAM]
     for at, (name, path) in enumerate(named):
         for other, taken in [*inputs.items(), *named[:at]]:
             if taken is not None and _same(path, taken):

@@ -39,7 +39,7 @@ def chain_column(series: pl.Series) -> pl.Series:
     if isinstance(kind, (pl.Categorical, pl.Enum)):
         series, kind = series.cast(pl.String), pl.String()
     if kind == pl.String:
-        return _whole_numbers(series)
+        return whole_numbers(series)
     if (
         (kind.is_integer() and kind not in (pl.Int128, pl.UInt128))
         or kind in (pl.Boolean, pl.Date)
@@ -51,7 +51,7 @@ def chain_column(series: pl.Series) -> pl.Series:
     )
 
 
-def _whole_numbers(series: pl.Series) -> pl.Series:
+def whole_numbers(series: pl.Series) -> pl.Series:
     """Text as whole numbers where every cell is one in its plain form (so that nothing changes), else as it is."""
     import polars as pl
 
@@ -70,7 +70,7 @@ def order_column(series: pl.Series) -> pl.Series:
         raise InputError(f"column {series.name!r} orders records and must not be empty: {nulls} rows are")
     kind = series.dtype
     if kind == pl.String:
-        numbers = _whole_numbers(series)
+        numbers = whole_numbers(series)
         if numbers.dtype != pl.String:
             return numbers
         times = parsed_times(series)
@@ -203,7 +203,7 @@ def _labels_of(series: pl.Series) -> tuple[Label, ...]:
         raise InputError(f"value column {series.name!r} must have 2 to {MAX_VALUES} distinct values, got {len(values)}")
     if values.dtype == pl.String:
         # text that is all whole numbers or all true and false stands for these, as in a typed file
-        numbers = _whole_numbers(values)
+        numbers = whole_numbers(values)
         if numbers.dtype != pl.String:
             values = numbers
         elif values.str.to_lowercase().is_in(["true", "false"]).all():

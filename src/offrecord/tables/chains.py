@@ -160,7 +160,8 @@ class Arranged:
     """A table whose rows stand sorted by chain and order: what leaves of it (the value column apart), and its chains.
 
     names: the columns that name chains, text that is all whole numbers as such. labels: the values that codes stand for.
-    private: (n,) marked rows, None without such a column. warnings: for people.
+    private: (n,) marked rows, None without such a column. beside: rows that do not lie on the grid of the step. spread: without
+    a step, the shortest and the longest time between neighbours.
     """
 
     columns: Columns
@@ -171,7 +172,14 @@ class Arranged:
     value_type: pl.DataType
     private: NDArray[np.bool_] | None
     order_type: pl.DataType
-    warnings: tuple[str, ...]
+    step: Step | None
+    beside: int
+    spread: tuple[int, int] | None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should know about the order of records."""
+        return order_warnings(self.columns, self.step, self.beside, self.spread)
 
     @property
     def zone(self) -> str | None:
@@ -204,7 +212,6 @@ def arrange(
     if frame.height == 0:
         raise InputError("the table has no rows")
     frame = frame.select([*columns.released, *([private] if private else [])]).rechunk()  # arrays then need no copies
-    warnings: list[str] = []
     by = [chain_column(frame[name]) for name in columns.by]
     order = None if columns.order is None else order_column(frame[columns.order])
     codes, labels = coded(frame[columns.value], labels)
@@ -228,16 +235,16 @@ def arrange(
         numbers = np.arange(1, frame.height + 1) - np.repeat(starts[:-1], np.diff(starts))
     else:
         _check_strict(numbers, starts, str(columns.order))
-    steps = None
+    steps, beside, spread = None, 0, None
     if step is not None:
-        steps = _steps(numbers, starts, step, timed, columns.order, warnings)
+        steps, beside = _steps(numbers, starts, step, timed, columns.order)
     elif timed:
-        _warn_irregular(numbers, starts, str(columns.order), warnings)
+        spread = _spread(numbers, starts)
     chains = Chains(starts, codes, numbers, timed, steps)
     order_type = pl.Int64() if order is None else order.dtype
     value_type = released_type(frame[columns.value].dtype, labels)
     names = pl.DataFrame(by) if by else pl.DataFrame()
-    return Arranged(columns, table, names, chains, labels, value_type, marked, order_type, tuple(warnings))
+    return Arranged(columns, table, names, chains, labels, value_type, marked, order_type, step, beside, spread)
 
 
 def _boundaries(by: list[pl.Series], order: NDArray[Any] | None, rows: int, *, sort: bool = True) -> tuple[Integers, bool]:
@@ -308,7 +315,8 @@ def _check_strict(order: NDArray[Any], starts: Integers, name: str) -> None:
         raise InputError(f"column {name!r} must order the records of a chain: {count} rows repeat the order value before them")
 
 
-def _steps(order: NDArray[Any], starts: Integers, step: Step, timed: bool, name: str | None, warnings: list[str]) -> Integers:
+def _steps(order: NDArray[Any], starts: Integers, step: Step, timed: bool, name: str | None) -> tuple[Integers, int]:
+    """The distance of each record from the first of its chain in steps, and how many lie beside that grid."""
     if name is None:
         raise InputError("--step needs an order column, not --order row")
     if step.timed != timed:
@@ -328,19 +336,25 @@ def _steps(order: NDArray[Any], starts: Integers, step: Step, timed: bool, name:
     same[starts[1:-1] - 1] = False
     if same.any():
         raise InputError(f"--step {step.text} is too long for column {name!r}: {int(same.sum())} rows fall on the same step")
-    if off.any():
-        warnings.append(
-            f"{int((off > 0).sum())} rows lie beside the grid of --step {step.text}; each counts at its nearest step"
-        )
-    return steps
+    return steps, int(np.count_nonzero(off))
 
 
-def _warn_irregular(order: NDArray[Any], starts: Integers, name: str, warnings: list[str]) -> None:
+def _spread(order: NDArray[Any], starts: Integers) -> tuple[int, int] | None:
+    """The shortest and the longest distance between neighbours of a chain."""
     between = np.diff(order)
     inside = np.ones(len(between), dtype=bool)
     inside[starts[1:-1] - 1] = False
     distances = between[inside]
-    if len(distances) and distances.min() != distances.max():
+    return (int(distances.min()), int(distances.max())) if len(distances) else None
+
+
+def order_warnings(columns: Columns, step: Step | None, beside: int, spread: tuple[int, int] | None) -> list[str]:
+    """What a person should know about the order of records, from what `arrange` has counted."""
+    warnings = []
+    if step is not None and beside:
+        warnings.append(f"{beside} rows lie beside the grid of --step {step.text}; each counts at its nearest step")
+    if spread is not None and spread[0] != spread[1]:
         warnings.append(
-            f"times in column {name!r} are irregular; neighbours count as one step apart, give --step to count time"
+            f"times in column {columns.order!r} are irregular; neighbours count as one step apart, give --step to count time"
         )
+    return warnings

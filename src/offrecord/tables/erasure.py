@@ -9,29 +9,27 @@ import numpy as np
 from offrecord.chain import Floats, MarkovChain
 from offrecord.designs import Model
 from offrecord.exact_leakage import combine
-from offrecord.surroundings import distinct
-from offrecord.tables.chains import Chains
-from offrecord.tables.secrets import Secrets
+from offrecord.surroundings import Needs, distinct
 
 _MOST = 1 << 21
 
 
-def erasure_leakage(model: Model, secrets: Secrets, chains: Chains) -> float | None:
+def erasure_leakage(model: Model, needs: Needs) -> float | None:
     """The largest log-ratio about a secret if nothing but private records were redacted; None where it is not computed.
 
     Exact. Given the nearest `order` records on each side, all others are independent of the secret. For order above 1 a run of
     private records counts as if all but its last were known.
     """
-    if secrets.count == 0:
+    if len(needs.around) == 0:
         return 0.0
     if not isinstance(model, MarkovChain) or not model.stationary:
         return None
-    left, right = (np.minimum(rooms, model.order) for rooms in secrets.rooms(chains))
+    left, right = np.minimum(needs.around[:, :2], model.order).T
     if model.order > 1:
         if model.k ** (2 * model.order + 1) > _MOST:
             return None
         return max(_window_leakage(model, int(a), int(b)) for a, b in distinct(left, right)[0])
-    lengths = np.minimum(secrets.last - secrets.first + 1, 64)
+    lengths = np.minimum(needs.around[:, 2], 64)
     return max(_run_leakage(model, *around) for around in distinct(left, right, lengths)[0].tolist())
 
 

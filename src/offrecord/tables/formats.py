@@ -7,18 +7,22 @@ later from all cells, never guessed from the first few.
 from __future__ import annotations
 
 import difflib
+import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from offrecord.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+    from _typeshed import ReadableBuffer
 
 #: Format names and the endings of file names that stand for them.
 FORMATS = {
@@ -27,7 +31,11 @@ FORMATS = {
     "ipc": (".arrow", ".ipc", ".feather"),
     "ndjson": (".ndjson", ".jsonl"),
 }
+#: The formats that standard streams take; Arrow IPC in its stream format.
+STREAMS = ("csv", "ndjson", "ipc")
 MAX_ROWS = 200_000_000
+_GROUP = 1 << 18  # rows of a row group or record batch
+_IPC_END = b"\xff\xff\xff\xff\0\0\0\0"  # how a stream of Arrow IPC says that it is complete
 _SPILL, _NEVER = "POLARS_OOC_SPILL_MIN_BYTES", str(10**15)
 
 
@@ -44,13 +52,78 @@ def format_of(path: Path, named: str | None = None) -> str:
     raise InputError(f"{path}: the name must end in {known}, or give --format")
 
 
-def read_frame(
-    path: str | Path, columns: Sequence[str] | None = None, *, named: str | None = None, max_rows: int = MAX_ROWS
-) -> pl.DataFrame:
-    """The columns of a table file (all without them); InputError for anything that is not such a file, or is too long.
+def stream_format(named: str | None) -> str:
+    """The format of a standard stream, which has no name to tell it."""
+    if named not in STREAMS:
+        raise InputError("a standard stream needs --format csv, ndjson or ipc (Arrow's stream format)")
+    return named
 
-    Cells of CSV are text, an empty one null.
-    """
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table to be read. name: for messages."""
+
+    name: str
+    kind: str
+    lazy: pl.LazyFrame
+
+    @property
+    def _unreadable(self) -> str:
+        return f"{self.name} cannot be read as {self.kind}: it is damaged, cut short, or of another format"
+
+    def rows(self) -> int | None:
+        """How many rows there are, where that can be told without reading them."""
+        import polars as pl
+
+        if self.kind in ("csv", "ndjson"):
+            return None
+        with _engine(self._unreadable):
+            return int(collected(self.lazy.select(pl.len())).item())
+
+    def read(self, columns: Sequence[str] | None = None, *, max_rows: int = MAX_ROWS) -> pl.DataFrame:
+        """Some columns, or all, in memory; InputError if one is not there, or there are too many rows."""
+        chosen = self._chosen(columns, max_rows)
+        with _engine(self._unreadable):
+            frame = collected(chosen.head(max_rows + 1))
+        self._check(frame.height, max_rows)
+        return frame
+
+    def batches(self, columns: Sequence[str], size: int, *, max_rows: int = MAX_ROWS) -> Iterator[pl.DataFrame]:
+        """Some columns, stretch by stretch of about so many rows, in the order in which they stand; few are held at a time."""
+        chosen = self._chosen(columns, max_rows)
+        never_spill()
+        seen = 0
+        with _engine(self._unreadable):
+            pieces = iter(chosen.collect_batches(chunk_size=size, maintain_order=True, engine="streaming"))
+        while True:
+            with _engine(self._unreadable):
+                frame = next(pieces, None)
+            if frame is None:
+                return
+            seen += frame.height
+            self._check(seen, max_rows)
+            yield frame
+
+    def _check(self, rows: int, max_rows: int) -> None:
+        if rows > max_rows:
+            raise InputError(f"{self.name} has more rows than --max-rows {max_rows}")
+
+    def _chosen(self, columns: Sequence[str] | None, max_rows: int) -> pl.LazyFrame:
+        if columns is not None:
+            with _engine(self._unreadable):
+                names = self.lazy.collect_schema().names()
+            if self.kind == "csv" and not set(columns) & set(names):  # then what stands there may be cells: none is shown
+                wanted = ", ".join(columns)
+                raise InputError(f"{self.name} has no column of these: {wanted}; its first line must hold the names of columns")
+            check_columns(columns, names, self.name, cells=self.kind == "csv")
+        rows = self.rows()
+        if rows is not None and rows > max_rows:
+            raise InputError(f"{self.name} has {rows} rows, more than --max-rows {max_rows}")
+        return self.lazy if columns is None else self.lazy.select(list(columns))
+
+
+def table_file(path: str | Path, named: str | None = None) -> Source:
+    """A table file; InputError for anything that is not such a file. Cells of CSV are text, an empty one null."""
     import polars as pl
 
     path = Path(path)
@@ -64,31 +137,45 @@ def read_frame(
             pass
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    unreadable = f"{path} cannot be read as {kind}: it is damaged, cut short, or of another format"
-    with _engine(unreadable):
-        if kind == "ndjson":
-            lazy = pl.scan_ndjson(escape(str(path)), infer_schema_length=None)
-        elif kind == "csv":
-            # quoted or not, an empty cell is a missing one: that is how a redaction is written
-            lazy = pl.scan_csv(path, infer_schema=False, empty_string_is_null=True, glob=False)
-        else:
-            lazy = pl.scan_parquet(path, glob=False) if kind == "parquet" else pl.scan_ipc(escape(str(path)))
-        names = lazy.collect_schema().names()
-    if columns is not None:
-        if kind == "csv" and not set(columns) & set(names):  # then what stands there may be cells: none is shown
-            wanted = ", ".join(columns)
-            raise InputError(f"{path} has no column of these: {wanted}; its first line must hold the names of columns")
-        check_columns(columns, names, str(path), cells=kind == "csv")
-    with _engine(unreadable):
-        if kind in ("parquet", "ipc"):
-            rows = int(collected(lazy.select(pl.len())).item())
-            if rows > max_rows:
-                raise InputError(f"{path} has {rows} rows, more than --max-rows {max_rows}")
-        chosen = lazy if columns is None else lazy.select(list(columns))
-        frame = collected(chosen.head(max_rows + 1) if kind in ("csv", "ndjson") else chosen)
-    if frame.height > max_rows:
-        raise InputError(f"{path} has more rows than --max-rows {max_rows}")
-    return frame
+    with _engine(f"{path} cannot be read as {kind}: it is damaged, cut short, or of another format"):
+        if kind in ("csv", "ndjson"):
+            return Source(str(path), kind, _scanned_text(path if kind == "csv" else escape(str(path)), kind))
+        lazy = pl.scan_parquet(path, glob=False) if kind == "parquet" else pl.scan_ipc(escape(str(path)))
+    return Source(str(path), kind, lazy)
+
+
+def table_stream(stream: BinaryIO, named: str | None) -> Source:
+    """A table from a stream, held in memory: it takes two looks to redact one. InputError if it does not come to its end."""
+    import polars as pl
+
+    kind, name = stream_format(named), "standard input"
+    content = stream.read()
+    if not content:
+        raise InputError(f"{name} is empty")
+    if kind == "csv" and not content.endswith(b"\n"):
+        raise InputError(f"{name} stops in the middle of a line: it was cut short; a table in CSV ends with a line end")
+    if kind == "ipc" and not content.endswith(_IPC_END):
+        raise InputError(f"{name} stops before the end of an Arrow IPC stream: it was cut short, or is of another format")
+    with _engine(f"{name} cannot be read as {kind}: it is damaged, cut short, or of another format"):
+        if kind == "ipc":
+            return Source(name, kind, pl.read_ipc_stream(io.BytesIO(content)).lazy())
+        return Source(name, kind, _scanned_text(io.BytesIO(content), kind))
+
+
+def _scanned_text(source: Path | str | io.BytesIO, kind: str) -> pl.LazyFrame:
+    import polars as pl
+
+    if kind == "ndjson":
+        return pl.scan_ndjson(source, infer_schema_length=None)
+    # quoted or not, an empty cell is a missing one: that is how a redaction is written
+    return pl.scan_csv(source, infer_schema=False, empty_string_is_null=True, glob=False)
+
+
+def read_frame(
+    path: str | Path, columns: Sequence[str] | None = None, *, named: str | None = None, max_rows: int = MAX_ROWS
+) -> pl.DataFrame:
+    """The columns of a table file, all without them."""
+    return table_file(path, named).read(columns, max_rows=max_rows)
 
 
 def collected(lazy: pl.LazyFrame) -> pl.DataFrame:
@@ -136,36 +223,77 @@ def _binary(kind: pl.DataType) -> bool:
     return kind == pl.Binary or any(_binary(one) for one in inner)
 
 
-def write_frame(frame: pl.DataFrame, path: Path, kind: str) -> None:
-    """Write a table file in place; whoever calls takes care that nobody sees it half-written."""
+def write_frame(frame: pl.LazyFrame, path: Path, kind: str) -> None:
+    """Write a table file in place; whoever calls takes care that nobody sees it half-written.
+
+    The same rows give the same bytes, whether they come at once or piece by piece.
+    """
     import polars as pl
 
-    check_holds(frame, kind)
+    never_spill()
     with _engine(f"{path.parent} cannot hold the output: is the disk full?"):
         if kind == "parquet":
-            frame.write_parquet(path)
-        elif kind == "csv" and frame.width == 1:
-            _write_single_column(frame, path)
+            frame.sink_parquet(path, row_group_size=_GROUP)
         elif kind == "csv":
-            frame.write_csv(path, null_value="", check_extension=False)
+            names = frame.collect_schema().names()
+            if len(names) == 1:
+                path.write_bytes(_single_column(collected(frame)))
+            else:
+                frame.sink_csv(path, null_value="", check_extension=False)
         elif kind == "ndjson":
-            frame.write_ndjson(path)
+            frame.sink_ndjson(path)
         else:
             # the oldest layout stores each cell's own text, never a buffer shared with cells that are gone
-            frame.write_ipc(path, compression="zstd", compat_level=pl.CompatLevel.oldest())
+            oldest = pl.CompatLevel.oldest()
+            frame.sink_ipc(path, compression="zstd", compat_level=oldest, record_batch_size=_GROUP)
 
 
-def _write_single_column(frame: pl.DataFrame, path: Path) -> None:
+def stream_frame(frame: pl.DataFrame, out: BinaryIO, kind: str) -> str:
+    """Write a table to a stream (Arrow IPC in its stream format); the SHA-256 of what went there."""
+    import polars as pl
+
+    hashing = _Hashing(out)
+    there = cast("BinaryIO", hashing)
+    with _engine("the output stream was closed before the end"):
+        if kind == "csv" and frame.width == 1:
+            hashing.write(_single_column(frame))
+        elif kind == "csv":
+            frame.write_csv(there, null_value="")
+        elif kind == "ndjson":
+            frame.write_ndjson(there)
+        else:
+            frame.write_ipc_stream(there, compat_level=pl.CompatLevel.oldest())
+        out.flush()
+    return hashing.digest.hexdigest()
+
+
+class _Hashing(io.RawIOBase):
+    """Passes bytes on to a stream, and their digest."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self.out, self.digest = out, hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: ReadableBuffer) -> int:
+        self.digest.update(content)
+        self.out.write(content)
+        return len(memoryview(content))
+
+
+def _single_column(frame: pl.DataFrame) -> bytes:
     """One column of CSV: an empty cell as a pair of quotes, since readers skip empty lines."""
     import csv
 
     import polars as pl
 
-    with path.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(frame.columns)
-        for (cell,) in frame.cast(pl.String).iter_rows():
-            writer.writerow(["" if cell is None else cell])
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(frame.columns)
+    for (cell,) in frame.cast(pl.String).iter_rows():
+        writer.writerow(["" if cell is None else cell])
+    return text.getvalue().encode()
 
 
 @contextmanager

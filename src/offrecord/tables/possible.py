@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,21 +14,41 @@ from offrecord.phased import PhasedChain
 from offrecord.tables.chains import Chains
 
 
-def check_possible(model: Model, chains: Chains, phases: NDArray[np.int8] | None) -> None:
-    """InputError with a count if records one step apart make a transition that the model calls impossible."""
+class Impossible(NamedTuple):
+    """chains: that have another length than the model. transitions: of records one step apart, with probability 0."""
+
+    chains: int
+    transitions: int
+
+    def check(self, model: Model) -> None:
+        """InputError with a count, if there are any."""
+        if self.chains:
+            assert isinstance(model, MarkovChain)
+            assert model.length is not None
+            steps = model.length - 1
+            raise InputError(f"the model has a kernel for each of {steps} steps, but {self.chains} chains have another length")
+        if self.transitions:
+            raise InputError(
+                f"the table has {self.transitions} transitions that the model calls impossible:"
+                " it is not the model of these data"
+            )
+
+
+def impossible(model: Model, chains: Chains, phases: NDArray[np.int8] | None) -> Impossible:
+    """Count what the model calls impossible."""
     order = model.order
     length = model.length if isinstance(model, MarkovChain) else None
     if length is not None:
         wrong = int((chains.places[chains.starts[1:] - 1] + 1 != length).sum())
         if wrong:
-            raise InputError(f"the model has a kernel for each of {length - 1} steps, but {wrong} chains have another length")
+            return Impossible(wrong, 0)
     zero = model.transition == 0
     if not zero.any():
-        return
+        return Impossible(0, 0)
     codes = chains.codes.astype(np.int64)
     rows = len(codes) - order
     if rows <= 0:
-        return
+        return Impossible(0, 0)
     together = np.ones(rows, dtype=bool)
     for ahead in range(order):
         step = chains.places[1 + ahead : rows + 1 + ahead] - chains.places[ahead : rows + ahead]
@@ -37,8 +59,4 @@ def check_possible(model: Model, chains: Chains, phases: NDArray[np.int8] | None
         index = (phases[:rows].astype(np.int64), *index)
     elif length is not None:
         index = (np.minimum(chains.places[:rows], length - 2), *index)
-    impossible = int((zero[index] & together).sum())
-    if impossible:
-        raise InputError(
-            f"the table has {impossible} transitions that the model calls impossible: it is not the model of these data"
-        )
+    return Impossible(0, int((zero[index] & together).sum()))

@@ -50,7 +50,7 @@ def fit(
     if private is not None or private_list is not None:
         held = private_records(arranged, None if private_list is None else from_native(private_list), steps).chain
     found = fit_arranged(arranged, held, chain_order, phase, named=False)[1]
-    return replace(found, warnings=arranged.warnings)
+    return replace(found, warnings=tuple(arranged.warnings))
 
 
 def fit_arranged(

@@ -25,11 +25,12 @@ _DAYS = ("times", "days")
 class Private:
     """Private records, sorted: the chain of each, and its place in it, counted in steps from the chain's first record.
 
-    A place may be a gap between rows.
+    A place may be a gap between rows. keys: how many rows of a private list were found.
     """
 
     chain: Integers
     place: Integers
+    keys: int = 0
 
     @property
     def count(self) -> int:
@@ -83,7 +84,10 @@ class Secrets:
 
 
 def private_records(arranged: Arranged, listed: pl.DataFrame | None, step: Step | None) -> Private:
-    """The private records of a table, from its private column or a list of keys."""
+    """The private records of a table, from its private column or a list of keys.
+
+    Keys of chains that are not there are for others to find: see `check_all_found`.
+    """
     chains = arranged.chains
     if listed is not None:
         return _listed(arranged, listed, step)
@@ -119,7 +123,7 @@ def _rows(chains: Chains, private: Private) -> tuple[Integers, Integers]:
 
 
 def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Private:
-    """Match each key to its row, or under a step to the gap it stands in; a key that finds neither is an error."""
+    """Match each key of these chains to its row, or under a step to the gap it is in; one that finds neither is an error."""
     import polars as pl
 
     columns, chains = arranged.columns, arranged.chains
@@ -127,23 +131,20 @@ def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Priv
     check_columns([*columns.by, order_name], listed.columns, "the private list")
     if listed.height == 0:
         return Private(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    keys = []
-    for name in columns.by:
-        keys.append(_as_type(listed[name], arranged.names[name].dtype, name))
     order = _order_keys(listed[order_name], arranged, order_name)
-    firsts = arranged.names[chains.starts[:-1]] if columns.by else pl.DataFrame({"": [0]})
-    firsts = firsts.select(pl.all().name.prefix("by ")).with_columns(pl.Series("chain", np.arange(chains.count)))
-    wanted = pl.DataFrame([series.alias(f"by {series.name}") for series in keys] + [pl.Series("order", order)])
+    wanted = pl.DataFrame([pl.Series("order", order)])
     if columns.by:
-        on = [f"by {name}" for name in columns.by]
-        wanted = wanted.join(firsts, on=on, how="left", maintain_order="left")
+        # text as it stands, whatever other chains are called
+        known = [
+            arranged.frame[name] if arranged.frame[name].dtype == pl.String else arranged.names[name] for name in columns.by
+        ]
+        keys = [_as_type(listed[series.name], series.dtype, series.name) for series in known]
+        firsts = pl.DataFrame([series.gather(chains.starts[:-1]).alias(f"by {series.name}") for series in known])
+        firsts = firsts.with_columns(pl.Series("chain", np.arange(chains.count)))
+        wanted = wanted.with_columns(series.alias(f"by {series.name}") for series in keys)
+        wanted = wanted.join(firsts, on=[f"by {name}" for name in columns.by], how="inner")
     else:
         wanted = wanted.with_columns(pl.lit(0, dtype=pl.Int64).alias("chain"))
-    lost = wanted["chain"].null_count()
-    if lost:
-        raise InputError(
-            f"the private list names {lost} records of chains that the table does not have; no opt-out may be lost"
-        )
     chain, order = wanted["chain"].to_numpy().astype(np.int64), wanted["order"].to_numpy()
     place = _places(arranged, chain, order, step)
     lost = int((place < 0).sum())
@@ -154,7 +155,15 @@ def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Priv
         )
     pairs = np.unique(np.stack((chain, place), axis=1), axis=0)
     chain, place = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-    return Private(chain, place)
+    return Private(chain, place, wanted.height)
+
+
+def check_all_found(found: int, listed: int) -> None:
+    """InputError unless every row of a private list was found."""
+    if found != listed:
+        raise InputError(
+            f"the private list names {listed - found} records of chains that the table does not have; no opt-out may be lost"
+        )
 
 
 def _places(arranged: Arranged, chain: Integers, order: NDArray[Any], step: Step | None) -> Integers:
@@ -176,7 +185,7 @@ def _places(arranged: Arranged, chain: Integers, order: NDArray[Any], step: Step
 
 
 def _as_type(series: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
-    """A key column as the type the table's has; InputError if a key is none."""
+    """A key column as the type the table's has; null where a key is none."""
     import polars as pl
 
     if series.null_count():
@@ -193,10 +202,6 @@ def _as_type(series: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
     else:
         raise InputError(
             f"column {name!r} holds {type_name(kind)} in the table but {type_name(series.dtype)} in the private list"
-        )
-    if cast.null_count():
-        raise InputError(
-            f"the private list names {cast.null_count()} records whose {name!r} is no {type_name(kind)}, as in the table"
         )
     return cast
 
@@ -222,7 +227,10 @@ def _order_keys(series: pl.Series, arranged: Arranged, name: str) -> NDArray[Any
     if series.null_count():
         raise InputError(f"the private list must name a record in every row: column {name!r} is empty in {series.null_count()}")
     if kind.is_integer():
-        return _as_type(series, pl.Int64(), name).to_numpy()
+        numbers = _as_type(series, pl.Int64(), name)
+        if numbers.null_count():
+            raise InputError(f"the private list names {numbers.null_count()} records whose {name!r} is no whole number")
+        return numbers.to_numpy()
     times = parsed_times(series) if series.dtype == pl.String else series
     if times is not None and times.dtype == pl.Datetime and kind == pl.Date and (times.dt.time() == time()).all():
         times = times.dt.date()

@@ -6,19 +6,19 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.chain import Label
 from offrecord.errors import InputError
-from offrecord.files import beside, check_outputs, check_writable, sync, sync_folder
+from offrecord.files import beside, check_writable, sync, sync_folder, write_bytes
 from offrecord.tables.cells import Codes, label_family
-from offrecord.tables.chains import Columns
-from offrecord.tables.formats import check_holds, write_frame
+from offrecord.tables.formats import check_holds, stream_frame, write_frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,26 +56,22 @@ def without_hidden(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def write_release(
-    frame: pl.DataFrame,
-    columns: Columns,
+    write: Callable[[Path], None],
     path: Path,
-    kind: str,
+    certificate_path: Path,
     certificate: Callable[[str], bytes],
     enter: Callable[[], None],
     *,
     force: bool,
-) -> tuple[Path, list[str]]:
-    """Write a release and its certificate beside it; the certificate's path, and warnings.
+) -> None:
+    """Write a release and its certificate. write: writes the table to a path; certificate: gives that of a table's SHA-256.
 
     Both are written in full under other names and synced; then `enter` enters the release into the ledger, an old output
     goes, the certificate gets its name, and last the output does. So whenever the output is there it is whole, its
     certificate is there too, and the ledger knows it.
     """
-    certificate_path = check_outputs(path, force=force)
-    check_holds(frame, kind)
-    frame, warnings = _for_spreadsheets(frame, columns.keep) if kind == "csv" else (frame, [])
     with beside(path, certificate_path) as (table, proof):
-        write_frame(frame, table, kind)
+        write(table)
         sync(table)
         with table.open("rb") as written:
             digest = hashlib.file_digest(written, "sha256").hexdigest()
@@ -85,28 +81,80 @@ def write_release(
         if force:
             path.unlink(missing_ok=True)
         os.replace(proof, certificate_path)
-        sync_folder(path.parent)
+        sync_folder(certificate_path.parent)
         os.replace(table, path)
         sync_folder(path.parent)
-    return certificate_path, warnings
 
 
-def write_table(frame: pl.DataFrame, path: Path, kind: str, *, force: bool) -> list[str]:
-    """Write any other table, complete or absent; warnings."""
+def write_to_stream(
+    frame: pl.DataFrame,
+    out: BinaryIO,
+    kind: str,
+    certificate_path: Path,
+    certificate: Callable[[str], bytes],
+    enter: Callable[[], None],
+    *,
+    force: bool,
+) -> None:
+    """Write a release to a stream, and its certificate once the last byte has been taken.
+
+    The ledger knows the release before the first byte leaves: whoever reads may keep what came before the stream broke.
+    """
+    enter()
+    digest = stream_frame(frame, out, kind)
+    write_bytes(certificate_path, certificate(digest), force=force)
+
+
+def write_table(pieces: Iterator[pl.DataFrame], path: Path, kind: str, *, force: bool) -> list[str]:
+    """Write any other table that comes in pieces, complete or absent; warnings."""
     check_writable(path, force=force)
-    frame, warnings = _for_spreadsheets(frame, frame.columns) if kind == "csv" else (frame, [])
+    changed = Counter[str]()
+
+    def fitting() -> Iterator[pl.DataFrame]:
+        for piece in pieces:
+            frame, mine = ready(piece, piece.columns, kind)
+            changed.update(mine)
+            yield frame
+
     with beside(path) as (temporary,):
-        write_frame(frame, temporary, kind)
+        write_pieces(fitting(), temporary, kind)
         sync(temporary)
         os.replace(temporary, path)
-    return warnings
+    return spreadsheet_warnings(changed)
 
 
-def _for_spreadsheets(frame: pl.DataFrame, kept: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
-    """Cells that a spreadsheet would run: kept ones get an apostrophe in front, names of chains and values are refused."""
+def write_pieces(pieces: Iterator[pl.DataFrame], path: Path, kind: str) -> None:
+    """Write a table that comes in pieces, each made when the one before is on its way; at least one."""
+    from polars.io.plugins import register_io_source
+
+    first = next(pieces)
+    failures: list[BaseException] = []
+
+    def source(*asked: object) -> Iterator[pl.DataFrame]:
+        try:
+            yield first
+            yield from pieces
+        except BaseException as error:  # the engine would say something else of it
+            failures.append(error)
+            raise
+
+    try:
+        write_frame(register_io_source(source, schema=first.schema), path, kind)
+    except InputError as error:
+        raise (failures[0] if failures else error) from None
+
+
+def ready(frame: pl.DataFrame, kept: Sequence[str], kind: str) -> tuple[pl.DataFrame, Counter[str]]:
+    """A table as a format can hold it, and how many cells were changed for that, by column.
+
+    Of cells in CSV that a spreadsheet would run, kept ones get an apostrophe in front, names of chains and values are refused.
+    """
     import polars as pl
 
-    warnings = []
+    check_holds(frame, kind)
+    changed = Counter[str]()
+    if kind != "csv":
+        return frame, changed
     for name in frame.columns:
         series = frame[name]
         if series.dtype != pl.String:
@@ -120,8 +168,16 @@ def _for_spreadsheets(frame: pl.DataFrame, kept: Sequence[str]) -> tuple[pl.Data
                 " rename them, or write another format than CSV"
             )
         frame = frame.with_columns(pl.when(risky).then("'" + pl.col(name)).otherwise(pl.col(name)).alias(name))
-        warnings.append(f"column {name!r}: {risky.sum()} cells that a spreadsheet would run now begin with an apostrophe")
-    return frame, warnings
+        changed[name] = int(risky.sum())
+    return frame, changed
+
+
+def spreadsheet_warnings(changed: Counter[str]) -> list[str]:
+    """What a person should know about cells that were changed."""
+    return [
+        f"column {name!r}: {count} cells that a spreadsheet would run now begin with an apostrophe"
+        for name, count in changed.items()
+    ]
 
 
 def printable(name: str, text: str) -> str:

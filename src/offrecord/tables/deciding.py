@@ -1,0 +1,158 @@
+"""Deciding parts of a table, once the designs of all of it are known: which records leave empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.chain import Floats, MarkovChain
+from offrecord.designs import Designs, Model
+from offrecord.errors import InputError
+from offrecord.phased import PhasedChain
+from offrecord.redaction import Integers
+from offrecord.surroundings import Needs
+from offrecord.tables.chains import Arranged, Chains
+from offrecord.tables.parts import Part
+from offrecord.tables.secrets import Secrets
+from offrecord.tables.stamping import InnerStep, Stamping, windows_release
+from offrecord.tables.writing import released_values, without_hidden
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_BLOCK = 1 << 18  # rows that are decided at a time: few enough to stay in the processor's cache
+REGIONS = ("S", "M", "L", "private")
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts of what was decided: rows by region (S, M, L with private ones), and records that leave, also by the window."""
+
+    regions: tuple[int, ...] = (0, 0, 0)
+    released: float = 0
+    window: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        regions = tuple(a + b for a, b in zip(self.regions, other.regions, strict=True))
+        return Tally(regions, self.released + other.released, self.window + other.window)
+
+    def named_regions(self, private: int) -> dict[str, int]:
+        """Rows by region; private ones, which are always redacted, named apart."""
+        small, middle, large = self.regions
+        return dict(zip(REGIONS, (small, middle, large - private, private), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Deciding:
+    """Decides parts. which: for each surrounding that a secret of the table has, its design."""
+
+    designs: Designs
+    which: dict[tuple[int, ...], int]
+
+    @classmethod
+    def made(cls, designs: Designs, needs: Needs, which: Integers) -> Deciding:
+        """From the designs of the surroundings of a whole table."""
+        return cls(designs, {tuple(around): at for around, at in zip(needs.around.tolist(), which.tolist(), strict=True)})
+
+    @cached_property
+    def _stamping(self) -> Stamping:
+        return Stamping(self.designs)
+
+    def which_of(self, part: Part) -> Integers:
+        """Which design each secret of a part has; InputError if it was not part of the table that was surveyed."""
+        rows, used, _ = part.distinct
+        try:
+            return np.array([self.which[tuple(row)] for row in rows.tolist()], dtype=np.int64)[used]
+        except KeyError:
+            raise InputError("the table changed while it was read; nothing was released, start again") from None
+
+    def decide(self, part: Part) -> tuple[pl.DataFrame, Tally]:
+        """Decide block by block of whole chains: the released rows, and counts."""
+        step: InnerStep = self._stamping
+        chains, secrets = part.arranged.chains, part.secrets
+        which = self.which_of(part)
+        gone = np.zeros(len(chains.codes), dtype=bool)
+        counts = np.zeros(3, dtype=np.int64)
+        released = 0
+        for rows, mine in blocks(chains, secrets):
+            decision = step.decide(chains, secrets.part(mine.start, mine.stop), which[mine], rows, part.drawn)
+            gone[rows] = decision.redacted
+            released += int((~decision.redacted if chains.whole else ~decision.redacted & (chains.codes[rows] >= 0)).sum())
+            counts += np.bincount(decision.regions, minlength=3)
+        window = windows_release(self.designs, chains, secrets, which)
+        return _table(part.arranged, gone), Tally(tuple(counts.tolist()), released, window)
+
+    def expect(self, part: Part) -> Tally:
+        """What a release is expected to show, by the model and without a look at the values."""
+        chains, secrets = part.arranged.chains, part.secrets
+        which, masses = self.which_of(part), _masses(self.designs.model, part)
+        counts = np.zeros(3, dtype=np.int64)
+        released = 0.0
+        for rows, mine in blocks(chains, secrets):
+            rule = self._stamping.probabilities(chains, secrets.part(mine.start, mine.stop), which[mine], rows)
+            weights = masses if masses.ndim == 1 else masses[rows]
+            released += float((1.0 - (rule * weights).sum(axis=1))[chains.codes[rows] >= 0].sum())
+            counts += np.bincount(_region(rule), minlength=3)
+        return Tally(tuple(counts.tolist()), released, windows_release(self.designs, chains, secrets, which))
+
+    def explain(self, part: Part) -> pl.DataFrame:
+        """For each row its region and the redaction probability of every value: the rule, never what was drawn."""
+        import polars as pl
+
+        arranged, chains, secrets = part.arranged, part.arranged.chains, part.secrets
+        which = self.which_of(part)
+        rules, regions = [], []
+        secret = np.zeros(len(chains.codes), dtype=bool)
+        secret[part.hidden.rows(chains)] = True
+        for rows, mine in blocks(chains, secrets):
+            rule = self._stamping.probabilities(chains, secrets.part(mine.start, mine.stop), which[mine], rows)
+            rules.append(rule)
+            regions.append(np.where(secret[rows], 3, _region(rule)))
+        names = arranged.columns.released[: len(arranged.columns.released) - 1 - len(arranged.columns.keep)]
+        frame = arranged.frame.select(names) if names else pl.DataFrame()
+        whole = np.concatenate(rules)
+        taken = "region" in names
+        added = [pl.Series("region of the record" if taken else "region", np.array(REGIONS)[np.concatenate(regions)])]
+        added += [pl.Series(f"Pr(redacted | {label})", whole[:, i]) for i, label in enumerate(arranged.labels)]
+        return frame.with_columns(added) if names else pl.DataFrame(added)
+
+
+def blocks(chains: Chains, secrets: Secrets) -> Iterable[tuple[slice, slice]]:
+    """Stretches of whole chains of about so many rows, and the secrets in each."""
+    begin = 0
+    while begin < chains.count:
+        end = int(np.searchsorted(chains.starts, chains.starts[begin] + _BLOCK, side="right")) - 1
+        end = min(max(end, begin + 1), chains.count)
+        mine = np.searchsorted(secrets.chain, (begin, end))
+        yield slice(int(chains.starts[begin]), int(chains.starts[end])), slice(int(mine[0]), int(mine[1]))
+        begin = end
+
+
+def _masses(model: Model, part: Part) -> Floats:
+    """How likely each value of a record is: (k,) for all records, or (n, k)."""
+    if isinstance(model, PhasedChain):
+        assert part.phases is not None
+        return model.start[part.phases]
+    assert isinstance(model, MarkovChain)
+    if model.stationary:
+        return model.marginal(1)
+    places = part.arranged.chains.places
+    return np.asarray(model.marginals(1, int(places.max()) + 1)[places])
+
+
+def _region(rule: Floats) -> NDArray[np.int8]:
+    """(n,) 2, 1, 0 for L, M and S: all values always redacted, some at times, none ever."""
+    return np.where(np.all(rule == 1, axis=1), 2, np.any(rule > 0, axis=1)).astype(np.int8)
+
+
+def _table(arranged: Arranged, gone: NDArray[np.bool_]) -> pl.DataFrame:
+    columns, chains = arranged.columns, arranged.chains
+    empty = gone | (chains.codes < 0)
+    values = released_values(columns.value, chains.codes, empty, arranged.labels, arranged.value_type)
+    frame = arranged.frame.with_columns(values) if arranged.frame.width else values.to_frame()
+    return without_hidden(frame.select(columns.released), columns.keep)

@@ -1,0 +1,291 @@
+"""A job: what a person asks to be done to a table, checked; and the plan for it once the table has been surveyed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from secrets import token_bytes
+from typing import Any
+
+import numpy as np
+
+from offrecord import draws
+from offrecord.certificate import certificate, positions
+from offrecord.designs import Designs, Model
+from offrecord.digits import rounded_model
+from offrecord.errors import InputError
+from offrecord.keys import Key, Ledger, default_key_file, ledger
+from offrecord.mechanisms import Mechanism, mechanism_named
+from offrecord.phased import load_model, phase_count
+from offrecord.problem import PROTECT, budget
+from offrecord.surroundings import MAX_MINUTES, designs_for, room_limits
+from offrecord.tables.chains import Columns, Step
+from offrecord.tables.deciding import Deciding, Tally
+from offrecord.tables.erasure import erasure_leakage
+from offrecord.tables.frames import Native
+from offrecord.tables.parts import Reading, Survey, hexed
+from offrecord.tables.secrets import check_all_found
+from offrecord.tables.summary import Summary
+from offrecord.tables.writing import printable
+from offrecord.text import many
+
+
+@dataclass(eq=False)
+class Job:
+    """What to do to a table; the fields are the options of `offrecord.redact`, which says what they mean.
+
+    Raises InputError for options that are wrong or do not go together.
+    """
+
+    _: KW_ONLY
+    value: str
+    order: str
+    epsilon: float
+    dataset: str
+    by: str | Sequence[str] | None = None
+    single_chain: bool = False
+    private: str | None = None
+    private_list: Native | None = None
+    model: Model | str | Path | None = None
+    fit: bool = False
+    chain_order: int = 1
+    phase: str | None = None
+    step: str | int | None = None
+    keep: str | Sequence[str] | None = None
+    mechanism: Mechanism | str = "best-local"
+    protect: str = "run"
+    key_file: str | Path | None = None
+    designs: str | Path | None = None
+    design_minutes: float = MAX_MINUTES
+    allow_none: bool = False
+    another_release: bool = False
+    publish_positions: bool = False
+    dry_run: bool = False
+    progress: Callable[[list[Any]], Iterable[Any]] = list
+    columns: Columns = field(init=False)
+    chosen: Mechanism = field(init=False)
+    steps: Step | None = field(init=False)
+    rounded: bool = field(init=False, default=False)
+    started: float = field(init=False, default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        printable("dataset", self.dataset)
+        self.chosen = mechanism_named(self.mechanism) if isinstance(self.mechanism, str) else self.mechanism
+        self.epsilon = budget(self.epsilon)
+        self.columns = Columns.named(self.value, self.order, self.by, self.single_chain, self.keep)
+        self.steps = None if self.step is None else Step.parsed(self.step)
+        if self.protect not in PROTECT:
+            raise InputError(f'protect must be "run" or "each", got {self.protect!r}')
+        if (self.private is None) == (self.private_list is None):
+            raise InputError("give either --private (a column) or --private-list (keys), one of them")
+        if (self.model is None) != self.fit:
+            raise InputError("give either --model or --fit (model or fit=True)")
+        if not self.fit and (self.chain_order != 1 or self.phase is not None):
+            raise InputError("--chain-order and --phase are for --fit; a model says its own")
+        if self.phase is not None:
+            phase_count(self.phase)
+        if not (isinstance(self.design_minutes, (int, float)) and self.design_minutes >= 0):
+            raise InputError(f"--design-minutes must be a number of at least 0, got {self.design_minutes}")
+        if self.private is not None and self.private in self.columns.released:
+            raise InputError(f"the private column {self.private!r} cannot be released too")
+
+    @cached_property
+    def key(self) -> Key:
+        """The key; a new one, not yet written, where there is none."""
+        file = default_key_file() if self.key_file is None else Path(self.key_file)
+        return Key.load(file) if file.exists() else Key(token_bytes(draws.KEY_BYTES), file)
+
+    @cached_property
+    def given(self) -> Model | None:
+        """The model, if one is given: with four digits."""
+        model = load_model(self.model) if isinstance(self.model, (str, Path)) else self.model
+        if model is None:
+            return None
+        chain = rounded_model(model)
+        self.rounded = chain is not model
+        return chain
+
+    def reading(self, model: Model) -> Reading:
+        """How the table is read, given its model."""
+        coins = draws.Coins(self.key.secret, self.dataset, self.value)
+        limits = room_limits(model, self.epsilon)
+        positions = self.publish_positions and not self.dry_run
+        return Reading(self.columns, self.private, self.steps, self.protect, model, limits, coins, positions)
+
+    def check_private(self, count: int) -> None:
+        """InputError if no record is private, unless that is right."""
+        if count == 0 and not self.allow_none:
+            raise InputError("no record is private; if that is right, add --allow-none (allow_none=True)")
+
+    def plan(self, reading: Reading, survey: Survey, listed: int) -> Plan:
+        """Designs for what a survey found, and what is to be said about them. listed: how long the private list is."""
+        check_all_found(survey.keys, listed)
+        self.check_private(survey.private)
+        survey.impossible.check(reading.model)
+        warnings = survey.warnings(self.columns, self.steps)
+        if self.rounded:
+            warnings.append("the model was rounded to four digits, as it is published; the guarantee is about the rounded one")
+        known = None
+        if self.designs is not None and Path(self.designs).exists():
+            known = Designs.load(self.designs, reading.model, self.epsilon, self.chosen.name, self.protect, self.key.secret)
+        designs, which = designs_for(
+            reading.model,
+            self.epsilon,
+            self.chosen,
+            self.protect,
+            survey.needs,
+            known=known,
+            progress=self.progress,
+            max_minutes=self.design_minutes,
+        )
+        if self.designs is not None:
+            together = designs.merged(known)
+            if known is None or not known.sealed or len(together.designs) > len(known.designs):
+                together.save(self.designs, self.key.secret)
+        if self.columns.keep:
+            kept = ", ".join(self.columns.keep)
+            warnings.append(f"kept columns are released as they are, the guarantee does not cover them: {kept}")
+        if self.columns.order is None:
+            warnings.append("coins go by row number: a row inserted later changes the draws of those after it")
+        if not self.dry_run and not self.key.file.exists():
+            warnings.append(
+                f"made a new key, {self.key.file} (id {self.key.id}): keep it secret, and keep it: "
+                "a re-release with another key is a second look at the data"
+            )
+        decided = _decided(self, survey, designs, which)
+        others = 0
+        if not self.dry_run:
+            book = Ledger.read(self.key)
+            self.refuse(book, decided)
+            others = book.others(self.dataset, decided)
+        if others:
+            had = many(others, "other release")
+            warnings.append(f"data set {self.dataset!r} has had {had}; together they may leak more than this one's ε")
+        return Plan(self, survey, designs, Deciding.made(designs, survey.needs, which), decided, others, tuple(warnings))
+
+    def refuse(self, book: Ledger, decided: dict[str, str]) -> None:
+        """InputError for a second, different release."""
+        differences = book.differences(self.dataset, decided)
+        if differences and not self.another_release:
+            raise InputError(
+                f"data set {self.dataset!r} was released before with another {' and another '.join(differences)};"
+                " a second look at the same records adds to what the first gave away."
+                " Name other data with another --dataset, or add --another-release"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a job comes to for a table that has been surveyed. decided: digests of what decides the release."""
+
+    job: Job
+    survey: Survey
+    designs: Designs
+    deciding: Deciding
+    decided: dict[str, str]
+    others: int
+    warnings: tuple[str, ...]
+
+    def enter(self) -> None:
+        """Enter the release into the ledger, and keep the key, before anyone sees it. A dry run is no release."""
+        if self.job.dry_run:
+            return
+        if not self.job.key.file.exists():
+            self.job.key.save()
+        with ledger(self.job.key) as book:
+            self.job.refuse(book, self.decided)
+            book.add(self.job.dataset, self.decided)
+
+    @property
+    def exact(self) -> bool:
+        """Leakage is exact, not an upper bound."""
+        return self.designs.model.order == 1
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was counted, as certificate and summary say it."""
+        return {name: getattr(self.survey, name) for name in ("rows", "chains", "missing", "private", "secrets")}
+
+    def summary(self, tally: Tally) -> Summary:
+        """What the release amounts to."""
+        job, survey = self.job, self.survey
+        valued = max(survey.rows - survey.missing, 1)
+        return Summary(
+            dataset=job.dataset,
+            epsilon=job.epsilon,
+            mechanism=job.chosen.name,
+            **self.counts,
+            touched=survey.touched,
+            redacted=survey.rows - survey.missing - round(tally.released),
+            released=tally.released / valued,
+            window=tally.window / valued,
+            leakage=max((design.leakage for design in self.designs.designs), default=0.0),
+            exact=self.exact,
+            erasure=erasure_leakage(self.designs.model, survey.needs),
+            regions=tally.named_regions(survey.marked),
+            designs=len(self.designs.designs),
+            loss=self.designs.loss,
+            seconds=round(time.monotonic() - job.started, 3),
+            warnings=self.warnings,
+        )
+
+    def certificate(self) -> dict[str, Any]:
+        """The content of the certificate, which names no output until that is written."""
+        job, survey, columns = self.job, self.survey, self.job.columns
+        private: dict[str, Any] = {"count": survey.private}
+        if not job.dry_run:
+            private["digest"] = self.decided["private list"]
+            if job.publish_positions:
+                private["positions"] = positions(columns.by, columns.order or "row", survey.published_positions())
+        return certificate(
+            designs=self.designs,
+            counts=self.counts,
+            columns={
+                "value": columns.value,
+                "order": columns.order or "row",
+                "by": list(columns.by),
+                "keep": list(columns.keep),
+                "step": None if job.steps is None else job.steps.text,
+                "order_kind": "time" if survey.timed else "integer",
+            },
+            dataset=job.dataset,
+            key_id="none: dry run" if job.dry_run else job.key.id,
+            private=private,
+            release={} if job.dry_run else {"other_releases": self.others, "composed": self.others == 0},
+            kept=bool(columns.keep),
+            exact=self.exact,
+        )
+
+
+def _decided(job: Job, survey: Survey, designs: Designs, which: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, str]:
+    """Digests of what decides a release; of sets of records, whatever their order, and for the key's owner alone."""
+    count = len(designs.designs)
+    marks = np.zeros((count, 2), dtype=np.uint64)
+    np.bitwise_xor.at(marks, which, survey.placed)
+    sizes = np.bincount(which, survey.needs.counts, minlength=count).astype(np.int64)
+    placed = hashlib.sha256(designs.digest.encode())
+    for mark, size in zip(marks, sizes.tolist(), strict=True):
+        placed.update(hexed(mark, size).encode())
+    columns = job.columns
+    shape = [
+        columns.value,
+        columns.order,
+        columns.by,
+        columns.keep,
+        None if job.steps is None else job.steps.text,
+        [str(kind) for kind in survey.kinds],
+        survey.timed,
+    ]
+    return {
+        "private list": hexed(survey.digest, survey.private),
+        "model": hashlib.sha256(json.dumps(designs.model.to_dict()).encode()).hexdigest(),
+        "epsilon": repr(designs.epsilon),
+        "mechanism": f"{designs.mechanism}, {designs.protect}",
+        "choice of columns": hashlib.sha256(json.dumps(shape).encode()).hexdigest(),
+        "set of designs": placed.hexdigest(),
+    }

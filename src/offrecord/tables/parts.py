@@ -1,0 +1,275 @@
+"""Parts of a table: stretches of whole chains, and what is found out about them before anything is decided.
+
+A chain is decided by itself, so a table may come in parts: all of it at once, stretch by stretch from a file, or spread over
+machines. What parts have in common (which designs are needed, what the certificate and the ledger say) needs no more of each
+part than its `Survey`; surveys add up, in any order, to that of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord import draws
+from offrecord.designs import Model
+from offrecord.errors import InputError
+from offrecord.phased import PhasedChain, phases_of
+from offrecord.redaction import Integers
+from offrecord.surroundings import Needs, context_of, distinct
+from offrecord.tables.chains import Arranged, Columns, Step, arrange, order_warnings
+from offrecord.tables.possible import Impossible, impossible
+from offrecord.tables.secrets import Private, Secrets, private_records, secrets_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_HELD = 64  # surveys at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Whole chains, what is private in them, and the secrets that makes.
+
+    around: (s, 4) the surroundings of each secret, and contexts, as in Needs. phases: of each record, if the model has them.
+    tagged, tags: the chains that hold a secret, sorted, and the tags their coins come from.
+    """
+
+    arranged: Arranged
+    hidden: Private
+    secrets: Secrets
+    around: Integers
+    contexts: dict[int, Integers]
+    phases: NDArray[np.int8] | None
+    coins: draws.Coins
+    tagged: Integers
+    tags: draws.ChainTags
+
+    @cached_property
+    def distinct(self) -> tuple[Integers, Integers, Integers]:
+        """The distinct surroundings, which one each secret has, and how many secrets have each."""
+        return _distinct(self.around)
+
+    @property
+    def kind(self) -> int:
+        """What order values are, for coins."""
+        return draws.TIME if self.arranged.chains.timed else draws.INTEGER
+
+    def tags_of(self, chains: Integers) -> draws.ChainTags:
+        """(r, 2) the tags of some chains that hold a secret."""
+        return self.tags[np.searchsorted(self.tagged, chains)]
+
+    def drawn(self, rows: Integers) -> draws.Draws:
+        """The draw of each row."""
+        chains = self.arranged.chains
+        of = np.searchsorted(chains.starts, rows, side="right") - 1
+        return self.coins.draw(self.tags_of(of), chains.order[rows], self.kind)
+
+    def orders(self, chain: Integers, place: Integers) -> Integers:
+        """The order values of places in chains, gaps included."""
+        chains, step = self.arranged.chains, self.arranged.step
+        begin = chains.starts[chain]
+        if step is None:
+            return np.asarray(chains.order[begin + place].astype(np.int64))
+        return np.asarray(chains.order[begin].astype(np.int64) + step.size * place)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How parts of a table are read. limits: rooms beyond which a larger one makes no difference."""
+
+    columns: Columns
+    private: str | None
+    step: Step | None
+    protect: str
+    model: Model
+    limits: tuple[int | None, int | None]
+    coins: draws.Coins
+    positions: bool = False
+
+    def part(self, frame: pl.DataFrame, listed: pl.DataFrame | None) -> Part:
+        """Rows of whole chains as a part."""
+        arranged = arrange(frame, self.columns, labels=self.model.labels, private=self.private, step=self.step)
+        return self.part_of(arranged, private_records(arranged, listed, self.step))
+
+    def part_of(self, arranged: Arranged, hidden: Private) -> Part:
+        """Arranged chains as a part."""
+        chains = arranged.chains
+        phases = None
+        if isinstance(self.model, PhasedChain):
+            if not chains.timed:
+                raise InputError(f"the model has a kernel for each {self.model.phase}, so the order column must hold times")
+            phases = phases_of(chains.order.astype(np.int64), self.model.phase, self.model.zone)
+        secrets = secrets_of(chains, hidden, self.protect)
+        rooms = [
+            room if limit is None else np.minimum(room, limit)
+            for room, limit in zip(secrets.rooms(chains), self.limits, strict=True)
+        ]
+        around = np.stack((*rooms, secrets.last - secrets.first + 1, np.zeros_like(secrets.first)), axis=1)
+        contexts: dict[int, Integers] = {}
+        if isinstance(self.model, PhasedChain):
+            for secret, (left, right, length, _) in enumerate(around.tolist()):
+                along = self._along(self.model, arranged, int(secrets.chain[secret]), left + length + max(right, 1))
+                around[secret, 3] = context_of(along)
+                contexts[int(around[secret, 3])] = along
+        tagged = secrets.chain[np.diff(secrets.chain, prepend=-1) > 0]  # sorted: each chain once
+        tags = self.coins.chain_tags(draws.joined(arranged.chain_values(tagged), len(tagged)))
+        return Part(arranged, hidden, secrets, around, contexts, phases, self.coins, tagged, tags)
+
+    def _along(self, model: PhasedChain, arranged: Arranged, chain: int, count: int) -> Integers:
+        """The phases of the first records of a chain, missing ones included."""
+        chains = arranged.chains
+        begin, end = chains.starts[chain], chains.starts[chain + 1]
+        if self.step is None:
+            times = chains.order[begin : min(begin + count, end)]
+        else:
+            times = chains.order[begin] + self.step.size * np.arange(count)
+        return phases_of(times.astype(np.int64), model.phase, model.zone).astype(np.int64)
+
+    def survey(self, part: Part) -> Survey:
+        """What is found out about a part before anything is decided."""
+        arranged, hidden, secrets = part.arranged, part.hidden, part.secrets
+        chains = arranged.chains
+        rows, used, counts = part.distinct
+        starts = part.orders(secrets.chain, secrets.first)
+        placed = part.coins.set_digests(part.tags_of(secrets.chain), starts, part.kind, used, len(rows))
+        one = np.zeros(hidden.count, dtype=np.int64)
+        private = part.coins.set_digests(part.tags_of(hidden.chain), part.orders(hidden.chain, hidden.place), part.kind, one, 1)
+        return Survey(
+            rows=len(chains.codes),
+            chains=chains.count,
+            missing=0 if chains.whole else int((chains.codes < 0).sum()),
+            private=hidden.count,
+            secrets=secrets.count,
+            touched=len(part.tagged),
+            marked=len(hidden.rows(chains)),
+            keys=hidden.keys,
+            impossible=impossible(self.model, chains, part.phases),
+            beside=arranged.beside,
+            spread=arranged.spread,
+            kinds=tuple(arranged.names[name].dtype.is_integer() for name in self.columns.by),
+            order_type=arranged.order_type,
+            needs=Needs(rows, counts, part.contexts),
+            placed=placed,
+            digest=private[0],
+            positions=_positions(part) if self.positions else [],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What is found out about a table, or a part of it, before anything is decided; nothing of it depends on a value.
+
+    touched: chains that hold a secret. marked: rows that are private. keys: rows of the private list that were found. kinds:
+    whether all chain names are whole numbers, column by column. placed: (m, 2) for each surrounding the digest of its secrets.
+    digest: that of the private records.
+    """
+
+    rows: int
+    chains: int
+    missing: int
+    private: int
+    secrets: int
+    touched: int
+    marked: int
+    keys: int
+    impossible: Impossible
+    beside: int
+    spread: tuple[int, int] | None
+    kinds: tuple[bool, ...]
+    order_type: pl.DataType
+    needs: Needs
+    placed: NDArray[np.uint64]
+    digest: NDArray[np.uint64]
+    positions: list[list[Any]]
+
+    @property
+    def timed(self) -> bool:
+        """The order column holds dates or times."""
+        return not self.order_type.is_integer()
+
+    def warnings(self, columns: Columns, step: Step | None) -> list[str]:
+        """What a person should know about the order of records."""
+        return order_warnings(columns, step, self.beside, self.spread)
+
+    @classmethod
+    def of_all(cls, parts: Iterable[Survey], columns: Columns) -> Survey:
+        """The survey of a table from those of its parts, of which never more than a few are held."""
+        held: list[Survey] = []
+        for part in parts:
+            held.append(part)
+            if len(held) > _HELD:
+                held = [cls._together(held, columns)]
+        if not held:
+            raise InputError("the table has no rows")
+        return cls._together(held, columns)
+
+    @classmethod
+    def _together(cls, parts: Sequence[Survey], columns: Columns) -> Survey:
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        if any(part.timed != first.timed or (first.timed and part.order_type != first.order_type) for part in parts):
+            raise InputError(f"column {columns.order!r} must hold whole numbers, dates or times (ISO 8601), all of one kind")
+        total = {
+            name: sum(getattr(part, name) for part in parts)
+            for name in ("rows", "chains", "missing", "private", "secrets", "touched", "marked", "keys", "beside")
+        }
+        around = np.concatenate([part.needs.around for part in parts])
+        rows, used, _ = _distinct(around)
+        placed = np.zeros((len(rows), 2), dtype=np.uint64)
+        np.bitwise_xor.at(placed, used, np.concatenate([part.placed for part in parts]))
+        counts = np.zeros(len(rows), dtype=np.int64)
+        np.add.at(counts, used, np.concatenate([part.needs.counts for part in parts]))
+        contexts = {number: along for part in parts for number, along in part.needs.phases.items()}
+        spreads = [part.spread for part in parts if part.spread is not None]
+        return cls(
+            **total,
+            impossible=Impossible(*np.sum([part.impossible for part in parts], axis=0).tolist()),
+            spread=(min(low for low, _ in spreads), max(high for _, high in spreads)) if spreads else None,
+            kinds=tuple(all(kinds) for kinds in zip(*(part.kinds for part in parts), strict=True)),
+            order_type=first.order_type,
+            needs=Needs(rows, counts, contexts),
+            placed=placed,
+            digest=np.bitwise_xor.reduce(np.stack([part.digest for part in parts]), axis=0),
+            positions=[row for part in parts for row in part.positions],
+        )
+
+    def published_positions(self) -> list[list[Any]]:
+        """The keys of private records, sorted; chain names as whole numbers only where all of them are."""
+        if not self.positions:
+            return []
+        texts = [not kind and any(isinstance(row[i], str) for row in self.positions) for i, kind in enumerate(self.kinds)]
+        texts.append(False)  # the order value
+        return sorted([str(cell) if text else cell for cell, text in zip(row, texts, strict=True)] for row in self.positions)
+
+
+def _distinct(around: Integers) -> tuple[Integers, Integers, Integers]:
+    """The distinct surroundings, which one each is, and how often each comes."""
+    if len(around) == 0:
+        none = np.empty(0, dtype=np.int64)
+        return around, none, none
+    return distinct(*around.T)
+
+
+def _positions(part: Part) -> list[list[Any]]:
+    """The key of each private record: its chain's names, and its order value."""
+    arranged, hidden = part.arranged, part.hidden
+    order = part.orders(hidden.chain, hidden.place).tolist()
+    if not arranged.columns.by:
+        return [[value] for value in order]
+    names = arranged.names[arranged.chains.starts[hidden.chain]]
+    return [[*map(_plain, row), value] for row, value in zip(names.iter_rows(), order, strict=True)]
+
+
+def _plain(cell: Any) -> Any:
+    return cell if isinstance(cell, (str, int, bool)) else cell.isoformat()
+
+
+def hexed(digest: NDArray[np.uint64], size: int) -> str:
+    """The digest of a set of records as text, with how many they are."""
+    return f"{digest.astype('<u8').tobytes().hex()}:{size}"

@@ -1,0 +1,424 @@
+"""Tables spread over machines: the same job on a PySpark DataFrame, and the same release to the last bit.
+
+Rows are packed into buckets by a hash of their chain's name, so that whole chains meet in one task. One look at the buckets
+surveys them; the driver sees the surveys, which are small, and never a row. Another look decides them. The key travels inside a
+small pickled function, which Spark shows nowhere; all else that executors need is broadcast.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.files import check_apart, check_writable, write_text
+from offrecord.tables.cells import released_type
+from offrecord.tables.chains import Columns
+from offrecord.tables.deciding import Deciding, Tally
+from offrecord.tables.formats import check_columns, never_spill
+from offrecord.tables.frames import Native, from_native
+from offrecord.tables.job import Job, Plan
+from offrecord.tables.parts import Part, Reading, Survey
+from offrecord.tables.summary import Summary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import Broadcast
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+_PACKED = 1 << 20  # rows that are packed at a time, and rows of a part, about
+_BUCKET, _LISTED = "offrecord bucket", "offrecord listed"
+_MARK = "offrecord: "  # how a message of ours begins among those of Spark
+_NAMES = ("string", "tinyint", "smallint", "int", "bigint", "boolean", "date", "timestamp", "timestamp_ntz")
+_ORDERS = tuple(name for name in _NAMES if name != "boolean")
+_VALUES = (*_NAMES, "float", "double", "decimal")
+_MARKS = ("boolean", "tinyint", "smallint", "int", "bigint", "string")
+_UNKEPT = ("interval", "variant", "void", "udt")
+
+
+@dataclass(frozen=True, eq=False)
+class SparkRelease:
+    """A release as a DataFrame of Spark, which is evaluated when it is used: each time to the same rows.
+
+    certificate: what it says about the release; `write` adds what it says about the files.
+    """
+
+    frame: DataFrame | None
+    certificate: dict[str, Any]
+    _plan: Plan = field(repr=False)
+    _packed: DataFrame = field(repr=False)
+    _shared: Broadcast[Any] = field(repr=False)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What the release amounts to: decides the table once more to count, but for a dry run."""
+        return self._plan.summary(sum(_answers(self._packed, _Tallying(self._plan.job.key.secret, self._shared)), Tally()))
+
+    def write(self, path: str, *, certificate: str | Path, format: str = "parquet", force: bool = False) -> None:
+        """Write the release as a folder of files, then its certificate, with the SHA-256 of each of them, to a local file."""
+        if self.frame is None:
+            raise InputError("a dry run has nothing to write")
+        check_apart(self._plan.job.key.file, check_writable(Path(certificate), force=force))
+        spark = self.frame.sparkSession
+        with _spark_errors():
+            self.frame.write.format(format).mode("overwrite" if force else "error").save(path)
+            files = spark.read.format("binaryFile").load(path).selectExpr("path", "sha2(content, 256) as digest").collect()
+        output = {
+            "format": format,
+            "files": {row.path.rsplit("/", 1)[-1]: row.digest for row in sorted(files)},
+            "rows": self._plan.survey.rows,
+            "columns": self.frame.columns,
+        }
+        content = json.dumps({**self.certificate, "output": output}, ensure_ascii=False, allow_nan=False, indent=1)
+        write_text(Path(certificate), content + "\n", force=force)
+
+    def unpersist(self) -> None:
+        """Let go of the rows that executors hold in memory; the frame stays, and reads its source again."""
+        self._packed.unpersist()
+
+
+def redact(df: DataFrame, *, buckets: int | None = None, **options: Any) -> SparkRelease:
+    """Redact a PySpark DataFrame so that no private record can be inferred beyond a likelihood ratio of e^epsilon.
+
+    buckets: chains are spread over so many, and each is held in a task's memory: about a million rows each are well
+    (spark.sql.shuffle.partitions without it). options: those of `offrecord.redact`, but for fit, single_chain and order="row";
+    private_list may be a PySpark DataFrame too. The key and the ledger stay on the driver's machine.
+
+    Raises InputError for wrong input, before anything is released.
+    """
+    from pyspark.sql import functions as sql
+    from pyspark.storagelevel import StorageLevel
+
+    job = Job(**options)
+    if job.given is None:
+        raise InputError(
+            "Spark needs a model: make one with offrecord.fit from reference data, and give it instead of fit=True"
+        )
+    if job.single_chain or job.columns.order is None:
+        raise InputError("Spark needs chains and an order column: by and order, not single_chain nor order='row'")
+    if not hasattr(df, "mapInArrow"):
+        raise InputError(f"the table must be a PySpark DataFrame, got {type(df).__name__}")
+    try:
+        context = df.sparkSession.sparkContext
+    except Exception:
+        raise InputError("offrecord needs a classic Spark session, not Spark Connect") from None
+    table, listed = _checked(df, job), 0
+    if job.private_list is not None:
+        keys, listed = _keys(job.private_list, df, job.columns)
+        flagged = table.withColumn(_LISTED, sql.lit(False))
+        table = flagged.unionByName(keys.withColumn(_LISTED, sql.lit(True)), allowMissingColumns=True)
+    count = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200) if buckets is None else buckets
+    bucket = sql.pmod(sql.xxhash64(*map(_column, job.columns.by)), sql.lit(count)).cast("int")
+    reading = job.reading(job.given)
+    keyless = replace(reading, coins=replace(reading.coins, key=b""))
+    with _spark_errors(), _unlogged():
+        packed = table.withColumn(_BUCKET, bucket).mapInArrow(_pack, "bucket int, rows long, content binary")
+        # The function before it keeps Spark from taking this for a repartition that the table has had already.
+        packed = packed.repartition("bucket").persist(StorageLevel.MEMORY_ONLY)
+    shared = context.broadcast(_Shared(version("offrecord"), keyless, None, job.dry_run))
+    found = _answers(packed, _Surveying(job.key.secret, shared))
+    errors = [one for one in found if isinstance(one, str)]
+    if errors:
+        packed.unpersist()
+        raise InputError(errors[0])
+    plan = job.plan(reading, Survey.of_all(found, job.columns), listed)
+    shared = context.broadcast(_Shared(version("offrecord"), keyless, plan.deciding, job.dry_run))
+    frame = None
+    if not job.dry_run:
+        with _spark_errors(), _unlogged():
+            frame = packed.mapInArrow(_Releasing(job.key.secret, shared), _schema(df, job.columns, job.given.labels))
+        plan.enter()
+    return SparkRelease(frame, plan.certificate(), plan, packed, shared)
+
+
+# ---- on the driver
+
+
+def _column(name: str) -> Any:
+    from pyspark.sql import functions as sql
+
+    return sql.col("`" + name.replace("`", "``") + "`")
+
+
+def _kind(kind: DataType) -> str:
+    """What a type of Spark is called, without its parameters."""
+    return kind.simpleString().split("(")[0].split("<")[0].split(" ")[0]
+
+
+def _checked(df: DataFrame, job: Job) -> DataFrame:
+    """The columns that are needed; InputError for one that is not there, or is of a type that Spark and we do not share."""
+    columns = job.columns
+    wanted = [*columns.released, *([] if job.private is None else [job.private])]
+    check_columns(wanted, df.columns, "the table")
+    allowed = dict.fromkeys(columns.by, _NAMES)
+    allowed |= {str(columns.order): _ORDERS, columns.value: _VALUES}
+    allowed |= {} if job.private is None else {job.private: _MARKS}
+    for name in wanted:
+        kind = _kind(df.schema[name].dataType)
+        if name in allowed and kind not in allowed[name]:
+            raise InputError(f"column {name!r} holds {kind}; it must hold one of {', '.join(allowed[name])}")
+        if any(one in df.schema[name].dataType.simpleString() for one in _UNKEPT):
+            raise InputError(f"column {name!r} cannot be kept: it holds {kind}")
+    return df.select(*map(_column, wanted))
+
+
+def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, int]:
+    """The keys of private records with the types that the table has, and how many they are."""
+    from pyspark.sql import functions as sql
+
+    if not hasattr(listed, "mapInArrow"):
+        listed = df.sparkSession.createDataFrame(from_native(listed).to_arrow())
+    names = [*columns.by, str(columns.order)]
+    check_columns(names, listed.columns, "the private list")
+    chosen = []
+    for name in names:
+        here, there = _kind(df.schema[name].dataType), _kind(listed.schema[name].dataType)
+        if here != there and not ({here, there} <= {"tinyint", "smallint", "int", "bigint"}):
+            raise InputError(
+                f"column {name!r} holds {here} in the table but {there} in the private list; give both the same type"
+            )
+        chosen.append(_column(name).try_cast(df.schema[name].dataType).alias(name))
+    keys = listed.select(*chosen)
+    empty = sql.count_if(
+        sql.greatest(*(_column(name).isNull() for name in names)) if len(names) > 1 else _column(names[0]).isNull()
+    )
+    with _spark_errors():
+        count, nulls = keys.agg(sql.count("*"), empty).first() or (0, 0)
+    if nulls:
+        raise InputError(f"the private list must name a record of the table in every row: {nulls} rows do not")
+    return keys, int(count)
+
+
+def _schema(df: DataFrame, columns: Columns, labels: Sequence[Any]) -> Any:
+    """The schema of what leaves."""
+    import polars as pl
+    from pyspark.sql import types as kinds
+
+    widths = {"tinyint": pl.Int8(), "smallint": pl.Int16(), "int": pl.Int32(), "float": pl.Float32()}
+    kind = released_type(widths.get(_kind(df.schema[columns.value].dataType), pl.Int64()), labels)
+    if _kind(df.schema[columns.value].dataType) == "double":
+        kind = released_type(pl.Float64(), labels)
+    there = {
+        pl.String: kinds.StringType(),
+        pl.Boolean: kinds.BooleanType(),
+        pl.Int8: kinds.ByteType(),
+        pl.Int16: kinds.ShortType(),
+        pl.Int32: kinds.IntegerType(),
+        pl.Int64: kinds.LongType(),
+        pl.Float32: kinds.FloatType(),
+        pl.Float64: kinds.DoubleType(),
+    }
+    types = {name: df.schema[name].dataType for name in columns.released} | {columns.value: there[type(kind)]}
+    return kinds.StructType([kinds.StructField(name, types[name]) for name in columns.released])
+
+
+def _answers(packed: DataFrame, work: _Work) -> list[Any]:
+    """What each task answers."""
+    with _spark_errors(), _unlogged():
+        return [pickle.loads(row.content) for row in packed.mapInArrow(work, "content binary").collect()]
+
+
+@contextmanager
+def _spark_errors() -> Iterator[None]:
+    """Whatever Spark throws becomes one line."""
+    try:
+        yield
+    except (InputError, KeyboardInterrupt, SystemExit):
+        raise
+    except Exception as error:
+        said = str(error)
+        kind = type(error).__name__
+    else:
+        return
+    if "No module named 'offrecord'" in said:
+        raise InputError("an executor cannot import offrecord: install it there, in the same version as here")
+    if _MARK in said:
+        raise InputError(said.split(_MARK, 1)[1].splitlines()[0])
+    raise InputError(f"Spark could not do it ({kind}); its own messages say more")
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep the bridge to Spark from logging what it sends, the key among it, where a program logs everything."""
+    loggers = [logging.getLogger(name) for name in ("py4j", "py4j.clientserver", "py4j.java_gateway")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(max(logger.getEffectiveLevel(), logging.INFO))
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+# ---- on executors
+
+
+def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows as Arrow IPC streams, one for each bucket."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        if count >= _PACKED:
+            yield _buckets(held)
+            held, count = [], 0
+    if count:
+        yield _buckets(held)
+
+
+def _buckets(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    table = pa.Table.from_batches(batches)
+    bucket = table[_BUCKET].to_numpy()
+    order = np.argsort(bucket, kind="stable")
+    table = table.drop_columns([_BUCKET]).take(order).combine_chunks()
+    found, starts = np.unique(bucket[order], return_index=True)
+    rows = np.diff(np.append(starts, len(order)))
+    contents = []
+    for start, length in zip(starts.tolist(), rows.tolist(), strict=True):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table.slice(start, length))
+        contents.append(sink.getvalue().to_pybytes())
+    arrays = [pa.array(found, pa.int32()), pa.array(rows, pa.int64()), pa.array(contents, pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, names=["bucket", "rows", "content"])
+
+
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """What executors need besides the key."""
+
+    version: str
+    reading: Reading
+    deciding: Deciding | None
+    dry_run: bool
+
+
+class _Work:
+    """What an executor does to its buckets. It holds the key, so it shows nothing of itself, nor of an error in it."""
+
+    def __init__(self, key: bytes, shared: Broadcast[_Shared]) -> None:
+        self._key, self._shared = key, shared
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        failure = ""
+        try:
+            yield from self._done(batches)
+        except (GeneratorExit, KeyboardInterrupt, SystemExit):
+            raise
+        except InputError as error:
+            failure = str(error)
+        except BaseException as error:  # a panic of the table engine is not an Exception; what it says may quote cells
+            failure = f"internal error ({type(error).__name__}) on an executor"
+        if failure:  # out here nothing of what went wrong is attached to it
+            raise RuntimeError(_MARK + failure)
+
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        raise NotImplementedError
+
+    @cached_property
+    def _reading(self) -> Reading:
+        never_spill()
+        shared = self._shared.value
+        if shared.version != version("offrecord"):
+            raise InputError(f"an executor has offrecord {version('offrecord')}, the driver {shared.version}: install the same")
+        return replace(shared.reading, coins=replace(shared.reading.coins, key=self._key))
+
+    @property
+    def _deciding(self) -> Deciding:
+        deciding = self._shared.value.deciding
+        assert deciding is not None
+        return deciding
+
+    def _parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Part, pa.Schema]]:
+        """The parts that buckets make, each with the types its columns came in."""
+        held: dict[int, list[pa.Buffer]] = defaultdict(list)
+        rows: dict[int, int] = defaultdict(int)
+        for batch in batches:
+            for bucket, count, content in zip(*(batch.column(i) for i in range(3)), strict=True):
+                held[bucket.as_py()].append(content.as_buffer())
+                rows[bucket.as_py()] += count.as_py()
+        together: list[pa.Buffer] = []
+        size = 0
+        for bucket in sorted(held):
+            together += held.pop(bucket)
+            size += rows[bucket]
+            if size >= _PACKED:
+                yield from self._part(together)
+                together, size = [], 0
+        if together:
+            yield from self._part(together)
+
+    def _part(self, contents: list[pa.Buffer]) -> Iterator[tuple[Part, pa.Schema]]:
+        import polars as pl
+        import pyarrow as pa
+
+        table = pa.concat_tables([pa.ipc.open_stream(content).read_all() for content in contents])
+        keys = None
+        if _LISTED in table.column_names:
+            flags = table[_LISTED]
+            columns = self._reading.columns
+            keys = pl.DataFrame(table.filter(flags).select([*columns.by, columns.order]))
+            table = table.filter(pa.compute.invert(flags)).drop_columns([_LISTED])
+        if table.num_rows:
+            yield self._reading.part(pl.DataFrame(table), keys), table.schema
+
+
+def _answer(content: object) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict({"content": pa.array([pickle.dumps(content)], pa.binary())})
+
+
+class _Surveying(_Work):
+    """Surveys buckets. What is wrong with the table is an answer, not a failure: that would only be tried again."""
+
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            found = [self._reading.survey(part) for part, _ in self._parts(batches)]
+            if found:
+                yield _answer(Survey.of_all(found, self._reading.columns))
+        except InputError as error:
+            yield _answer(str(error))
+
+
+class _Tallying(_Work):
+    """Counts what is decided, or for a dry run expected."""
+
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        expected = self._shared.value.dry_run
+        for part, _ in self._parts(batches):
+            yield _answer(self._deciding.expect(part) if expected else self._deciding.decide(part)[1])
+
+
+class _Releasing(_Work):
+    """Decides buckets, and gives the released rows."""
+
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import polars as pl
+        import pyarrow as pa
+
+        value = self._reading.columns.value
+        for part, schema in self._parts(batches):
+            table = self._deciding.decide(part)[0].to_arrow(compat_level=pl.CompatLevel.oldest())
+            fields = [field if field.name == value else schema.field(field.name) for field in table.schema]
+            plain = [pa.field(one.name, one.type, nullable=True) for one in fields]  # Spark takes columns as they were declared
+            yield from table.cast(pa.schema(plain)).to_batches(max_chunksize=1 << 16)
