@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+SPARK := .venv/.installed-spark
 
-.PHONY: setup demo paper test lint format types check bench pictures clean
+.PHONY: setup demo paper test lint format types check test-spark bench pictures clean
 
 setup: $(STAMP)
 
@@ -30,6 +31,14 @@ types: $(STAMP)
 
 check: $(STAMP)
 	$(BIN)/python -m pytest -n auto
+
+$(SPARK): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark]"
+	touch $(SPARK)
+
+test-spark: $(SPARK) ## the same release from a real local Spark; needs Java 17
+	java -version
+	$(BIN)/python -m pytest tests/tables/test_spark.py
 
 bench: $(STAMP) ## speed, each figure a ratio measured in one run; MSNBC=FILE for the one with 17 values
 	$(BIN)/python benchmarks/bench.py

@@ -161,7 +161,7 @@ class Arranged:
 
     names: the columns that name chains, text that is all whole numbers as such. labels: the values that codes stand for.
     private: (n,) marked rows, None without such a column. beside: rows that do not lie on the grid of the step. spread: without
-    a step, the shortest and the longest time between neighbours.
+    a step, the shortest and the longest time between neighbours. rows: where each row stood, None if they stood as they do.
     """
 
     columns: Columns
@@ -175,6 +175,7 @@ class Arranged:
     step: Step | None
     beside: int
     spread: tuple[int, int] | None
+    rows: NDArray[Any] | None
 
     @property
     def warnings(self) -> list[str]:
@@ -224,6 +225,7 @@ def arrange(
     kept = [plain(frame[name]) for name in columns.keep]
     outgoing = [plain(frame[name]) for name in (*columns.by, *([] if columns.order is None else [columns.order]))] + kept
     table = pl.DataFrame(outgoing) if outgoing else pl.DataFrame()
+    rows = None
     if not ordered:
         rows = _sorted_rows(by, numbers if order is not None else None, frame.height)
         table, codes = (table[rows] if table.width else table), codes[rows]
@@ -244,7 +246,7 @@ def arrange(
     order_type = pl.Int64() if order is None else order.dtype
     value_type = released_type(frame[columns.value].dtype, labels)
     names = pl.DataFrame(by) if by else pl.DataFrame()
-    return Arranged(columns, table, names, chains, labels, value_type, marked, order_type, step, beside, spread)
+    return Arranged(columns, table, names, chains, labels, value_type, marked, order_type, step, beside, spread, rows)
 
 
 def _boundaries(by: list[pl.Series], order: NDArray[Any] | None, rows: int, *, sort: bool = True) -> tuple[Integers, bool]:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,12 +33,14 @@ from offrecord.tables.parts import Part, Reading, Survey
 from offrecord.tables.summary import Summary
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
     from pyspark import Broadcast
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
 _PACKED = 1 << 20  # rows that are packed at a time, and rows of a part, about
+_BUCKETS = 8  # for each partition, so that these come out much alike
 _BUCKET, _LISTED = "offrecord bucket", "offrecord listed"
 _MARK = "offrecord: "  # how a message of ours begins among those of Spark
 _NAMES = ("string", "tinyint", "smallint", "int", "bigint", "boolean", "date", "timestamp", "timestamp_ntz")
@@ -58,13 +60,17 @@ class SparkRelease:
     frame: DataFrame | None
     certificate: dict[str, Any]
     _plan: Plan = field(repr=False)
-    _packed: DataFrame = field(repr=False)
+    _held: DataFrame = field(repr=False)
+    _parts: DataFrame = field(repr=False)
     _shared: Broadcast[Any] = field(repr=False)
 
     @cached_property
     def summary(self) -> Summary:
         """What the release amounts to: decides the table once more to count, but for a dry run."""
-        return self._plan.summary(sum(_answers(self._packed, _Tallying(self._plan.job.key.secret, self._shared)), Tally()))
+        work = _Tallying(self._plan.job.key.secret, self._shared)
+        with _spark_errors(), _unlogged():
+            tallies = [pickle.loads(row.tally) for row in self._parts.mapInArrow(work, "tally binary").collect()]
+        return self._plan.summary(sum(tallies, Tally()))
 
     def write(self, path: str, *, certificate: str | Path, format: str = "parquet", force: bool = False) -> None:
         """Write the release as a folder of files, then its certificate, with the SHA-256 of each of them, to a local file."""
@@ -86,15 +92,15 @@ class SparkRelease:
 
     def unpersist(self) -> None:
         """Let go of the rows that executors hold in memory; the frame stays, and reads its source again."""
-        self._packed.unpersist()
+        self._held.unpersist()
 
 
-def redact(df: DataFrame, *, buckets: int | None = None, **options: Any) -> SparkRelease:
+def redact(df: DataFrame, *, partitions: int | None = None, **options: Any) -> SparkRelease:
     """Redact a PySpark DataFrame so that no private record can be inferred beyond a likelihood ratio of e^epsilon.
 
-    buckets: chains are spread over so many, and each is held in a task's memory: about a million rows each are well
-    (spark.sql.shuffle.partitions without it). options: those of `offrecord.redact`, but for fit, single_chain and order="row";
-    private_list may be a PySpark DataFrame too. The key and the ledger stay on the driver's machine.
+    partitions: chains are spread over so many, and a task holds one in memory: a few million rows each are well; without it,
+    four for each core of the cluster. options: those of `offrecord.redact`, but for fit, single_chain and order="row";
+    private_list may be a PySpark DataFrame too. The key, which must exist, and the ledger stay on the driver's machine.
 
     Raises InputError for wrong input, before anything is released.
     """
@@ -114,33 +120,41 @@ def redact(df: DataFrame, *, buckets: int | None = None, **options: Any) -> Spar
         context = df.sparkSession.sparkContext
     except Exception:
         raise InputError("offrecord needs a classic Spark session, not Spark Connect") from None
+    if not job.key.file.exists():  # a driver may be gone tomorrow, and with it the key
+        raise InputError(f"there is no key {job.key.file}: make one with offrecord key new, and keep it where it lasts")
     table, listed = _checked(df, job), 0
     if job.private_list is not None:
         keys, listed = _keys(job.private_list, df, job.columns)
         flagged = table.withColumn(_LISTED, sql.lit(False))
         table = flagged.unionByName(keys.withColumn(_LISTED, sql.lit(True)), allowMissingColumns=True)
-    count = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200) if buckets is None else buckets
-    bucket = sql.pmod(sql.xxhash64(*map(_column, job.columns.by)), sql.lit(count)).cast("int")
+    partitions = 4 * context.defaultParallelism if partitions is None else partitions
+    bucket = sql.pmod(sql.xxhash64(*map(_column, job.columns.by)), sql.lit(partitions * _BUCKETS)).cast("int")
     reading = job.reading(job.given)
     keyless = replace(reading, coins=replace(reading.coins, key=b""))
-    with _spark_errors(), _unlogged():
-        packed = table.withColumn(_BUCKET, bucket).mapInArrow(_pack, "bucket int, rows long, content binary")
-        # The function before it keeps Spark from taking this for a repartition that the table has had already.
-        packed = packed.repartition("bucket").persist(StorageLevel.MEMORY_ONLY)
     shared = context.broadcast(_Shared(version("offrecord"), keyless, None, job.dry_run))
-    found = _answers(packed, _Surveying(job.key.secret, shared))
+    with _spark_errors(), _unlogged():
+        table = table.withColumn(_BUCKET, bucket)
+        plain = table.toDF(*(f"c{i}" for i in range(len(table.columns))))  # it takes no names with dots
+        packed = plain.mapInArrow(partial(_pack, names=table.columns), "bucket int, rows long, content binary")
+        # The function before it keeps Spark from taking this for a repartition that the table has had already.
+        held = packed.repartition(partitions, "bucket").mapInArrow(
+            _Surveying(job.key.secret, shared), "survey binary, rows binary"
+        )
+        held = held.persist(StorageLevel.MEMORY_ONLY)
+        found = [pickle.loads(row.survey) for row in held.select("survey").collect()]
     errors = [one for one in found if isinstance(one, str)]
     if errors:
-        packed.unpersist()
+        held.unpersist()
         raise InputError(errors[0])
+    parts = held.select("rows")
     plan = job.plan(reading, Survey.of_all(found, job.columns), listed)
     shared = context.broadcast(_Shared(version("offrecord"), keyless, plan.deciding, job.dry_run))
     frame = None
     if not job.dry_run:
         with _spark_errors(), _unlogged():
-            frame = packed.mapInArrow(_Releasing(job.key.secret, shared), _schema(df, job.columns, job.given.labels))
+            frame = parts.mapInArrow(_Releasing(job.key.secret, shared), _schema(df, job.columns, job.given.labels))
         plan.enter()
-    return SparkRelease(frame, plan.certificate(), plan, packed, shared)
+    return SparkRelease(frame, plan.certificate(), plan, held, parts, shared)
 
 
 # ---- on the driver
@@ -154,7 +168,7 @@ def _column(name: str) -> Any:
 
 def _kind(kind: DataType) -> str:
     """What a type of Spark is called, without its parameters."""
-    return kind.simpleString().split("(")[0].split("<")[0].split(" ")[0]
+    return str(kind.simpleString()).split("(")[0].split("<")[0].split(" ")[0]
 
 
 def _checked(df: DataFrame, job: Job) -> DataFrame:
@@ -162,7 +176,7 @@ def _checked(df: DataFrame, job: Job) -> DataFrame:
     columns = job.columns
     wanted = [*columns.released, *([] if job.private is None else [job.private])]
     check_columns(wanted, df.columns, "the table")
-    allowed = dict.fromkeys(columns.by, _NAMES)
+    allowed: dict[str, tuple[str, ...]] = dict.fromkeys(columns.by, _NAMES)
     allowed |= {str(columns.order): _ORDERS, columns.value: _VALUES}
     allowed |= {} if job.private is None else {job.private: _MARKS}
     for name in wanted:
@@ -179,7 +193,7 @@ def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, i
     from pyspark.sql import functions as sql
 
     if not hasattr(listed, "mapInArrow"):
-        listed = df.sparkSession.createDataFrame(from_native(listed).to_arrow())
+        listed = as_spark(df.sparkSession, from_native(listed))
     names = [*columns.by, str(columns.order)]
     check_columns(names, listed.columns, "the private list")
     chosen = []
@@ -199,6 +213,16 @@ def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, i
     if nulls:
         raise InputError(f"the private list must name a record of the table in every row: {nulls} rows do not")
     return keys, int(count)
+
+
+def as_spark(session: SparkSession, frame: pl.DataFrame) -> DataFrame:
+    """A frame of polars as one of Spark; times without a zone stay such, where Spark would give them its own."""
+    import polars as pl
+
+    bare = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Datetime) and kind.time_zone is None]
+    plain = frame.with_columns(pl.col(bare).dt.strftime("%Y-%m-%d %H:%M:%S%.6f"))
+    found = session.createDataFrame(plain.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    return found.withColumns({name: _column(name).cast("timestamp_ntz") for name in bare}) if bare else found
 
 
 def _schema(df: DataFrame, columns: Columns, labels: Sequence[Any]) -> Any:
@@ -222,12 +246,6 @@ def _schema(df: DataFrame, columns: Columns, labels: Sequence[Any]) -> Any:
     }
     types = {name: df.schema[name].dataType for name in columns.released} | {columns.value: there[type(kind)]}
     return kinds.StructType([kinds.StructField(name, types[name]) for name in columns.released])
-
-
-def _answers(packed: DataFrame, work: _Work) -> list[Any]:
-    """What each task answers."""
-    with _spark_errors(), _unlogged():
-        return [pickle.loads(row.content) for row in packed.mapInArrow(work, "content binary").collect()]
 
 
 @contextmanager
@@ -266,35 +284,30 @@ def _unlogged() -> Iterator[None]:
 # ---- on executors
 
 
-def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow IPC streams, one for each bucket."""
+def _pack(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Rows as Arrow IPC streams, one for each bucket. names: of the columns."""
     held: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
         held.append(batch)
         count += batch.num_rows
         if count >= _PACKED:
-            yield _buckets(held)
+            yield _buckets(held, names)
             held, count = [], 0
     if count:
-        yield _buckets(held)
+        yield _buckets(held, names)
 
 
-def _buckets(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _buckets(batches: list[pa.RecordBatch], names: list[str]) -> pa.RecordBatch:
     import pyarrow as pa
 
-    table = pa.Table.from_batches(batches)
+    table = pa.Table.from_batches(batches).rename_columns(names)
     bucket = table[_BUCKET].to_numpy()
     order = np.argsort(bucket, kind="stable")
     table = table.drop_columns([_BUCKET]).take(order).combine_chunks()
     found, starts = np.unique(bucket[order], return_index=True)
     rows = np.diff(np.append(starts, len(order)))
-    contents = []
-    for start, length in zip(starts.tolist(), rows.tolist(), strict=True):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table.slice(start, length))
-        contents.append(sink.getvalue().to_pybytes())
+    contents = [_stream(table.slice(start, length)) for start, length in zip(starts.tolist(), rows.tolist(), strict=True)]
     arrays = [pa.array(found, pa.int32()), pa.array(rows, pa.int64()), pa.array(contents, pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, names=["bucket", "rows", "content"])
 
@@ -337,19 +350,43 @@ class _Work:
     @cached_property
     def _reading(self) -> Reading:
         never_spill()
-        shared = self._shared.value
+        shared: _Shared = self._shared.value
         if shared.version != version("offrecord"):
             raise InputError(f"an executor has offrecord {version('offrecord')}, the driver {shared.version}: install the same")
         return replace(shared.reading, coins=replace(shared.reading.coins, key=self._key))
 
-    @property
-    def _deciding(self) -> Deciding:
-        deciding = self._shared.value.deciding
-        assert deciding is not None
-        return deciding
+    def _part(self, table: pa.Table) -> Part | None:
+        """Rows, and keys of private records among them, as a part; None if there are no rows."""
+        import polars as pl
+        import pyarrow as pa
 
-    def _parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Part, pa.Schema]]:
-        """The parts that buckets make, each with the types its columns came in."""
+        keys = None
+        if _LISTED in table.column_names:
+            columns = self._reading.columns
+            keys = pl.DataFrame(table.filter(table[_LISTED]).select([*columns.by, columns.order]))
+            table = table.filter(pa.compute.invert(table[_LISTED]))
+        return self._reading.part(pl.DataFrame(table), keys) if table.num_rows else None
+
+
+class _Surveying(_Work):
+    """Makes parts of buckets, surveys them, and passes their rows on, sorted.
+
+    What is wrong with the table is an answer, not a failure: that would only be tried again.
+    """
+
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            for table in self._tables(batches):
+                part = self._part(table)
+                if part is not None:
+                    yield _row(survey=pickle.dumps(self._reading.survey(part)), rows=_stream(_sorted(table, part)))
+        except InputError as error:
+            yield _row(survey=pickle.dumps(str(error)), rows=None)
+
+    def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Buckets, enough of them together to make a part."""
+        import pyarrow as pa
+
         held: dict[int, list[pa.Buffer]] = defaultdict(list)
         rows: dict[int, int] = defaultdict(int)
         for batch in batches:
@@ -361,64 +398,82 @@ class _Work:
         for bucket in sorted(held):
             together += held.pop(bucket)
             size += rows[bucket]
-            if size >= _PACKED:
-                yield from self._part(together)
+            if size >= _PACKED or not held:
+                yield pa.concat_tables([pa.ipc.open_stream(content).read_all() for content in together])
                 together, size = [], 0
-        if together:
-            yield from self._part(together)
 
-    def _part(self, contents: list[pa.Buffer]) -> Iterator[tuple[Part, pa.Schema]]:
-        import polars as pl
+
+class _Deciding(_Work):
+    """Goes through parts that have been surveyed."""
+
+    def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Part, pa.Schema]]:
+        """The parts, each with the types its columns came in."""
         import pyarrow as pa
 
-        table = pa.concat_tables([pa.ipc.open_stream(content).read_all() for content in contents])
-        keys = None
-        if _LISTED in table.column_names:
-            flags = table[_LISTED]
-            columns = self._reading.columns
-            keys = pl.DataFrame(table.filter(flags).select([*columns.by, columns.order]))
-            table = table.filter(pa.compute.invert(flags)).drop_columns([_LISTED])
-        if table.num_rows:
-            yield self._reading.part(pl.DataFrame(table), keys), table.schema
+        for batch in batches:
+            for content in batch.column(0):
+                if content.is_valid:
+                    table = pa.ipc.open_stream(content.as_buffer()).read_all()
+                    part = self._part(table)
+                    assert part is not None
+                    yield part, table.schema
+
+    @property
+    def _deciding(self) -> Deciding:
+        shared: _Shared = self._shared.value
+        assert shared.deciding is not None
+        return shared.deciding
 
 
-def _answer(content: object) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_pydict({"content": pa.array([pickle.dumps(content)], pa.binary())})
-
-
-class _Surveying(_Work):
-    """Surveys buckets. What is wrong with the table is an answer, not a failure: that would only be tried again."""
-
-    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            found = [self._reading.survey(part) for part, _ in self._parts(batches)]
-            if found:
-                yield _answer(Survey.of_all(found, self._reading.columns))
-        except InputError as error:
-            yield _answer(str(error))
-
-
-class _Tallying(_Work):
+class _Tallying(_Deciding):
     """Counts what is decided, or for a dry run expected."""
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         expected = self._shared.value.dry_run
-        for part, _ in self._parts(batches):
-            yield _answer(self._deciding.expect(part) if expected else self._deciding.decide(part)[1])
+        for part, _ in self._tables(batches):
+            yield _row(tally=pickle.dumps(self._deciding.expect(part) if expected else self._deciding.decide(part)[1]))
 
 
-class _Releasing(_Work):
-    """Decides buckets, and gives the released rows."""
+class _Releasing(_Deciding):
+    """Gives the released rows."""
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import polars as pl
         import pyarrow as pa
 
         value = self._reading.columns.value
-        for part, schema in self._parts(batches):
+        for part, schema in self._tables(batches):
             table = self._deciding.decide(part)[0].to_arrow(compat_level=pl.CompatLevel.oldest())
             fields = [field if field.name == value else schema.field(field.name) for field in table.schema]
             plain = [pa.field(one.name, one.type, nullable=True) for one in fields]  # Spark takes columns as they were declared
             yield from table.cast(pa.schema(plain)).to_batches(max_chunksize=1 << 16)
+
+
+def _sorted(table: pa.Table, part: Part) -> pa.Table:
+    """The rows as they were arranged, then keys of private records, so that the next look need not sort again."""
+    import pyarrow as pa
+
+    rows = part.arranged.rows
+    if rows is None:
+        return table
+    if _LISTED not in table.column_names:
+        return table.take(rows)
+    keys = table.filter(table[_LISTED])
+    return pa.concat_tables([table.filter(pa.compute.invert(table[_LISTED])).take(rows), keys])
+
+
+def _stream(table: pa.Table) -> bytes:
+    """A table as an Arrow IPC stream."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _row(**cells: bytes | None) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict({name: pa.array([cell], pa.binary()) for name, cell in cells.items()})
