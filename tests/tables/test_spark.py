@@ -103,19 +103,11 @@ def frame(rooms=12, length=40, seed=1, gaps=0.0, empty=0.0):
 
 def there(spark, table):
     """A table as several partitions of Spark."""
-    return spark.createDataFrame(table.to_arrow(compat_level=pl.CompatLevel.oldest())).repartition(5)
+    return engine.as_spark(spark, table).repartition(5)
 
 
 def options(key, **others):
     return COLUMNS | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "dataset": "rooms", "key_file": key.file} | others
-
-
-def collected(df, schema, by=("room", "hour")):
-    """The rows of a DataFrame as a frame of polars, sorted."""
-    names = df.columns
-    rows = [json.loads(text) for part in df.toJSON().randomSplit([1.0] * 4, 0) for text in part.collect()]
-    table = pl.DataFrame({name: [row.get(name) for row in rows] for name in names}, strict=False)
-    return table.with_columns(pl.col(name).cast(schema[name]) for name in names if schema[name] != table.schema[name]).sort(by)
 
 
 @pytest.fixture
@@ -375,6 +367,11 @@ WRONG = {
         {"private": None, "private_list": pl.DataFrame({"room": ["1"], "hour": [2]})},
         None,
         "'room' holds int in the table but string in the private list",
+    ),
+    "list zone": (
+        {"private": None, "private_list": pl.DataFrame({"room": [1], "hour": [datetime(2026, 1, 1)]})},
+        lambda df: df.withColumn("hour", sql.expr("timestamp_seconds(hour)")),
+        "'hour' holds timestamp in the table but timestamp_ntz in the private list",
     ),
     "list null": (
         {"private": None, "private_list": pl.DataFrame({"room": [1, None], "hour": [2, 3]})},
