@@ -14,12 +14,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.files import check_apart, check_writable, write_text
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 _PACKED = 1 << 20  # rows that are packed at a time, and rows of a part, about
 _BUCKETS = 8  # for each partition, so that these come out much alike
-_BUCKET, _LISTED = "offrecord bucket", "offrecord listed"
+_LISTED = "offrecord listed"
 _MARK = "offrecord: "  # how a message of ours begins among those of Spark
 _NAMES = ("string", "tinyint", "smallint", "int", "bigint", "boolean", "date", "timestamp", "timestamp_ntz")
 _ORDERS = tuple(name for name in _NAMES if name != "boolean")
@@ -128,14 +130,13 @@ def redact(df: DataFrame, *, partitions: int | None = None, **options: Any) -> S
         flagged = table.withColumn(_LISTED, sql.lit(False))
         table = flagged.unionByName(keys.withColumn(_LISTED, sql.lit(True)), allowMissingColumns=True)
     partitions = 4 * context.defaultParallelism if partitions is None else partitions
-    bucket = sql.pmod(sql.xxhash64(*map(_column, job.columns.by)), sql.lit(partitions * _BUCKETS)).cast("int")
     reading = job.reading(job.given)
     keyless = replace(reading, coins=replace(reading.coins, key=b""))
     shared = context.broadcast(_Shared(version("offrecord"), keyless, None, job.dry_run))
     with _spark_errors(), _unlogged():
-        table = table.withColumn(_BUCKET, bucket)
         plain = table.toDF(*(f"c{i}" for i in range(len(table.columns))))  # it takes no names with dots
-        packed = plain.mapInArrow(partial(_pack, names=table.columns), "bucket int, rows long, content binary")
+        packing = _Packing(table.columns, job.columns.by, partitions * _BUCKETS)
+        packed = plain.mapInArrow(packing, "bucket int, rows long, content binary")
         # The function before it keeps Spark from taking this for a repartition that the table has had already.
         held = packed.repartition(partitions, "bucket").mapInArrow(
             _Surveying(job.key.secret, shared), "survey binary, rows binary"
@@ -284,32 +285,57 @@ def _unlogged() -> Iterator[None]:
 # ---- on executors
 
 
-def _pack(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow IPC streams, one for each bucket. names: of the columns."""
-    held: list[pa.RecordBatch] = []
-    count = 0
-    for batch in batches:
-        held.append(batch)
-        count += batch.num_rows
-        if count >= _PACKED:
-            yield _buckets(held, names)
-            held, count = [], 0
-    if count:
-        yield _buckets(held, names)
+@dataclass(frozen=True)
+class _Packing:
+    """Rows as Arrow IPC streams, one for each bucket that chains fall into. names: of the columns."""
+
+    names: list[str]
+    by: tuple[str, ...]
+    buckets: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held: list[pa.RecordBatch] = []
+        count = 0
+        for batch in batches:
+            held.append(batch)
+            count += batch.num_rows
+            if count >= _PACKED:
+                yield self._packed(held)
+                held, count = [], 0
+        if count:
+            yield self._packed(held)
+
+    def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        table = pa.Table.from_batches(batches).rename_columns(self.names)
+        bucket = (_hashed(table.select(self.by)) % np.uint64(self.buckets)).astype(np.int32)
+        order = np.argsort(bucket.astype(np.int16) if self.buckets < 1 << 15 else bucket, kind="stable")
+        table = table.take(order).combine_chunks()
+        found, starts = np.unique(bucket[order], return_index=True)
+        rows = np.diff(np.append(starts, len(order)))
+        contents = [_stream(table.slice(start, length)) for start, length in zip(starts.tolist(), rows.tolist(), strict=True)]
+        arrays = [pa.array(found, pa.int32()), pa.array(rows, pa.int64()), pa.array(contents, pa.binary())]
+        return pa.RecordBatch.from_arrays(arrays, names=["bucket", "rows", "content"])
 
 
-def _buckets(batches: list[pa.RecordBatch], names: list[str]) -> pa.RecordBatch:
+def _hashed(names: pa.Table) -> NDArray[np.uint64]:
+    """A number for each row that depends on its chain's name alone, on every machine."""
     import pyarrow as pa
 
-    table = pa.Table.from_batches(batches).rename_columns(names)
-    bucket = table[_BUCKET].to_numpy()
-    order = np.argsort(bucket, kind="stable")
-    table = table.drop_columns([_BUCKET]).take(order).combine_chunks()
-    found, starts = np.unique(bucket[order], return_index=True)
-    rows = np.diff(np.append(starts, len(order)))
-    contents = [_stream(table.slice(start, length)) for start, length in zip(starts.tolist(), rows.tolist(), strict=True)]
-    arrays = [pa.array(found, pa.int32()), pa.array(rows, pa.int64()), pa.array(contents, pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, names=["bucket", "rows", "content"])
+    hashes = np.zeros(names.num_rows, dtype=np.uint64)
+    for column in names.itercolumns():
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            words = column.combine_chunks().dictionary_encode()
+            known = [crc32((word or "").encode()) for word in words.dictionary.to_pylist()]
+            values = np.array([*known, 0], dtype=np.uint64)[words.indices.fill_null(len(known)).to_numpy()]
+        else:
+            small = pa.types.is_boolean(column.type) or pa.types.is_date32(column.type)
+            whole = column.cast(pa.uint8() if pa.types.is_boolean(column.type) else pa.int32()) if small else column
+            values = whole.cast(pa.int64()).fill_null(0).to_numpy().astype(np.uint64)
+        hashes = (hashes ^ values) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing, then the high bits down
+        hashes ^= hashes >> np.uint64(32)
+    return hashes
 
 
 @dataclass(frozen=True, eq=False)
