@@ -8,7 +8,8 @@ import re
 import shlex
 import subprocess
 import sys
-from datetime import datetime, timedelta
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -189,6 +190,47 @@ def test_whole_chains_cuts_nowhere_else():
         assert sum(map(len, rooms)) == len(set().union(*rooms)) == 4
 
 
+def chains_of_times(stretches, kind):
+    """Chains named by times, given as counts of their unit, with the hours that each stretch of rows has."""
+    rows = [(name, hour) for name, hours in stretches for hour in hours]
+    table = pl.DataFrame({"room": pl.Series([name for name, _ in rows]).cast(kind), "hour": [hour for _, hour in rows]})
+    return table.with_columns(pl.lit(0).alias("state"), (pl.col("hour") == 5).alias("hidden"))
+
+
+def test_a_chain_named_by_a_time_that_comes_twice_is_noticed(tmp_path, monkeypatch):
+    """An hour that the clock shows twice, and nanoseconds: chains that look alike to Python are not."""
+    monkeypatch.setattr(stream, "_PART", 6)
+    first, second = (int(datetime(2023, 10, 29, h, m, tzinfo=UTC).timestamp()) * 10**6 for h, m in ((0, 50), (1, 10)))
+    options = COLUMNS | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "dataset": "d"}
+    options["key_file"] = tmp_path / "k" / "key.json"
+    file, out = tmp_path / "t.parquet", tmp_path / "out"
+    out.mkdir()
+    for one, other, kind in ((first, second, pl.Datetime("us", "Europe/Berlin")), (1, 2, pl.Datetime("ns"))):
+        chains_of_times([(one, range(6)), (other, range(12)), (one, range(6, 12))], kind).write_parquet(file)
+        with pytest.raises(off.InputError, match="do not stand together"):
+            off.redact_file(file, out / "o.csv", **options)
+    table = chains_of_times([(second, range(12)), (first, range(12))], pl.Datetime("us", "Europe/Berlin"))
+    table.write_parquet(file)
+    off.redact_file(file, out / "o.csv", **options)
+    off.redact(table, **options).write(out / "m.csv")
+    assert (out / "o.csv").read_bytes() == (out / "m.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "kind", [pl.Int64, pl.Date, pl.String, pl.Duration("us"), pl.Float64, pl.Boolean, pl.Datetime("ms", "UTC")]
+)
+def test_what_lies_under_kept_nulls_does_not_tell_how_many_rows_were_read_at_once(both, kind):
+    table = frame([*range(30)])
+    cells = pl.Series("kept", np.arange(table.height) % 2 if kind == pl.Boolean else np.arange(table.height)).cast(kind)
+    table = table.with_columns(pl.when(pl.int_range(pl.len()) % 6 > 0).then(cells).alias("kept"))
+    both(table, ".arrow", part=17, keep=["kept"], source=".parquet")
+
+
+def test_published_names_are_text_where_the_table_has_text(both):
+    table = frame([*map(str, range(5, 12)), "attic", "cellar"]).with_columns(pl.col("hidden") & (pl.col("room") < "6"))
+    both(table, ".csv", part=17, publish_positions=True)
+
+
 # ---- what cannot be streamed
 
 
@@ -263,7 +305,7 @@ def test_bad_rows_say_where(desk, monkeypatch):
     refused(desk, "names 1 records of chains", "no opt-out may be lost", arguments=["t.csv", "--stream"], **options)
 
 
-def test_a_table_that_changes_between_the_looks_is_not_released(tmp_path):
+def test_a_table_that_changes_between_the_looks_is_not_released(tmp_path, monkeypatch):
     table = frame([*range(10)])
     file = tmp_path / "t.parquet"
     table.write_parquet(file)
@@ -274,6 +316,17 @@ def test_a_table_that_changes_between_the_looks_is_not_released(tmp_path):
         return list(items)
 
     options = COLUMNS | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "dataset": "d", "progress": swap}
+    with pytest.raises(off.InputError, match="changed while it was read"):
+        off.redact_file(file, tmp_path / "out" / "o.csv", key_file=tmp_path / "k" / "key.json", **options)
+
+    def swap_unseen(items):
+        """Other records private, with the same surroundings."""
+        table.with_columns((pl.col("hour") == 8 - pl.col("room") % 2).alias("hidden")).write_parquet(file)
+        return list(items)
+
+    table.with_columns((pl.col("hour") == 7 + pl.col("room") % 2).alias("hidden")).write_parquet(file)
+    monkeypatch.setattr(stream._Looks, "_state", lambda self: (0,))  # as if the file's times and size were the same
+    options["progress"] = swap_unseen
     with pytest.raises(off.InputError, match="changed while it was read"):
         off.redact_file(file, tmp_path / "out" / "o.csv", key_file=tmp_path / "k" / "key.json", **options)
     assert not [*(tmp_path / "out").iterdir()]
@@ -439,23 +492,7 @@ def test_input_that_was_cut_short_leaves_no_certificate(piped, kind):
 @pytest.mark.parametrize("kind", READERS)
 def test_a_broken_pipe_leaves_no_certificate(desk, kind):
     content = as_bytes(frame([*range(3000)], length=40), kind)
-    options = COLUMNS | {
-        "private": "hidden",
-        "model": "model.json",
-        "epsilon": 1.5,
-        "dataset": "rooms",
-        "certificate": "c.json",
-    }
-    command = [
-        *COMMAND,
-        "-",
-        "-o",
-        "-",
-        "--format",
-        kind,
-        *(text for pair in options.items() for text in (f"--{pair[0]}", str(pair[1]))),
-    ]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(arguments(kind), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdin.write(content)
         process.stdin.close()
         process.stdout.read(100)
@@ -466,6 +503,47 @@ def test_a_broken_pipe_leaves_no_certificate(desk, kind):
     assert not Path("c.json").exists()
     ledger = json.loads(Path("share/offrecord/key.ledger.json").read_text())
     assert "rooms" in ledger["releases"]  # somebody may have kept what they read
+
+
+def arguments(kind, table="-"):
+    options = COLUMNS | {
+        "private": "hidden",
+        "model": "model.json",
+        "epsilon": 1.5,
+        "dataset": "rooms",
+        "certificate": "c.json",
+    }
+    pairs = (text for pair in options.items() for text in (f"--{pair[0]}", str(pair[1])))
+    return [*COMMAND, table, "-o", "-", "--format", kind, *pairs]
+
+
+def test_a_reader_that_takes_its_time_gets_everything(desk):
+    """Also where the parent has made the pipe one that does not wait."""
+    read, end = os.pipe()
+    os.set_blocking(end, False)
+    with subprocess.Popen(arguments("csv"), stdin=subprocess.PIPE, stdout=end, stderr=subprocess.PIPE) as process:
+        os.close(end)
+        process.stdin.write(as_bytes(frame([*range(3000)], length=40), "csv"))
+        process.stdin.close()
+        time.sleep(3)
+        with os.fdopen(read, "rb") as slow:
+            got = slow.read()
+        assert process.wait(60) == 0
+    assert json.loads(Path("c.json").read_text())["output"]["sha256"] == hashlib.sha256(got).hexdigest()
+
+
+def test_two_streams_one_after_the_other_are_not_taken_for_one(piped):
+    content = as_bytes(frame([1]), "ipc")
+    ended = piped(content + content, "-", output="-", format="ipc")
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert b"several Arrow IPC streams" in ended.stderr
+
+
+def test_closed_standard_output(desk):
+    write(frame([1]), "t.csv")
+    ended = subprocess.run(["sh", "-c", f"{shlex.join(arguments('csv', 't.csv'))} >&-"], timeout=60, check=False)
+    assert ended.returncode == 2
+    assert not Path("c.json").exists()
 
 
 def test_wrong_use_of_streams(desk):

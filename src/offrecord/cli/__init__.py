@@ -94,7 +94,8 @@ def run() -> None:
     _silence_engine()
     code = main()
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except OSError:  # whoever read it has gone: what is left goes nowhere, instead of failing once more at the end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = code or 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -147,6 +148,8 @@ def redact(
     if to_stream:
         if certificate is None:
             raise InputError("a table on standard output needs --certificate FILE")
+        if sys.stdout is None:
+            raise InputError("standard output is closed")
         if as_json:
             raise InputError("standard output holds either the table or --json, not both")
         out_kind = stream_format(format if format is not None or table == STREAM else format_of(table))
@@ -213,6 +216,8 @@ def redact(
         explained = None if explain is None else release.explain()
         if to_stream:
             assert certificate is not None
+            with suppress(OSError):  # whoever reads may take its time
+                os.set_blocking(sys.stdout.fileno(), True)
             warnings += release.write_stream(sys.stdout.buffer, format=out_kind, certificate=certificate, force=force)
         elif output is not None and not dry_run:
             warnings += release.write(output, format=out_kind, certificate=certificate, force=force)[1]

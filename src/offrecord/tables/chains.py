@@ -265,10 +265,10 @@ def _boundaries(by: list[pl.Series], order: NDArray[Any] | None, rows: int, *, s
     starts = np.append(np.flatnonzero(change), rows)
     if not sort or not by:
         return starts, True
-    return starts, _increasing([series.gather(starts[:-1]) for series in by])
+    return starts, increasing([series.gather(starts[:-1]) for series in by])
 
 
-def _increasing(columns: list[pl.Series]) -> bool:
+def increasing(columns: list[pl.Series]) -> bool:
     """Rows grow from one to the next, column by column; a series may wrongly claim to be sorted, so it is not asked."""
     arrays = [(series.to_physical() if series.dtype.is_temporal() else series).to_numpy() for series in columns]
     count = len(arrays[0]) - 1

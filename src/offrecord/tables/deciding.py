@@ -69,7 +69,7 @@ class Deciding:
         try:
             return np.array([self.which[tuple(row)] for row in rows.tolist()], dtype=np.int64)[used]
         except KeyError:
-            raise InputError("the table changed while it was read; nothing was released, start again") from None
+            raise InputError("the table was changed while it was read; start again") from None
 
     def decide(self, part: Part) -> tuple[pl.DataFrame, Tally]:
         """Decide block by block of whole chains: the released rows, and counts."""

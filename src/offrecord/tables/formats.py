@@ -7,6 +7,7 @@ later from all cells, never guessed from the first few.
 from __future__ import annotations
 
 import difflib
+import errno
 import hashlib
 import io
 import json
@@ -156,6 +157,8 @@ def table_stream(stream: BinaryIO, named: str | None) -> Source:
         raise InputError(f"{name} stops in the middle of a line: it was cut short; a table in CSV ends with a line end")
     if kind == "ipc" and not content.endswith(_IPC_END):
         raise InputError(f"{name} stops before the end of an Arrow IPC stream: it was cut short, or is of another format")
+    if kind == "ipc" and _IPC_END + content[: 8 + int.from_bytes(content[4:8], "little")] in content:
+        raise InputError(f"{name} holds several Arrow IPC streams; give one")
     with _engine(f"{name} cannot be read as {kind}: it is damaged, cut short, or of another format"):
         if kind == "ipc":
             return Source(name, kind, pl.read_ipc_stream(io.BytesIO(content)).lazy())
@@ -263,6 +266,8 @@ def stream_frame(frame: pl.DataFrame, out: BinaryIO, kind: str) -> str:
             frame.write_ndjson(there)
         else:
             frame.write_ipc_stream(there, compat_level=pl.CompatLevel.oldest())
+        if hashing.failure is not None:
+            raise hashing.failure
         out.flush()
     return hashing.digest.hexdigest()
 
@@ -272,14 +277,21 @@ class _Hashing(io.RawIOBase):
 
     def __init__(self, out: BinaryIO) -> None:
         self.out, self.digest = out, hashlib.sha256()
+        self.failure: OSError | None = None  # the engine may not say that a write failed
 
     def writable(self) -> bool:
         return True
 
     def write(self, content: ReadableBuffer) -> int:
+        size = len(memoryview(content))
         self.digest.update(content)
-        self.out.write(content)
-        return len(memoryview(content))
+        try:
+            if self.out.write(content) != size:
+                raise BlockingIOError(errno.EAGAIN, "it does not take all at once")
+        except OSError as error:
+            self.failure = error
+            raise
+        return size
 
 
 def _single_column(frame: pl.DataFrame) -> bytes:

@@ -7,6 +7,7 @@ part than its `Survey`; surveys add up, in any order, to that of the table.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -132,6 +133,8 @@ class Reading:
 
     def survey(self, part: Part) -> Survey:
         """What is found out about a part before anything is decided."""
+        import polars as pl
+
         arranged, hidden, secrets = part.arranged, part.hidden, part.secrets
         chains = arranged.chains
         rows, used, counts = part.distinct
@@ -152,6 +155,7 @@ class Reading:
             beside=arranged.beside,
             spread=arranged.spread,
             kinds=tuple(arranged.names[name].dtype.is_integer() for name in self.columns.by),
+            texts=tuple(arranged.frame[name].dtype == pl.String for name in self.columns.by),
             order_type=arranged.order_type,
             needs=Needs(rows, counts, part.contexts),
             placed=placed,
@@ -164,9 +168,9 @@ class Reading:
 class Survey:
     """What is found out about a table, or a part of it, before anything is decided; nothing of it depends on a value.
 
-    touched: chains that hold a secret. marked: rows that are private. keys: rows of the private list that were found. kinds:
-    whether all chain names are whole numbers, column by column. placed: (m, 2) for each surrounding the digest of its secrets.
-    digest: that of the private records.
+    touched: chains that hold a secret. marked: rows that are private. keys: rows of the private list that were found. kinds,
+    texts: whether all chain names are whole numbers, and whether they came as text, column by column. placed: (m, 2) for each
+    surrounding the digest of its secrets. digest: that of the private records.
     """
 
     rows: int
@@ -181,6 +185,7 @@ class Survey:
     beside: int
     spread: tuple[int, int] | None
     kinds: tuple[bool, ...]
+    texts: tuple[bool, ...]
     order_type: pl.DataType
     needs: Needs
     placed: NDArray[np.uint64]
@@ -191,6 +196,16 @@ class Survey:
     def timed(self) -> bool:
         """The order column holds dates or times."""
         return not self.order_type.is_integer()
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for another survey of the same records, and of no others: it says which records are private and where."""
+        counted = (self.rows, self.chains, self.missing, self.private, self.secrets, self.keys)
+        rows = np.lexsort(self.needs.around.T)
+        told = hashlib.sha256(repr(counted).encode() + self.digest.tobytes())
+        for values in (self.needs.around, self.needs.counts, self.placed):
+            told.update(np.ascontiguousarray(values[rows]).tobytes())
+        return told.hexdigest()
 
     def warnings(self, columns: Columns, step: Step | None) -> list[str]:
         """What a person should know about the order of records."""
@@ -232,6 +247,7 @@ class Survey:
             impossible=Impossible(*np.sum([part.impossible for part in parts], axis=0).tolist()),
             spread=(min(low for low, _ in spreads), max(high for _, high in spreads)) if spreads else None,
             kinds=tuple(all(kinds) for kinds in zip(*(part.kinds for part in parts), strict=True)),
+            texts=first.texts,
             order_type=first.order_type,
             needs=Needs(rows, counts, contexts),
             placed=placed,
@@ -243,8 +259,7 @@ class Survey:
         """The keys of private records, sorted; chain names as whole numbers only where all of them are."""
         if not self.positions:
             return []
-        texts = [not kind and any(isinstance(row[i], str) for row in self.positions) for i, kind in enumerate(self.kinds)]
-        texts.append(False)  # the order value
+        texts = [text and not kind for text, kind in zip(self.texts, self.kinds, strict=True)] + [False]  # the order value
         return sorted([str(cell) if text else cell for cell, text in zip(row, texts, strict=True)] for row in self.positions)
 
 

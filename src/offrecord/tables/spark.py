@@ -149,7 +149,8 @@ def redact(df: DataFrame, *, partitions: int | None = None, **options: Any) -> S
         raise InputError(errors[0])
     parts = held.select("rows")
     plan = job.plan(reading, Survey.of_all(found, job.columns), listed)
-    shared = context.broadcast(_Shared(version("offrecord"), keyless, plan.deciding, job.dry_run))
+    known = frozenset(one.fingerprint for one in found)
+    shared = context.broadcast(_Shared(version("offrecord"), keyless, plan.deciding, job.dry_run, known))
     frame = None
     if not job.dry_run:
         with _spark_errors(), _unlogged():
@@ -340,12 +341,13 @@ def _hashed(names: pa.Table) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class _Shared:
-    """What executors need besides the key."""
+    """What executors need besides the key. surveyed: the fingerprints of all parts."""
 
     version: str
     reading: Reading
     deciding: Deciding | None
     dry_run: bool
+    surveyed: frozenset[str] = frozenset()
 
 
 class _Work:
@@ -441,7 +443,8 @@ class _Deciding(_Work):
                 if content.is_valid:
                     table = pa.ipc.open_stream(content.as_buffer()).read_all()
                     part = self._part(table)
-                    assert part is not None
+                    if part is None or self._reading.survey(part).fingerprint not in self._shared.value.surveyed:
+                        raise InputError("the table was changed after it was surveyed; redact it again")
                     yield part, table.schema
 
     @property

@@ -21,8 +21,9 @@ import numpy as np
 
 from offrecord.certificate import certified
 from offrecord.errors import InputError
-from offrecord.files import beside, check_outputs
+from offrecord.files import beside, check_outputs, check_writable
 from offrecord.redaction import Integers
+from offrecord.tables.chains import increasing
 from offrecord.tables.deciding import Tally
 from offrecord.tables.formats import MAX_ROWS, Source, format_of, table_file
 from offrecord.tables.frames import from_native
@@ -88,18 +89,25 @@ def redact_file(
     if output is not None:
         path, kind = Path(output), format_of(Path(output), output_format)
         proof = check_outputs(path, None if certificate is None else Path(certificate), job.key.file, force=force)
+    if explain is not None:
+        check_writable(explain, force=force)
+        explain_format = format_of(Path(explain), explain_format)
     looks = _Looks(job, table_file(table, format), max_rows, watch)
     plan = job.plan(looks.reading, looks.survey(), 0 if looks.listed is None else looks.listed.height)
     tally, changed = Tally(), Counter[str]()
 
     def decided() -> Iterator[pl.DataFrame]:
         nonlocal tally
+        again: list[Survey] = []
         for part in looks.parts("redacting"):
+            again = [Survey.of_all([*again, looks.reading.survey(part)], job.columns)]
             frame, mine = plan.deciding.decide(part)
             frame, spreadsheet = ready(frame, job.columns.keep, kind)
             tally += mine
             changed.update(spreadsheet)
             yield frame
+        if again[0].fingerprint != plan.survey.fingerprint:
+            raise InputError(f"{table} was changed while it was read; start again")
 
     if path is None or proof is None:
         for part in looks.parts("expecting"):
@@ -155,13 +163,15 @@ class _Looks:
                 done += frame.height
                 tell(frame.height)
         if self._state() != self.seen:
-            raise InputError(f"{self.source.name} was changed while it was read; nothing was released, start again")
+            raise InputError(f"{self.source.name} was changed while it was read; start again")
 
     def survey(self) -> Survey:
         """The survey of the table; InputError unless its chains stand together."""
         columns = self.job.columns
-        last: tuple[Any, ...] = ()
+        last: pl.DataFrame | None = None
         ascending = True
+
+        import polars as pl
 
         def surveys(names: list[pl.DataFrame], lengths: list[Integers], *, keep: bool) -> Iterator[Survey]:
             nonlocal last, ascending
@@ -171,10 +181,10 @@ class _Looks:
                 if keep:
                     names.append(chains)
                     lengths.append(np.diff(starts))
-                first = chains.row(0)
-                # a column of text may seem to be one of numbers in one part and not in another
-                ascending &= not last or (list(map(type, last)) == list(map(type, first)) and last < first)
-                last = chains.row(-1)
+                if last is not None:
+                    # a column of text may seem to be one of numbers in one part and not in another
+                    ascending &= last.schema == chains.schema and increasing(pl.concat([last, chains[:1]]).get_columns())
+                last = chains[-1:]
                 yield self.reading.survey(part)
 
         survey = Survey.of_all(surveys([], [], keep=False), columns)

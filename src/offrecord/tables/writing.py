@@ -52,7 +52,20 @@ def without_hidden(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     buffer = io.BytesIO()
     frame.select(columns).write_parquet(buffer, compression="uncompressed")
     buffer.seek(0)
-    return frame.with_columns(pl.read_parquet(buffer))
+    return frame.with_columns(_constant_nulls(series) for series in pl.read_parquet(buffer))
+
+
+def _constant_nulls(series: pl.Series) -> pl.Series:
+    """A column with the same bytes under every null, however many rows were read at once; as it is if it is nested."""
+    import polars as pl
+
+    if not series.null_count() or series.dtype.is_nested() or series.dtype == pl.Null:
+        return series
+    there = series.is_not_null()
+    plain = series.to_physical() if series.dtype.is_temporal() else series
+    constants = {pl.String: "", pl.Binary: b"", pl.Boolean: False}
+    filled = plain.fill_null(constants.get(type(plain.dtype), 0))
+    return pl.select(pl.when(there).then(filled)).to_series().cast(series.dtype).alias(series.name)
 
 
 def write_release(
