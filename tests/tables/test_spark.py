@@ -244,6 +244,19 @@ def test_a_dry_run_expects_what_it_does_here(spark, key):
         release.write("nowhere", certificate="nowhere.json")
 
 
+def test_a_table_that_changes_after_it_was_surveyed_is_not_decided(spark, key, tmp_path):
+    table, file = frame(rooms=4), tmp_path / "t.parquet"
+    table.with_columns((pl.col("hour") == 15 + pl.col("room") % 2).alias("hidden")).write_parquet(file)
+    release = engine.redact(spark.read.parquet(str(file)), **options(key, dataset="changed"))
+    release.unpersist()
+    table.with_columns((pl.col("hour") == 16 - pl.col("room") % 2).alias("hidden")).write_parquet(file)
+    with pytest.raises(pyspark.errors.PythonException, match="was changed after it was surveyed"):
+        release.frame.collect()
+    with pytest.raises(off.InputError, match="was changed after it was surveyed"):
+        release.write(str(tmp_path / "out"), certificate=tmp_path / "c.json")
+    assert not (tmp_path / "c.json").exists()
+
+
 # ---- tasks that die
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 _PACKED = 1 << 20  # rows that are packed at a time, and rows of a part, about
-_BUCKETS = 8  # for each partition, so that these come out much alike
+_BUCKETS = 4096  # at most, and eight for each partition, unless there are more partitions: few rows in a bucket cost more
 _LISTED = "offrecord listed"
 _MARK = "offrecord: "  # how a message of ours begins among those of Spark
 _NAMES = ("string", "tinyint", "smallint", "int", "bigint", "boolean", "date", "timestamp", "timestamp_ntz")
@@ -135,21 +135,23 @@ def redact(df: DataFrame, *, partitions: int | None = None, **options: Any) -> S
     shared = context.broadcast(_Shared(version("offrecord"), keyless, None, job.dry_run))
     with _spark_errors(), _unlogged():
         plain = table.toDF(*(f"c{i}" for i in range(len(table.columns))))  # it takes no names with dots
-        packing = _Packing(table.columns, job.columns.by, partitions * _BUCKETS)
+        packing = _Packing(table.columns, job.columns.by, max(min(8 * partitions, _BUCKETS), partitions))
         packed = plain.mapInArrow(packing, "bucket int, rows long, content binary")
         # The function before it keeps Spark from taking this for a repartition that the table has had already.
         held = packed.repartition(partitions, "bucket").mapInArrow(
             _Surveying(job.key.secret, shared), "survey binary, rows binary"
         )
         held = held.persist(StorageLevel.MEMORY_ONLY)
-        found = [pickle.loads(row.survey) for row in held.select("survey").collect()]
-    errors = [one for one in found if isinstance(one, str)]
-    if errors:
+        found = [pickle.loads(row.survey) for row in held.select("survey").where("survey is not null").collect()]
+    try:
+        for error in (one for one in found if isinstance(one, str)):
+            raise InputError(error)
+        plan = job.plan(reading, Survey.of_all((survey for survey, _ in found), job.columns), listed)
+    except BaseException:
         held.unpersist()
-        raise InputError(errors[0])
-    parts = held.select("rows")
-    plan = job.plan(reading, Survey.of_all(found, job.columns), listed)
-    known = frozenset(one.fingerprint for one in found)
+        raise
+    parts = held.select("rows").where("rows is not null")
+    known = frozenset(mark for _, marks in found for mark in marks)
     shared = context.broadcast(_Shared(version("offrecord"), keyless, plan.deciding, job.dry_run, known))
     frame = None
     if not job.dry_run:
@@ -403,11 +405,18 @@ class _Surveying(_Work):
     """
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        total: list[Survey] = []
+        marks = []
         try:
             for table in self._tables(batches):
                 part = self._part(table)
                 if part is not None:
-                    yield _row(survey=pickle.dumps(self._reading.survey(part)), rows=_stream(_sorted(table, part)))
+                    survey = self._reading.survey(part)
+                    marks.append(survey.fingerprint)
+                    total = [Survey.of_all([*total, survey], self._reading.columns)]
+                    yield _row(survey=None, rows=_stream(_sorted(table, part)))
+            if total:
+                yield _row(survey=pickle.dumps((total[0], marks)), rows=None)
         except InputError as error:
             yield _row(survey=pickle.dumps(str(error)), rows=None)
 
@@ -440,12 +449,11 @@ class _Deciding(_Work):
 
         for batch in batches:
             for content in batch.column(0):
-                if content.is_valid:
-                    table = pa.ipc.open_stream(content.as_buffer()).read_all()
-                    part = self._part(table)
-                    if part is None or self._reading.survey(part).fingerprint not in self._shared.value.surveyed:
-                        raise InputError("the table was changed after it was surveyed; redact it again")
-                    yield part, table.schema
+                table = pa.ipc.open_stream(content.as_buffer()).read_all()
+                part = self._part(table)
+                if part is None or self._reading.survey(part).fingerprint not in self._shared.value.surveyed:
+                    raise InputError("the table was changed after it was surveyed; redact it again")
+                yield part, table.schema
 
     @property
     def _deciding(self) -> Deciding:
