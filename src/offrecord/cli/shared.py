@@ -61,7 +61,9 @@ def rows_done(what: str, rows: int | None) -> Iterator[Callable[[int], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     shown = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]} rows"))
-    with Progress(*shown, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+    with Progress(
+        *shown, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
         of = "" if rows is None else f" of {rows:,}"
         task = bar.add_task(what, total=rows, rows=f"0{of}")
         total = 0
