@@ -1,6 +1,7 @@
 """Tables that go through part by part, and standard streams: the same bytes as in memory, or one line that says why not."""
 
 import hashlib
+import inspect
 import io
 import json
 import os
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 import offrecord as off
 from offrecord import cli
 from offrecord.tables import stream
+from offrecord.tables.job import Job
 
 CHAIN = off.MarkovChain([[0.8, 0.2], [0.4, 0.6]])
 ORDER2 = off.MarkovChain([[[0.9, 0.1], [0.4, 0.6]], [[0.7, 0.3], [0.2, 0.8]]], order=2)
@@ -178,6 +180,12 @@ def test_any_table_in_any_parts(data, tmp_path_factory):
     finally:
         stream._PART = before
     assert (folder / "out" / "streamed.csv").read_bytes() == (folder / "out" / "memory.csv").read_bytes()
+
+
+def test_every_engine_takes_the_options_of_redact():
+    named = inspect.signature(off.redact).parameters
+    own = {name: one.default for name, one in named.items() if name not in ("frame", "remember")}
+    assert own == {name: one.default for name, one in inspect.signature(Job).parameters.items()}
 
 
 def test_whole_chains_cuts_nowhere_else():
