@@ -65,11 +65,15 @@ class Needs:
     phases: dict[int, Integers] = field(default_factory=dict)
 
 
-def room_limits(model: Model, epsilon: float) -> tuple[int | None, int | None]:
-    """Rooms to the left and right of a secret beyond which a larger one makes no difference; None: it always does."""
+def room_limits(model: Model, epsilon: float, known: Designs | None = None) -> tuple[int | None, int | None]:
+    """Rooms to the left and right of a secret beyond which a larger one makes no difference; None: it always does.
+
+    known: designs from before, which say so themselves.
+    """
     if isinstance(model, MarkovChain) and model.stationary:
-        cap = max(_Rooms(model, epsilon, BestWindow(), "run").cap(), model.order)
-        return cap, cap
+        grids = None if known is None else known.grids
+        cap = _Rooms(model, epsilon, BestWindow(), "run").cap() if grids is None else max(grids[0][-1], grids[1][-1])
+        return max(cap, model.order), max(cap, model.order)
     return None, None if isinstance(model, MarkovChain) and model.length is not None else _FAR
 
 

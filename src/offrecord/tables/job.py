@@ -71,6 +71,7 @@ class Job:
     chosen: Mechanism = field(init=False)
     steps: Step | None = field(init=False)
     rounded: bool = field(init=False, default=False)
+    known: Designs | None = field(init=False, default=None)
     started: float = field(init=False, default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -113,7 +114,9 @@ class Job:
     def reading(self, model: Model) -> Reading:
         """How the table is read, given its model."""
         coins = draws.Coins(self.key.secret, self.dataset, self.value)
-        limits = room_limits(model, self.epsilon)
+        if self.designs is not None and Path(self.designs).exists():
+            self.known = Designs.load(self.designs, model, self.epsilon, self.chosen.name, self.protect, self.key.secret)
+        limits = room_limits(model, self.epsilon, self.known)
         positions = self.publish_positions and not self.dry_run
         return Reading(self.columns, self.private, self.steps, self.protect, model, limits, coins, positions)
 
@@ -130,9 +133,7 @@ class Job:
         warnings = survey.warnings(self.columns, self.steps)
         if self.rounded:
             warnings.append("the model was rounded to four digits, as it is published; the guarantee is about the rounded one")
-        known = None
-        if self.designs is not None and Path(self.designs).exists():
-            known = Designs.load(self.designs, reading.model, self.epsilon, self.chosen.name, self.protect, self.key.secret)
+        known = self.known
         designs, which = designs_for(
             reading.model,
             self.epsilon,
