@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -352,7 +353,7 @@ class _Shared:
     surveyed: frozenset[str] = frozenset()
 
 
-class _Work:
+class _Work(ABC):
     """What an executor does to its buckets. It holds the key, so it shows nothing of itself, nor of an error in it."""
 
     def __init__(self, key: bytes, shared: Broadcast[_Shared]) -> None:
@@ -374,8 +375,9 @@ class _Work:
         if failure:  # out here nothing of what went wrong is attached to it
             raise RuntimeError(_MARK + failure)
 
+    @abstractmethod
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        raise NotImplementedError
+        """What becomes of the rows of a task."""
 
     @cached_property
     def _reading(self) -> Reading:

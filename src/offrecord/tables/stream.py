@@ -91,7 +91,7 @@ def redact_file(
         proof = check_outputs(path, None if certificate is None else Path(certificate), job.key.file, force=force)
     if explain is not None:
         check_writable(explain, force=force)
-        explain_format = format_of(Path(explain), explain_format)
+        format_of(Path(explain), explain_format)
     looks = _Looks(job, table_file(table, format), max_rows, watch)
     plan = job.plan(looks.reading, looks.survey(), 0 if looks.listed is None else looks.listed.height)
     tally, changed = Tally(), Counter[str]()
