@@ -192,7 +192,10 @@ class Plan:
     others: int
     warnings: tuple[str, ...]
 
-    def enter(self) -> None:
+    def judge(self, tally: Tally) -> None:
+        """InputError if what is about to be released speaks against the promise; it looks at released values alone."""
+
+    def enter(self, tally: Tally) -> None:
         """Enter the release into the ledger, and keep the key, before anyone sees it. A dry run is no release."""
         if self.job.dry_run:
             return

@@ -15,6 +15,7 @@ from offrecord.files import check_apart, check_outputs, check_writable
 from offrecord.mechanisms import Mechanism
 from offrecord.surroundings import MAX_MINUTES
 from offrecord.tables.chains import arrange
+from offrecord.tables.deciding import Tally
 from offrecord.tables.formats import format_of, stream_format, write_frame
 from offrecord.tables.frames import Native, from_native, to_native
 from offrecord.tables.job import Job, Plan
@@ -45,6 +46,7 @@ class Release:
     _table: pl.DataFrame | None = field(repr=False)
     _plan: Plan = field(repr=False)
     _part: Part = field(repr=False)
+    _tally: Tally = field(repr=False)
 
     def write(
         self, path: str | Path, *, format: str | None = None, certificate: str | Path | None = None, force: bool = False
@@ -60,7 +62,7 @@ class Release:
             path,
             proof,
             partial(certified, self.certificate, kind, table.columns),
-            self._plan.enter,
+            partial(self._plan.enter, self._tally),
             force=force,
         )
         return proof, warnings
@@ -72,7 +74,8 @@ class Release:
         check_apart(self._plan.job.key.file, proof)
         table, warnings = self._ready(kind)
         content = partial(certified, self.certificate, kind, table.columns)
-        write_to_stream(table, out, kind, proof, content, self._plan.enter, force=force)
+        enter = partial(self._plan.enter, self._tally)
+        write_to_stream(table, out, kind, proof, content, enter, force=force)
         return warnings
 
     def _ready(self, kind: str) -> tuple[pl.DataFrame, list[str]]:
@@ -170,8 +173,10 @@ def redact(
     part = reading.part_of(arranged, hidden)
     plan = job.plan(reading, reading.survey(part), asked)
     out, tally = (None, plan.deciding.expect(part)) if dry_run else plan.deciding.decide(part)
+    if not dry_run:
+        plan.judge(tally)
     summary, content = plan.summary(tally), plan.certificate()
     native = to_native(out, frame, value) if out is not None and remember else None
     if remember:
-        plan.enter()
-    return Release(native, content, summary, fitted, out, plan, part)
+        plan.enter(tally)
+    return Release(native, content, summary, fitted, out, plan, part, tally)

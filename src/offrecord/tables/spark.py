@@ -62,18 +62,9 @@ class SparkRelease:
 
     frame: DataFrame | None
     certificate: dict[str, Any]
+    summary: Summary
     _plan: Plan = field(repr=False)
     _held: DataFrame = field(repr=False)
-    _parts: DataFrame = field(repr=False)
-    _shared: Broadcast[Any] = field(repr=False)
-
-    @cached_property
-    def summary(self) -> Summary:
-        """What the release amounts to: decides the table once more to count, but for a dry run."""
-        work = _Tallying(self._plan.job.key.secret, self._shared)
-        with _spark_errors(), _unlogged():
-            tallies = [pickle.loads(row.tally) for row in self._parts.mapInArrow(work, "tally binary").collect()]
-        return self._plan.summary(sum(tallies, Tally()))
 
     def write(self, path: str, *, certificate: str | Path, format: str = "parquet", force: bool = False) -> None:
         """Write the release as a folder of files, then its certificate, with the SHA-256 of each of them, to a local file."""
@@ -155,11 +146,18 @@ def redact(df: DataFrame, *, partitions: int | None = None, **options: Any) -> S
     known = frozenset(mark for _, marks in found for mark in marks)
     shared = context.broadcast(_Shared(version("offrecord"), keyless, plan.deciding, job.dry_run, known))
     frame = None
-    if not job.dry_run:
+    try:
         with _spark_errors(), _unlogged():
-            frame = parts.mapInArrow(_Releasing(job.key.secret, shared), _schema(df, job.columns, job.given.labels))
-        plan.enter()
-    return SparkRelease(frame, plan.certificate(), plan, held, parts, shared)
+            counted = parts.mapInArrow(_Tallying(job.key.secret, shared), "tally binary").collect()
+            tally = sum((pickle.loads(row.tally) for row in counted), Tally())
+            if not job.dry_run:
+                plan.judge(tally)
+                frame = parts.mapInArrow(_Releasing(job.key.secret, shared), _schema(df, job.columns, job.given.labels))
+        plan.enter(tally)
+    except BaseException:
+        held.unpersist()
+        raise
+    return SparkRelease(frame, plan.certificate(), plan.summary(tally), plan, held)
 
 
 # ---- on the driver

@@ -109,6 +109,10 @@ def redact_file(
         if again[0].fingerprint != plan.survey.fingerprint:
             raise InputError(f"{table} was changed while it was read; start again")
 
+    def enter() -> None:
+        plan.judge(tally)
+        plan.enter(tally)
+
     if path is None or proof is None:
         for part in looks.parts("expecting"):
             tally += plan.deciding.expect(part)
@@ -118,7 +122,7 @@ def redact_file(
             path,
             proof,
             partial(certified, plan.certificate(), kind, job.columns.released),
-            plan.enter,
+            enter,
             force=force,
         )
     warnings = spreadsheet_warnings(changed)
