@@ -20,6 +20,14 @@ def sequences(chain, n):
     return paths[weight > 0], weight[weight > 0]
 
 
+def sample(chain, n, rng):
+    """(n,) one sequence of a chain with one kernel, as codes."""
+    values = [rng.choice(chain.k, p=chain.start)]
+    for _ in range(n - 1):
+        values.append(rng.choice(chain.k, p=chain.transition[values[-1]]))
+    return np.array(values)
+
+
 def output_table(chain, n, redaction, secret_positions):
     """(secrets, (k+1)^n) array of Pr(Y = y | secret), y numbered in base k + 1 with digit k for ⊥."""
     paths, weight = sequences(chain, n)

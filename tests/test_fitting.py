@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from offrecord.chain import MarkovChain
+from offrecord.clock import phases_of
 from offrecord.errors import InputError
 from offrecord.fitting import Check, fit_chains, rounded, wilson
-from offrecord.phased import PhasedChain, load_model, phases_of
+from offrecord.phased import PhasedChain, load_model
 from offrecord.tables.chains import Chains
 
 THREE = np.array([[0.90, 0.08, 0.02], [0.10, 0.80, 0.10], [0.05, 0.15, 0.80]])

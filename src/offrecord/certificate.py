@@ -32,6 +32,13 @@ ASSUMPTIONS = (
 KEPT = "The columns kept beside the value carry nothing about it."
 
 
+#: What is said about positions that are not published.
+POSITIONS = (
+    "The designs say how many records lie to the left and right of a secret, up to where the chain has forgotten: in short"
+    " chains that tells where it is, and so do the holes in the table."
+)
+
+
 def certificate(
     *,
     designs: Designs,
@@ -43,6 +50,7 @@ def certificate(
     release: Mapping[str, Any],
     kept: bool,
     exact: bool,
+    model_check: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The content of a certificate; `output` is added when the release is written."""
     leakage = max((design.leakage for design in designs.designs), default=0.0)
@@ -68,6 +76,8 @@ def certificate(
         "release": dict(release),
         "designs": {name: value for name, value in designs.to_dict().items() if name not in ("format", "version", "model")},
         "model": designs.model.to_dict(),
+        "learned": None if designs.model.learned is None else designs.model.learned.to_dict(),
+        "model_check": dict(model_check),
         "versions": {"offrecord": version("offrecord"), "polars": version("polars"), "numpy": version("numpy")},
     }
 

@@ -6,6 +6,7 @@ import json
 import math
 import operator
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
 from offrecord.files import checked_content, read_json, write_text
+from offrecord.learned import Learned
 
 Floats: TypeAlias = NDArray[np.float64]
 Label: TypeAlias = str | int | float | bool
@@ -37,6 +39,7 @@ class MarkovChain:
     labels: the k values as they appear in the data; 0 … k − 1 without it.
     order: how many records the next one depends on. For order m > 1, transition has m + 1 axes of k, the next record's last,
     and start m axes, the distribution of the first m records. `lifted` is the same chain on m-tuples (F8).
+    learned: what it was learned from, where it was; no part of the chain itself.
 
     Raises InputError for anything that is not such a chain, or has no start and several stationary distributions.
     """
@@ -45,6 +48,7 @@ class MarkovChain:
     start: Floats
     labels: tuple[Label, ...]
     order: int
+    learned: Learned | None
 
     def __init__(
         self,
@@ -52,7 +56,9 @@ class MarkovChain:
         start: ArrayLike | None = None,
         labels: Sequence[Label] | None = None,
         order: int = 1,
+        learned: Learned | None = None,
     ) -> None:
+        object.__setattr__(self, "learned", learned)
         order = whole_number("order", order)
         if not 1 <= order <= 10:
             raise InputError(f"order must be from 1 to 10, got {order if abs(order) < 10**9 else 'a huge number'}")
@@ -335,8 +341,14 @@ class MarkovChain:
 
     # ---- model files
 
+    def with_learned(self, learned: Learned) -> MarkovChain:
+        """The same chain, with what it was learned from."""
+        known = copy(self)
+        object.__setattr__(known, "learned", learned)
+        return known
+
     def to_dict(self) -> dict[str, Any]:
-        """The content of a model file."""
+        """What the chain is, as model files, policies, designs and certificates hold it."""
         implied = self.homogeneous and self._start_is_implied
         return {
             "format": "offrecord-model",
@@ -363,11 +375,12 @@ class MarkovChain:
             raise InputError('the model has a kernel for each phase ("phase"), not one chain: read it with load_model')
         if not isinstance(content["labels"], list):
             raise InputError('model file: "labels" must be a list')
-        return cls(content["transition"], content.get("start"), content["labels"], content.get("order", 1))
+        learned = learned_of(content)
+        return cls(content["transition"], content.get("start"), content["labels"], content.get("order", 1), learned)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a model file; complete or absent, and never over an existing one without force."""
-        write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n", force=force)
+        save_model(self.to_dict(), self.learned, path, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> MarkovChain:
@@ -384,6 +397,17 @@ class MarkovChain:
             return f"<MarkovChain k={self.k} order={self.order}>"
         kind = "stationary" if self.stationary else "one kernel" if self.homogeneous else f"n={self.length}"
         return f"<MarkovChain k={self.k} {kind}>"
+
+
+def save_model(content: dict[str, Any], learned: Learned | None, path: str | Path, *, force: bool) -> None:
+    """Write a model file: what the model is, and what it was learned from."""
+    whole = content if learned is None else {**content, "learned": learned.to_dict()}
+    write_text(path, json.dumps(whole, indent=1, allow_nan=False) + "\n", force=force)
+
+
+def learned_of(content: dict[str, Any]) -> Learned | None:
+    """What the model of a file was learned from, where the file says so."""
+    return None if content.get("learned") is None else Learned.from_dict(content["learned"])
 
 
 def stationary_distribution(transition: Floats) -> Floats:

@@ -258,6 +258,13 @@ def refereed_design(
     return refereed_design(problem, around, *ones, (True, True), window)
 
 
+def leakage_under(design: Design, chain: MarkovChain, epsilon: float, protect: str) -> float:
+    """What a design would leak, were another stationary chain the right one."""
+    problem = problem_of(chain, epsilon, protect, design.surrounding)
+    rests = design.left_rest, design.right_rest
+    return worst_output(problem, _whole(problem, design.left, design.right, rests)).leakage
+
+
 def _whole(problem: Problem, left: Floats, right: Floats, rests: tuple[bool, bool]) -> Redaction:
     """The redaction of a design's own problem."""
     first, last, n, k = problem.private[0], problem.private[-1], problem.n, problem.chain.k

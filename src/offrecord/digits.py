@@ -38,13 +38,12 @@ def rounded_model(model: MarkovChain | PhasedChain) -> MarkovChain | PhasedChain
     start = _rounded(model.start.reshape(-1, one)).reshape(model.start.shape)
     if isinstance(model, PhasedChain):
         same = np.array_equal(transition, model.transition) and np.array_equal(start, model.start)
-        return model if same else PhasedChain(model.phase, transition, start, model.labels, model.zone)
+        return model if same else PhasedChain(model.phase, transition, start, model.labels, model.zone, model.learned)
     if model.stationary:  # its start follows from its kernel
-        return (
-            model if np.array_equal(transition, model.transition) else MarkovChain(transition, None, model.labels, model.order)
-        )
+        same = np.array_equal(transition, model.transition)
+        return model if same else MarkovChain(transition, None, model.labels, model.order, model.learned)
     same = np.array_equal(transition, model.transition) and np.array_equal(start, model.start)
-    return model if same else MarkovChain(transition, start, model.labels, model.order)
+    return model if same else MarkovChain(transition, start, model.labels, model.order, model.learned)
 
 
 def _rounded(distributions: Floats) -> Floats:

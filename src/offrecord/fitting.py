@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from offrecord.chain import MAX_VALUES as MAX_STATES
 from offrecord.chain import Floats, Label, MarkovChain, whole_number
+from offrecord.clock import phase_count
+from offrecord.counting import Codes, Counts, binned, counted, linked_records, reaching, tuples
 from offrecord.digits import DIGITS, rounded_row
 from offrecord.errors import InputError
-from offrecord.phased import PhasedChain, checked_phases, phase_count
+from offrecord.phased import PhasedChain, checked_phases
 from offrecord.text import aligned, many
 
 if TYPE_CHECKING:
     from offrecord.tables.chains import Chains
-
-Counts: TypeAlias = NDArray[np.int64]
 
 LARGEST_ORDER = 3  #: of the orders that BIC compares
 MIN_STARTS = 20  #: fewer first records are not tested
@@ -180,11 +180,11 @@ def fit_chains(
     if out.any():
         codes = np.where(np.repeat(out, np.diff(chains.starts)), codes.dtype.type(-1), codes)
     records, chain_count = int(np.count_nonzero(codes >= 0)), int(chains.count - out.sum())
-    linked = _linked(codes, chains)
+    linked = linked_records(codes, chains.starts, chains.steps)
     told = None if phases is None or phase is None else checked_phases(phases, phase)
     if told is not None and len(told) != len(codes):
         raise InputError(f"phases must name the phase of each of {len(codes)} records, got {len(told)}")
-    halves = _counted(codes, linked, chains, k, order, told, 0 if phase is None else phase_count(phase))
+    halves = _halves(codes, linked, chains, k, order, told, 0 if phase is None else phase_count(phase))
     counts = halves.sum(axis=0)
     if not counts.any():
         raise InputError(f"no {order + 1} records with values stand one step apart: there is nothing to learn the model from")
@@ -196,7 +196,7 @@ def fit_chains(
         starts, by_phase = _starts_check(model, counts, codes[firsts]), None
     else:
         here = codes >= 0
-        marginals = _binned(told[here].astype(np.int64) * k + codes[here], len(counts) * k).reshape(-1, k)
+        marginals = binned(told[here].astype(np.int64) * k + codes[here], len(counts) * k).reshape(-1, k)
         model = PhasedChain(phase, rounded(counts), rounded(marginals), labels, zone)
         starts, by_phase = _phased_starts_check(model, told[firsts], codes[firsts]), _ratio_check(counts)
     return Fit(
@@ -229,59 +229,17 @@ def _dropped(dropped: ArrayLike | None, count: int) -> NDArray[np.bool_]:
 # ---- counting
 
 
-def _linked(codes: NDArray[np.int8], chains: Chains) -> NDArray[np.bool_]:
-    """(n,) whether a record and the one before it have values and stand one step apart, in one chain."""
-    linked = np.zeros(len(codes), dtype=bool)
-    present = codes >= 0
-    linked[1:] = present[1:] & present[:-1]
-    if chains.steps is not None:
-        linked[1:] &= np.diff(chains.steps) == 1
-    linked[chains.starts[:-1]] = False
-    return linked
-
-
-def _reaching(linked: NDArray[np.bool_], order: int) -> NDArray[np.bool_]:
-    """(n,) whether a record has `order` predecessors, each linked to the next."""
-    reaching = linked.copy()
-    for shift in range(1, order):
-        reaching[shift:] &= linked[:-shift]
-    return reaching
-
-
-def _tuples(codes: NDArray[np.int8], at: NDArray[np.bool_], k: int, order: int) -> NDArray[np.int32]:
-    """The records marked in `at`, each with its `order` predecessors, as one number in base k, the oldest leading."""
-    length = len(codes) - order
-    tuples = codes[:length].astype(np.int32)
-    for i in range(1, order + 1):
-        tuples *= k
-        tuples += codes[i : i + length]
-    return tuples[at[order:]]
-
-
-def _counted(
-    codes: NDArray[np.int8],
-    linked: NDArray[np.bool_],
-    chains: Chains,
-    k: int,
-    order: int,
-    phases: NDArray[np.integer[Any]] | None,
-    phase_total: int,
+def _halves(
+    codes: Codes, linked: NDArray[np.bool_], chains: Chains, k: int, order: int, phases: Codes | None, phase_total: int
 ) -> Counts:
     """(2, k, …, k), or (2, P, k, k), transitions in the first and second halves of chains."""
-    at = _reaching(linked, order)
-    keys = _tuples(codes, at, k, order).astype(np.int64)
-    size, shape = k ** (order + 1), (k,) * (order + 1)
-    if phases is not None:
-        keys += size * phases[:-1][at[1:]].astype(np.int64)
-        size, shape = size * phase_total, (phase_total, *shape)
     places = chains.places
     last = np.repeat(places[chains.starts[1:] - 1], np.diff(chains.starts))
-    keys += size * (2 * places[at] - order > last[at])  # by the middle of the transition
-    return _binned(keys, 2 * size).reshape(2, *shape)
-
-
-def _binned(keys: NDArray[np.integer[Any]], size: int) -> Counts:
-    return np.bincount(keys, minlength=size).astype(np.int64, copy=False)
+    context = (2 * places - order > last).astype(np.int16)  # by the middle of the transition that ends at a record
+    if phases is None:
+        return counted(codes, linked, k, order, context, 2)
+    context[1:] = context[1:] * phase_total + phases[:-1]
+    return counted(codes, linked, k, order, context, 2 * phase_total).reshape(2, phase_total, k, k)
 
 
 def _merged(keys: NDArray[np.integer[Any]], counts: Counts | None, size: int) -> tuple[NDArray[np.integer[Any]], Counts]:
@@ -298,9 +256,9 @@ def _merged(keys: NDArray[np.integer[Any]], counts: Counts | None, size: int) ->
 
 def _bic(codes: NDArray[np.int8], linked: NDArray[np.bool_], k: int) -> tuple[dict[int, float], int]:
     """BIC by order, all on the records with LARGEST_ORDER predecessors (or as many as any has), and the number of these."""
-    deepest = next(order for order in range(LARGEST_ORDER, 0, -1) if _reaching(linked, order).any())
+    deepest = next(order for order in range(LARGEST_ORDER, 0, -1) if reaching(linked, order).any())
     keys: NDArray[np.integer[Any]]
-    keys, counts = _merged(_tuples(codes, _reaching(linked, deepest), k, deepest), None, k ** (deepest + 1))
+    keys, counts = _merged(tuples(codes, reaching(linked, deepest), k, deepest), None, k ** (deepest + 1))
     records = int(counts.sum())
     bic = {}
     for order in range(deepest, -1, -1):
@@ -407,17 +365,17 @@ def _starts_check(model: MarkovChain, counts: Counts, firsts: NDArray[np.int8]) 
     expected = model.marginal(1)
     drawn = np.diag(expected) - np.outer(expected, expected)
     count = len(firsts)
-    return _first_records(_binned(firsts, k), count * expected, count * drawn + count**2 * learned)
+    return _first_records(binned(firsts, k), count * expected, count * drawn + count**2 * learned)
 
 
 def _phased_starts_check(model: PhasedChain, phases: NDArray[np.integer[Any]], firsts: NDArray[np.int8]) -> Check | None:
     """First records against all records of their phases."""
     if len(firsts) < MIN_STARTS:
         return None
-    visits = _binned(phases, len(model.start)).astype(np.float64)
+    visits = binned(phases, len(model.start)).astype(np.float64)
     expected = visits @ model.start
     drawn = np.diag(expected) - (model.start * visits[:, np.newaxis]).T @ model.start
-    return _first_records(_binned(firsts, model.k), expected, drawn)
+    return _first_records(binned(firsts, model.k), expected, drawn)
 
 
 def _first_records(seen: Counts, expected: Floats, covariance: Floats) -> Check | None:

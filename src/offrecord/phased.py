@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from offrecord.chain import MAX_VALUES, MODEL_VERSION, Floats, Label, MarkovChain, _distributions, _labels, _numbers, _shape
+from offrecord.chain import (
+    MAX_VALUES,
+    MODEL_VERSION,
+    Floats,
+    Label,
+    MarkovChain,
+    _distributions,
+    _labels,
+    _numbers,
+    _shape,
+    learned_of,
+    save_model,
+)
+from offrecord.clock import phase_count
 from offrecord.errors import InputError
-from offrecord.files import checked_content, read_json, write_text
-
-#: What a phase can be, and how many there are: hours from midnight, weekdays from Monday, months from January.
-PHASES = {"hour": 24, "weekday": 7, "month": 12}
+from offrecord.files import checked_content, read_json
+from offrecord.learned import Learned
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -24,7 +35,7 @@ class PhasedChain:
     """A first-order chain with one kernel for each phase; a record's phase decides the step out of it.
 
     transition: (P, k, k). start: (P, k), the distribution of a record in each phase. labels: the k values as they appear in the
-    data. zone: the time zone in which phases are told, UTC (or times as they stand) without it.
+    data. zone: the time zone in which phases are told, without it that of times as they stand. learned: as in MarkovChain.
 
     Raises InputError for anything that is not such a chain.
     """
@@ -34,6 +45,7 @@ class PhasedChain:
     start: Floats
     labels: tuple[Label, ...]
     zone: str | None
+    learned: Learned | None
 
     def __init__(
         self,
@@ -42,7 +54,9 @@ class PhasedChain:
         start: ArrayLike,
         labels: Sequence[Label] | None = None,
         zone: str | None = None,
+        learned: Learned | None = None,
     ) -> None:
+        object.__setattr__(self, "learned", learned)
         count = phase_count(phase)
         kernels, starts = _numbers("transition", transition), _numbers("start", start)
         if kernels.ndim != 3 or kernels.shape[1] != kernels.shape[2] or len(kernels) != count or kernels.shape[2] < 2:
@@ -84,6 +98,12 @@ class PhasedChain:
 
     # ---- model files
 
+    def with_learned(self, learned: Learned) -> PhasedChain:
+        """The same chain, with what it was learned from."""
+        known = copy(self)
+        object.__setattr__(known, "learned", learned)
+        return known
+
     def to_dict(self) -> dict[str, Any]:
         """The content of a model file."""
         return {
@@ -105,11 +125,12 @@ class PhasedChain:
             raise InputError(f"a model with phases must have order 1, got {content['order']!r}")
         if not isinstance(content["labels"], list):
             raise InputError('model file: "labels" must be a list')
-        return cls(content["phase"], content["transition"], content["start"], content["labels"], content.get("zone"))
+        zone, learned = content.get("zone"), learned_of(content)
+        return cls(content["phase"], content["transition"], content["start"], content["labels"], zone, learned)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a model file; complete or absent, and never over an existing one without force."""
-        write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n", force=force)
+        save_model(self.to_dict(), self.learned, path, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> PhasedChain:
@@ -138,13 +159,6 @@ def model_from_dict(content: Any) -> MarkovChain | PhasedChain:
     return PhasedChain.from_dict(content) if phased else MarkovChain.from_dict(content)
 
 
-def phase_count(phase: Any) -> int:
-    """How many phases there are; InputError for a phase that is not known."""
-    if not isinstance(phase, str) or phase not in PHASES:
-        raise InputError(f"phase must be one of {', '.join(PHASES)}, got {phase!r}")
-    return PHASES[phase]
-
-
 def checked_phases(phases: ArrayLike, phase: str) -> NDArray[np.integer[Any]]:
     """The phases as whole numbers from 0; InputError for anything else."""
     known, count = np.asarray(phases), phase_count(phase)
@@ -153,19 +167,3 @@ def checked_phases(phases: ArrayLike, phase: str) -> NDArray[np.integer[Any]]:
     if known.size and not (known.min() >= 0 and known.max() < count):
         raise InputError(f"phases by {phase} must be from 0 to {count - 1}, got {known.min()} to {known.max()}")
     return known if known.size else np.empty(0, dtype=np.int64)
-
-
-def phases_of(nanoseconds: NDArray[np.int64], phase: str, zone: str | None = None) -> NDArray[np.int8]:
-    """(n,) the phase, from 0, of times in nanoseconds since 1970 (UTC), as a clock in the zone tells it."""
-    import polars as pl
-
-    phase_count(phase)
-    times = pl.Series("time", np.asarray(nanoseconds, dtype=np.int64)).cast(pl.Datetime("ns", "UTC"))
-    if zone is not None:
-        try:
-            times = times.dt.convert_time_zone(zone)
-        except Exception:
-            raise InputError(f"zone must be the name of a time zone, such as Europe/Berlin, got {zone!r}") from None
-    if phase == "hour":
-        return times.dt.hour().to_numpy()
-    return (times.dt.weekday() if phase == "weekday" else times.dt.month()).to_numpy() - np.int8(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 
@@ -18,3 +19,8 @@ def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
 def many(count: int, thing: str) -> str:
     """A number of things: 1 chain, 2,000 chains."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def odds(leakage: float) -> str:
+    """A log-ratio as odds to 1."""
+    return "infinitely many" if leakage > 700 else f"{math.exp(leakage):.4g}"

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import offrecord as off
 from definition import leakage_of_table, output_table
 from offrecord import surroundings
-from offrecord.tables.chains import Columns, Step, arrange
+from offrecord.tables.chains import Columns, arrange
 from offrecord.tables.secrets import private_records, secrets_of
+from offrecord.tables.steps import Step
 
 KERNELS = {
     2: [[[0.9, 0.1], [0.3, 0.7]], [[0.2, 0.8], [0.9, 0.1]], [[0.99, 0.01], [0.8, 0.2]], [[0.5, 0.5], [1.0, 0.0]]],
@@ -178,6 +179,7 @@ def test_the_share_of_redactions_is_what_the_rule_says(tmp_path):
     chains, n = 3000, 10
     rng = np.random.default_rng(7)
     values = np.zeros((chains, n), dtype=np.int64)
+    values[:, 0] = rng.random(chains) < 0.01 / 0.81
     for t in range(1, n):
         u = rng.random(chains)
         values[:, t] = np.where(values[:, t - 1] == 1, u >= 0.8, u < 0.01)

@@ -708,7 +708,8 @@ def large(tmp_path_factory, key):
     frame.head(2_000).write_parquet(folder / "older.parquet")
     model(TEXTS).save(folder / "model.json")
     options = [*COLUMNS, "--private", "p", "--epsilon", "1", "--mechanism", "window", "--model", folder / "model.json"]
-    options = [str(option) for option in [*options, "--designs", folder / "designs.json", "--key-file", key]]
+    options += ["--designs", folder / "designs.json", "--key-file", key, "--accept-model"]
+    options = [str(option) for option in options]
     out = folder / "warm.arrow"
     subprocess.run([COMMAND, "redact", folder / "large.parquet", *options, "--dataset", "large", "-o", out], check=True)
     return folder, options
@@ -919,7 +920,7 @@ CSV = "id,t,v,p\n" + "".join(f"ann,{t},{NEEDLE if t % 2 else 'short'},{str(t == 
         (CSV.replace("ann,5,", "ann,4,"), "column 't' must order the records"),
         (CSV.replace(f"{NEEDLE},true", f"short,{NEEDLE}"), "private column 'p' must hold true and false"),
         (
-            CSV.replace(f"ann,7,{NEEDLE}", f"ann,7,{NEEDLE}!"),
+            CSV.replace(f"ann,19,{NEEDLE}", f"ann,19,{NEEDLE}!"),
             "value column 'v' holds a value the model does not know in 1 rows",
         ),
     ],
@@ -931,8 +932,8 @@ def test_errors_about_csv_quote_no_cell(desk, content, says):
 
 
 def test_an_unknown_number_is_not_quoted(desk):
-    content = CSV.replace(NEEDLE, "1").replace("short", "0").replace("ann,7,1", f"ann,7,{NEEDLE}")
-    assert "does not know in 1 rows, first in row 8" in bad_input(desk, "bad.csv", content.encode(), labels=(0, 1))
+    content = CSV.replace(NEEDLE, "1").replace("short", "0").replace("ann,19,1", f"ann,19,{NEEDLE}")
+    assert "does not know in 1 rows, first in row 20" in bad_input(desk, "bad.csv", content.encode(), labels=(0, 1))
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from offrecord.cli import tables, theory
-from offrecord.errors import InputError
+from offrecord.errors import ChosenByValue, InputError
 
 app = typer.Typer(
     name="offrecord",
@@ -57,7 +58,10 @@ for verb in (
 def main(arguments: Iterable[str] | None = None) -> int:
     """Run the command line; the exit code. Wrong input is one line on standard error and 2."""
     try:
-        code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", ChosenByValue)
+            warnings.showwarning = _shown
+            code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
     except typer.TyperException as error:
         return _fail(error.format_message())
     except InputError as error:
@@ -82,6 +86,11 @@ def main(arguments: Iterable[str] | None = None) -> int:
         where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
         return _fail(f"internal error ({where}); nothing was released. Please report it with this line")
     return code if isinstance(code, int) else 0
+
+
+def _shown(message: Warning | str, *about: Any, **more: Any) -> None:
+    """A Python warning, as one of this program's own."""
+    tables.warned(str(message))
 
 
 def _fail(message: str) -> int:

@@ -71,7 +71,7 @@ def fit(
     )
     found.model.save(output, force=force)
     for warning in found.warnings:
-        _warn(warning)
+        warned(warning)
     typer.echo(as_json_text(found.summary()) if as_json else str(found))
 
 
@@ -114,6 +114,9 @@ def redact(
     key_file: KeyFile = None,
     format: Format = None,
     max_rows: MaxRows = MAX_ROWS,
+    accept_model: Annotated[
+        bool, typer.Option("--accept-model", help="Go on although the table speaks against the model; the certificate says so.")
+    ] = False,
     allow_none: Annotated[bool, typer.Option("--allow-none", help="Go on although no record is private.")] = False,
     another_release: Annotated[
         bool, typer.Option("--another-release", help="Release data again that were released differently before.")
@@ -177,6 +180,7 @@ def redact(
         "key_file": key_file,
         "designs": designs,
         "design_minutes": design_minutes,
+        "accept_model": accept_model,
         "allow_none": allow_none,
         "another_release": another_release,
         "publish_positions": publish_positions,
@@ -224,7 +228,7 @@ def redact(
         if explain is not None and explained is not None and explain_kind is not None:
             warnings += write_table(iter([explained]), explain, explain_kind, force=force)
     for warning in warnings:
-        _warn(warning)
+        warned(warning)
     if as_json:
         content: dict[str, Any] = summary.to_dict()
         if output is not None and not dry_run:
@@ -233,8 +237,7 @@ def redact(
             content["fit"] = fitted.summary()
         typer.echo(as_json_text(content))
         return
-    said = [] if fitted is None else [f"model: {fitted.verdict}\n"]
-    said.append(summary.figures())
+    said = [summary.figures()]
     written = [] if output is None or dry_run or to_stream else [str(output)]
     written += [] if dry_run or certificate is None else [_shown(certificate, output)]
     written += [] if explain is None else [str(explain)]
@@ -265,7 +268,7 @@ def demo(
     """The whole job on real data: a year of rain at an airport, hour by hour; fit, redact, certify."""
     from offrecord.demo import run
 
-    run(output, force=force, say=typer.echo, warn=_warn, progress=partial(progress, what="designing"))
+    run(output, force=force, say=typer.echo, warn=warned, progress=partial(progress, what="designing"))
 
 
 def answer(
@@ -289,7 +292,7 @@ def answer(
     value = value_of(published, given)
     file = default_key_file() if key_file is None else key_file
     if not file.exists():
-        _warn(f"made a new key, {file}: keep it, so that the same question gets the same answer")
+        warned(f"made a new key, {file}: keep it, so that the same question gets the same answer")
     shown = answer_one(published, record, value, Key.load(file) if file.exists() else Key.new(file))
     typer.echo(mark if shown is None else given)
 
@@ -304,7 +307,7 @@ def key(
     file = default_key_file() if key_file is None else key_file
     if action == "new":
         made = Key.new(file)
-        _warn(f"made {file}: keep it secret, and keep it; a re-release needs the same key")
+        warned(f"made {file}: keep it secret, and keep it; a re-release needs the same key")
         typer.echo(made.id)
     elif action == "show-id":
         typer.echo(Key.load(file).id)
@@ -386,5 +389,6 @@ def _same(one: Path, other: Path) -> bool:
     return one.resolve() == other.resolve()
 
 
-def _warn(message: str) -> None:
+def warned(message: str) -> None:
+    """Say a warning on standard error."""
     print(f"offrecord: warning: {' '.join(message.split())}", file=sys.stderr)

@@ -22,6 +22,7 @@ Codes: TypeAlias = NDArray[np.int8]
 
 MAX_VALUES = 64
 MISSING = -1  #: the code of a record without a value
+UNKNOWN = -2  #: the code of a record whose value the model does not know
 _PIECE = 1 << 16
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6}
 _WHOLE = re.compile("(0|-?[1-9][0-9]{0,17})")  # a whole number in its plain form
@@ -141,17 +142,15 @@ def private_marks(series: pl.Series) -> NDArray[np.bool_]:
     return series.to_numpy()
 
 
-def coded(series: pl.Series, labels: Sequence[Label] | None) -> tuple[Codes, tuple[Label, ...]]:
-    """The codes of a value column, and the labels they stand for: as given, or the values that occur, sorted."""
+def coded(series: pl.Series, labels: Sequence[Label]) -> Codes:
+    """(n,) which label each cell of a value column is.
+
+    A value that is no label is UNKNOWN, and for whoever decides to judge: a record that is redacted whatever it is may be
+    anything, and an error would tell about it.
+    """
     import polars as pl
 
-    name, kind = series.name, series.dtype
-    if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Null, pl.Unknown) or isinstance(kind, pl.BaseExtension):
-        raise InputError(f"value column {name!r} must hold text, numbers or truth values, got {type_name(kind)}")
-    if not (kind.is_numeric() or kind == pl.Boolean) or kind.is_decimal():
-        series = series.cast(pl.String)
-    if labels is None:
-        labels = _labels_of(series)
+    name, series = series.name, value_column(series)
     if not 2 <= len(labels) <= MAX_VALUES:
         raise InputError(f"tables take models with 2 to {MAX_VALUES} values, got {len(labels)}")
     if any(label == "" for label in labels):
@@ -159,9 +158,9 @@ def coded(series: pl.Series, labels: Sequence[Label] | None) -> tuple[Codes, tup
     family = label_family(labels)
     if family == "whole" and not all(-(2**63) <= int(label) < 2**63 for label in labels):
         raise InputError("the model's values must be whole numbers of at most 64 bits")
+    cells = series
     if series.dtype in (pl.Int128, pl.UInt128):
-        wide, series = series, series.cast(pl.Int64, strict=False)
-        _check_known(series, wide)
+        series = series.cast(pl.Int64, strict=False)
     if series.dtype == pl.String and family != "text":
         series = _parsed_values(series, family)
     elif (family == "text") != (series.dtype == pl.String) or (family == "truth") != (series.dtype == pl.Boolean):
@@ -169,14 +168,19 @@ def coded(series: pl.Series, labels: Sequence[Label] | None) -> tuple[Codes, tup
             f"value column {name!r} holds {type_name(series.dtype)}, but the model's values are {_FAMILIES[family]}"
         )
     codes = _codes(series, labels)
-    lost = int((codes == MISSING).sum())
-    if lost > series.null_count():
-        unknown = (codes == MISSING) & series.is_not_null().to_numpy()
-        row = int(np.argmax(unknown)) + 1
-        raise InputError(
-            f"value column {name!r} holds a value the model does not know in {int(unknown.sum())} rows, first in row {row}"
-        )
-    return codes, tuple(labels)
+    if int((codes == MISSING).sum()) > cells.null_count():
+        codes = np.where((codes == MISSING) & cells.is_not_null().to_numpy(), np.int8(UNKNOWN), codes)
+    return codes
+
+
+def value_column(series: pl.Series) -> pl.Series:
+    """A column of values as numbers, truth values or text."""
+    import polars as pl
+
+    kind = series.dtype
+    if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Null, pl.Unknown) or isinstance(kind, pl.BaseExtension):
+        raise InputError(f"value column {series.name!r} must hold text, numbers or truth values, got {type_name(kind)}")
+    return series if (kind.is_numeric() or kind == pl.Boolean) and not kind.is_decimal() else series.cast(pl.String)
 
 
 _FAMILIES = {"text": "text", "truth": "true and false", "whole": "whole numbers", "number": "numbers"}
@@ -193,9 +197,11 @@ def label_family(labels: Sequence[Label]) -> str:
     return "whole" if all(isinstance(label, int) for label in labels) else "number"
 
 
-def _labels_of(series: pl.Series) -> tuple[Label, ...]:
+def labels_of(series: pl.Series) -> tuple[Label, ...]:
+    """The values that occur in a value column, sorted."""
     import polars as pl
 
+    series = value_column(series)
     values = series.drop_nulls().unique()
     if series.dtype.is_float() and not values.is_finite().all():
         raise InputError(f"value column {series.name!r} holds NaN or infinity, which no model takes")
@@ -215,7 +221,7 @@ def _labels_of(series: pl.Series) -> tuple[Label, ...]:
 
 
 def _parsed_values(series: pl.Series, family: str) -> pl.Series:
-    """Text cells as the numbers or truth values the model's labels are; a cell that is none stays apart as unknown."""
+    """Text cells as the numbers or truth values the model's labels are; null for a cell that is none."""
     import polars as pl
 
     if family == "truth":
@@ -229,18 +235,7 @@ def _parsed_values(series: pl.Series, family: str) -> pl.Series:
         parsed = parsed.fill_null(whole)
     else:
         parsed = series.str.strip_chars().cast(pl.Float64, strict=False)
-    _check_known(parsed, series)
     return parsed
-
-
-def _check_known(parsed: pl.Series, cells: pl.Series) -> None:
-    """InputError for cells that have become none of the values they may be."""
-    odd = parsed.is_null() & cells.is_not_null()
-    if odd.any():
-        row = int(odd.arg_max() or 0) + 1
-        raise InputError(
-            f"value column {cells.name!r} holds a value the model does not know in {odd.sum()} rows, first in row {row}"
-        )
 
 
 def _codes(series: pl.Series, labels: Sequence[Label]) -> Codes:

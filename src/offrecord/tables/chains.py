@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from offrecord import clock
 from offrecord.chain import Label
 from offrecord.errors import InputError
 from offrecord.redaction import Integers
@@ -20,30 +20,23 @@ from offrecord.tables.cells import (
     chain_column,
     coded,
     encoded,
+    labels_of,
     nanoseconds,
     order_column,
     plain,
     private_marks,
     released_type,
+    value_column,
 )
 from offrecord.tables.formats import check_columns
+from offrecord.tables.steps import Step
 
 if TYPE_CHECKING:
     import polars as pl
 
 #: `order=ROW`: records stand in the order of the table's rows.
 ROW = "row"
-_NANOSECONDS = {
-    "ns": 1,
-    "us": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "min": 60 * 10**9,
-    "h": 3600 * 10**9,
-    "d": 86400 * 10**9,
-    "w": 7 * 86400 * 10**9,
-}
+_SPACINGS = 1 << 16  # pairs of neighbours from which their usual distance is told
 
 
 @dataclass(frozen=True)
@@ -84,34 +77,11 @@ def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if names is None else (names,) if isinstance(names, str) else tuple(names)
 
 
-@dataclass(frozen=True)
-class Step:
-    """The distance in time, or in numbers, of one record from the next."""
-
-    size: int
-    timed: bool
-    text: str
-
-    @classmethod
-    def parsed(cls, text: str | int) -> Step:
-        """1h, 15m, 1d for times; a whole number for numbers."""
-        found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", str(text))
-        accepted = "step must be a whole number of at least 1, or a time such as 1h, 15m or 1d"
-        if found is None or int(found[1]) == 0 or int(found[1]) > 10**15:
-            raise InputError(f"{accepted}, got {text!r}")
-        count, unit = int(found[1]), found[2]
-        if not unit:
-            return cls(count, False, str(count))
-        if unit not in _NANOSECONDS:
-            raise InputError(f"{accepted} (units {', '.join(_NANOSECONDS)}), got {text!r}")
-        return cls(count * _NANOSECONDS[unit], True, f"{count}{unit}")
-
-
 @dataclass(frozen=True, eq=False)
 class Chains:
     """Records sorted by chain and order.
 
-    starts: (m + 1,) where each chain begins, and the end. codes: (n,) which of the model's labels, MISSING where there is none.
+    starts: (m + 1,) where each chain begins, and the end. codes: (n,) which of the model's labels, MISSING or UNKNOWN.
     order: (n,) order values, whole numbers or (timed) nanoseconds, UTC. steps: (n,) each record's distance from the first of
     its chain, None where records stand one step apart.
     """
@@ -161,7 +131,9 @@ class Arranged:
 
     names: the columns that name chains, text that is all whole numbers as such. labels: the values that codes stand for.
     private: (n,) marked rows, None without such a column. beside: rows that do not lie on the grid of the step. spread: without
-    a step, the shortest and the longest time between neighbours. rows: where each row stood, None if they stood as they do.
+    a step, the shortest and the longest time between neighbours. pairs: neighbouring rows, and how many of them are one step
+    apart. spacing: without a step, the median distance of neighbours, and of how many. rows: where each row stood, None if
+    they stood as they do. values: the value column, as long as nothing is coded.
     """
 
     columns: Columns
@@ -175,7 +147,10 @@ class Arranged:
     step: Step | None
     beside: int
     spread: tuple[int, int] | None
+    pairs: tuple[int, int]
+    spacing: tuple[float, int] | None
     rows: NDArray[Any] | None
+    values: pl.Series | None = None
 
     @property
     def warnings(self) -> list[str]:
@@ -186,6 +161,39 @@ class Arranged:
     def zone(self) -> str | None:
         """The time zone of the order column, if it has one."""
         return getattr(self.order_type, "time_zone", None)
+
+    @property
+    def order_kind(self) -> str:
+        """What orders the records: "row", "integer" or "time"."""
+        return "row" if self.columns.order is None else "time" if self.chains.timed else "integer"
+
+    def phases(self, phase: str, zone: str | None) -> NDArray[np.int8]:
+        """(n,) the phase of each record, by its own clock in a zone that must be the table's own."""
+        import polars as pl
+
+        if not self.chains.timed:
+            raise InputError(f"a kernel for each {phase} needs an order column that holds times")
+        if phase == "hour" and self.order_type == pl.Date:
+            raise InputError("a kernel for each hour needs an order column with the time of day, not dates")
+        if zone != self.zone:
+            here, there = (f"in the zone {one}" if one else "without a time zone" for one in (self.zone, zone))
+            raise InputError(
+                f"the model tells the {phase} from times {there}, but those of column {self.columns.order!r} are {here};"
+                " give both the same zone, or phases would slip"
+            )
+        return clock.phases_of(self.chains.order.astype(np.int64), phase, zone)
+
+    def orders(self, chain: Integers, place: Integers) -> Integers:
+        """(m,) the order values of places in chains; of a gap the one it would have, counted from the record before it."""
+        chains = self.chains
+        if chains.steps is None or self.step is None:
+            return np.asarray(chains.order[chains.starts[chain] + place].astype(np.int64))
+        row = np.searchsorted(chains.keys, chain * chains.width + place, side="right") - 1
+        beyond = place - chains.steps[row]
+        orders = np.asarray(chains.order[row].astype(np.int64))
+        if beyond.any():
+            orders = self.step.onward(orders, beyond, self.zone)
+        return orders
 
     def chain_values(self, chains: Integers) -> list[list[bytes]]:
         """For each by column, the encoded values of some chains, for their coins."""
@@ -205,7 +213,7 @@ def arrange(
 ) -> Arranged:
     """Sort a table into chains and code its values; InputError for whatever would make that a guess.
 
-    labels: what values may be, in the order of their codes; without it, the values that occur, sorted.
+    labels: what values may be, in the order of their codes; without it, that is for `labelled` to find out.
     """
     import polars as pl
 
@@ -215,7 +223,8 @@ def arrange(
     frame = frame.select([*columns.released, *([private] if private else [])]).rechunk()  # arrays then need no copies
     by = [chain_column(frame[name]) for name in columns.by]
     order = None if columns.order is None else order_column(frame[columns.order])
-    codes, labels = coded(frame[columns.value], labels)
+    values = frame[columns.value]
+    codes = np.zeros(frame.height, dtype=np.int8) if labels is None else coded(values, labels)
     marked = None if private is None else private_marks(frame[private])
     timed = order is not None and order.dtype != pl.Int64 and not order.dtype.is_integer()
     numbers: NDArray[Any] = np.empty(0, dtype=np.int64)
@@ -229,24 +238,44 @@ def arrange(
     if not ordered:
         rows = _sorted_rows(by, numbers if order is not None else None, frame.height)
         table, codes = (table[rows] if table.width else table), codes[rows]
+        values = values[rows] if labels is None else values
         marked = None if marked is None else marked[rows]
         by = [series[rows] for series in by]
         numbers = numbers[rows] if order is not None else numbers
         starts, _ = _boundaries(by, numbers if order is not None else None, frame.height, sort=False)
     if order is None:
         numbers = np.arange(1, frame.height + 1) - np.repeat(starts[:-1], np.diff(starts))
-    else:
-        _check_strict(numbers, starts, str(columns.order))
-    steps, beside, spread = None, 0, None
-    if step is not None:
-        steps, beside = _steps(numbers, starts, step, timed, columns.order)
-    elif timed:
-        spread = _spread(numbers, starts)
-    chains = Chains(starts, codes, numbers, timed, steps)
     order_type = pl.Int64() if order is None else order.dtype
-    value_type = released_type(frame[columns.value].dtype, labels)
+    zone = getattr(order_type, "time_zone", None)
+    bare = isinstance(order_type, pl.Datetime) and zone is None
+    if order is not None:
+        _check_strict(numbers, starts, str(columns.order), bare)
+    steps, beside, spread, spacing = None, 0, None, None
+    pairs = frame.height - len(starts) + 1
+    linked = pairs
+    if step is not None:
+        steps, beside = _steps(numbers, starts, step, timed, columns.order, zone)
+        linked = int((np.diff(steps) == 1).sum()) - int((np.diff(steps)[starts[1:-1] - 1] == 1).sum())
+        if bare and linked < pairs:
+            _check_clock(numbers, starts, step, str(columns.order))
+    elif order is not None:
+        spread = _spread(numbers, starts) if timed else None
+        spacing = _spacing(numbers, starts)
+    chains = Chains(starts, codes, numbers, timed, steps)
     names = pl.DataFrame(by) if by else pl.DataFrame()
-    return Arranged(columns, table, names, chains, labels, value_type, marked, order_type, step, beside, spread, rows)
+    facts = (marked, order_type, step, beside, spread, (pairs, linked), spacing, rows)
+    if labels is None:
+        return Arranged(columns, table, names, chains, (), value_column(values).dtype, *facts, values)
+    return Arranged(columns, table, names, chains, tuple(labels), released_type(values.dtype, labels), *facts)
+
+
+def labelled(arranged: Arranged, kept: NDArray[np.bool_]) -> Arranged:
+    """A table arranged without labels, coded by the values that occur in some of its rows, sorted."""
+    values = arranged.values
+    assert values is not None
+    labels = labels_of(values.filter(kept))
+    chains = replace(arranged.chains, codes=coded(values, labels))
+    return replace(arranged, chains=chains, labels=labels, value_type=released_type(values.dtype, labels), values=None)
 
 
 def _boundaries(by: list[pl.Series], order: NDArray[Any] | None, rows: int, *, sort: bool = True) -> tuple[Integers, bool]:
@@ -309,15 +338,23 @@ def _rank(series: pl.Series) -> tuple[NDArray[Any], int, int]:
     return values, int(values.min()), int(values.max()) - int(values.min()) + 1
 
 
-def _check_strict(order: NDArray[Any], starts: Integers, name: str) -> None:
+def _check_strict(order: NDArray[Any], starts: Integers, name: str, bare: bool) -> None:
     repeated = order[1:] == order[:-1]
     repeated[starts[1:-1] - 1] = False
     count = int(repeated.sum())
-    if count:
-        raise InputError(f"column {name!r} must order the records of a chain: {count} rows repeat the order value before them")
+    if not count:
+        return
+    twice = np.unique(order[1:][repeated])[:_SPACINGS]
+    back = bare and any(np.all(apart > 0) for _, apart in clock.changes(twice, twice))
+    raise InputError(
+        f"column {name!r} must order the records of a chain: {count} rows repeat the order value before them"
+        + (": clocks were put back then, and times without a time zone come twice; give times with a zone" if back else "")
+    )
 
 
-def _steps(order: NDArray[Any], starts: Integers, step: Step, timed: bool, name: str | None) -> tuple[Integers, int]:
+def _steps(
+    order: NDArray[Any], starts: Integers, step: Step, timed: bool, name: str | None, zone: str | None
+) -> tuple[Integers, int]:
     """The distance of each record from the first of its chain in steps, and how many lie beside that grid."""
     if name is None:
         raise InputError("--step needs an order column, not --order row")
@@ -326,19 +363,49 @@ def _steps(order: NDArray[Any], starts: Integers, step: Step, timed: bool, name:
             f"--step {step.text} is {'a time' if step.timed else 'a number'}, but column {name!r} holds"
             f" {'times' if timed else 'whole numbers'}"
         )
-    since = order.astype(np.int64) - np.repeat(order[starts[:-1]].astype(np.int64), np.diff(starts))
-    steps = (since + step.size // 2) // step.size
-    off = np.abs(since - steps * step.size)
-    far = int((4 * off > step.size).sum())
+    first = np.repeat(order[starts[:-1]], np.diff(starts))
+    if int((order.astype(np.int64) - first.astype(np.int64)).min()) < 0:
+        raise InputError(f"--step {step.text} is too short for column {name!r}: it makes more steps than can be counted")
+    steps, off = step.counted(first, order, zone)
+    far = int((4 * off > step.length).sum())
     if far:
         raise InputError(f"--step {step.text} does not fit column {name!r}: {far} rows lie over a quarter step off the grid")
-    if (int(steps.max()) + 2) * len(starts) >= 2**62 or int(since.min()) < 0:
+    if (int(steps.max()) + 2) * len(starts) >= 2**62:
         raise InputError(f"--step {step.text} is too short for column {name!r}: it makes more steps than can be counted")
     same = steps[1:] == steps[:-1]
     same[starts[1:-1] - 1] = False
     if same.any():
         raise InputError(f"--step {step.text} is too long for column {name!r}: {int(same.sum())} rows fall on the same step")
     return steps, int(np.count_nonzero(off))
+
+
+def _check_clock(order: NDArray[Any], starts: Integers, step: Step, name: str) -> None:
+    """InputError where times without a zone miss just the hour that clocks somewhere skip: neighbours would seem further apart.
+
+    The hour that clocks repeat in autumn makes order values that come twice, or steps that are too short: errors as well.
+    """
+    if step.kind != "time":
+        return
+    between = np.diff(order)
+    wide = (4 * between > 5 * step.size) & (between <= step.size + 5 * clock.HOUR // 4)
+    wide[starts[1:-1] - 1] = False
+    at = np.flatnonzero(wide)
+    pairs = np.unique(np.stack((order[at], order[at + 1]), axis=1), axis=0)[:_SPACINGS]
+    for zone, apart in clock.changes(pairs[:, 0].copy(), pairs[:, 1].copy()):
+        if np.any(4 * np.abs(apart - step.size) <= step.size):
+            raise InputError(
+                f"times in column {name!r} have no time zone and miss the hour that clocks skip in zones like {zone}, so their"
+                " steps cannot be told; give times with a zone (UTC, if that is what they are)"
+            )
+
+
+def _spacing(order: NDArray[Any], starts: Integers) -> tuple[float, int] | None:
+    """The median distance of neighbours of a chain, and of how many it is: a sample where there are many."""
+    rows = np.arange(0, len(order) - 1, max(len(order) // _SPACINGS, 1))
+    rows = rows[starts[np.searchsorted(starts, rows + 1)] != rows + 1]
+    if not len(rows):
+        return None
+    return float(np.median(order[rows + 1].astype(np.int64) - order[rows].astype(np.int64))), len(rows)
 
 
 def _spread(order: NDArray[Any], starts: Integers) -> tuple[int, int] | None:

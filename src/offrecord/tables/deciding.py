@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.chain import Floats, MarkovChain
+from offrecord.counting import Counts
 from offrecord.designs import Designs, Model
 from offrecord.errors import InputError
 from offrecord.phased import PhasedChain
 from offrecord.redaction import Integers
 from offrecord.surroundings import Needs
+from offrecord.tables.cells import MISSING, UNKNOWN
 from offrecord.tables.chains import Arranged, Chains
+from offrecord.tables.choice import Choice, choice_of
+from offrecord.tables.model_check import model_counts
 from offrecord.tables.parts import Part
 from offrecord.tables.secrets import Secrets
 from offrecord.tables.stamping import InnerStep, Stamping, windows_release
@@ -26,25 +30,42 @@ if TYPE_CHECKING:
     import polars as pl
 
 _BLOCK = 1 << 18  # rows that are decided at a time: few enough to stay in the processor's cache
+_T = TypeVar("_T")
 REGIONS = ("S", "M", "L", "private")
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of what was decided: rows by region (S, M, L with private ones), and records that leave, also by the window."""
+    """Counts of what was decided: rows by region (S, M, L with private ones), and records that leave, also by the window.
+
+    moves: transitions among records of region S, as the model counts them. choice: which values private records have. Both None
+    where nothing was decided.
+    """
 
     regions: tuple[int, ...] = (0, 0, 0)
     released: float = 0
     window: int = 0
+    moves: Counts | None = None
+    choice: Choice | None = None
 
     def __add__(self, other: Tally) -> Tally:
-        regions = tuple(a + b for a, b in zip(self.regions, other.regions, strict=True))
-        return Tally(regions, self.released + other.released, self.window + other.window)
+        return Tally(
+            tuple(a + b for a, b in zip(self.regions, other.regions, strict=True)),
+            self.released + other.released,
+            self.window + other.window,
+            _sum(self.moves, other.moves),
+            _sum(self.choice, other.choice),
+        )
 
     def named_regions(self, private: int) -> dict[str, int]:
         """Rows by region; private ones, which are always redacted, named apart."""
         small, middle, large = self.regions
         return dict(zip(REGIONS, (small, middle, large - private, private), strict=True))
+
+
+def _sum(one: _T | None, other: _T | None) -> _T | None:
+    """The sum of what is there."""
+    return other if one is None else one if other is None else one + other  # type: ignore[operator]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +84,11 @@ class Deciding:
     def _stamping(self) -> Stamping:
         return Stamping(self.designs)
 
+    @cached_property
+    def _reach(self) -> int:
+        """How far any design reaches."""
+        return max((max(len(design.left), len(design.right)) for design in self.designs.designs), default=0)
+
     def which_of(self, part: Part) -> Integers:
         """Which design each secret of a part has; InputError if it was not part of the table that was surveyed."""
         rows, used, _ = part.distinct
@@ -79,13 +105,19 @@ class Deciding:
         gone = np.zeros(len(chains.codes), dtype=bool)
         counts = np.zeros(3, dtype=np.int64)
         released = 0
+        model = self.designs.model
+        moves = np.zeros(model.transition.shape, dtype=np.int64)
         for rows, mine in blocks(chains, secrets):
             decision = step.decide(chains, secrets.part(mine.start, mine.stop), which[mine], rows, part.drawn)
             gone[rows] = decision.redacted
             released += int((~decision.redacted if chains.whole else ~decision.redacted & (chains.codes[rows] >= 0)).sum())
             counts += np.bincount(decision.regions, minlength=3)
+            _check_known(part.arranged, rows, decision.regions)
+            plain = np.where(decision.regions == 0, chains.codes[rows], np.int8(MISSING))
+            moves += model_counts(model, chains, rows, plain, part.phases)
         window = windows_release(self.designs, chains, secrets, which)
-        return _table(part.arranged, gone), Tally(tuple(counts.tolist()), released, window)
+        choice = choice_of(chains, secrets, model.k, self._reach)
+        return _table(part.arranged, gone), Tally(tuple(counts.tolist()), released, window, moves, choice)
 
     def expect(self, part: Part) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
@@ -95,9 +127,11 @@ class Deciding:
         released = 0.0
         for rows, mine in blocks(chains, secrets):
             rule = self._stamping.probabilities(chains, secrets.part(mine.start, mine.stop), which[mine], rows)
+            regions = _region(rule)
+            _check_known(part.arranged, rows, regions)
             weights = masses if masses.ndim == 1 else masses[rows]
             released += float((1.0 - (rule * weights).sum(axis=1))[chains.codes[rows] >= 0].sum())
-            counts += np.bincount(_region(rule), minlength=3)
+            counts += np.bincount(regions, minlength=3)
         return Tally(tuple(counts.tolist()), released, windows_release(self.designs, chains, secrets, which))
 
     def explain(self, part: Part) -> pl.DataFrame:
@@ -131,6 +165,19 @@ def blocks(chains: Chains, secrets: Secrets) -> Iterable[tuple[slice, slice]]:
         mine = np.searchsorted(secrets.chain, (begin, end))
         yield slice(int(chains.starts[begin]), int(chains.starts[end])), slice(int(mine[0]), int(mine[1]))
         begin = end
+
+
+def _check_known(arranged: Arranged, rows: slice, regions: NDArray[np.int8]) -> None:
+    """InputError for a value that the model does not know, unless its record is redacted whatever it is."""
+    unknown = (arranged.chains.codes[rows] == UNKNOWN) & (regions != 2)
+    if not unknown.any():
+        return
+    first = rows.start + int(np.argmax(unknown))
+    row = (first if arranged.rows is None else int(arranged.rows[first])) + 1
+    raise InputError(
+        f"value column {arranged.columns.value!r} holds a value the model does not know in {int(unknown.sum())} rows,"
+        f" first in row {row}"
+    )
 
 
 def _masses(model: Model, part: Part) -> Floats:

@@ -11,25 +11,30 @@ from functools import cached_property
 from pathlib import Path
 from secrets import token_bytes
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
 from offrecord import draws
-from offrecord.certificate import certificate, positions
+from offrecord.certificate import POSITIONS, certificate, positions
+from offrecord.clock import phase_count
 from offrecord.designs import Designs, Model
 from offrecord.digits import rounded_model
-from offrecord.errors import InputError
+from offrecord.errors import ChosenByValue, InputError
 from offrecord.keys import Key, Ledger, default_key_file, ledger
 from offrecord.mechanisms import Mechanism, mechanism_named
-from offrecord.phased import load_model, phase_count
+from offrecord.phased import load_model
 from offrecord.problem import PROTECT, budget
+from offrecord.redaction import Integers
 from offrecord.surroundings import MAX_MINUTES, designs_for, room_limits
-from offrecord.tables.chains import Columns, Step
+from offrecord.tables.chains import Columns
 from offrecord.tables.deciding import Deciding, Tally
 from offrecord.tables.erasure import erasure_leakage
 from offrecord.tables.frames import Native
+from offrecord.tables.model_check import NEIGHBOURS, Comparison, check_origin, compared, spaced, sparse
 from offrecord.tables.parts import Reading, Survey, hexed
 from offrecord.tables.secrets import check_all_found
+from offrecord.tables.steps import Step
 from offrecord.tables.summary import Summary
 from offrecord.tables.writing import printable
 from offrecord.text import many
@@ -62,6 +67,7 @@ class Job:
     key_file: str | Path | None = None
     designs: str | Path | None = None
     design_minutes: float = MAX_MINUTES
+    accept_model: bool = False
     allow_none: bool = False
     another_release: bool = False
     publish_positions: bool = False
@@ -129,8 +135,10 @@ class Job:
         """Designs for what a survey found, and what is to be said about them. listed: how long the private list is."""
         check_all_found(survey.keys, listed)
         self.check_private(survey.private)
-        survey.impossible.check(reading.model)
         warnings = survey.warnings(self.columns, self.steps)
+        accepted = self.accepted(_doubts(self, reading.model, survey))
+        if reading.model.learned is None:
+            warnings.append("the model does not say what it was learned from; that it belongs to these data is taken on trust")
         if self.rounded:
             warnings.append("the model was rounded to four digits, as it is published; the guarantee is about the rounded one")
         known = self.known
@@ -167,7 +175,19 @@ class Job:
         if others:
             had = many(others, "other release")
             warnings.append(f"data set {self.dataset!r} has had {had}; together they may leak more than this one's ε")
-        return Plan(self, survey, designs, Deciding.made(designs, survey.needs, which), decided, others, tuple(warnings))
+        uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
+        deciding = Deciding.made(designs, survey.needs, which)
+        return Plan(self, survey, designs, uses, deciding, decided, others, accepted, tuple(warnings))
+
+    def accepted(self, objections: Iterable[str | None]) -> tuple[str, ...]:
+        """What speaks against the model, if that is to be accepted; InputError if it is not."""
+        found = tuple(filter(None, objections))
+        if found and not self.accept_model:
+            raise InputError(
+                f"this is not the model of these data: {found[0]}; fit a model to data like these,"
+                " or add --accept-model, and the certificate says so"
+            )
+        return found
 
     def refuse(self, book: Ledger, decided: dict[str, str]) -> None:
         """InputError for a second, different release."""
@@ -180,20 +200,52 @@ class Job:
             )
 
 
+@dataclass(frozen=True)
+class Judged:
+    """What a decision says about what it rests on.
+
+    comparison: of model and table. accepted: what speaks against the model, and was accepted. warnings: for whoever runs it.
+    """
+
+    comparison: Comparison | None = None
+    accepted: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a job comes to for a table that has been surveyed. decided: digests of what decides the release."""
+    """What a job comes to for a table that has been surveyed.
+
+    uses: (designs,) how many secrets each serves. decided: digests of what decides the release. accepted: what speaks against
+    the model, and was accepted.
+    """
 
     job: Job
     survey: Survey
     designs: Designs
+    uses: Integers
     deciding: Deciding
     decided: dict[str, str]
     others: int
+    accepted: tuple[str, ...]
     warnings: tuple[str, ...]
 
-    def judge(self, tally: Tally) -> None:
-        """InputError if what is about to be released speaks against the promise; it looks at released values alone."""
+    def judge(self, tally: Tally) -> Judged:
+        """What a decision says about what it rests on, before anything leaves; InputError if that speaks against the promise.
+
+        It looks at values that are released anyway. What it finds about private ones is a Python warning, and in no artefact.
+        """
+        if tally.choice is not None and (chosen := tally.choice.warning()) is not None:
+            warn(chosen, ChosenByValue, stacklevel=2)
+        comparison, accepted, warnings = None, self.accepted, []
+        if tally.moves is not None and self.survey.secrets:
+            comparison = compared(self.designs, self.uses, tally.moves)
+            objected = self.job.accepted([comparison.objection(self.job.epsilon)])
+            accepted += objected
+            if not objected and (warning := comparison.warning()) is not None:
+                warnings.append(warning)
+        warnings += [f"this is not the model of these data, which was accepted: {one}" for one in accepted]
+        return Judged(comparison, accepted, tuple(warnings))
 
     def enter(self, tally: Tally) -> None:
         """Enter the release into the ledger, and keep the key, before anyone sees it. A dry run is no release."""
@@ -215,9 +267,9 @@ class Plan:
         """What was counted, as certificate and summary say it."""
         return {name: getattr(self.survey, name) for name in ("rows", "chains", "missing", "private", "secrets")}
 
-    def summary(self, tally: Tally) -> Summary:
+    def summary(self, tally: Tally, judged: Judged) -> Summary:
         """What the release amounts to."""
-        job, survey = self.job, self.survey
+        job, survey, learned = self.job, self.survey, self.designs.model.learned
         valued = max(survey.rows - survey.missing, 1)
         return Summary(
             dataset=job.dataset,
@@ -235,13 +287,14 @@ class Plan:
             designs=len(self.designs.designs),
             loss=self.designs.loss,
             seconds=round(time.monotonic() - job.started, 3),
-            warnings=self.warnings,
+            verdict=None if learned is None else learned.verdict,
+            warnings=self.warnings + judged.warnings,
         )
 
-    def certificate(self) -> dict[str, Any]:
+    def certificate(self, judged: Judged) -> dict[str, Any]:
         """The content of the certificate, which names no output until that is written."""
         job, survey, columns = self.job, self.survey, self.job.columns
-        private: dict[str, Any] = {"count": survey.private}
+        private: dict[str, Any] = {"count": survey.private, "note": POSITIONS}
         if not job.dry_run:
             private["digest"] = self.decided["private list"]
             if job.publish_positions:
@@ -263,7 +316,21 @@ class Plan:
             release={} if job.dry_run else {"other_releases": self.others, "composed": self.others == 0},
             kept=bool(columns.keep),
             exact=self.exact,
+            model_check={
+                "compared": None if judged.comparison is None else judged.comparison.to_dict(),
+                "accepted": list(judged.accepted),
+            },
         )
+
+
+def _doubts(job: Job, model: Model, survey: Survey) -> list[str | None]:
+    """What speaks against a model before a value is looked at; InputError where the table is read in another way."""
+    doubts = [sparse(survey.pairs, survey.linked)]
+    if model.learned is not None:
+        kind = "row" if job.columns.order is None else "time" if survey.timed else "integer"
+        check_origin(model.learned, kind, job.steps, getattr(survey.order_type, "time_zone", None))
+        doubts.append(spaced(model.learned, survey.spacing if survey.pairs >= NEIGHBOURS else None))
+    return doubts
 
 
 def _decided(job: Job, survey: Survey, designs: Designs, which: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, str]:

@@ -17,14 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord import draws
+from offrecord.clock import phases_of
 from offrecord.designs import Model
 from offrecord.errors import InputError
-from offrecord.phased import PhasedChain, phases_of
+from offrecord.phased import PhasedChain
 from offrecord.redaction import Integers
 from offrecord.surroundings import Needs, context_of, distinct
-from offrecord.tables.chains import Arranged, Columns, Step, arrange, order_warnings
-from offrecord.tables.possible import Impossible, impossible
+from offrecord.tables.cells import MISSING
+from offrecord.tables.chains import Arranged, Chains, Columns, arrange, order_warnings
+from offrecord.tables.model_check import check_lengths
 from offrecord.tables.secrets import Private, Secrets, private_records, secrets_of
+from offrecord.tables.steps import Step
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,14 +73,6 @@ class Part:
         of = np.searchsorted(chains.starts, rows, side="right") - 1
         return self.coins.draw(self.tags_of(of), chains.order[rows], self.kind)
 
-    def orders(self, chain: Integers, place: Integers) -> Integers:
-        """The order values of places in chains, gaps included."""
-        chains, step = self.arranged.chains, self.arranged.step
-        begin = chains.starts[chain]
-        if step is None:
-            return np.asarray(chains.order[begin + place].astype(np.int64))
-        return np.asarray(chains.order[begin].astype(np.int64) + step.size * place)
-
 
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -102,9 +97,7 @@ class Reading:
         chains = arranged.chains
         phases = None
         if isinstance(self.model, PhasedChain):
-            if not chains.timed:
-                raise InputError(f"the model has a kernel for each {self.model.phase}, so the order column must hold times")
-            phases = phases_of(chains.order.astype(np.int64), self.model.phase, self.model.zone)
+            phases = arranged.phases(self.model.phase, self.model.zone)
         secrets = secrets_of(chains, hidden, self.protect)
         rooms = [
             room if limit is None else np.minimum(room, limit)
@@ -113,23 +106,30 @@ class Reading:
         around = np.stack((*rooms, secrets.last - secrets.first + 1, np.zeros_like(secrets.first)), axis=1)
         contexts: dict[int, Integers] = {}
         if isinstance(self.model, PhasedChain):
+            assert phases is not None
             for secret, (left, right, length, _) in enumerate(around.tolist()):
-                along = self._along(self.model, arranged, int(secrets.chain[secret]), left + length + max(right, 1))
+                along = self._along(self.model, arranged, phases, int(secrets.chain[secret]), left + length + max(right, 1))
                 around[secret, 3] = context_of(along)
                 contexts[int(around[secret, 3])] = along
         tagged = secrets.chain[np.diff(secrets.chain, prepend=-1) > 0]  # sorted: each chain once
         tags = self.coins.chain_tags(draws.joined(arranged.chain_values(tagged), len(tagged)))
         return Part(arranged, hidden, secrets, around, contexts, phases, self.coins, tagged, tags)
 
-    def _along(self, model: PhasedChain, arranged: Arranged, chain: int, count: int) -> Integers:
-        """The phases of the first records of a chain, missing ones included."""
+    def _along(self, model: PhasedChain, arranged: Arranged, phases: NDArray[np.int8], chain: int, count: int) -> Integers:
+        """The phases of the first records of a chain: by their own clocks, as in a fit, and of missing ones by the step."""
         chains = arranged.chains
-        begin, end = chains.starts[chain], chains.starts[chain + 1]
-        if self.step is None:
-            times = chains.order[begin : min(begin + count, end)]
-        else:
-            times = chains.order[begin] + self.step.size * np.arange(count)
-        return phases_of(times.astype(np.int64), model.phase, model.zone).astype(np.int64)
+        begin, end = int(chains.starts[chain]), int(chains.starts[chain + 1])
+        if chains.steps is None:
+            return phases[begin : min(begin + count, end)].astype(np.int64)
+        places = chains.steps[begin:end]
+        known = int(np.searchsorted(places, count))
+        along = np.full(count, -1, dtype=np.int64)
+        along[places[:known]] = phases[begin : begin + known]
+        gaps = np.flatnonzero(along < 0)
+        if len(gaps):
+            times = arranged.orders(np.full(len(gaps), chain), gaps)
+            along[gaps] = phases_of(times, model.phase, model.zone)
+        return along
 
     def survey(self, part: Part) -> Survey:
         """What is found out about a part before anything is decided."""
@@ -137,23 +137,28 @@ class Reading:
 
         arranged, hidden, secrets = part.arranged, part.hidden, part.secrets
         chains = arranged.chains
+        check_lengths(self.model, chains)
         rows, used, counts = part.distinct
-        starts = part.orders(secrets.chain, secrets.first)
+        starts = arranged.orders(secrets.chain, secrets.first)
         placed = part.coins.set_digests(part.tags_of(secrets.chain), starts, part.kind, used, len(rows))
         one = np.zeros(hidden.count, dtype=np.int64)
-        private = part.coins.set_digests(part.tags_of(hidden.chain), part.orders(hidden.chain, hidden.place), part.kind, one, 1)
+        private = part.coins.set_digests(
+            part.tags_of(hidden.chain), arranged.orders(hidden.chain, hidden.place), part.kind, one, 1
+        )
         return Survey(
             rows=len(chains.codes),
             chains=chains.count,
-            missing=0 if chains.whole else int((chains.codes < 0).sum()),
+            missing=_missing(chains, hidden),
             private=hidden.count,
             secrets=secrets.count,
             touched=len(part.tagged),
             marked=len(hidden.rows(chains)),
             keys=hidden.keys,
-            impossible=impossible(self.model, chains, part.phases),
             beside=arranged.beside,
             spread=arranged.spread,
+            pairs=arranged.pairs[0],
+            linked=arranged.pairs[1],
+            spacings=() if arranged.spacing is None else (arranged.spacing,),
             kinds=tuple(arranged.names[name].dtype.is_integer() for name in self.columns.by),
             texts=tuple(arranged.frame[name].dtype == pl.String for name in self.columns.by),
             order_type=arranged.order_type,
@@ -166,11 +171,13 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What is found out about a table, or a part of it, before anything is decided; nothing of it depends on a value.
+    """What is found out about a table, or a part of it, before anything is decided.
 
-    touched: chains that hold a secret. marked: rows that are private. keys: rows of the private list that were found. kinds,
-    texts: whether all chain names are whole numbers, and whether they came as text, column by column. placed: (m, 2) for each
-    surrounding the digest of its secrets. digest: that of the private records.
+    Nothing of it depends on a value, only on which records that are not private have one. missing: rows without a value,
+    private ones apart. touched: chains that hold a secret. marked: rows that are private. keys: rows of the private list that
+    were found. pairs, linked: neighbouring rows, and those one step apart. spacings: without a step, median distances of
+    neighbours in parts, and of how many. kinds, texts: whether all chain names are whole numbers, and whether they came as
+    text, column by column. placed: (m, 2) for each surrounding the digest of its secrets. digest: that of the private records.
     """
 
     rows: int
@@ -181,9 +188,11 @@ class Survey:
     touched: int
     marked: int
     keys: int
-    impossible: Impossible
     beside: int
     spread: tuple[int, int] | None
+    pairs: int
+    linked: int
+    spacings: tuple[tuple[float, int], ...]
     kinds: tuple[bool, ...]
     texts: tuple[bool, ...]
     order_type: pl.DataType
@@ -196,6 +205,15 @@ class Survey:
     def timed(self) -> bool:
         """The order column holds dates or times."""
         return not self.order_type.is_integer()
+
+    @property
+    def spacing(self) -> float | None:
+        """The median distance of neighbours, in seconds or numbers, where there is no step; about that of a table in parts."""
+        if not self.spacings:
+            return None
+        medians, weights = np.array(sorted(self.spacings)).T
+        median = float(medians[np.searchsorted(np.cumsum(weights), weights.sum() / 2)])
+        return median / 1e9 if self.timed else median
 
     @property
     def fingerprint(self) -> str:
@@ -232,7 +250,19 @@ class Survey:
             raise InputError(f"column {columns.order!r} must hold whole numbers, dates or times (ISO 8601), all of one kind")
         total = {
             name: sum(getattr(part, name) for part in parts)
-            for name in ("rows", "chains", "missing", "private", "secrets", "touched", "marked", "keys", "beside")
+            for name in (
+                "rows",
+                "chains",
+                "missing",
+                "private",
+                "secrets",
+                "touched",
+                "marked",
+                "keys",
+                "beside",
+                "pairs",
+                "linked",
+            )
         }
         around = np.concatenate([part.needs.around for part in parts])
         rows, used, _ = _distinct(around)
@@ -244,8 +274,8 @@ class Survey:
         spreads = [part.spread for part in parts if part.spread is not None]
         return cls(
             **total,
-            impossible=Impossible(*np.sum([part.impossible for part in parts], axis=0).tolist()),
             spread=(min(low for low, _ in spreads), max(high for _, high in spreads)) if spreads else None,
+            spacings=tuple(spacing for part in parts for spacing in part.spacings),
             kinds=tuple(all(kinds) for kinds in zip(*(part.kinds for part in parts), strict=True)),
             texts=first.texts,
             order_type=first.order_type,
@@ -271,10 +301,19 @@ def _distinct(around: Integers) -> tuple[Integers, Integers, Integers]:
     return distinct(*around.T)
 
 
+def _missing(chains: Chains, hidden: Private) -> int:
+    """Rows without a value; of private ones nobody is told."""
+    if chains.whole:
+        return 0
+    empty = chains.codes == MISSING
+    empty[hidden.rows(chains)] = False
+    return int(empty.sum())
+
+
 def _positions(part: Part) -> list[list[Any]]:
     """The key of each private record: its chain's names, and its order value."""
     arranged, hidden = part.arranged, part.hidden
-    order = part.orders(hidden.chain, hidden.place).tolist()
+    order = arranged.orders(hidden.chain, hidden.place).tolist()
     if not arranged.columns.by:
         return [[value] for value in order]
     names = arranged.names[arranged.chains.starts[hidden.chain]]

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from offrecord.clock import phase_count
 from offrecord.errors import InputError
-from offrecord.phased import phase_count, phases_of
+from offrecord.learned import Learned
 from offrecord.redaction import Integers
-from offrecord.tables.cells import MISSING
-from offrecord.tables.chains import Arranged, Columns, Step, arrange
+from offrecord.tables.chains import Arranged, Columns, arrange, labelled
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.secrets import private_records
+from offrecord.tables.steps import Step
 
 if TYPE_CHECKING:
     from offrecord.fitting import Fit
@@ -49,45 +50,28 @@ def fit(
     held = np.empty(0, dtype=np.int64)
     if private is not None or private_list is not None:
         held = private_records(arranged, None if private_list is None else from_native(private_list), steps).chain
-    found = fit_arranged(arranged, held, chain_order, phase, named=False)[1]
+    found = fit_arranged(arranged, held, chain_order, phase)[1]
     return replace(found, warnings=tuple(arranged.warnings))
 
 
-def fit_arranged(
-    arranged: Arranged, held: Integers, chain_order: int, phase: str | None, *, named: bool
-) -> tuple[Arranged, Fit]:
+def fit_arranged(arranged: Arranged, held: Integers, chain_order: int, phase: str | None) -> tuple[Arranged, Fit]:
     """Fit to the chains that hold no private record; the table coded by the labels of those chains, and the fit.
 
-    Labels come from them alone: a value seen only next to private records would tell about these. named: all values of the
-    table must be among them.
+    Labels come from them alone: a value seen only next to private records would tell about these.
     """
     from offrecord.fitting import fit_chains
 
-    chains = arranged.chains
-    dropped = np.zeros(chains.count, dtype=bool)
+    dropped = np.zeros(arranged.chains.count, dtype=bool)
     dropped[held] = True
     if dropped.all():
         raise InputError("every chain holds a private record, so none is left to learn from; fit other data and give --model")
-    kept = np.repeat(~dropped, np.diff(chains.starts))
-    codes = np.unique(chains.codes[kept])
-    codes = codes[codes != MISSING]
-    others = ~np.isin(chains.codes, codes) & (chains.codes != MISSING)
-    if len(codes) < 2:
-        raise InputError("the chains without a private record must show at least two values to learn from")
-    if others.any() and len(held) and named:
-        raise InputError(
-            f"{int(others.sum())} records have a value that no chain without a private record shows, and naming it would tell;"
-            " learn from other data with offrecord fit, and give redact that --model"
-        )
-    place = np.full(len(arranged.labels) + 1, MISSING, dtype=np.int8)  # the last entry is that of MISSING
-    place[codes] = np.arange(len(codes))
-    chains = replace(chains, codes=place[chains.codes])
-    labels = tuple(arranged.labels[code] for code in codes)
-    phases = None
-    if phase is not None:
-        if not chains.timed:
-            raise InputError(f"--phase {phase} needs an order column that holds times")
-        phases = phases_of(chains.order.astype(np.int64), phase, arranged.zone)
+    arranged = labelled(arranged, np.repeat(~dropped, np.diff(arranged.chains.starts)))
+    chains, labels = arranged.chains, arranged.labels
+    phases = None if phase is None else arranged.phases(phase, arranged.zone)
     zone = None if phase is None else arranged.zone
     result = fit_chains(chains, labels, order=chain_order, phases=phases, phase=phase, zone=zone, dropped=dropped)
-    return replace(arranged, chains=chains, labels=labels), result
+    spacing = None if arranged.spacing is None else arranged.spacing[0] / (1e9 if chains.timed else 1)
+    step = None if arranged.step is None else arranged.step.text
+    columns = arranged.columns
+    learned = Learned(columns.value, arranged.order_kind, step, arranged.zone, spacing, result.verdict)
+    return arranged, replace(result, model=result.model.with_learned(learned))

@@ -111,6 +111,7 @@ def redact(
     key_file: str | Path | None = None,
     designs: str | Path | None = None,
     design_minutes: float = MAX_MINUTES,
+    accept_model: bool = False,
     allow_none: bool = False,
     another_release: bool = False,
     publish_positions: bool = False,
@@ -126,7 +127,8 @@ def redact(
     count as records already redacted. dataset: names the data; the same for a re-release, another for other data. key_file:
     the secret behind the coins, made on first use. designs: a file to take designs from and keep them in. dry_run: design and
     report what to expect, without a look at the values. remember: enter the release into the ledger at once; if not, that
-    happens when it is written, and until then there is no frame.
+    happens when it is written, and until then there is no frame. accept_model: go on although the table speaks against its
+    model.
 
     Raises InputError for wrong input, and for a second, different release under one name unless another_release is set.
     """
@@ -150,6 +152,7 @@ def redact(
         key_file=key_file,
         designs=designs,
         design_minutes=design_minutes,
+        accept_model=accept_model,
         allow_none=allow_none,
         another_release=another_release,
         publish_positions=publish_positions,
@@ -167,15 +170,14 @@ def redact(
     if chain is None:
         check_all_found(hidden.keys, asked)
         job.check_private(hidden.count)
-        arranged, fitted = fit_arranged(arranged, hidden.chain, chain_order, phase, named=True)
+        arranged, fitted = fit_arranged(arranged, hidden.chain, chain_order, phase)
         chain = fitted.model
     reading = job.reading(chain)
     part = reading.part_of(arranged, hidden)
     plan = job.plan(reading, reading.survey(part), asked)
     out, tally = (None, plan.deciding.expect(part)) if dry_run else plan.deciding.decide(part)
-    if not dry_run:
-        plan.judge(tally)
-    summary, content = plan.summary(tally), plan.certificate()
+    judged = plan.judge(tally)
+    summary, content = plan.summary(tally, judged), plan.certificate(judged)
     native = to_native(out, frame, value) if out is not None and remember else None
     if remember:
         plan.enter(tally)

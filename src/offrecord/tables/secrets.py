@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.redaction import Integers
-from offrecord.tables.cells import nanoseconds, parsed_times, type_name
-from offrecord.tables.chains import ROW, Arranged, Chains, Step
+from offrecord.tables.cells import MISSING, nanoseconds, parsed_times, type_name
+from offrecord.tables.chains import ROW, Arranged, Chains
 from offrecord.tables.formats import check_columns
+from offrecord.tables.steps import Step
 
 if TYPE_CHECKING:
     import polars as pl
@@ -106,7 +107,7 @@ def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
         if chains.whole:
             joins[1:] &= before[1:] == after[:-1]
         else:
-            valued = np.concatenate(([0], np.cumsum(chains.codes >= 0)))
+            valued = np.concatenate(([0], np.cumsum(chains.codes != MISSING)))
             joins[1:] &= valued[before[1:]] == valued[after[:-1]]
     first = np.flatnonzero(~joins)
     last = np.append(first[1:], private.count)[: len(first)] - 1
@@ -172,9 +173,8 @@ def _places(arranged: Arranged, chain: Integers, order: NDArray[Any], step: Step
     begin, end = chains.starts[chain], chains.starts[chain + 1] - 1
     if step is not None:
         assert chains.steps is not None
-        since = order.astype(np.int64) - chains.order[begin].astype(np.int64)
-        place = (since + step.size // 2) // step.size
-        near = 4 * np.abs(since - place * step.size) <= step.size
+        place, off = step.counted(chains.order[begin], order, arranged.zone)
+        near = 4 * off <= step.length
         return np.where(near & (place >= 0) & (place <= chains.steps[end]), place, -1)
     place = np.full(len(chain), -1, dtype=np.int64)
     for i in range(len(chain)):  # a binary search in each key's chain

@@ -150,14 +150,14 @@ def redact(df: DataFrame, *, partitions: int | None = None, **options: Any) -> S
         with _spark_errors(), _unlogged():
             counted = parts.mapInArrow(_Tallying(job.key.secret, shared), "tally binary").collect()
             tally = sum((pickle.loads(row.tally) for row in counted), Tally())
+            judged = plan.judge(tally)
             if not job.dry_run:
-                plan.judge(tally)
                 frame = parts.mapInArrow(_Releasing(job.key.secret, shared), _schema(df, job.columns, job.given.labels))
         plan.enter(tally)
     except BaseException:
         held.unpersist()
         raise
-    return SparkRelease(frame, plan.certificate(), plan.summary(tally), plan, held)
+    return SparkRelease(frame, plan.certificate(judged), plan.summary(tally, judged), plan, held)
 
 
 # ---- on the driver

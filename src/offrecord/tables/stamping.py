@@ -18,7 +18,7 @@ from offrecord.chain import Floats
 from offrecord.designs import Designs
 from offrecord.draws import ALWAYS, Draws, redacts, thresholds
 from offrecord.redaction import Integers
-from offrecord.tables.cells import Codes
+from offrecord.tables.cells import MISSING, Codes
 from offrecord.tables.chains import Chains
 from offrecord.tables.secrets import Secrets
 
@@ -135,11 +135,11 @@ class Stamping:
         touched = np.flatnonzero(stamps.touched)
         redacted, regions = np.zeros(len(stamps.touched), dtype=bool), np.zeros(len(stamps.touched), dtype=np.int8)
         limits = stamps.limits[touched]
-        redacted[touched] = limits == ALWAYS
+        regions[touched] = np.where(stamps.certain[touched] == self._always[1], np.int8(2), np.int8(1))
+        redacted[touched] = (limits == ALWAYS) | (regions[touched] == 2)  # in region L also what has no value, or none known
         unsure = touched[(limits > 0) & (limits < ALWAYS)]
         if len(unsure):
             redacted[unsure] = redacts(drawn(unsure + rows.start), stamps.limits[unsure])
-        regions[touched] = np.where(stamps.certain[touched] == self._always[1], np.int8(2), np.int8(1))
         return Decision(redacted, regions)
 
     def probabilities(self, chains: Chains, secrets: Secrets, which: Integers, rows: slice) -> Floats:
@@ -154,7 +154,7 @@ class Stamping:
 
 def windows_release(designs: Designs, chains: Chains, secrets: Secrets, which: Integers) -> int:
     """How many records with a value the best data-independent mechanism would release: all outside its windows."""
-    valued = None if chains.whole else np.concatenate(([0], np.cumsum(chains.codes >= 0)))
+    valued = None if chains.whole else np.concatenate(([0], np.cumsum(chains.codes != MISSING)))
     total = len(chains.codes) if valued is None else int(valued[-1])
     if secrets.count == 0:
         return total

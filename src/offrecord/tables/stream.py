@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,7 +26,7 @@ from offrecord.tables.chains import increasing
 from offrecord.tables.deciding import Tally
 from offrecord.tables.formats import MAX_ROWS, Source, format_of, table_file
 from offrecord.tables.frames import from_native
-from offrecord.tables.job import Job
+from offrecord.tables.job import Job, Judged
 from offrecord.tables.parts import Part, Survey
 from offrecord.tables.summary import Summary
 from offrecord.tables.writing import ready, spreadsheet_warnings, write_pieces, write_release, write_table
@@ -109,19 +108,23 @@ def redact_file(
         if again[0].fingerprint != plan.survey.fingerprint:
             raise InputError(f"{table} was changed while it was read; start again")
 
+    judged = Judged()
+
     def enter() -> None:
-        plan.judge(tally)
+        nonlocal judged
+        judged = plan.judge(tally)
         plan.enter(tally)
 
     if path is None or proof is None:
         for part in looks.parts("expecting"):
             tally += plan.deciding.expect(part)
+        judged = plan.judge(tally)
     else:
         write_release(
             lambda file: write_pieces(looks.in_order(decided(), file), file, kind),
             path,
             proof,
-            partial(certified, plan.certificate(), kind, job.columns.released),
+            lambda digest: certified(plan.certificate(judged), kind, job.columns.released, digest),
             enter,
             force=force,
         )
@@ -130,7 +133,7 @@ def redact_file(
         file = Path(explain)
         rules = (plan.deciding.explain(part) for part in looks.parts("explaining"))
         warnings += write_table(looks.in_order(rules, file), file, format_of(file, explain_format), force=force)
-    summary = plan.summary(tally)
+    summary = plan.summary(tally, judged)
     return Streamed(replace(summary, warnings=(*summary.warnings, *warnings)), proof)
 
 

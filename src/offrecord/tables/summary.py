@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from offrecord.text import aligned, many
+from offrecord.text import aligned, many, odds
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,8 @@ class Summary:
 
     touched: chains that hold a secret. released, window: share of the records with a value that leave with it, and that the
     best data-independent mechanism would let go. exact: leakage is no mere upper bound. erasure: what erasing private records
-    alone would have leaked. loss: expected redactions that rounding rooms up to a grid costs a secret.
+    alone would have leaked. loss: expected redactions that rounding rooms up to a grid costs a secret. verdict: what the fit of
+    the model said about itself, None if the model does not say.
     """
 
     dataset: str
@@ -37,6 +39,7 @@ class Summary:
     designs: int
     loss: float
     seconds: float
+    verdict: str | None = None
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,19 +51,20 @@ class Summary:
         plain = (
             "not computed for a model that is not stationary"
             if self.erasure is None
-            else f"would have given {_odds(self.erasure)} to 1"
+            else f"would have given {odds(self.erasure)} to 1"
         )
         regions = {name: f"{count:,}" for name, count in self.regions.items()}
         where = many(self.chains, "chain") if self.touched == self.chains else f"{self.touched:,} of {self.chains:,} chains"
         bound = "" if self.exact else " (an upper bound: the chain remembers more than one record)"
         loss = f", rooms rounded up: about {self.loss:.2g} records a secret lost by that" if self.loss > 5e-4 else ""
         nothing = ": nothing else had to go" if self.regions["L"] == self.regions["M"] == 0 else ""
+        verdict = textwrap.wrap("not said: the model was not learned by fit" if self.verdict is None else self.verdict, 100)
         return aligned(
             [
                 ["released", f"{self.released:.2%} of {self.rows - self.missing:,} records (window: {self.window:.2%})"],
                 ["protected", f"{many(self.private, 'private record')}, {many(self.secrets, 'secret')}, in {where}"],
-                ["odds", f"at most {_odds(self.leakage)} to 1 between two values of a secret{bound}"],
-                ["allowed", f"e^{self.epsilon:g} = {_odds(self.epsilon)} to 1"],
+                ["odds", f"at most {odds(self.leakage)} to 1 between two values of a secret{bound}"],
+                ["allowed", f"e^{self.epsilon:g} = {odds(self.epsilon)} to 1"],
                 ["plain erasure", plain],
                 [
                     "regions",
@@ -68,13 +72,10 @@ class Summary:
                     f" {regions['S']} S{nothing}",
                 ],
                 ["mechanism", f"{self.mechanism}, {many(self.designs, 'design')}{loss}"],
+                *zip(["model", *[""] * (len(verdict) - 1)], verdict, strict=True),
                 ["time", f"{self.seconds:.1f} s"],
             ]
         )
 
     def __str__(self) -> str:
         return "\n".join([self.figures(), *(f"warning: {warning}" for warning in self.warnings)])
-
-
-def _odds(leakage: float) -> str:
-    return "infinitely many" if leakage > 700 else f"{math.exp(leakage):.4g}"

@@ -1,0 +1,84 @@
+"""Whether records were made private because of their values.
+
+The guarantee assumes that they were not: who takes all sick days off the record, and no others, has told which days were sick,
+whatever is redacted. So the values of private records are compared with those of their chains. Each run of private records
+counts once, by its first record, and only if it is far from the one before it: had it been put anywhere in its chain, it would
+show a value as often as the chain does. The number of runs that show a value is then a sum of independent truth values with
+different probabilities, and by a theorem of Hoeffding (On the distribution of the number of successes in independent trials,
+1956) its tails, one or more away from the mean, are at most those of a binomial with the same mean: an exact test that is
+never too sure.
+
+What it finds depends on private values. So it goes into no artefact: a warning, for the one who runs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from offrecord.chain import Floats
+from offrecord.counting import Counts, binned
+from offrecord.tables.chains import Chains
+from offrecord.tables.secrets import Secrets
+
+#: Of so many tables whose private records were chosen whatever their values, at most one gets the warning.
+RARELY = 1000
+_LOOKED_AT = 2000  # runs of a part, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """runs: how many were looked at. seen, expected: (k,) how many show each value, and how many would by chance."""
+
+    runs: int
+    seen: Counts
+    expected: Floats
+
+    def __add__(self, other: Choice) -> Choice:
+        return Choice(self.runs + other.runs, self.seen + other.seen, self.expected + other.expected)
+
+    @property
+    def p_value(self) -> float:
+        """At most: of the value that stands out most, times the number of ways in which one may."""
+        from scipy.special import bdtr, bdtrc
+
+        found = [1.0]
+        for seen, mean in zip(self.seen.tolist(), self.expected.tolist(), strict=True):
+            share = min(mean / max(self.runs, 1), 1.0)
+            if seen >= mean + 1:
+                found.append(float(bdtrc(seen - 1, self.runs, share)))
+            if seen <= mean - 1:
+                found.append(float(bdtr(seen, self.runs, share)))
+        return min(2 * len(self.seen) * min(found), 1.0)
+
+    def warning(self) -> str | None:
+        """What a person should know; it does not say which value stands out."""
+        if self.p_value * RARELY >= 1:
+            return None
+        return (
+            "private records have other values than the rest of their chains, beyond chance (exact test, wrong in less than"
+            f" 1 of {RARELY} tables): if records were made private because of their value, that choice tells it, whatever is"
+            " redacted (docs/tables.md, Opt-outs chosen by value). This warning depends on private values and is in no file"
+        )
+
+
+def choice_of(chains: Chains, secrets: Secrets, k: int, apart: int) -> Choice:
+    """The first values of private runs against their chains. apart: steps after which a chain has about forgotten."""
+    seen, expected, runs = np.zeros(k, dtype=np.int64), np.zeros(k), 0
+    shares: dict[int, Floats] = {}
+    before = (-1, 0)
+    for at in range(0, secrets.count, max(secrets.count // _LOOKED_AT, 1)):
+        chain, row = int(secrets.chain[at]), int(secrets.low[at])
+        near = chain == before[0] and int(secrets.first[at]) - before[1] <= apart
+        if near or row == secrets.high[at] or chains.codes[row] < 0:
+            continue
+        if chain not in shares:
+            codes = chains.codes[chains.starts[chain] : chains.starts[chain + 1]]
+            counts = binned(codes[codes >= 0], k)
+            shares = {chain: counts / counts.sum()}  # secrets stand sorted by chain
+        seen[chains.codes[row]] += 1
+        expected += shares[chain]
+        runs += 1
+        before = (chain, int(secrets.last[at]))
+    return Choice(runs, seen, expected)

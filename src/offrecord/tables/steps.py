@@ -1,0 +1,110 @@
+"""Steps: how far one record is from the next, in numbers, in time, or on the calendar.
+
+Days, weeks, months and years are those of the calendar, in the time zone of the order column: a day in which clocks are changed
+is one step. Hours and less are counted in time that passes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord import clock
+from offrecord.errors import InputError
+from offrecord.redaction import Integers
+
+_EXACT = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9, "h": clock.HOUR}
+_DAYS = {"d": 1, "w": 7}
+_MONTHS = {"mo": 1, "y": 12}
+_UNITS = (*_EXACT, *_DAYS, *_MONTHS)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The distance of one record from the next. size: in numbers, nanoseconds, days or months, as kind says."""
+
+    size: int
+    kind: str
+    text: str
+
+    @classmethod
+    def parsed(cls, text: str | int) -> Step:
+        """1h, 15m, 1d, 1mo for times; a whole number for numbers."""
+        found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", str(text))
+        accepted = "step must be a whole number of at least 1, or a time such as 1h, 15m, 1d or 1mo"
+        if found is None or int(found[1]) == 0 or int(found[1]) > 10**15:
+            raise InputError(f"{accepted}, got {text!r}")
+        count, unit = int(found[1]), found[2]
+        if not unit:
+            return cls(count, "number", str(count))
+        for kind, units in (("time", _EXACT), ("days", _DAYS), ("months", _MONTHS)):
+            if unit in units:
+                step = cls(count * units[unit], kind, f"{count}{unit}")
+                if step.length >= 2**62:
+                    raise InputError(f"{accepted}, got {text!r}, which is longer than times can be")
+                return step
+        raise InputError(f"{accepted} (units {', '.join(_UNITS)}), got {text!r}")
+
+    @property
+    def timed(self) -> bool:
+        """It is a time."""
+        return self.kind != "number"
+
+    @property
+    def length(self) -> int:
+        """How long it is, in numbers or nanoseconds; for the calendar, at least so long."""
+        return self.size * {"number": 1, "time": 1, "days": clock.DAY, "months": 28 * clock.DAY}[self.kind]
+
+    def same(self, other: Step, zone: str | None) -> bool:
+        """Both are the same distance: 60m is 1h, and 24h is 1d unless the zone may change its clocks."""
+        apart = (self.kind, self.size) != (other.kind, other.size)
+        plain = {self.kind, other.kind} <= {"time", "days"} and zone in (None, "UTC")
+        return not apart or (plain and self.length == other.length)
+
+    def counted(self, since: NDArray[Any], order: NDArray[Any], zone: str | None) -> tuple[Integers, Integers]:
+        """(n,) how many steps order values are from others, and how far off a whole number of steps."""
+        since, order = since.astype(np.int64), order.astype(np.int64)
+        if self.kind in ("days", "months"):
+            since, order = clock.shown(since, zone), clock.shown(order, zone)
+        if self.kind != "months":
+            size = self.size if self.kind != "days" else self.length
+            apart = order - since
+            steps = (apart + size // 2) // size
+            return steps, np.abs(apart - steps * size)
+        guess = (_month(order) - _month(since)) // self.size
+        steps = np.stack([guess - 1, guess, guess + 1, guess + 2])
+        off = np.abs(order - _months_later(since, steps * self.size))
+        nearest = off.argmin(axis=0)[np.newaxis]
+        return np.take_along_axis(steps, nearest, 0)[0], np.take_along_axis(off, nearest, 0)[0]
+
+    def onward(self, order: NDArray[Any], steps: Integers, zone: str | None) -> Integers:
+        """(n,) the order values so many steps after others."""
+        order = order.astype(np.int64)
+        if self.kind in ("number", "time"):
+            return np.asarray(order + self.size * steps)
+        there = clock.shown(order, zone)
+        there = there + self.length * steps if self.kind == "days" else _months_later(there, self.size * steps)
+        return np.where(steps == 0, order, clock.instants(there, zone))  # a time that comes twice is the one it is
+
+
+def _month(times: Integers) -> Integers:
+    """Months since 1970."""
+    return np.asarray(times.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64))
+
+
+def _months_later(times: Integers, months: Integers) -> Integers:
+    """The same day and time of another month, or its last day."""
+    month = _month(times)
+    into = times - _start(month)
+    there = month + months
+    days = (_start(there + 1) - _start(there)) // clock.DAY
+    day = np.minimum(into // clock.DAY, days - 1)
+    return np.asarray(_start(there) + day * clock.DAY + into % clock.DAY)
+
+
+def _start(month: Integers) -> Integers:
+    return np.asarray(month.astype("datetime64[M]").astype("datetime64[ns]").astype(np.int64))
