@@ -20,12 +20,14 @@ def sequences(chain, n):
     return paths[weight > 0], weight[weight > 0]
 
 
-def sample(chain, n, rng):
-    """(n,) one sequence of a chain with one kernel, as codes."""
-    values = [rng.choice(chain.k, p=chain.start)]
-    for _ in range(n - 1):
-        values.append(rng.choice(chain.k, p=chain.transition[values[-1]]))
-    return np.array(values)
+def samples(chain, count, n, rng):
+    """(count, n) sequences of a chain with one kernel, as codes."""
+    start, kernel = chain.start.cumsum(), chain.transition.cumsum(axis=1)
+    values = np.empty((count, n), dtype=np.int64)
+    values[:, 0] = (rng.random((count, 1)) > start[:-1]).sum(axis=1)
+    for t in range(1, n):
+        values[:, t] = (rng.random((count, 1)) > kernel[values[:, t - 1], :-1]).sum(axis=1)
+    return values
 
 
 def output_table(chain, n, redaction, secret_positions):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
     from offrecord.chain import MarkovChain
     from offrecord.designs import Designs
-    from offrecord.errors import InputError
+    from offrecord.errors import ChosenByValue, InputError
     from offrecord.exact_leakage import FirstRelease, WorstOutput, leakage, worst_output
     from offrecord.fitting import Fit
     from offrecord.influence import (
@@ -54,6 +54,7 @@ __all__ = [
     "MECHANISMS",
     "BestLocal",
     "BestWindow",
+    "ChosenByValue",
     "Designs",
     "FirstRelease",
     "Fit",
@@ -96,7 +97,7 @@ __all__ = [
 _ROOMS = {
     "bounds": ("data_independent_utility", "quilt_utility_as_printed", "relaxed_leakage_as_printed", "theorem2_as_printed"),
     "chain": ("MarkovChain",),
-    "errors": ("InputError",),
+    "errors": ("ChosenByValue", "InputError"),
     "influence": (
         "Region",
         "delta_star",

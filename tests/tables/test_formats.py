@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
-from definition import sample
+from definition import samples
 from offrecord import cli
 
 MODEL = off.MarkovChain([[0.8, 0.2], [0.4, 0.6]])
@@ -31,7 +31,7 @@ def frame(states=(0, 1), rooms=("a", "b", "c"), hours=range(LENGTH), seed=1, shu
     """Rooms of LENGTH hours each, some private, away from the ends so that few designs do; shuffled, to be sorted."""
     rng = np.random.default_rng(seed)
     rows = len(rooms) * LENGTH
-    codes = np.concatenate([sample(MODEL, LENGTH, rng) for _ in rooms]) % len(states)
+    codes = samples(MODEL, len(rooms), LENGTH, rng).ravel() % len(states)
     inside = np.tile(np.minimum(np.arange(LENGTH), np.arange(LENGTH)[::-1]) > 10, len(rooms))
     table = pl.DataFrame(
         {

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 import offrecord as off
+from definition import samples
 from offrecord.keys import Key
 
 pyspark = pytest.importorskip("pyspark", reason="needs the extra spark: make test-spark")
@@ -92,7 +93,7 @@ def frame(rooms=12, length=40, seed=1, gaps=0.0, empty=0.0):
         {
             "room": np.repeat(np.arange(rooms, dtype=np.int32), length),
             "hour": np.tile(np.arange(length, dtype=np.int32), rooms),
-            "state": rng.integers(2, size=rows).astype(np.int8),
+            "state": samples(CHAIN, rooms, length, rng).ravel().astype(np.int8),
             "hidden": rng.random(rows) < 0.06,
         }
     )
