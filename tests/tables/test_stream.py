@@ -357,6 +357,7 @@ def test_dry_run_and_explanation_are_those_of_memory(desk, monkeypatch):
     assert figures[0] == figures[1]
 
 
+@pytest.mark.filterwarnings("ignore::offrecord.errors.ChosenByValue")
 def test_rows_that_wait_hold_nothing_that_was_redacted(tmp_path, monkeypatch):
     """Twins that differ in private values alone leave the same bytes in every file on the way, while it is there."""
     monkeypatch.setattr(stream, "_PART", 60)

@@ -14,6 +14,7 @@ from offrecord.learned import Learned
 from offrecord.redaction import Integers
 from offrecord.tables.chains import Arranged, Columns, arrange, labelled
 from offrecord.tables.frames import Native, from_native
+from offrecord.tables.model_check import sparse
 from offrecord.tables.secrets import private_records
 from offrecord.tables.steps import Step
 
@@ -51,7 +52,7 @@ def fit(
     if private is not None or private_list is not None:
         held = private_records(arranged, None if private_list is None else from_native(private_list), steps).chain
     found = fit_arranged(arranged, held, chain_order, phase)[1]
-    return replace(found, warnings=tuple(arranged.warnings))
+    return replace(found, warnings=(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)])))
 
 
 def fit_arranged(arranged: Arranged, held: Integers, chain_order: int, phase: str | None) -> tuple[Arranged, Fit]:

@@ -1,0 +1,107 @@
+"""Nothing that is said or written depends on what a private cell holds: a value, another one, one nobody knows, or none."""
+
+import json
+
+import polars as pl
+import pytest
+
+import offrecord as off
+from offrecord import cli
+
+CHAIN = off.MarkovChain([[0.8, 0.2], [0.4, 0.6]])
+NEVER = off.MarkovChain([[0.5, 0.5], [1.0, 0.0]])
+STATES = [0, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 1, 0] * 2
+
+
+def table(cell, kind=pl.String, place=9):
+    """Two chains of 20 records; one record is private and holds the cell."""
+    cells = [str(state) for state in STATES]
+    cells[place] = cell
+    cells = pl.Series(cells, dtype=pl.String).cast(kind, strict=False)
+    return pl.DataFrame({"room": ["a"] * 20 + ["b"] * 20, "t": [*range(20)] * 2, "v": cells, "p": [i == 9 for i in range(40)]})
+
+
+@pytest.fixture
+def released(tmp_path, capsys):
+    """Everything that leaves a run, errors included."""
+    CHAIN.save(tmp_path / "model.json")
+    NEVER.save(tmp_path / "never.json")
+
+    def run(frame, *options, model="model.json", ending="csv"):
+        out = tmp_path / "out"
+        out.mkdir(exist_ok=True)
+        getattr(frame, f"write_{ending}")(tmp_path / f"t.{ending}")
+        arguments = ["redact", str(tmp_path / f"t.{ending}"), "--value", "v", "--order", "t", "--by", "room", "--private", "p"]
+        arguments += [
+            "--epsilon",
+            "1",
+            "--dataset",
+            "d",
+            "--key-file",
+            str(tmp_path / "keys" / "key.json"),
+            "--force",
+            "--json",
+        ]
+        arguments += [] if "--fit" in options else ["--model", str(tmp_path / model)]
+        arguments += [] if "--dry-run" in options else ["-o", str(out / f"o.{ending}")]
+        code = cli.main([*arguments, *options])
+        said = capsys.readouterr()
+        shown = {**json.loads(said.out), "seconds": 0, "warnings": 0} if said.out else {}
+        files = {file.name: file.read_bytes() for file in out.iterdir()}
+        for file in out.iterdir():
+            file.unlink()
+        err = "" if "made a new key" in said.err else said.err
+        return code, json.dumps(shown), "" if code == 0 else err, files
+
+    return run
+
+
+CELLS = ("0", "1", "7", "NA", "wet", None)
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--stream",), ("--fit",), ("--mechanism", "window")], ids=str)
+def test_a_private_cell_may_hold_anything(released, options):
+    found = [released(table(cell), *options) for cell in CELLS]
+    assert [one[0] for one in found] == [0] * len(CELLS)
+    assert all(one == found[0] for one in found[1:])
+
+
+def test_a_private_cell_may_hold_anything_in_a_typed_file(released):
+    found = [released(table(cell, pl.Int64), ending="parquet") for cell in ("0", "1", "7", None)]
+    assert [one[0] for one in found] == [0] * 4
+    assert all(one == found[0] for one in found[1:])
+
+
+def test_so_may_a_record_that_is_redacted_whatever_it_is(released, tmp_path):
+    """Right beside the private one; further out, an unknown value is an error, because it might be released."""
+    assert released(table("0", place=10))[0] == 0
+    rule = off.redact(
+        table("0", pl.Int64), value="v", order="t", by="room", private="p", model=CHAIN, epsilon=1.0, dataset="e", dry_run=True
+    ).explain()
+    certain = rule.filter(region="L")["t"].to_list()
+    assert 10 in certain
+    found = [released(table(cell, place=10)) for cell in CELLS]
+    assert [one[0] for one in found] == [0] * len(CELLS)
+    assert len({one[3]["o.csv"] for one in found}) == 1
+    code, _, said, files = released(table("7", place=15))
+    assert (code, files) == (2, {})
+    assert "does not know in 1 rows, first in row 16" in said
+
+
+def test_an_impossible_transition_beside_a_private_record_is_not_told(released):
+    """1 is never followed by 1 under this model: between private or always redacted records nobody may say that it was."""
+    states = [0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0] * 2
+    tables = []
+    for pair in ((0, 1), (1, 1), (1, 0), (0, 0)):
+        cells = [*states]
+        cells[8], cells[9] = pair
+        frame = table("0", pl.Int64).with_columns(pl.Series("v", cells))
+        tables.append(released(frame, "--mechanism", "window", model="never.json", ending="parquet"))
+    assert [one[0] for one in tables] == [0] * 4
+    assert all(one == tables[0] for one in tables[1:])
+
+
+def test_counts_do_not_tell_whether_a_private_cell_was_empty(released):
+    full, empty, elsewhere = released(table("1")), released(table(None)), released(table(None, place=15))
+    assert json.loads(full[1])["missing"] == json.loads(empty[1])["missing"] == 0
+    assert json.loads(elsewhere[1])["missing"] == 1
