@@ -1,14 +1,16 @@
 """What is published of a model has four digits."""
 
 from decimal import Decimal
+from itertools import product
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 import offrecord as off
-from definition import distributions
+from definition import distributions, samples
 from offrecord.digits import rounded_model, rounded_row
+from offrecord.fitting import rounded
 
 
 def digits(number):
@@ -45,3 +47,26 @@ def test_models_of_every_kind():
         if isinstance(model, off.MarkovChain):
             assert short.stationary == model.stationary
     assert rounded_model(off.MarkovChain.binary(0.01, 0.8)).alpha == 0.01
+
+
+def test_rounding_does_not_hide_a_record_that_the_model_has_seen():
+    """Why models must be learned from other records: with four digits, what is redacted can often still be computed."""
+    chain = off.MarkovChain.binary(0.05, 0.3)
+    told = 0
+    for seed in range(12):
+        values = samples(chain, 1, 300, np.random.default_rng(seed))[0]
+        published = kernel_of(values)
+        redacted = range(147, 154)  # the private record, 150, and three on each side
+        possible = set()
+        for guess in product((0, 1), repeat=len(redacted)):
+            values[redacted] = guess
+            if np.array_equal(kernel_of(values), published):
+                possible.add(values[150])
+        told += len(possible) == 1
+    assert told >= 4
+
+
+def kernel_of(values):
+    counts = np.zeros((2, 2), dtype=np.int64)
+    np.add.at(counts, (values[:-1], values[1:]), 1)
+    return rounded(counts)

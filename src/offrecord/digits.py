@@ -1,7 +1,7 @@
 """Four digits: how much of a probability is ever published.
 
-Kernels at full precision, learned from the very records that were redacted, would let an attacker subtract the release and read
-the private value. So the rounded kernel is the model, in model files, certificates and reports alike.
+The rounded kernel is the model, in model files, certificates and reports alike. Rounding is no protection: a kernel learned from
+the very records that were redacted mostly gives them away with four digits too. Learn from other records (docs/tables.md).
 """
 
 from __future__ import annotations
