@@ -79,7 +79,13 @@ def test_both_walks_agree_on_two_values(data):
         for opens in (False,):
             ok, high, _, _, low, _, _, _ = _walk.binary(kernels, walked, lengths, 0, 1, side.room, opens)
             with np.errstate(divide="ignore"):
-                worst, _, _, _ = _walk.general(np.log(kernels), side.support, walked, lengths, 0, 1, side.room, opens)
+                plain, careful = (
+                    _walk.general(np.log(kernels), side.support, walked, lengths, 0, 1, side.room, opens, slow)
+                    for slow in (False, True)
+                )
+                worst = careful[1]
+                assert not plain[0] or np.allclose(plain[1], worst, atol=1e-9)
+                assert careful[0]
                 assert ok
                 assert max(np.log(high), 0) == pytest.approx(max(worst[0, 1], 0), abs=1e-12)
                 assert max(-np.log(low), 0) == pytest.approx(max(worst[1, 0], 0), abs=1e-12)
