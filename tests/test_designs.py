@@ -136,13 +136,12 @@ def test_a_file_is_reused_and_never_believed(tmp_path):
 
 
 def test_a_file_that_is_not_sealed_is_judged_only_where_it_is_needed(tmp_path, monkeypatch):
-    file, asked = tmp_path / "designs.json", []
+    file, asked, judged = tmp_path / "designs.json", [], Candidate.judged
     chain = off.MarkovChain([[0.9, 0.1], [0.3, 0.7]], start=[1.0, 0.0])
     for model in (THREE, chain):
         made, _ = designs_for(model, 1.0, off.BestWindow(), "run", needs((1, 2, 1), (2, 3, 1), (4, 0, 2)))
         made.save(file)
         read = Designs.load(file, model, 1.0, "window", "run")
-        judged = Candidate.judged
         monkeypatch.setattr(Candidate, "judged", lambda *given: asked.append(given[2]) or judged(*given))
         some, _ = designs_for(model, 1.0, off.BestWindow(), "run", needs((2, 3, 1), (3, 3, 1)), known=read)
         assert asked == [Surrounding(2, 3, 1)]
@@ -242,7 +241,8 @@ def test_a_surrounding_that_comes_twice_and_deep_nesting_are_refused(tmp_path):
         try:
             read = Designs.load(file, BINARY, 1.0, "best-local", "run", bytes(32))
         except off.InputError as error:
-            assert "\n" not in str(error)
+            refused = str(error)
+            assert "\n" not in refused
         else:
             assert '"loss": [' not in damaged
             assert len(read.candidates) == 1

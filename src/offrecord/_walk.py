@@ -183,7 +183,8 @@ def _advance(weights: Any, logs: Any, log_kernel: Any, support: Any, fresh: Any,
             term = logs[i] + log_kernel[i, j]
             if term > -np.inf:
                 factor = np.exp(term - top)
-                small = small or factor < _SMALL
+                if factor < _SMALL:
+                    small = True
                 if factor > 0.0:
                     size = abs(logs[i]) + abs(log_kernel[i, j]) + abs(top)
                     largest = max(largest, size)
@@ -201,7 +202,8 @@ def _advance(weights: Any, logs: Any, log_kernel: Any, support: Any, fresh: Any,
             fresh_logs[j] = top + np.log(peak)
             for x in range(k):
                 fresh[x, j] /= peak
-                small = small or (support[x] and 0.0 < fresh[x, j] < _SMALL)
+                if fresh[x, j] < _SMALL and fresh[x, j] > 0.0 and support[x]:
+                    small = True
     return -1.0 if small else 2.0 * (k + 4.0 + 3.0 * largest)
 
 

@@ -161,10 +161,17 @@ class MarkovChain:
             return self.lifted.stationary
         return self.homogeneous and self._start_is_implied
 
-    @property
+    @cached_property
     def paper(self) -> bool:
-        """The paper's setting: two values, stationary, both transitions possible."""
-        return self.order == 1 and self.k == 2 and self.stationary and self.alpha > 0 and self.beta > 0
+        """The paper's setting: two values, stationary, both transitions possible, and alpha and beta say all about it.
+
+        They do not where a value stays with a probability that is lost in 1 − alpha or 1 − beta.
+        """
+        if self.order > 1 or self.k != 2 or not self.stationary or not (self.alpha > 0 and self.beta > 0):
+            return False
+        stays, rest = np.diag(self.transition), np.array([1.0 - self.alpha, 1.0 - self.beta])
+        said = bool(np.all(np.abs(stays - rest) <= 1e-9 * stays))
+        return said and (self.alpha + self.beta != 1.0 or bool(np.all(self.transition[0] == self.transition[1])))
 
     @property
     def alpha(self) -> float:
@@ -321,6 +328,22 @@ class MarkovChain:
             walked[i] = _bayes(before, self.kernel(record - 1), here)
         return walked
 
+    def can_follow(self, first: int, second: int) -> NDArray[np.bool_]:
+        """(k, k) whether X_second = j is possible after X_first = i, first ≤ second: from the zeros of kernels alone."""
+        reached, steps = np.eye(self.k, dtype=bool), second - first
+        kernels = self.kernels(first, second) > 0
+        if len(kernels) != 1:
+            for kernel in kernels:
+                reached = reached @ kernel
+            return reached
+        base = kernels[0]
+        while steps:
+            if steps & 1:
+                reached = reached @ base
+            base = base @ base
+            steps >>= 1
+        return reached
+
     def _first_order(self) -> None:
         if self.order > 1:
             raise InputError(f"a chain of order {self.order} has kernels on tuples: ask its .lifted chain")
@@ -333,10 +356,15 @@ class MarkovChain:
         rows = np.zeros((self.k, len(tuples)))
         place = self.coordinate(first - begin + order - 1)
         rows[place, np.arange(len(tuples))] = tuples
+        possible = (place == np.arange(self.k)[:, np.newaxis]) & lifted.support(begin - order + 1)
         if end > begin:
             rows = rows @ lifted.n_step(begin - order + 1, end - order + 1)
+            possible = possible @ lifted.can_follow(begin - order + 1, end - order + 1)
         place = self.coordinate(second - end + order - 1)
-        return np.stack([np.bincount(place, weights=row, minlength=self.k) for row in rows])
+        both: Floats = np.stack([np.bincount(place, weights=row, minlength=self.k) for row in rows])
+        if np.any((both < _SMALLEST) & np.stack([np.bincount(place[row], minlength=self.k) > 0 for row in possible])):
+            raise InputError(f"values that occur together with probability below {_SMALLEST:g} are too rare to compute with")
+        return both
 
     def _check_record(self, record: int) -> None:
         if record < 1:
@@ -432,7 +460,7 @@ def stationary_distribution(transition: Floats) -> Floats:
 
 
 def _eliminated(reduced: Floats) -> Floats:
-    """Weights in proportion to the stationary distribution, the first being 1; FloatingPointError if an entry gets too small."""
+    """Weights in proportion to the stationary distribution, the first being 1; FloatingPointError if one gets too small."""
     for last in range(len(reduced) - 1, 0, -1):
         reduced[:last, last] /= reduced[last, :last].sum()
         reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])

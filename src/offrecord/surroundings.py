@@ -96,7 +96,8 @@ def designs_for(
 ) -> tuple[Designs, Integers]:
     """The designs that some secrets need, and which of them each surrounding gets; rooms are within `room_limits`.
 
-    known: designs from before, used where they fit, and candidates, judged where they do. progress: goes through a list of what is to be designed.
+    known: designs from before, used where they fit, and candidates, judged where they do. progress: goes through a list of what
+    is to be designed.
     """
     if len(needs.around) == 0:
         return Designs(model, epsilon, mechanism.name, protect, ()), np.empty(0, dtype=np.int64)
