@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import product
+import math
+from fractions import Fraction
+from itertools import pairwise, product
 
 import numpy as np
 from hypothesis import strategies as st
@@ -86,7 +88,86 @@ def utility_by_definition(problem, redaction):
     return float((weight * released).sum() / weight.sum() / problem.n)
 
 
+# ---- the same without rounding, for numbers of any size
+
+
+def exact_stationary(kernel):
+    """The stationary distribution of rows of fractions with one closed class."""
+    k = len(kernel)
+    reach = np.array([[p > 0 or i == j for j, p in enumerate(row)] for i, row in enumerate(kernel)])
+    for _ in range(k):
+        reach = reach @ reach
+    closed = [i for i in range(k) if all(reach[j, i] for j in range(k) if reach[i, j])]
+    rows = [[kernel[i][j] for j in closed] for i in closed]
+    for last in range(len(closed) - 1, 0, -1):
+        away = sum(rows[last][:last])
+        for i in range(last):
+            rows[i][last] /= away
+            for j in range(last):
+                rows[i][j] += rows[i][last] * rows[last][j]
+    weights = [Fraction(1)]
+    for i in range(1, len(closed)):
+        weights.append(sum(weights[j] * rows[j][i] for j in range(i)))
+    return [weights[closed.index(i)] / sum(weights) if i in closed else Fraction(0) for i in range(k)]
+
+
+def exact_kernel(rows):
+    """Rows of floats as fractions that sum to 1."""
+    exact = [[Fraction(float(p)) for p in row] for row in rows]
+    return [[p / sum(row) for p in row] for row in exact]
+
+
+def exact_log(ratio):
+    """The logarithm of a fraction of at least 1, however large."""
+    if ratio < Fraction(5, 4):
+        return math.log1p(ratio - 1)
+    power = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    return math.log(ratio / Fraction(2) ** power) + power * math.log(2)
+
+
+def exact_leakage(problem, redaction):
+    """Leakage of a first-order chain with one kernel, by its definition, in fractions."""
+    chain, n = problem.chain, problem.n
+    kernel = exact_kernel(chain.transition)
+    start = exact_stationary(kernel) if chain.stationary else exact_kernel([chain.start])[0]
+    chances = [[Fraction(float(q)) for q in row] for row in np.asarray(redaction)]
+    found = 0.0
+    for first, last in problem.secrets:
+        seen, totals = {}, {}
+        for path in product(range(chain.k), repeat=n):
+            weight = start[path[0]] * math.prod(kernel[i][j] for i, j in pairwise(path))
+            if weight == 0:
+                continue
+            secret = path[first - 1 : last]
+            totals[secret] = totals.get(secret, 0) + weight
+            for silent in product((False, True), repeat=n):
+                coins = (q[x] if quiet else 1 - q[x] for q, x, quiet in zip(chances, path, silent, strict=True))
+                probability = weight * math.prod(coins)
+                if probability:
+                    output = tuple(None if quiet else x for x, quiet in zip(path, silent, strict=True))
+                    mine = seen.setdefault(output, {})
+                    mine[secret] = mine.get(secret, 0) + probability
+        for mine in seen.values():
+            given = [mine.get(secret, 0) / total for secret, total in totals.items()]
+            found = max(found, math.inf if min(given) == 0 else exact_log(max(given) / min(given)))
+    return found
+
+
 # ---- random chains, problems and matrices
+
+
+@st.composite
+def rare_kernels(draw, k):
+    """(k, k) kernels with entries as small as floats get; rows sum to 1 up to rounding."""
+    sizes = st.sampled_from([0.0, 5e-324, 1e-320, 1e-310, 1e-300, 1e-250, 1e-200, 1e-160, 1e-100, 1e-30, 1e-16, 1e-8, 0.1, 0.5])
+    rows = []
+    for _ in range(k):
+        row = [draw(sizes) for _ in range(k)]
+        row[draw(st.integers(0, k - 1))] = 0.0
+        if sum(row) < 1:
+            row[row.index(0.0)] = 1 - sum(row)
+        rows.append([p / sum(row) for p in row])
+    return rows
 
 
 @st.composite

@@ -3,12 +3,14 @@
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
-from definition import chains, sequences
+from definition import chains, exact_kernel, exact_log, exact_stationary, rare_kernels, sequences
+from offrecord.comparison import compare, mechanisms
 
 
 @settings(max_examples=150, deadline=None)
@@ -65,6 +67,68 @@ def test_stationary_distribution_is_accurate_where_it_is_small():
         transition[i, i] = 1 - transition[i].sum()
     exact = (up / down) ** np.arange(k)
     assert np.allclose(off.MarkovChain(transition).start, exact / exact.sum(), rtol=1e-13, atol=0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_stationary_distribution_of_transitions_however_rare(data):
+    kernel = np.array(data.draw(rare_kernels(data.draw(st.sampled_from([2, 3, 4])))))
+    try:
+        start = off.MarkovChain(kernel).start
+    except off.InputError as error:
+        refused = str(error)
+        if "separate closed classes" not in refused:
+            assert "in the long run a value is taken with probability below 1e-250" in refused
+            assert min(p for p in exact_stationary(exact_kernel(kernel)) if p) < 1e-250
+        return
+    for found, exact in zip(start.tolist(), exact_stationary(exact_kernel(kernel)), strict=True):
+        assert (found == 0) == (exact == 0)
+        assert exact == 0 or found == pytest.approx(float(exact), rel=1e-14, abs=0)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        [[1, 1e-200], [1e-200, 1]],
+        [[1, 5e-324], [5e-324, 1]],
+        [[1, 1e-200], [1, 0]],
+        [[1, 1e-200, 1e-200], [1e-200, 1, 1e-200], [1e-200, 1e-200, 1]],
+        [[[1, 1e-200], [1e-200, 1]], [[1, 1e-200], [1e-200, 1]]],
+    ],
+    ids=str,
+)
+def test_models_with_rare_transitions_serve_everything(kernel, tmp_path):
+    off.MarkovChain(kernel, order=np.ndim(kernel) - 1).save(tmp_path / "model.json")
+    chain = off.MarkovChain.load(tmp_path / "model.json")
+    assert chain.stationary
+    problem = off.Problem(chain, 5, [3], 1.0)
+    for mechanism in (off.BestLocal(), off.BestWindow(), off.ThreeRegion(), off.ThreeRegion("relaxed")):
+        assert off.design(problem, mechanism).worst.upper <= 1.0
+    assert not np.isnan(off.pointwise_influence(chain, 3, [1, 2, 4, 5])).any()
+    assert compare(problem, mechanisms(None, {}), named=False)
+    frame = pl.DataFrame({"t": range(6), "v": [0] * 6, "p": [False, False, True, False, False, False]})
+    options = {
+        "value": "v",
+        "order": "t",
+        "single_chain": True,
+        "private": "p",
+        "epsilon": 1.0,
+        "dataset": "d",
+        "dry_run": True,
+    }
+    assert off.redact(frame, model=tmp_path / "model.json", **options).summary.leakage <= 1.0
+
+
+def test_alpha_and_beta_do_not_speak_for_a_value_that_they_hide():
+    """1 − alpha is 0 where a value stays with probability 1e-30, and alpha + beta is 1 where records are not independent."""
+    for kernel in ([[1e-30, 1], [0.01, 0.99]], [[1e-250, 1], [1e-200, 1]], [[1, 1e-17], [1, 0]]):
+        chain = off.MarkovChain(kernel)
+        assert not chain.paper
+        exact = exact_kernel(kernel)
+        for value in (0, 1):
+            low, high = sorted((exact[0][value], exact[1][value]))
+            influence = off.pointwise_influence(chain, 1, 2)[value]
+            assert influence == (pytest.approx(exact_log(high / low)) if low else np.inf)
 
 
 def test_transient_values_have_stationary_probability_zero():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import offrecord as off
-from offrecord import surroundings
-from offrecord.designs import Designs, Surrounding
+from offrecord import designs, surroundings
+from offrecord.designs import Candidate, Designs, Surrounding
 from offrecord.surroundings import Needs, designs_for, distinct
 
 BINARY = off.MarkovChain.binary(0.05, 0.3)
@@ -120,16 +120,145 @@ def test_a_file_is_reused_and_never_believed(tmp_path):
     for given in (key, bytes(31) + b"x", None):
         read = Designs.load(file, BINARY, 1.0, "best-local", "run", given)
         assert not read.sealed
-        assert [design.leakage for design in read.designs] == [design.leakage for design in made.designs]
+        assert (read.designs, read.grids, read.loss) == ((), None, 0.0)
+        same, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((5, 5, 1), (0, 7, 2)), known=read)
+        assert same.to_dict() == made.to_dict()
+        assert same.refused == 0
     content["sides"] = [[] for _ in content["sides"]]  # releases everything
     file.write_text(json.dumps(content))
-    for design in Designs.load(file, BINARY, 1.0, "best-local", "run", key).designs:
-        assert design.leakage <= 1.0
-        assert design.left_rest
-        assert design.right_rest
+    read = Designs.load(file, BINARY, 1.0, "best-local", "run", key)
+    anew, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((5, 5, 1), (0, 7, 2)), known=read)
+    assert anew.to_dict() == made.to_dict()
+    assert anew.refused == 2
     more, which = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((5, 5, 1), (3, 3, 1)), known=made)
     assert [d.surrounding for d in more.designs] == [Surrounding(3, 3, 1), Surrounding(5, 5, 1)]
     assert more.designs[which[0]] is next(d for d in made.designs if d.surrounding == Surrounding(5, 5, 1))
+
+
+def test_a_file_that_is_not_sealed_is_judged_only_where_it_is_needed(tmp_path, monkeypatch):
+    file, asked, judged = tmp_path / "designs.json", [], Candidate.judged
+    chain = off.MarkovChain([[0.9, 0.1], [0.3, 0.7]], start=[1.0, 0.0])
+    for model in (THREE, chain):
+        made, _ = designs_for(model, 1.0, off.BestWindow(), "run", needs((1, 2, 1), (2, 3, 1), (4, 0, 2)))
+        made.save(file)
+        read = Designs.load(file, model, 1.0, "window", "run")
+        monkeypatch.setattr(Candidate, "judged", lambda *given: asked.append(given[2]) or judged(*given))
+        some, _ = designs_for(model, 1.0, off.BestWindow(), "run", needs((2, 3, 1), (3, 3, 1)), known=read)
+        assert asked == [Surrounding(2, 3, 1)]
+        assert [design.surrounding for design in some.merged(read).designs] == [Surrounding(2, 3, 1), Surrounding(3, 3, 1)]
+        asked.clear()
+        monkeypatch.undo()
+
+
+def sealed_anew(content, key):
+    """A file as its owner could write it."""
+    content.pop("seal", None)
+    return {**content, "seal": designs._seal(content, key)}
+
+
+@pytest.mark.parametrize(
+    ("path", "new"),
+    [
+        (["designs", 0, "left"], 2),  # fewer records than the design has rows
+        (["designs", 0, "right"], 2),
+        (["designs", 0, "left"], 5.0),
+        (["designs", 0, "length"], 0),
+        (["designs", 0, "length"], True),
+        (["designs", 0, "context"], None),
+        (["designs", 0, "redaction_left"], -1),
+        (["designs", 0, "redaction_left"], True),
+        (["designs", 0, "left_rest"], 0),
+        (["designs", 0, "leakage"], 1.1),
+        (["designs", 0, "leakage"], -1.0),
+        (["designs", 0, "rounding"], "0"),
+        (["designs", 0, "window"], [1, 2, 3]),
+        (["designs", 0, "window"], [-1, 2]),
+        (["designs", 0, "left"], 10**16),
+        (["sides", 0], [[10**7, [1.0, 1.0]]] * 2000),
+        (["sides", 0], [[1, [True, 1.0]]]),
+        (["sides", 0], [[1, ["1", 1.0]]]),
+        (["sides", 0], [[1, [1.0, 1.0, 1.0]]]),
+        (["sides", 0], [[0, [1.0, 1.0]]]),
+        (["sides", 0], {"1": [1.0, 1.0]}),
+        (["grids"], [[0], [0]]),
+        (["grids"], [[0, 9], [0, 8]]),
+        (["grids"], [[0, 9, 9], [0, 9]]),
+        (["grids"], [[0, 9.0], [0, 9]]),
+        (["grids"], [[0, 9], [0, 9], [0, 9]]),
+        (["loss"], -1),
+        (["loss"], True),
+        (["epsilon"], True),
+        (["epsilon"], [1.0] * 1000),
+        (["model"], [[[]]]),
+    ],
+    ids=str,
+)
+def test_a_sealed_file_is_checked_for_its_form(tmp_path, path, new):
+    file, key = tmp_path / "designs.json", bytes(32)
+    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((20, 20, 1)))
+    content = json.loads(json.dumps(made.to_dict()))
+    place = content
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = new
+    file.write_text(json.dumps(sealed_anew(content, key)))
+    with pytest.raises(off.InputError) as caught:
+        Designs.load(file, BINARY, 1.0, "best-local", "run", key)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert len(str(caught.value)) < len(str(file)) + 200
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seal", [None, 5, "", "é", "\ud800", "0" * 64, ["x"]])
+def test_a_seal_that_is_none_makes_a_file_of_candidates(tmp_path, seal):
+    file = tmp_path / "designs.json"
+    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1)))
+    file.write_text(json.dumps({**made.to_dict(), "seal": seal}))
+    read = Designs.load(file, BINARY, 1.0, "best-local", "run", bytes(32))
+    assert not read.sealed
+    assert list(read.candidates) == [Surrounding(2, 3, 1)]
+
+
+def test_a_seal_of_another_version_or_key_does_not_count(tmp_path, monkeypatch):
+    file, key = tmp_path / "designs.json", bytes(32)
+    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1)))
+    made.save(file, key)
+    assert Designs.load(file, BINARY, 1.0, "best-local", "run", key).sealed
+    assert not Designs.load(file, BINARY, 1.0, "best-local", "run", bytes(31) + b"x").sealed
+    monkeypatch.setattr(designs, "version", lambda _: "0.0.1")
+    assert not Designs.load(file, BINARY, 1.0, "best-local", "run", key).sealed
+
+
+def test_a_surrounding_that_comes_twice_and_deep_nesting_are_refused(tmp_path):
+    file = tmp_path / "designs.json"
+    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1)))
+    text = json.dumps(made.to_dict())
+    content = json.loads(text)
+    content["designs"] *= 2
+    deep = {f'"{name}": {"[" * depth}{"]" * depth}, ' for name in ("loss", "seal", "more") for depth in (500, 5000, 10**6)}
+    for damaged in (json.dumps(content), *("{" + part + text[1:].replace('"loss": 0.0, ', "") for part in deep)):
+        file.write_text(damaged)
+        try:
+            read = Designs.load(file, BINARY, 1.0, "best-local", "run", bytes(32))
+        except off.InputError as error:
+            refused = str(error)
+            assert "\n" not in refused
+        else:
+            assert '"loss": [' not in damaged
+            assert len(read.candidates) == 1
+
+
+def test_rows_that_a_table_does_not_need_are_never_spelled_out(tmp_path):
+    file = tmp_path / "designs.json"
+    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1), (1, 1, 1)))
+    content = json.loads(json.dumps(made.to_dict()))
+    content["sides"] = [[[10**7, [1.0, 0.0]], [10**7, [1.0, 1.0]]] * 10_000 for _ in content["sides"]]  # 3 TB
+    content["designs"][0] |= {"left": 10**12, "right": 10**12}
+    file.write_text(json.dumps(content))
+    read = Designs.load(file, BINARY, 1.0, "best-local", "run")
+    anew, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1), (1, 1, 1)), known=read)
+    assert anew.to_dict() == made.to_dict()
+    assert anew.refused == 1
 
 
 def test_a_model_that_is_not_stationary_gets_a_design_for_each_place():

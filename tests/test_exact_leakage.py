@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
-from definition import leakage_by_definition, output_table, problems, redactions
+from definition import exact_leakage, leakage_by_definition, output_table, problems, rare_kernels, redactions
 from offrecord import _walk
 
 FIG2 = off.MarkovChain.binary(0.01, 0.8)
@@ -79,7 +79,13 @@ def test_both_walks_agree_on_two_values(data):
         for opens in (False,):
             ok, high, _, _, low, _, _, _ = _walk.binary(kernels, walked, lengths, 0, 1, side.room, opens)
             with np.errstate(divide="ignore"):
-                worst, _, _, _ = _walk.general(np.log(kernels), side.support, walked, lengths, 0, 1, side.room, opens)
+                plain, careful = (
+                    _walk.general(np.log(kernels), side.support, walked, lengths, 0, 1, side.room, opens, slow)
+                    for slow in (False, True)
+                )
+                worst = careful[1]
+                assert not plain[0] or np.allclose(plain[1], worst, atol=1e-9)
+                assert careful[0]
                 assert ok
                 assert max(np.log(high), 0) == pytest.approx(max(worst[0, 1], 0), abs=1e-12)
                 assert max(-np.log(low), 0) == pytest.approx(max(worst[1, 0], 0), abs=1e-12)
@@ -166,6 +172,34 @@ def test_probabilities_too_small_for_plain_products_are_still_exact():
     assert off.leakage(off.Problem(chain, n=n, private=[1], epsilon=1.0), matrix) == np.inf
     matrix[-1] = 1.0
     assert off.leakage(off.Problem(chain, n=n, private=[1], epsilon=1.0), matrix) == 0.0
+
+
+@settings(max_examples=120, deadline=None)
+@given(data=st.data())
+def test_transitions_however_rare_never_leak_more_than_is_said(data):
+    k = data.draw(st.sampled_from([2, 2, 3]))
+    n = data.draw(st.integers(2, 4 if k == 2 else 3))
+    private = data.draw(st.sets(st.integers(1, n), min_size=1, max_size=2))
+    epsilon = data.draw(st.sampled_from([0.0, 0.5, 3.0, 50.0, 400.0, 800.0]))
+    try:
+        chain = off.MarkovChain(
+            data.draw(rare_kernels(k)), start=data.draw(st.sampled_from([None, None, None, [0.5, *[0.5 / (k - 1)] * (k - 1)]]))
+        )
+        problem = off.Problem(chain, n, private, epsilon, data.draw(st.sampled_from(["run", "each"])))
+        matrix = data.draw(redactions(problem))
+        worst = off.worst_output(problem, matrix)
+        designed = [off.design(problem, off.BestLocal(effort=0.2)), off.design(problem, off.ThreeRegion())]
+    except off.InputError as error:
+        refused = str(error)
+        assert "\n" not in refused
+        assert any(said in refused for said in ("probability below 1e-", "separate closed classes"))
+        return
+    for redaction, said in ((matrix, worst), *((policy.redaction, policy.worst) for policy in designed)):
+        truth = exact_leakage(problem, redaction)
+        assert said.upper >= truth * (1 - 1e-15)
+        assert said.leakage == pytest.approx(truth, rel=1e-9, abs=1e-9)
+    for policy in designed:
+        assert policy.worst.upper <= epsilon
 
 
 def test_trap_6_independent_records_leak_nothing():

@@ -25,6 +25,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _UNIT = 2.0**-53
 _LOOK = 8  # how often the walk for two values looks whether it may stop
 _JUMP = 8  # stretches of always-redacted records longer than this are crossed by one matrix power
+_SMALL, _LOG_SMALL = 1e-140, -322.0  # the product of two such numbers is far from the smallest float
 
 
 def compiled(function: _F) -> _F:
@@ -161,10 +162,12 @@ def _advance(weights: Any, logs: Any, log_kernel: Any, support: Any, fresh: Any,
     """One step in column-scaled form: Pr(·, X = j | x) = weights[x, j]·exp(logs[j]), each column's largest weight being 1.
 
     A factor common to a column cancels in every ratio, so neither tiny probabilities nor long walks lose anything.
-    Returns the relative error the step may have added to an entry, in units of rounding.
+    Returns the relative error the step may have added to an entry, in units of rounding; −1 where ratios became too large for
+    plain numbers, and `_advance_logs` serves.
     """
     k = weights.shape[0]
     largest = 0.0
+    small = False
     for j in range(k):
         top = -np.inf
         for i in range(k):
@@ -180,6 +183,8 @@ def _advance(weights: Any, logs: Any, log_kernel: Any, support: Any, fresh: Any,
             term = logs[i] + log_kernel[i, j]
             if term > -np.inf:
                 factor = np.exp(term - top)
+                if factor < _SMALL:
+                    small = True
                 if factor > 0.0:
                     size = abs(logs[i]) + abs(log_kernel[i, j]) + abs(top)
                     largest = max(largest, size)
@@ -197,14 +202,45 @@ def _advance(weights: Any, logs: Any, log_kernel: Any, support: Any, fresh: Any,
             fresh_logs[j] = top + np.log(peak)
             for x in range(k):
                 fresh[x, j] /= peak
-    return 2.0 * (k + 4.0 + 3.0 * largest)
+                if fresh[x, j] < _SMALL and fresh[x, j] > 0.0 and support[x]:
+                    small = True
+    return -1.0 if small else 2.0 * (k + 4.0 + 3.0 * largest)
 
 
 @compiled
-def _note(fresh: Any, fresh_logs: Any, support: Any, distance: int, row: Any, worst: Any, at: Any, value: Any) -> bool:
+def _advance_logs(weights: Any, logs: Any, log_kernel: Any, support: Any, fresh: Any, fresh_logs: Any) -> Any:
+    """The same step with logarithms of the weights, whatever their ratios: k³ exponentials."""
+    k = weights.shape[0]
+    largest = 0.0
+    for j in range(k):
+        peak = -np.inf
+        for x in range(k):
+            fresh[x, j] = -np.inf
+            if not support[x]:
+                continue
+            top = -np.inf
+            for i in range(k):
+                top = max(top, weights[x, i] + logs[i] + log_kernel[i, j])
+            if top > -np.inf:
+                total = 0.0
+                for i in range(k):
+                    term = weights[x, i] + logs[i] + log_kernel[i, j]
+                    if term > -np.inf:
+                        total += np.exp(term - top)
+                        largest = max(largest, abs(weights[x, i]) + abs(logs[i]) + abs(log_kernel[i, j]) + abs(top))
+                fresh[x, j] = top + np.log(total)
+                peak = max(peak, fresh[x, j])
+        fresh_logs[j] = peak
+        if peak > -np.inf:
+            for x in range(k):
+                fresh[x, j] -= peak
+    return 2.0 * (k + 8.0 + 6.0 * largest)
+
+
+@compiled
+def _note(logs: Any, fresh_logs: Any, support: Any, distance: int, row: Any, worst: Any, at: Any, value: Any) -> bool:
     """Enter what this record can release into worst; True if a later record could still exceed it."""
     k = worst.shape[0]
-    logs = np.log(fresh)
     unsure = False
     for j in range(k):
         if fresh_logs[j] == -np.inf:
@@ -231,8 +267,13 @@ def _note(fresh: Any, fresh_logs: Any, support: Any, distance: int, row: Any, wo
 
 
 @compiled
-def general(log_kernels: Any, support: Any, rows: Any, lengths: Any, index: int, step: int, count: int, opens: bool) -> Any:
-    """The walk for any number of values, k² exponentials and O(k³) products a record."""
+def general(
+    log_kernels: Any, support: Any, rows: Any, lengths: Any, index: int, step: int, count: int, opens: bool, careful: bool
+) -> Any:
+    """The walk for any number of values, k² exponentials and O(k³) products a record; if careful, k³ exponentials.
+
+    Returns ok=False where ratios became too large for it; careful, it always serves.
+    """
     k = support.shape[0]
     worst = np.full((k, k), -np.inf)
     at = np.zeros((k, k), dtype=np.int64)
@@ -240,9 +281,10 @@ def general(log_kernels: Any, support: Any, rows: Any, lengths: Any, index: int,
     count = _worth_walking(rows, index, step, count, opens)
     one_kernel = log_kernels.shape[0] == 1
     powers = one_kernel and np.min(log_kernels[0]) > -200.0  # every entry of every power is then as large
-    weights, logs = np.eye(k), np.zeros(k)
+    weights, logs = np.log(np.eye(k)) if careful else np.eye(k), np.zeros(k)
     fresh, fresh_logs = np.empty((k, k)), np.empty(k)
     zero = np.zeros(k)
+    ok = True
     error = 4.0
     partial = False
     distance = 0
@@ -256,15 +298,28 @@ def general(log_kernels: Any, support: Any, rows: Any, lengths: Any, index: int,
             row, length = rows[index + step * run], lengths[index + step * run]
         if powers and length > _JUMP and _always(row):
             jump = np.log(_power(np.exp(log_kernels[0]), length))
-            error += _advance(weights, logs, jump, support, fresh, fresh_logs) + 2.0 * (k + 4.0) * length
+            if careful:
+                added = _advance_logs(weights, logs, jump, support, fresh, fresh_logs)
+            else:
+                added = _advance(weights, logs, jump, support, fresh, fresh_logs)
+            ok = added >= 0.0
+            error += added + 2.0 * (k + 4.0) * length
             weights, fresh = fresh, weights
             logs, fresh_logs = fresh_logs, logs
             distance += length
             length = 0
-        for _ in range(length):
-            error += _advance(weights, logs, log_kernels[0 if one_kernel else distance], support, fresh, fresh_logs)
+        for _ in range(length if ok else 0):
+            kernel = log_kernels[0 if one_kernel else distance]
+            if careful:
+                added = _advance_logs(weights, logs, kernel, support, fresh, fresh_logs)
+            else:
+                added = _advance(weights, logs, kernel, support, fresh, fresh_logs)
+            if added < 0.0:
+                ok = False
+                break
+            error += added
             distance += 1
-            more = _note(fresh, fresh_logs, support, distance, row, worst, at, value)
+            more = _note(fresh if careful else np.log(fresh), fresh_logs, support, distance, row, worst, at, value)
             weights, fresh = fresh, weights
             top = -np.inf
             for j in range(k):
@@ -276,42 +331,63 @@ def general(log_kernels: Any, support: Any, rows: Any, lengths: Any, index: int,
                 break
             for j in range(k):
                 logs[j] -= top
-        if not alive:
+        if not alive or not ok:
             break
-    if alive and partial:
-        sums = np.zeros(k)
+    if alive and partial and ok:
+        sums, largest = np.full(k, -np.inf), 0.0
         for x in range(k):
+            if not support[x]:
+                continue
+            top = 0.0
+            if careful:
+                top = -np.inf
+                for j in range(k):
+                    top = max(top, weights[x, j] + logs[j])
+            total = 0.0
             for j in range(k):
-                if logs[j] > -np.inf:
-                    sums[x] += weights[x, j] * np.exp(logs[j])
+                if logs[j] > -np.inf and top > -np.inf:
+                    if careful:
+                        total += np.exp(weights[x, j] + logs[j] - top)
+                        if weights[x, j] > -np.inf:
+                            largest = max(largest, abs(weights[x, j]) + abs(logs[j]) + abs(top))
+                    else:
+                        ok = ok and logs[j] > _LOG_SMALL
+                        total += weights[x, j] * np.exp(logs[j])
+            if total > 0.0:
+                sums[x] = top + np.log(total)
+        error += 12.0 * largest
         for x in range(k):
             for other in range(k):
-                if support[x] and support[other] and x != other and sums[x] > 0.0:
-                    ratio = np.log(sums[x]) - np.log(sums[other])
+                if support[x] and support[other] and x != other and sums[x] > -np.inf:
+                    ratio = sums[x] - sums[other]
                     if ratio > worst[x, other]:
                         worst[x, other], at[x, other], value[x, other] = ratio, distance, -1
-    return worst, at, value, (error * _UNIT if partial else 0.0)
+    return ok, worst, at, value, (error * _UNIT if partial else 0.0)
 
 
 @compiled
-def likelihoods(log_kernels: Any, support: Any, count: int) -> Any:
+def likelihoods(log_kernels: Any, support: Any, count: int, careful: bool) -> Any:
     """(count, k, k) log Pr(X_{p±d} = j | secret = x) less a constant for each column, d = 1 … count.
 
     Everything before is redacted. The constant makes the largest entry of a column 0; a column of −∞ is a value that record
-    never takes.
+    never takes. Returns with it ok=False where ratios became too large; careful, it always serves.
     """
     k = support.shape[0]
-    weights, logs = np.eye(k), np.zeros(k)
+    weights, logs = np.log(np.eye(k)) if careful else np.eye(k), np.zeros(k)
     fresh, fresh_logs = np.empty((k, k)), np.empty(k)
     out = np.empty((count, k, k))
     for d in range(count):
-        _advance(weights, logs, log_kernels[0 if log_kernels.shape[0] == 1 else d], support, fresh, fresh_logs)
+        kernel = log_kernels[0 if log_kernels.shape[0] == 1 else d]
+        if careful:
+            _advance_logs(weights, logs, kernel, support, fresh, fresh_logs)
+        elif _advance(weights, logs, kernel, support, fresh, fresh_logs) < 0.0:
+            return False, out
         weights, fresh = fresh, weights
         logs, fresh_logs = fresh_logs, logs
         for x in range(k):
             for j in range(k):
-                out[d, x, j] = np.log(weights[x, j]) if support[x] else -np.inf
-    return out
+                out[d, x, j] = -np.inf if not support[x] else weights[x, j] if careful else np.log(weights[x, j])
+    return True, out
 
 
 @compiled

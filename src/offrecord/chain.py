@@ -25,7 +25,8 @@ Label: TypeAlias = str | int | float | bool
 #: Rows must sum to 1 within this much; what is off by more than rounding is then divided by its sum.
 ROW_TOLERANCE = 1e-9
 _ROUNDING = 1e-12
-_SMALLEST = 1e-250
+_SMALLEST = 1e-250  # of a value that walks may start from or end at
+_SMALLEST_STEP = 1e-300  # of a step back in time
 MAX_VALUES = 1024
 MODEL_VERSION = 1
 
@@ -166,10 +167,17 @@ class MarkovChain:
             return self.lifted.stationary
         return self.homogeneous and self._start_is_implied
 
-    @property
+    @cached_property
     def paper(self) -> bool:
-        """The paper's setting: two values, stationary, both transitions possible."""
-        return self.order == 1 and self.k == 2 and self.stationary and self.alpha > 0 and self.beta > 0
+        """The paper's setting: two values, stationary, both transitions possible, and alpha and beta say all about it.
+
+        They do not where a value stays with a probability that is lost in 1 − alpha or 1 − beta.
+        """
+        if self.order > 1 or self.k != 2 or not self.stationary or not (self.alpha > 0 and self.beta > 0):
+            return False
+        stays, rest = np.diag(self.transition), np.array([1.0 - self.alpha, 1.0 - self.beta])
+        said = bool(np.all(np.abs(stays - rest) <= 1e-9 * stays))
+        return said and (self.alpha + self.beta != 1.0 or bool(np.all(self.transition[0] == self.transition[1])))
 
     @property
     def alpha(self) -> float:
@@ -255,6 +263,16 @@ class MarkovChain:
             steps >>= 1
         return np.asarray(reached)
 
+    def _supports(self, first: int, last: int) -> NDArray[np.bool_]:
+        """(last − first + 1, k) the values that the records first … last can take."""
+        if not self.homogeneous:
+            return np.asarray(self._all_supports[first - 1 : last])
+        rows = np.empty((last - first + 1, self.k), dtype=bool)
+        rows[0], base = self.support(first), self.transition > 0
+        for i in range(1, len(rows)):
+            rows[i] = rows[i - 1] @ base
+        return rows
+
     @cached_property
     def _all_supports(self) -> NDArray[np.bool_]:
         rows = np.empty((len(self.transition) + 1, self.k), dtype=bool)
@@ -307,7 +325,7 @@ class MarkovChain:
         if self.stationary:
             return self._stationary_reverse[np.newaxis]
         marginals = self.marginals(target, source)
-        if np.any((marginals < _SMALLEST) & (marginals > 0)) or np.any(self.support(source) & (marginals[-1] == 0)):
+        if np.any((marginals < _SMALLEST) & self._supports(target, source)):
             raise InputError(f"a value that is taken with probability below {_SMALLEST:g} makes walks to the left inexact")
         walked = np.empty((steps, self.k, self.k))
         for i in range(steps):
@@ -315,6 +333,22 @@ class MarkovChain:
             before, here = marginals[record - 1 - target], marginals[record - target]
             walked[i] = _bayes(before, self.kernel(record - 1), here)
         return walked
+
+    def can_follow(self, first: int, second: int) -> NDArray[np.bool_]:
+        """(k, k) whether X_second = j is possible after X_first = i, first ≤ second: from the zeros of kernels alone."""
+        reached, steps = np.eye(self.k, dtype=bool), second - first
+        kernels = self.kernels(first, second) > 0
+        if len(kernels) != 1:
+            for kernel in kernels:
+                reached = reached @ kernel
+            return reached
+        base = kernels[0]
+        while steps:
+            if steps & 1:
+                reached = reached @ base
+            base = base @ base
+            steps >>= 1
+        return reached
 
     def _first_order(self) -> None:
         if self.order > 1:
@@ -328,10 +362,15 @@ class MarkovChain:
         rows = np.zeros((self.k, len(tuples)))
         place = self.coordinate(first - begin + order - 1)
         rows[place, np.arange(len(tuples))] = tuples
+        possible = (place == np.arange(self.k)[:, np.newaxis]) & lifted.support(begin - order + 1)
         if end > begin:
             rows = rows @ lifted.n_step(begin - order + 1, end - order + 1)
+            possible = possible @ lifted.can_follow(begin - order + 1, end - order + 1)
         place = self.coordinate(second - end + order - 1)
-        return np.stack([np.bincount(place, weights=row, minlength=self.k) for row in rows])
+        both: Floats = np.stack([np.bincount(place, weights=row, minlength=self.k) for row in rows])
+        if np.any((both < _SMALLEST) & np.stack([np.bincount(place[row], minlength=self.k) > 0 for row in possible])):
+            raise InputError(f"values that occur together with probability below {_SMALLEST:g} are too rare to compute with")
+        return both
 
     def _check_record(self, record: int) -> None:
         if record < 1:
@@ -425,18 +464,63 @@ def stationary_distribution(transition: Floats) -> Floats:
         if len(closed) > 1:
             raise InputError(f"start must be given: the chain has {len(closed)} separate closed classes of values")
         members = np.flatnonzero(component == closed[0])
-    reduced = transition[np.ix_(members, members)].copy()
-    size = len(members)
-    for last in range(size - 1, 0, -1):
+    reduced = transition[np.ix_(members, members)]
+    try:
+        with np.errstate(all="raise"):
+            weights = _eliminated(reduced.copy())
+            if not weights.min() > 1e-280:  # what is lost below the smallest float is then too little to count
+                raise FloatingPointError
+            shares = weights / weights.sum()
+    except FloatingPointError:
+        shares = _eliminated_apart(reduced)
+    if np.any(shares < _SMALLEST):
+        raise InputError(
+            f"start must be given: in the long run a value is taken with probability below {_SMALLEST:g}, too rare to compute"
+            " with; or make the transitions to it 0, or likelier"
+        )
+    result = np.zeros(k)
+    result[members] = shares
+    return result
+
+
+def _eliminated(reduced: Floats) -> Floats:
+    """Weights in proportion to the stationary distribution, the first being 1; FloatingPointError if one gets too small."""
+    for last in range(len(reduced) - 1, 0, -1):
         reduced[:last, last] /= reduced[last, :last].sum()
         reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])
-    weights = np.zeros(size)
+    weights = np.zeros(len(reduced))
     weights[0] = 1.0
-    for i in range(1, size):
+    for i in range(1, len(reduced)):
         weights[i] = weights[:i] @ reduced[:i, i]
-    result = np.zeros(k)
-    result[members] = weights / weights.sum()
-    return result
+    return weights
+
+
+def _eliminated_apart(reduced: Floats) -> Floats:
+    """The stationary distribution by the same elimination, exponents apart from the numbers, so that none is too small."""
+    parts, powers = _apart(*np.frexp(reduced))
+    for last in range(len(reduced) - 1, 0, -1):
+        total, power = _sum_apart(parts[last, :last], powers[last, :last])
+        parts[:last, last], powers[:last, last] = _apart(parts[:last, last] / total, powers[:last, last] - power)
+        through = np.outer(parts[:last, last], parts[last, :last]), np.add.outer(powers[:last, last], powers[last, :last])
+        both = [np.stack(pair) for pair in zip((parts[:last, :last], powers[:last, :last]), _apart(*through), strict=True)]
+        parts[:last, :last], powers[:last, :last] = _sum_apart(*both)
+    weights, scales = np.ones(len(reduced)), np.zeros(len(reduced), dtype=np.int64)
+    for i in range(1, len(reduced)):
+        weights[i], scales[i] = _sum_apart(*_apart(weights[:i] * parts[:i, i], scales[:i] + powers[:i, i]))
+    total, power = _sum_apart(*_apart(weights, scales))
+    return np.asarray(np.ldexp(weights / total, np.clip(scales - power, -5000, 5000)))
+
+
+def _apart(parts: Any, powers: Any) -> tuple[Any, Any]:
+    """Numbers parts·2^powers with parts from ½ to 1; 0 with a power below all others."""
+    parts, more = np.frexp(parts)
+    return parts, np.where(parts == 0, np.int64(-(2**60)), powers + more.astype(np.int64))
+
+
+def _sum_apart(parts: Any, powers: Any) -> tuple[Any, Any]:
+    """The sum over the first axis."""
+    top = powers.max(axis=0)
+    return _apart(np.ldexp(parts, np.maximum(powers - top, -2000)).sum(axis=0), top)
 
 
 def _exactly_stationary(transition: Floats, start: Floats) -> Floats:
@@ -449,9 +533,18 @@ def _exactly_stationary(transition: Floats, start: Floats) -> Floats:
 
 
 def _bayes(before: Floats, kernel: Floats, here: Floats) -> Floats:
-    joint = (before[:, np.newaxis] * kernel).T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(here[:, np.newaxis] > 0, joint / here[:, np.newaxis], 0.0)
+    joint = before[:, np.newaxis] * kernel
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        back = np.where(here > 0, joint / here, 0.0)
+        small = (joint < _SMALLEST_STEP) & (before > 0)[:, np.newaxis] & (kernel > 0) & (here > 0)
+        if np.any(small):  # the product is too small for a float, the quotient need not be
+            back = np.where(small, kernel * (before[:, np.newaxis] / here), back)
+            if np.any(back[small] < _SMALLEST_STEP):
+                raise InputError(
+                    f"a step that is taken back in time with probability below {_SMALLEST_STEP:g} makes walks to the left"
+                    " inexact; make transitions this rare 0, or likelier"
+                )
+    return np.ascontiguousarray(back.T)
 
 
 def _numbers(name: str, value: ArrayLike) -> Floats:

@@ -9,7 +9,8 @@ import hashlib
 import hmac
 import json
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -25,10 +26,11 @@ from offrecord.files import checked_content, read_json, write_text
 from offrecord.mechanisms import BestWindow, Mechanism
 from offrecord.phased import PhasedChain, model_from_dict
 from offrecord.policy import Policy
-from offrecord.problem import Problem
+from offrecord.problem import MAX_RECORDS, Problem
 from offrecord.redaction import Integers, Redaction
 
 DESIGNS_VERSION = 1
+_MOST_ALIKE = 10**7  # rows that one stretch of a file may stand for
 
 Model = MarkovChain | PhasedChain
 
@@ -69,12 +71,58 @@ class Design:
 
 
 @dataclass(frozen=True, eq=False)
+class Stretches:
+    """Rows by distance as a file has them: each with how often it comes, and not spelled out before they are known to fit."""
+
+    counts: tuple[int, ...]
+    rows: Floats
+
+    def __len__(self) -> int:
+        return sum(self.counts)
+
+    @cached_property
+    def spelled_out(self) -> Floats:
+        """(a, k) row by row."""
+        return np.ascontiguousarray(np.repeat(self.rows, self.counts, axis=0))
+
+
+class Candidate(NamedTuple):
+    """What a file that is not sealed would redact to the left and right of a secret; all else that it says is not read."""
+
+    left: Stretches
+    right: Stretches
+
+    def judged(self, problem: Problem, around: Surrounding) -> Design | None:
+        """The design this makes of a problem with one secret; None if it is longer than its rooms or leaks more than ε."""
+        rooms = problem.private[0] - 1, problem.n - problem.private[-1]
+        if len(self.left) > rooms[0] or len(self.right) > rooms[1]:
+            return None
+        left, right = trimmed(self.left.spelled_out), trimmed(self.right.spelled_out)
+        rests = fills(left, rooms[0]), fills(right, rooms[1])
+        worst = worst_output(problem, _whole(problem, left, right, rests))
+        if not worst.upper <= problem.epsilon:
+            return None
+        return Design(around, left, right, *rests, worst.leakage, worst.rounding, window_of(problem))
+
+
+class _Read(NamedTuple):
+    """What a file says about one surrounding."""
+
+    candidate: Candidate
+    rests: tuple[bool, bool]
+    leakage: float
+    rounding: float
+    window: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
 class Designs:
     """Designs for one model, budget and mechanism.
 
     grids: the rooms to the left and right they are made for, up to where the chain has forgotten; None for a model that is
     not stationary. loss: expected redactions that rounding rooms up to these grids costs a secret. sealed: read from a file
-    as it was written.
+    as it was written. candidates: all there is of a file that is not sealed; a surrounding that needs one judges it, and
+    `refused` counts those it did not take.
     """
 
     model: Model
@@ -85,6 +133,8 @@ class Designs:
     grids: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     loss: float = 0.0
     sealed: bool = False
+    candidates: Mapping[Surrounding, Candidate] = field(default_factory=dict)
+    refused: int = 0
 
     # ---- files
 
@@ -97,7 +147,7 @@ class Designs:
             name = repr(rows.shape).encode() + rows.tobytes()
             if name not in sides:
                 sides[name] = len(listed)
-                listed.append(_stretches(rows))
+                listed.append(_joined(rows))
             return sides[name]
 
         designs = [
@@ -127,7 +177,7 @@ class Designs:
         }
 
     def save(self, path: str | Path, key: bytes | None = None) -> None:
-        """Write a designs file, over an older one, sealed with a key if there is one."""
+        """Write a designs file, over an older one, sealed with a key if there is one; candidates are left out."""
         content = self.to_dict()
         sealed = content if key is None else {**content, "seal": _seal(content, key)}
         write_text(path, json.dumps(sealed, allow_nan=False) + "\n", force=True)
@@ -138,56 +188,56 @@ class Designs:
     ) -> Designs:
         """Read a designs file made for the same model, budget and mechanism.
 
-        Every leakage is computed anew, unless this version wrote the file and sealed it with the same key.
+        Unless this version wrote the file and sealed it with the same key, it holds no designs, only candidates for some.
         """
         content = read_json(path)
         try:
             return cls._from_dict(content, model, epsilon, mechanism, protect, key)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
+        except RecursionError:
+            raise InputError(f"{path}: damaged: it is nested too deeply for a designs file") from None
 
     @classmethod
     def _from_dict(cls, content: Any, model: Model, epsilon: float, mechanism: str, protect: str, key: bytes | None) -> Designs:
         keys = ("mechanism", "epsilon", "protect", "model", "sides", "designs", "grids", "loss")
         content = checked_content(content, "designs", DESIGNS_VERSION, keys)
         seal = content.pop("seal", None)
-        sealed = key is not None and isinstance(seal, str) and hmac.compare_digest(seal, _seal(content, key))
+        given = seal if isinstance(seal, str) and seal.isascii() else ""
+        sealed = key is not None and hmac.compare_digest(given, _seal(content, key))
         wanted = {"mechanism": mechanism, "epsilon": epsilon, "protect": protect}
         for name, value in wanted.items():
-            if content[name] != value:
-                raise InputError(f"made for {name} {content[name]!r}, not {value!r}; give another file to --designs")
+            if content[name] != value or isinstance(content[name], bool):
+                raise InputError(f"made for {name} {content[name]!r:.60}, not {value!r}; give another file to --designs")
         if model_from_dict(content["model"]).to_dict() != model.to_dict():
             raise InputError("made for another model; give another file to --designs")
         try:
-            sides = [_rows(part, model.k) for part in content["sides"]]
-            grids = content["grids"]
-            designs = []
-            for one in content["designs"]:
-                around = Surrounding(int(one["left"]), int(one["right"]), int(one["length"]), str(one["context"]))
-                if around.context:
-                    continue  # phases are not in the file: designed anew
-                left, right = sides[one["redaction_left"]], sides[one["redaction_right"]]
-                rests = bool(one["left_rest"]), bool(one["right_rest"])
-                window = int(one["window"][0]), int(one["window"][1])
-                if not sealed:  # in a larger room than it was made for, a plan that does not end redacts all the rest
-                    rests = rests[0] or fills(left, around.left), rests[1] or fills(right, around.right)
-                if sealed:
-                    designs.append(Design(around, left, right, *rests, one["leakage"], one["rounding"], window))
-                else:
-                    problem = problem_of(model, epsilon, protect, around)
-                    designs.append(refereed_design(problem, around, left, right, rests, window))
-            kept = None if grids is None else (tuple(map(int, grids[0])), tuple(map(int, grids[1])))
-            if kept is not None and not all(grid and grid[0] == 0 and list(grid) == sorted(set(grid)) for grid in kept):
-                raise ValueError("not a grid")
-            loss = float(content["loss"])
-            if not (0 <= loss < math.inf):
-                raise ValueError("not a loss")
+            sides = [_stretches(part, model.k) for part in _list(content["sides"])]
+            read: dict[Surrounding, _Read] = {}
+            for one in _list(content["designs"]):
+                around = Surrounding(_count(one["left"]), _count(one["right"]), _count(one["length"], 1), _text(one["context"]))
+                if around in read:
+                    raise ValueError("a surrounding comes twice")
+                candidate = Candidate(sides[_count(one["redaction_left"])], sides[_count(one["redaction_right"])])
+                rests = _truth(one["left_rest"]), _truth(one["right_rest"])
+                left, right = _list(one["window"])
+                window = _count(left), _count(right)
+                read[around] = _Read(candidate, rests, _number(one["leakage"]), _number(one["rounding"]), window)
+            grids = None if content["grids"] is None else _grids(content["grids"])
+            loss = _number(content["loss"])
+            kept = {around: one for around, one in read.items() if not around.context}  # phases are not in the file
+            if not sealed:
+                candidates = {} if isinstance(model, PhasedChain) else {around: one.candidate for around, one in kept.items()}
+                return cls(model, epsilon, mechanism, protect, (), candidates=candidates)
+            if grids is not None and not 0 < grids[0][-1] == grids[1][-1]:
+                raise ValueError("not grids of the same room")
+            designs = tuple(_sealed_design(model, epsilon, around, one) for around, one in kept.items())
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError):
-            raise InputError("damaged: it does not hold what a designs file holds") from None
-        return cls(model, epsilon, mechanism, protect, tuple(designs), kept, loss, sealed)
+            raise InputError("damaged: it does not hold what a designs file holds; delete it, or give another") from None
+        return cls(model, epsilon, mechanism, protect, designs, grids, loss, sealed)
 
     def merged(self, known: Designs | None) -> Designs:
-        """These designs and those known before."""
+        """These designs and those known before: sealed ones, for what is not sealed is no design but a candidate."""
         if known is None:
             return self
         mine = {design.surrounding for design in self.designs}
@@ -206,14 +256,17 @@ class Designs:
 
 
 def _seal(content: dict[str, Any], key: bytes) -> str:
-    """What only this version and the key's owner can write under a designs file."""
+    """What only this version and the key's owner can write under a designs file.
+
+    The purpose has a number because an earlier form of it also sealed designs that had been judged in the wrong room.
+    """
     text = json.dumps([version("offrecord"), content], sort_keys=True)
-    return hmac.new(subkey(key, b"offrecord/seal"), text.encode(), "sha256").hexdigest()
+    return hmac.new(subkey(key, b"offrecord/seal 2"), text.encode(), "sha256").hexdigest()
 
 
 def problem_of(model: Model, epsilon: float, protect: str, around: Surrounding, phases: Integers | None = None) -> Problem:
     """The secret of a surrounding, in as much chain as it has around it (and at least one record more than the order)."""
-    n = max(around.left + around.length + around.right, model.order + 1, 2)
+    n = _records(model, around)
     if isinstance(model, PhasedChain):
         assert phases is not None
         phases = phases if len(phases) > 1 else np.repeat(phases, 2)  # a second record, to be forgotten
@@ -221,6 +274,11 @@ def problem_of(model: Model, epsilon: float, protect: str, around: Surrounding, 
     else:
         chain = model
     return Problem(chain, n, range(around.left + 1, around.left + around.length + 1), epsilon, protect)
+
+
+def _records(model: Model, around: Surrounding) -> int:
+    """How many records a problem with this surrounding has."""
+    return max(around.left + around.length + around.right, model.order + 1, 2)
 
 
 def designed(mechanism: Mechanism, problem: Problem, around: Surrounding) -> Design:
@@ -273,7 +331,7 @@ def _whole(problem: Problem, left: Floats, right: Floats, rests: tuple[bool, boo
     for rows, rest, view in ((left, rests[0], matrix[: first - 1][::-1]), (right, rests[1], matrix[last:])):
         if rest:
             view[:] = 1.0
-        view[: len(rows)] = rows[: len(view)]
+        view[: len(rows)] = rows
     return Redaction.from_matrix(matrix, n, k).compressed()
 
 
@@ -288,7 +346,7 @@ def fills(rows: Floats, room: int) -> bool:
     return room > 0 and len(trimmed(rows)) >= room
 
 
-def _stretches(rows: Floats) -> list[list[Any]]:
+def _joined(rows: Floats) -> list[list[Any]]:
     """Rows as [count, probabilities], equal neighbours together."""
     out: list[list[Any]] = []
     for row in rows.tolist():
@@ -299,9 +357,60 @@ def _stretches(rows: Floats) -> list[list[Any]]:
     return out
 
 
-def _rows(stretches: Any, k: int) -> Floats:
-    counts = [int(count) for count, _ in stretches]
-    rows = np.array([row for _, row in stretches], dtype=np.float64).reshape(len(counts), k)
-    if any(not 0 < count <= 10**7 for count in counts) or not np.all((rows >= 0) & (rows <= 1)):
+# ---- what a file says, if it is of its kind; ValueError otherwise
+
+
+def _stretches(stretches: Any, k: int) -> Stretches:
+    counts = tuple(_count(count, 1, _MOST_ALIKE) for count, _ in _list(stretches))
+    listed = [_list(row) for _, row in stretches]
+    if not {type(q) for row in listed for q in row} <= {int, float}:
+        raise ValueError("not numbers")
+    rows = np.array(listed, dtype=np.float64).reshape(len(counts), k)
+    if not np.all((rows >= 0) & (rows <= 1)):
         raise ValueError("not a redaction")
-    return np.ascontiguousarray(np.repeat(rows, counts, axis=0))
+    return Stretches(counts, rows)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("not a list")
+    return value
+
+
+def _count(value: Any, least: int = 0, most: int = MAX_RECORDS) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError("not a count")
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 <= value < math.inf:
+        raise ValueError("not a number")
+    return float(value)
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("not a truth value")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a text")
+    return value
+
+
+def _grids(value: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    left, right = (tuple(_count(node) for node in _list(grid)) for grid in _list(value))
+    if not all(grid[0] == 0 and list(grid) == sorted(set(grid)) for grid in (left, right)):
+        raise ValueError("not grids of rooms")
+    return left, right
+
+
+def _sealed_design(model: Model, epsilon: float, around: Surrounding, one: _Read) -> Design:
+    left, right = one.candidate
+    room = _records(model, around) - around.left - around.length
+    if len(left) > around.left or len(right) > room or one.leakage + one.rounding > epsilon:
+        raise ValueError("not a design for this surrounding")
+    return Design(around, left.spelled_out, right.spelled_out, *one.rests, one.leakage, one.rounding, one.window)

@@ -142,20 +142,7 @@ def combine(
 def possible_ends(problem: Problem, secret: Secret) -> NDArray[np.bool_]:
     """(states, states) which states the two ends of a secret can take together."""
     left, right = problem.sides(secret)
-    reached = np.diag(left.support)
-    steps = right.origin - left.origin
-    kernels = left.chain.kernels(left.origin, right.origin) > 0
-    if len(kernels) == 1:
-        base = kernels[0]
-        while steps:
-            if steps & 1:
-                reached = reached @ base
-            base = base @ base
-            steps >>= 1
-        return reached
-    for kernel in kernels:
-        reached = reached @ kernel
-    return reached
+    return np.diag(left.support) @ left.chain.can_follow(left.origin, right.origin)
 
 
 def _worst_about(problem: Problem, matrix: Redaction, lengths: Integers, secret: Secret) -> WorstOutput:

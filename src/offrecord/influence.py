@@ -85,20 +85,18 @@ def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, La
     if chain.order > 1:
         return _set_influence_of_tuples(chain, private, values)
     ordered = sorted([*values, private])
-    support = chain.marginal(private) > 0
+    support = chain.support(private)
     logs = np.zeros(chain.k)
-    if ordered[0] != private and chain.marginal(ordered[0])[values[ordered[0]]] == 0:
+    if ordered[0] != private and not chain.support(ordered[0])[values[ordered[0]]]:
         raise InputError("these values cannot occur together")
     for t, following in pairwise(ordered):
-        if private not in (t, following) and chain.n_step(t, following)[values[t], values[following]] == 0:
+        if private not in (t, following) and not chain.can_follow(t, following)[values[t], values[following]]:
             raise InputError("these values cannot occur together")
-    with np.errstate(divide="ignore"):
-        for neighbour in (
-            max((t for t in values if t < private), default=0),
-            min((t for t in values if t > private), default=0),
-        ):
-            if neighbour:
-                logs += np.log(chain.n_step(private, neighbour)[:, values[neighbour]])
+    for neighbour in (max((t for t in values if t < private), default=0), min((t for t in values if t > private), default=0)):
+        if neighbour:  # up to a factor that is the same for every value of the private record
+            distance = abs(neighbour - private)
+            side = Side(chain, private, 1 if neighbour > private else -1, distance)
+            logs += side.likelihoods(distance)[-1][:, values[neighbour]]
     logs = logs[support]
     if np.all(np.isneginf(logs)):
         raise InputError("these values cannot occur together")
@@ -129,34 +127,38 @@ def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) 
         if distances:
             nearest = min(distances)
             total = total + Side(chain, private, direction, nearest).pairs(nearest)[-1]
-    support = chain.marginal(private) > 0
+    support = chain.support(private)
     return float(total[np.ix_(support, support)].max())
 
 
 def _set_influence_of_tuples(chain: MarkovChain, private: int, values: Mapping[int, int]) -> float:
     """Order above 1: every record of the set counts, by one pass over the lifted chain for each value of the private record."""
     supported = np.flatnonzero(chain.support(private)).tolist()
-    marginal = chain.marginal(private)
-    with np.errstate(divide="ignore"):
-        logs = np.array([np.log(_probability(chain, {**values, private: x}) / marginal[x]) for x in supported])
+    logs = np.array(
+        [_log_probability(chain, {**values, private: x}) - _log_probability(chain, {private: x}) for x in supported]
+    )
     if np.all(np.isneginf(logs)):
         raise InputError("these values cannot occur together")
     return float(logs.max() - logs.min())
 
 
-def _probability(chain: MarkovChain, values: Mapping[int, int]) -> float:
-    """Pr(X_t = values[t] for every t in it)."""
+def _log_probability(chain: MarkovChain, values: Mapping[int, int]) -> float:
+    """log Pr(X_t = values[t] for every t in it); the largest weight is kept at 1, so that none gets too small."""
     order, lifted = chain.order, chain.lifted
     begin = max(min(values), order)
-    weights = np.array(lifted.marginal(begin - order + 1))
+    weights, log = np.array(lifted.marginal(begin - order + 1)), 0.0
     for place in range(order):
         if begin - order + 1 + place in values:
             weights[chain.coordinate(place) != values[begin - order + 1 + place]] = 0.0
     for record in range(begin + 1, max(values) + 1):
-        weights = weights @ lifted.kernel(record - order)
+        largest = float(weights.max())
+        if largest == 0.0:
+            return -np.inf
+        weights, log = weights / largest @ lifted.kernel(record - order), log + float(np.log(largest))
         if record in values:
             weights[chain.coordinate(order - 1) != values[record]] = 0.0
-    return float(weights.sum())
+    total = float(weights.sum())
+    return log + float(np.log(total)) if total > 0.0 else -np.inf
 
 
 def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:

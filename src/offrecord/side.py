@@ -110,7 +110,10 @@ class Side:
             size = min(self.room, max(count, 2 * (0 if known is None else len(known)), 64))
             with np.errstate(divide="ignore"):
                 logs = np.log(self.kernels(size))
-            known = self._profile["likelihoods"] = _walk.likelihoods(logs, self.support, size)
+            ok, known = _walk.likelihoods(logs, self.support, size, False)
+            if not ok:
+                _, known = _walk.likelihoods(logs, self.support, size, True)
+            self._profile["likelihoods"] = known
         return known[:count]
 
     def influence(self, count: int) -> Floats:
@@ -245,7 +248,10 @@ class Side:
                 return SideLeakage(nothing.worst, nothing.distance, nothing.value, self._with_bayes(rounding, kernels))
         with np.errstate(divide="ignore"):
             logs = np.log(kernels)
-        worst, at, value, rounding = _walk.general(logs, self.support, rows, lengths, index, step, count, opens)
+        given = logs, self.support, rows, lengths, index, step, count, opens
+        ok, worst, at, value, rounding = _walk.general(*given, False)
+        if not ok:
+            ok, worst, at, value, rounding = _walk.general(*given, True)
         return SideLeakage(np.maximum(worst, 0.0), at, value, self._with_bayes(rounding, kernels))
 
     def _with_bayes(self, rounding: float, kernels: Floats) -> float:

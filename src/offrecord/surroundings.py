@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from offrecord.chain import Floats, MarkovChain
 from offrecord.designs import (
+    Candidate,
     Design,
     Designs,
     Model,
@@ -68,7 +69,7 @@ class Needs:
 def room_limits(model: Model, epsilon: float, known: Designs | None = None) -> tuple[int | None, int | None]:
     """Rooms to the left and right of a secret beyond which a larger one makes no difference; None: it always does.
 
-    known: designs from before, which say so themselves.
+    known: designs from before, which say so themselves if they are sealed.
     """
     if isinstance(model, MarkovChain) and model.stationary:
         grids = None if known is None else known.grids
@@ -95,7 +96,8 @@ def designs_for(
 ) -> tuple[Designs, Integers]:
     """The designs that some secrets need, and which of them each surrounding gets; rooms are within `room_limits`.
 
-    known: designs from before, used where they fit. progress: goes through a list of what is to be designed.
+    known: designs from before, used where they fit, and candidates, judged where they do. progress: goes through a list of what
+    is to be designed.
     """
     if len(needs.around) == 0:
         return Designs(model, epsilon, mechanism.name, protect, ()), np.empty(0, dtype=np.int64)
@@ -127,17 +129,31 @@ class _Rooms:
         wanted = [Surrounding(int(a), int(b), int(length)) for a, b, length in triples]
         missing = [around for around in wanted if around not in before]
         loss = 0.0 if known is None else known.loss
+        offered = {} if known is None else known.candidates
+        refused = 0
         if missing:
+            before |= {around: taken for around in missing if (taken := self._taken(around, offered)) is not None}
+            refused = sum(around in offered and around not in before for around in missing)
+            missing = [around for around in missing if around not in before]
             sided = sided or self._sided(cap)
             make = self._combined if sided else self._joint
-            if sided:
+            if sided and missing:
                 self._prepare(missing, progress)
-            for around in missing if sided else progress(missing):
+            for around in missing if sided or not missing else progress(missing):
                 before[around] = make(around)
             rooms = np.stack((left, right), axis=1)
-            loss = self._loss([before[a] for a in wanted], rooms, needs.counts, used, grids, make)
+            loss = self._loss(
+                [before[a] for a in wanted], rooms, needs.counts, used, grids, lambda a: self._taken(a, offered) or make(a)
+            )
         found = tuple(before[around] for around in wanted)
-        return Designs(self.chain, self.epsilon, self.mechanism.name, self.protect, found, grids, loss), used
+        made = Designs(self.chain, self.epsilon, self.mechanism.name, self.protect, found, grids, loss, refused=refused)
+        return made, used
+
+    def _taken(self, around: Surrounding, offered: Mapping[Surrounding, Candidate]) -> Design | None:
+        """The design that is offered for a surrounding, judged there."""
+        if around not in offered:
+            return None
+        return offered[around].judged(problem_of(self.chain, self.epsilon, self.protect, around), around)
 
     def cap(self) -> int:
         """Room beyond which nothing changes: about twice what both sides need if each may tell ε/2."""
@@ -223,7 +239,7 @@ class _Rooms:
             if room * self.chain.k <= _SIDE_LARGE:
                 mechanism = replace(self.mechanism, effort=self.mechanism.effort * _SIDE_EFFORT)
             matrix = mechanism.design(problem).redaction
-            self.apart[key] = matrix[:room][::-1] if direction < 0 else matrix[1:]
+            self.apart[key] = matrix[:room][::-1] if direction < 0 else matrix[1 : room + 1]
         return self.apart[key]
 
     def _combined(self, around: Surrounding) -> Design:
@@ -310,6 +326,13 @@ def _one_by_one(
             phases[around] = needs.phases[context]
         places.setdefault(around, []).append(row)
     before = {design.surrounding: design for design in (known.designs if known else ())}
+    offered = {} if known is None or phases else known.candidates
+    refused = 0
+    for around in [around for around in places if around not in before and around in offered]:
+        taken = offered[around].judged(problem_of(model, epsilon, protect, around), around)
+        refused += taken is None
+        if taken is not None:
+            before[around] = taken
     missing = [around for around in places if around not in before]
     started = time.monotonic()
     for done, around in enumerate(progress(missing)):
@@ -326,7 +349,7 @@ def _one_by_one(
     for index, rows in enumerate(places.values()):
         used[rows] = index
     made = tuple(before[around] for around in places)
-    return Designs(model, epsilon, mechanism.name, protect, made), used
+    return Designs(model, epsilon, mechanism.name, protect, made, refused=refused), used
 
 
 def distinct(*columns: Integers) -> tuple[Integers, Integers, Integers]:

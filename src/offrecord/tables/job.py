@@ -152,6 +152,11 @@ class Job:
             progress=self.progress,
             max_minutes=self.design_minutes,
         )
+        if designs.refused:
+            warnings.append(
+                f"{self.designs} has no seal of this key and version, and does not keep within ε here:"
+                f" made {many(designs.refused, 'design')} anew"
+            )
         if self.designs is not None:
             together = designs.merged(known)
             if known is None or not known.sealed or len(together.designs) > len(known.designs):
