@@ -48,12 +48,16 @@ _NANOSECONDS = {
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column says what. order None: the order of rows. by empty: a single chain."""
+    """Which column says what. order None: the order of rows. by empty: a single chain.
+
+    keep_all: kept cells leave also where the value is redacted.
+    """
 
     value: str
     order: str | None
     by: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
+    keep_all: bool = False
 
     @classmethod
     def named(
@@ -63,11 +67,14 @@ class Columns:
         by: str | Sequence[str] | None,
         single_chain: bool,
         keep: str | Sequence[str] | None = None,
+        keep_all: bool = False,
     ) -> Columns:
         """From what a person gives; InputError unless that says what makes a chain, or if a column is named twice."""
         if bool(by) == single_chain:
             raise InputError("say which records belong together: --by (a column or several, one chain each), or --single-chain")
-        columns = cls(value, None if order == ROW else order, _several(by), _several(keep))
+        if keep_all and not keep:
+            raise InputError("--keep-all is about --keep: name the columns to release too")
+        columns = cls(value, None if order == ROW else order, _several(by), _several(keep), keep_all)
         names = columns.released
         for name in names:
             if names.count(name) > 1:

@@ -20,7 +20,8 @@ from offrecord.tables.chains import Arranged, Chains
 from offrecord.tables.parts import Part
 from offrecord.tables.secrets import Secrets
 from offrecord.tables.stamping import InnerStep, Stamping, windows_release
-from offrecord.tables.writing import released_values, without_hidden
+from offrecord.tables.telling import Sample
+from offrecord.tables.writing import emptied, released_values, without_hidden
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,15 +32,20 @@ REGIONS = ("S", "M", "L", "private")
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of what was decided: rows by region (S, M, L with private ones), and records that leave, also by the window."""
+    """Counts of what was decided: rows by region (S, M, L with private ones), and records that leave, also by the window.
+
+    kept: released rows with their kept cells, a sample of them.
+    """
 
     regions: tuple[int, ...] = (0, 0, 0)
     released: float = 0
     window: int = 0
+    kept: Sample | None = None
 
     def __add__(self, other: Tally) -> Tally:
         regions = tuple(a + b for a, b in zip(self.regions, other.regions, strict=True))
-        return Tally(regions, self.released + other.released, self.window + other.window)
+        kept = other.kept if self.kept is None else self.kept + other.kept
+        return Tally(regions, self.released + other.released, self.window + other.window, kept)
 
     def named_regions(self, private: int) -> dict[str, int]:
         """Rows by region; private ones, which are always redacted, named apart."""
@@ -85,7 +91,8 @@ class Deciding:
             released += int((~decision.redacted if chains.whole else ~decision.redacted & (chains.codes[rows] >= 0)).sum())
             counts += np.bincount(decision.regions, minlength=3)
         window = windows_release(self.designs, chains, secrets, which)
-        return _table(part.arranged, gone), Tally(tuple(counts.tolist()), released, window)
+        kept = Sample.of(part.arranged, gone)
+        return _table(part.arranged, gone), Tally(tuple(counts.tolist()), released, window, kept)
 
     def expect(self, part: Part) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
@@ -155,4 +162,7 @@ def _table(arranged: Arranged, gone: NDArray[np.bool_]) -> pl.DataFrame:
     empty = gone | (chains.codes < 0)
     values = released_values(columns.value, chains.codes, empty, arranged.labels, arranged.value_type)
     frame = arranged.frame.with_columns(values) if arranged.frame.width else values.to_frame()
-    return without_hidden(frame.select(columns.released), columns.keep)
+    frame = frame.select(columns.released)
+    if columns.keep and not columns.keep_all:
+        frame = emptied(frame, columns.keep, gone)
+    return without_hidden(frame, columns.keep)

@@ -57,6 +57,7 @@ class Job:
     phase: str | None = None
     step: str | int | None = None
     keep: str | Sequence[str] | None = None
+    keep_all: bool = False
     mechanism: Mechanism | str = "best-local"
     protect: str = "run"
     key_file: str | Path | None = None
@@ -78,7 +79,7 @@ class Job:
         printable("dataset", self.dataset)
         self.chosen = mechanism_named(self.mechanism) if isinstance(self.mechanism, str) else self.mechanism
         self.epsilon = budget(self.epsilon)
-        self.columns = Columns.named(self.value, self.order, self.by, self.single_chain, self.keep)
+        self.columns = Columns.named(self.value, self.order, self.by, self.single_chain, self.keep, self.keep_all)
         self.steps = None if self.step is None else Step.parsed(self.step)
         if self.protect not in PROTECT:
             raise InputError(f'protect must be "run" or "each", got {self.protect!r}')
@@ -150,7 +151,8 @@ class Job:
                 together.save(self.designs, self.key.secret)
         if self.columns.keep:
             kept = ", ".join(self.columns.keep)
-            warnings.append(f"kept columns are released as they are, the guarantee does not cover them: {kept}")
+            how = "are released as they are" if self.keep_all else "leave empty where the value is redacted"
+            warnings.append(f"kept columns {how}; the guarantee does not cover them: {kept}")
         if self.columns.order is None:
             warnings.append("coins go by row number: a row inserted later changes the draws of those after it")
         if not self.dry_run and not self.key.file.exists():
@@ -194,6 +196,9 @@ class Plan:
 
     def judge(self, tally: Tally) -> None:
         """InputError if what is about to be released speaks against the promise; it looks at released values alone."""
+        for finding in () if tally.kept is None else tally.kept.findings:
+            if finding.sure:
+                raise InputError(f"{finding.says(self.designs.model.labels)}; leave it out of --keep")
 
     def enter(self, tally: Tally) -> None:
         """Enter the release into the ledger, and keep the key, before anyone sees it. A dry run is no release."""
@@ -235,8 +240,13 @@ class Plan:
             designs=len(self.designs.designs),
             loss=self.designs.loss,
             seconds=round(time.monotonic() - job.started, 3),
-            warnings=self.warnings,
+            warnings=(*self.warnings, *self._told(tally)),
         )
+
+    def _told(self, tally: Tally) -> list[str]:
+        """What a person should know about kept columns."""
+        findings = () if tally.kept is None else tally.kept.findings
+        return [f"{finding.says(self.designs.model.labels)}; is it needed?" for finding in findings]
 
     def certificate(self) -> dict[str, Any]:
         """The content of the certificate, which names no output until that is written."""
@@ -254,6 +264,7 @@ class Plan:
                 "order": columns.order or "row",
                 "by": list(columns.by),
                 "keep": list(columns.keep),
+                "keep_all": columns.keep_all,
                 "step": None if job.steps is None else job.steps.text,
                 "order_kind": "time" if survey.timed else "integer",
             },
@@ -284,6 +295,7 @@ def _decided(job: Job, survey: Survey, designs: Designs, which: np.ndarray[Any, 
         None if job.steps is None else job.steps.text,
         [str(kind) for kind in survey.kinds],
         survey.timed,
+        *([] if columns.keep_all or not columns.keep else ["emptied beside redacted values"]),
     ]
     return {
         "private list": hexed(survey.digest, survey.private),

@@ -106,6 +106,7 @@ def redact(
     phase: str | None = None,
     step: str | int | None = None,
     keep: str | Sequence[str] | None = None,
+    keep_all: bool = False,
     mechanism: Mechanism | str = "best-local",
     protect: str = "run",
     key_file: str | Path | None = None,
@@ -123,12 +124,14 @@ def redact(
     frame: any frame narwhals knows; the released one is of the same kind. value, order ("row": as rows stand), by: columns; a
     table without by needs single_chain=True. private: a boolean column; private_list: a frame of (by, order) keys. model: a
     chain, or a model file; fit=True learns one from the chains without a private record. step: "1h" or 1, so that missing steps
-    count as records already redacted. dataset: names the data; the same for a re-release, another for other data. key_file:
-    the secret behind the coins, made on first use. designs: a file to take designs from and keep them in. dry_run: design and
-    report what to expect, without a look at the values. remember: enter the release into the ledger at once; if not, that
-    happens when it is written, and until then there is no frame.
+    count as records already redacted. keep: columns to release too, which the guarantee does not cover; their cells leave empty
+    where the value is redacted, unless keep_all is set. dataset: names the data; the same for a re-release, another for other
+    data. key_file: the secret behind the coins, made on first use. designs: a file to take designs from and keep them in.
+    dry_run: design and report what to expect, without a look at the values. remember: enter the release into the ledger at
+    once; if not, that happens when it is written, and until then there is no frame.
 
-    Raises InputError for wrong input, and for a second, different release under one name unless another_release is set.
+    Raises InputError for wrong input, for a kept column that tells the value, and for a second, different release under one
+    name unless another_release is set.
     """
     job = Job(
         value=value,
@@ -145,6 +148,7 @@ def redact(
         phase=phase,
         step=step,
         keep=keep,
+        keep_all=keep_all,
         mechanism=mechanism,
         protect=protect,
         key_file=key_file,
