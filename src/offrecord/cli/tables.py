@@ -186,6 +186,7 @@ def redact(
         "publish_positions": publish_positions,
         "dry_run": dry_run,
         "progress": partial(progress, what="designing"),
+        "say": _note,
     }
     if stream and (table == STREAM or to_stream):
         raise InputError("--stream is for files: a table on a standard stream is held in memory, as it takes two looks")
@@ -388,6 +389,10 @@ def _order(order: str) -> list[str]:
 
 def _same(one: Path, other: Path) -> bool:
     return one.resolve() == other.resolve()
+
+
+def _note(message: str) -> None:
+    print(f"offrecord: note: {' '.join(message.split())}", file=sys.stderr)
 
 
 def _warn(message: str) -> None:

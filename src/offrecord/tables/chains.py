@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,10 @@ from offrecord.chain import Label
 from offrecord.errors import InputError
 from offrecord.redaction import Integers
 from offrecord.tables.cells import (
+    MISSING,
     Codes,
     chain_column,
+    check_names,
     coded,
     encoded,
     nanoseconds,
@@ -25,6 +27,7 @@ from offrecord.tables.cells import (
     plain,
     private_marks,
     released_type,
+    value_cells,
 )
 from offrecord.tables.formats import check_columns
 
@@ -169,6 +172,7 @@ class Arranged:
     names: the columns that name chains, text that is all whole numbers as such. labels: the values that codes stand for.
     private: (n,) marked rows, None without such a column. beside: rows that do not lie on the grid of the step. spread: without
     a step, the shortest and the longest time between neighbours. rows: where each row stood, None if they stood as they do.
+    unlabelled: the value column, as long as it has no labels: no record has a code then.
     """
 
     columns: Columns
@@ -183,6 +187,7 @@ class Arranged:
     beside: int
     spread: tuple[int, int] | None
     rows: NDArray[Any] | None
+    unlabelled: pl.Series | None = None
 
     @property
     def warnings(self) -> list[str]:
@@ -193,6 +198,13 @@ class Arranged:
     def zone(self) -> str | None:
         """The time zone of the order column, if it has one."""
         return getattr(self.order_type, "time_zone", None)
+
+    def labelled(self, labels: tuple[Label, ...]) -> Arranged:
+        """Coded by labels; a value that is none of them counts as missing."""
+        assert self.unlabelled is not None
+        codes = coded(self.unlabelled, labels, strict=False)
+        kind = released_type(self.unlabelled.dtype, labels)
+        return replace(self, chains=replace(self.chains, codes=codes), labels=labels, value_type=kind, unlabelled=None)
 
     def chain_values(self, chains: Integers) -> list[list[bytes]]:
         """For each by column, the encoded values of some chains, for their coins."""
@@ -212,7 +224,7 @@ def arrange(
 ) -> Arranged:
     """Sort a table into chains and code its values; InputError for whatever would make that a guess.
 
-    labels: what values may be, in the order of their codes; without it, the values that occur, sorted.
+    labels: what values may be, in the order of their codes; without it, values wait for their labels: see `labelled`.
     """
     import polars as pl
 
@@ -222,7 +234,12 @@ def arrange(
     frame = frame.select([*columns.released, *([private] if private else [])]).rechunk()  # arrays then need no copies
     by = [chain_column(frame[name]) for name in columns.by]
     order = None if columns.order is None else order_column(frame[columns.order])
-    codes, labels = coded(frame[columns.value], labels)
+    values = frame[columns.value]
+    if labels is None:
+        value_cells(values)  # their type is checked
+        codes = np.full(frame.height, MISSING, dtype=np.int8)
+    else:
+        codes = coded(values, labels)
     marked = None if private is None else private_marks(frame[private])
     timed = order is not None and order.dtype != pl.Int64 and not order.dtype.is_integer()
     numbers: NDArray[Any] = np.empty(0, dtype=np.int64)
@@ -240,6 +257,9 @@ def arrange(
         by = [series[rows] for series in by]
         numbers = numbers[rows] if order is not None else numbers
         starts, _ = _boundaries(by, numbers if order is not None else None, frame.height, sort=False)
+        values = values.gather(rows) if labels is None else values
+    for series in by:
+        check_names(series.gather(starts[:-1]), "the table")
     if order is None:
         numbers = np.arange(1, frame.height + 1) - np.repeat(starts[:-1], np.diff(starts))
     else:
@@ -251,9 +271,22 @@ def arrange(
         spread = _spread(numbers, starts)
     chains = Chains(starts, codes, numbers, timed, steps)
     order_type = pl.Int64() if order is None else order.dtype
-    value_type = released_type(frame[columns.value].dtype, labels)
     names = pl.DataFrame(by) if by else pl.DataFrame()
-    return Arranged(columns, table, names, chains, labels, value_type, marked, order_type, step, beside, spread, rows)
+    return Arranged(
+        columns=columns,
+        frame=table,
+        names=names,
+        chains=chains,
+        labels=() if labels is None else tuple(labels),
+        value_type=values.dtype if labels is None else released_type(values.dtype, labels),
+        private=marked,
+        order_type=order_type,
+        step=step,
+        beside=beside,
+        spread=spread,
+        rows=rows,
+        unlabelled=values if labels is None else None,
+    )
 
 
 def _boundaries(by: list[pl.Series], order: NDArray[Any] | None, rows: int, *, sort: bool = True) -> tuple[Integers, bool]:

@@ -68,6 +68,7 @@ class Job:
     publish_positions: bool = False
     dry_run: bool = False
     progress: Callable[[list[Any]], Iterable[Any]] = list
+    say: Callable[[str], None] | None = None
     columns: Columns = field(init=False)
     chosen: Mechanism = field(init=False)
     steps: Step | None = field(init=False)

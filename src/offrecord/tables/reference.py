@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.phased import phase_count, phases_of
 from offrecord.redaction import Integers
-from offrecord.tables.cells import MISSING
+from offrecord.tables.cells import MISSING, labels_of
 from offrecord.tables.chains import Arranged, Columns, Step, arrange
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.secrets import private_records
@@ -54,14 +54,20 @@ def fit(
 
 
 def fit_arranged(
-    arranged: Arranged, held: Integers, chain_order: int, phase: str | None, *, named: bool
+    arranged: Arranged,
+    held: Integers,
+    chain_order: int,
+    phase: str | None,
+    *,
+    named: bool,
+    say: Callable[[str], None] | None = None,
 ) -> tuple[Arranged, Fit]:
     """Fit to the chains that hold no private record; the table coded by the labels of those chains, and the fit.
 
     Labels come from them alone: a value seen only next to private records would tell about these. named: all values of the
-    table must be among them.
+    table must be among them. say: is told the values before anything is learned.
     """
-    from offrecord.fitting import fit_chains
+    from offrecord.fitting import fit_chains, listed_values
 
     chains = arranged.chains
     dropped = np.zeros(chains.count, dtype=bool)
@@ -69,20 +75,20 @@ def fit_arranged(
     if dropped.all():
         raise InputError("every chain holds a private record, so none is left to learn from; fit other data and give --model")
     kept = np.repeat(~dropped, np.diff(chains.starts))
-    codes = np.unique(chains.codes[kept])
-    codes = codes[codes != MISSING]
-    others = ~np.isin(chains.codes, codes) & (chains.codes != MISSING)
-    if len(codes) < 2:
-        raise InputError("the chains without a private record must show at least two values to learn from")
+    cells = arranged.unlabelled
+    assert cells is not None
+    arranged = arranged.labelled(labels_of(cells.filter(kept), " in the chains without a private record" if len(held) else ""))
+    chains, labels = arranged.chains, arranged.labels
+    others = (chains.codes == MISSING) & cells.is_not_null().to_numpy()
     if others.any() and len(held) and named:
         raise InputError(
             f"{int(others.sum())} records have a value that no chain without a private record shows, and naming it would tell;"
             " learn from other data with offrecord fit, and give redact that --model"
         )
-    place = np.full(len(arranged.labels) + 1, MISSING, dtype=np.int8)  # the last entry is that of MISSING
-    place[codes] = np.arange(len(codes))
-    chains = replace(chains, codes=place[chains.codes])
-    labels = tuple(arranged.labels[code] for code in codes)
+    if say is not None:
+        codes = chains.codes[kept]
+        counts = np.bincount(codes[codes != MISSING], minlength=len(labels))
+        say(f"learning from {listed_values(dict(zip(labels, counts.tolist(), strict=True)))}")
     phases = None
     if phase is not None:
         if not chains.timed:
@@ -90,4 +96,4 @@ def fit_arranged(
         phases = phases_of(chains.order.astype(np.int64), phase, arranged.zone)
     zone = None if phase is None else arranged.zone
     result = fit_chains(chains, labels, order=chain_order, phases=phases, phase=phase, zone=zone, dropped=dropped)
-    return replace(arranged, chains=chains, labels=labels), result
+    return arranged, result

@@ -118,6 +118,7 @@ def redact(
     dry_run: bool = False,
     remember: bool = True,
     progress: Callable[[list[Any]], Iterable[Any]] = list,
+    say: Callable[[str], None] | None = None,
 ) -> Release:
     """Redact a table so that no private record can be inferred beyond a likelihood ratio of e^epsilon.
 
@@ -128,7 +129,8 @@ def redact(
     where the value is redacted, unless keep_all is set. dataset: names the data; the same for a re-release, another for other
     data. key_file: the secret behind the coins, made on first use. designs: a file to take designs from and keep them in.
     dry_run: design and report what to expect, without a look at the values. remember: enter the release into the ledger at
-    once; if not, that happens when it is written, and until then there is no frame.
+    once; if not, that happens when it is written, and until then there is no frame. say: is told which values fit=True learns
+    from, before it does.
 
     Raises InputError for wrong input, for a kept column that tells the value, and for a second, different release under one
     name unless another_release is set.
@@ -159,6 +161,7 @@ def redact(
         publish_positions=publish_positions,
         dry_run=dry_run,
         progress=progress,
+        say=say,
     )
     table = from_native(frame)
     listed = None if private_list is None else from_native(private_list)
@@ -171,7 +174,7 @@ def redact(
     if chain is None:
         check_all_found(hidden.keys, asked)
         job.check_private(hidden.count)
-        arranged, fitted = fit_arranged(arranged, hidden.chain, chain_order, phase, named=True)
+        arranged, fitted = fit_arranged(arranged, hidden.chain, chain_order, phase, named=True, say=say)
         chain = fitted.model
     reading = job.reading(chain)
     part = reading.part_of(arranged, hidden)

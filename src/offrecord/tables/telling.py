@@ -101,8 +101,8 @@ class Sample:
         shown = np.where(gone, np.int8(MISSING), chains.codes)
         rows = np.flatnonzero(shown != MISSING)
         marks = np.arange(1, len(rows) + 1, dtype=np.uint64) * _GOLDEN
-        level = _level(marks, 0)
-        taken = _low(marks, level)
+        level = _level(marks, max(len(rows) // SAMPLE, 1).bit_length() - 1)
+        taken = np.flatnonzero(_low(marks, level))
         rows = rows[taken]
         told = [_told(arranged.frame[name].gather(rows)) for name in names]
         return cls(
