@@ -1,7 +1,7 @@
 """Four digits: how much of a probability is ever published.
 
 The rounded kernel is the model, in model files, certificates and reports alike. Rounding is no protection: a kernel that was
-learned from the very records that were redacted mostly gives them away with four digits too. Learn from others (docs/tables.md).
+learned from the very records that were redacted mostly gives them away with four digits too. Learn from others.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property
@@ -81,7 +81,7 @@ class Fit:
     model: with kernels rounded: the rounded kernel is the model. counts: k^(order + 1) transitions, the next record's value
     last, with phases an axis of phases before. intervals: 95 % Wilson intervals of every transition probability, in a last axis
     of 2. bic: by order, all on the same bic_records records. records: those with a value, in the chains used. dropped: how many
-    chains were left out.
+    chains were left out. values: how many records have each value, in the chains used.
     """
 
     model: MarkovChain | PhasedChain
@@ -93,6 +93,7 @@ class Fit:
     records: int
     chains: int
     dropped: int
+    values: dict[Label, int]
     warnings: tuple[str, ...] = ()
 
     @property
@@ -118,6 +119,7 @@ class Fit:
             "order": self.model.order,
             "phase": _phase(self.model),
             "labels": list(self.model.labels),
+            "values": {str(value): count for value, count in self.values.items()},
             "records": self.records,
             "chains": self.chains,
             "chains_dropped": self.dropped,
@@ -141,6 +143,7 @@ class Fit:
             f"order {model.order}, {model.k} values{f', a kernel for each {phase}' if phase else ''}:"
             f" {self.transitions:,} transitions, {self.records:,} records, {many(self.chains, 'chain')}"
             + (f" ({self.dropped:,} left out: they hold private records)" if self.dropped else ""),
+            *textwrap.wrap(listed_values(self.values), 100),
             "",
         ]
         if phase is None and self.counts.size <= _SHOWN:
@@ -209,7 +212,13 @@ def fit_chains(
         records,
         chain_count,
         int(out.sum()),
+        dict(zip(labels, np.bincount(codes[codes >= 0], minlength=k).tolist(), strict=True)),
     )
+
+
+def listed_values(values: Mapping[Label, int]) -> str:
+    """How many values there are, and which, with their counts; text in quotes, so that a blank shows."""
+    return f"{many(len(values), 'value')}: " + ", ".join(f"{value!r} ({count:,})" for value, count in values.items())
 
 
 def _dropped(dropped: ArrayLike | None, count: int) -> NDArray[np.bool_]:

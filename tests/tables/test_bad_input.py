@@ -1,5 +1,6 @@
 """Wrong input to fit, redact and key: one line that says what to do, exit code 2, and not a byte written."""
 
+import io
 import json
 import os
 from datetime import UTC, date, datetime
@@ -10,6 +11,7 @@ import pytest
 
 import offrecord as off
 from offrecord import cli
+from offrecord.tables import lines
 
 ROWS = 8
 TABLE = {
@@ -35,6 +37,7 @@ REDACT = {
     "dataset": "rooms",
     "output": "out.csv",
 }
+ASIDE = ("offrecord: warning: ", "offrecord: note: ")
 FIT_OPTIONS = {"value": "state", "order": "hour", "by": "room", "output": "new.json"}
 
 
@@ -73,14 +76,14 @@ class Desk:
 
     def works(self, *arguments):
         code, out, err = self.run(*arguments)
-        assert (code, all(line.startswith("offrecord: warning: ") for line in err.splitlines())) == (0, True), err
+        assert (code, all(line.startswith(ASIDE) for line in err.splitlines())) == (0, True), err
         return out
 
     def fails(self, arguments, *said, never=()):
         """Assert that it is refused in one line which holds all of `said`, and that every file stays as it was."""
         before = self.files()
         code, out, err = self.run(*arguments)
-        lines = [line for line in err.splitlines() if not line.startswith("offrecord: warning: ")]
+        lines = [line for line in err.splitlines() if not line.startswith(ASIDE)]
         assert (code, out, len(lines)) == (2, "", 1), err
         assert lines[0].startswith("offrecord: ")
         assert "internal error" not in err
@@ -194,6 +197,11 @@ FIT = {"model": None, "fit": True}
         ("state", [None] * 8, FIT, ["'state'", "text, numbers or truth values"]),
         ("state", pl.Series([None] * 8, dtype=pl.Int64), FIT, ["'state'", "2 to 64 distinct", "got 0"]),
         ("state", ["wet", ""] * 4, FIT, ["empty", "rename"]),
+        ("state", ["wet", "  "] * 4, FIT, ["empty", "rename"]),
+        ("state", ["0", "1", "NA", "1"] * 2, FIT, ["'state'", "holds numbers, but in 1 cells NA", "empty them"]),
+        ("state", ["0.5", "1", "nan", "-"] * 2, FIT, ["'state'", "holds numbers, but in 2 cells -, nan", "empty them"]),
+        ("state", ["True", "false", "N/A", "?"] * 2, FIT, ["holds true and false, but in 2 cells ?, N/A", "empty them"]),
+        ("state", ["0", "1"] * 4, {"model": "blank.json"}, ["the model's values", "blanks around them"]),
         ("state", [0, 1] * 4, {"model": "empty.json"}, ["empty", "rename"]),
         ("state", [0, 1] * 4, {"model": "mixed.json"}, ["all text, all numbers, or true and false"]),
         ("state", [0, 1] * 4, {"model": "many.json"}, ["2 to 64 values", "got 65"]),
@@ -221,17 +229,22 @@ FIT = {"model": None, "fit": True}
         ("room", ["a"] * 4 + ["b"] * 3 + [None], {}, ["'room'", "must not be empty", "1 row"]),
         ("room", [1.5] * 4 + [2.5] * 4, {}, ["'room'", "Float64"]),
         ("room", ["=a"] * 4 + ["b"] * 4, {}, ["'room'", "4 cells", "spreadsheet", "rename"]),
+        ("room", ["a"] * 3 + ["a ", *["b"] * 4], {}, ["'room'", "blanks around the name", "1 times", "remove"]),
+        ("room", ["7"] * 4 + ["\u00a07"] * 4, {}, ["'room'", "blanks around the name", "1 times", "remove"]),
         # the private column
         ("hidden", [True, None] * 4, {}, ["'hidden'", "true or false in every row", "4 rows"]),
         ("hidden", [0.0, 1.0] * 4, {}, ["'hidden'", "true and false", "Float64"]),
         ("hidden", [0, 2] * 4, {}, ["'hidden'", "true and false, or 1 and 0"]),
         ("hidden", ["yes", "no"] * 4, {}, ["'hidden'", "true and false, or 1 and 0"]),
+        ("hidden", ["true ", "false"] * 4, {}, ["'hidden'", "4 cells have blanks around them"]),
+        ("hour", ["1", " 2", "3", "4"] * 2, {}, ["'hour'", "2 cells have blanks around them"]),
         ("hidden", [False] * 8, {}, ["no record is private", "--allow-none"]),
         ("hidden", [True, *[False] * 3] * 2, FIT, ["every chain holds a private record", "--model"]),
     ],
 )
 def test_tables(desk, column, cells, changed, said):
     models = {"texts": ["0", "1"], "empty": ["", "wet"], "mixed": ["0", 1], "below": [-1, 1], "many": list(range(65))}
+    models["blank"] = ["0", "1 "]
     models["huge"] = [0, 10**400]
     for name, labels in models.items():
         kernel = [[1 / len(labels)] * len(labels)] * len(labels)
@@ -311,7 +324,7 @@ def _bytes(name, content):
         ("text.parquet", b"room,hour,state,hidden\na,1,secretcell,false\n", ["cannot be read as parquet", "another format"]),
         ("text.arrow", b"room,hour,state,hidden\na,1,secretcell,false\n", ["cannot be read as ipc", "another format"]),
         ("text.ndjson", b"room,hour,state,hidden\na,1,secretcell,false\n", ["cannot be read as ndjson", "another format"]),
-        ("wide.csv", b"room,hour,state,hidden\na,1,0,false,secretcell\n", ["cannot be read as csv"]),
+        ("wide.csv", b"room,hour,state,hidden\na,1,0,false,secretcell\n", ["1 row has more or fewer cells", "first row 1"]),
         ("latin.csv", b"room,hour,state,hidden\n\xe9,1,0,secretcell\n", ["cannot be read as csv"]),
         ("other.ndjson", b'{"room": "a"}\n["secretcell"]\n', ["cannot be read as ndjson"]),
         (
@@ -326,6 +339,105 @@ def _bytes(name, content):
 )
 def test_files_that_are_no_table(desk, name, content, said):
     desk.fails(desk.redact(_bytes(name, content)), name, *said, never=["secretcell"])
+
+
+HEADER = b"room,hour,state,hidden\n"
+GOOD = HEADER + b"a,1,0,true\na,2,1,false\n"
+CUT = ["stops in the middle of a line", "cut short", "merely lacks it: echo >>"]
+RAGGED = ["more or fewer cells than its header (4)", "need quotes"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    {
+        "cut in a cell": (GOOD + b"a,3,1,fal", CUT),
+        "cut after a cell": (GOOD + b"a,3,1,false", CUT),
+        "cut before a line end": (GOOD.replace(b"\n", b"\r\n")[:-1], CUT),
+        "cut in quotes": (GOOD + b'a,3,1,"secretcell', CUT),
+        "cut at a line end in quotes": (GOOD + b'a,3,1,"secretcell\n', ["does not end", "cut short"]),
+        "old line ends": (GOOD.replace(b"\n", b"\r"), CUT),
+        "a cell too few": (GOOD + b"secretcell,3,0\na,4,1,false\nsecretcell\n", ["2 rows have", "first row 3", *RAGGED]),
+        "a cell too many": (GOOD + b"a,3,1,false,secretcell\n", ["1 row has", "first row 3", *RAGGED]),
+        "too many and too few": (GOOD + b"a,3,1,false,secretcell\na,4,1\n", ["2 rows have", "first row 3", *RAGGED]),
+        "an empty line": (GOOD + b"\na,4,1,false\n", ["1 row has", "first row 3", *RAGGED]),
+        "an empty line at the end": (GOOD + b"\n", ["1 row has", "first row 3", *RAGGED]),
+        "a comma without quotes": (GOOD + b"a,3,se,cret,false\n", ["1 row has", "first row 3", *RAGGED]),
+        "quotes after a blank": (GOOD + b'a,3,1, "fal,se"\n', ["1 row has", "first row 3", *RAGGED]),
+        "a quoted cell that goes on": (GOOD + b'a,3,1,"false"y\n', ["does not end"]),
+        "a name twice": (b"room,hour,state,hidden,state\na,1,0,true,1\na,2,1,false,1\n", ["several columns 'state'"]),
+        "blanks in the header": (GOOD.replace(b"hour,", b" hour ,"), ["no column 'hour' but one called ' hour '", "remove"]),
+        "blanks all over": (GOOD.replace(b",", b" , ").replace(b"room", b" room"), ["no column", "remove the blanks"]),
+    }.values(),
+)
+@pytest.mark.parametrize("how", [{}, {"stream": True}])
+def test_csv_that_is_not_whole(desk, content, said, how):
+    name = _bytes("bad.csv", content)
+    desk.fails(desk.redact(name, **how), name, *said, never=["secretcell", "cret"])
+
+
+def test_standard_input_that_is_not_whole(desk, monkeypatch):
+    for content, said in (
+        (GOOD + b"a,3,1,false", CUT[:2]),
+        (GOOD + b"secretcell,3,0\n", ["1 row has", "first row 3", *RAGGED]),
+        (GOOD + b"a,3,0,false,secretcell\n", ["1 row has", "first row 3", *RAGGED]),
+    ):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        desk.fails(desk.redact("-", format="csv"), "standard input", *said, never=["secretcell"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    {
+        "plain": GOOD,
+        "other line ends": GOOD.replace(b"\n", b"\r\n"),
+        "byte order mark": b"\xef\xbb\xbf" + GOOD,
+        "byte order mark and quotes": b"\xef\xbb\xbf" + GOOD.replace(b"room", b'"room"'),
+        "quotes": b'room,hour,state,hidden,note\na,1,0,true,"a, ""b""\n\nc"\na,2,1,false,\n',
+        "quotes within a cell": b'room,hour,state,hidden,note\na,1,0,true,5" x 6" pipe\na,2,1,false,x\n',
+        "empty lines before it": b"\n\r\n" + GOOD,
+        "blanks around values": GOOD.replace(b",0,", b", 0 ,").replace(b",1,f", b",1\t,f"),
+    }.values(),
+)
+def test_csv_that_is_whole(desk, content, monkeypatch):
+    for block in (1 << 20, 5):
+        monkeypatch.setattr(lines, "_BLOCK", block)
+        desk.works(*desk.redact(_bytes("good.csv", content), force=True))
+        desk.works(*desk.redact("good.csv", force=True, stream=True))
+        assert Path("out.csv").read_bytes() == b"room,hour,state\na,1,\na,2,\n"
+
+
+def test_one_column_of_csv(desk):
+    """An empty line is a missing value there."""
+    one = {"by": None, "single_chain": True, "order": "row", "private": None, "private_list": _bytes("keys.csv", b"row\n2\n")}
+    desk.works(*desk.redact(_bytes("one.csv", b"state\n0\n1\n\n1\n"), **one))
+    one["force"] = True
+    desk.fails(desk.redact(_bytes("one.csv", b"state\n0\n1\n0"), **one), "one.csv", *CUT)
+    desk.fails(desk.redact(_bytes("one.csv", b"state\n0\n1,0\n"), **one), "one.csv", "first row 2")
+
+
+def test_private_lists_that_are_not_whole(desk):
+    """The end of a list that was cut off would be opt-outs lost."""
+    by_list = desk.redact(private=None, private_list="keys.csv")
+    _bytes("keys.csv", b"room,hour\na,2\nb,1")
+    desk.fails(by_list, "keys.csv", *CUT)
+    _bytes("keys.csv", b"room,hour\na,2\nsecretcell\n")
+    desk.fails(by_list, "keys.csv", "1 row has more or fewer cells than its header (2)", "first row 2", never=["secretcell"])
+    _bytes("keys.csv", b"room,hour\na,2\nb ,1\n")
+    desk.fails(by_list, "the private list", "'room'", "blanks around the name", "1 times")
+    _bytes("keys.csv", b"room,hour\na,2 \n")
+    desk.fails(by_list, "the private list", "'hour'", "no whole number")
+    _bytes("keys.csv", b"room, hour\na,2\n")
+    desk.fails(by_list, "the private list", "no column 'hour' but one called ' hour'")
+    _bytes("keys.csv", b"room,hour\r\na,2\r\n")
+    desk.works(*by_list)
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_blanks_around_values_are_none_of_theirs(desk, ending):
+    desk.works(*desk.redact(output="plain.csv"))
+    blank = desk.write(f"blank{ending}", state=["0", " 0", "1 ", "\t1", "0", "0", "1", "1\u00a0"])
+    desk.works(*desk.redact(blank, output="trimmed.csv"))
+    assert Path("plain.csv").read_bytes() == Path("trimmed.csv").read_bytes()
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".arrow"])
@@ -772,7 +884,7 @@ def test_designs_that_would_take_too_long(desk):
         ({"private_list": "no.csv"}, ["no.csv", "does not exist"]),
         ({"private": "hidden", "private_list": "keys.csv"}, ["one of them"]),
         ({"private": "all"}, ["every chain holds a private record"]),
-        ({"private": "hidden"}, ["2 to 64 distinct values"]),
+        ({"private": "hidden"}, ["2 to 64 distinct values in the chains without a private record", "got 1"]),
     ],
     ids=str,
 )
@@ -785,3 +897,49 @@ def test_fit(desk, changed, said):
 def test_fit_needs_neighbours(desk):
     table = desk.write("apart.parquet", hour=[1, 3, 5, 7] * 2)
     desk.fails(desk.fit(table, step=1), "one step apart", "learn")
+
+
+# ---- the values that a model is learned from
+
+
+MANY = {
+    "room": ["a"] * 4 + ["b"] * 4 + ["c"] * 4,
+    "hour": [1, 2, 3, 4] * 3,
+    "state": ["wet", "dry", "dry ", "NA", "dry", "wet", "wet", "wet", "wet", "secretcell", "x", ""],
+    "hidden": [*[False] * 8, True, *[False] * 3],
+}
+
+
+def test_fit_says_which_values_there_are(desk):
+    """Counted over the chains that are learned from; a text such as NA is named beside other texts, not refused."""
+    desk.write("many.csv", MANY)
+    said = "3 values: 'NA' (1), 'dry' (3), 'wet' (4)"
+    assert said in desk.works(*desk.fit("many.csv", private="hidden"))
+    summary = json.loads(desk.works(*desk.fit("many.csv", private="hidden", json=True, force=True)))
+    assert summary["values"] == {"NA": 1, "dry": 3, "wet": 4}
+    found = off.fit(pl.DataFrame(MANY), value="state", order="hour", by="room", private="hidden")
+    assert found.values == {"NA": 1, "dry": 3, "wet": 4}
+
+
+def test_redact_says_which_values_it_learns_from_before_it_does(desk):
+    desk.write("many.csv", MANY | {"state": [*MANY["state"][:8], *["wet"] * 4]})
+    code, out, err = desk.run(*desk.redact("many.csv", **FIT))
+    assert code == 0, err
+    assert err.startswith("offrecord: note: learning from 3 values: 'NA' (1), 'dry' (3), 'wet' (4)\n")
+    assert "learning from" not in out
+    code, _, err = desk.run(*desk.redact("many.csv", **FIT, chain_order=3, force=True))
+    assert code == 2
+    assert "learning from 3 values" in err
+
+
+@pytest.mark.parametrize("cell", ["NA", "0.5", "secret", "True", "7", " ", "1e400"])
+def test_a_value_beside_private_records_decides_nothing_about_the_others(desk, cell):
+    """Neither whether values are numbers, nor whether there is an error."""
+    states = ["0", "1", "1", "1", "1", "0", "0", "1"]
+    results = []
+    for name, odd in (("one", cell), ("two", "1")):
+        desk.write(f"{name}.csv", MANY | {"state": [*states, odd, odd, "0", "1"]})
+        out = desk.works(*desk.fit(f"{name}.csv", private="hidden", output=f"{name}.json"))
+        results.append((out, Path(f"{name}.json").read_bytes()))
+    assert results[0] == results[1]
+    assert off.MarkovChain.load("one.json").labels == (0, 1)

@@ -494,7 +494,12 @@ def test_kept_columns(run):
     assert "the guarantee does not cover them: note, size" in err
     released = pl.read_parquet("out.parquet")
     assert released.columns == ["room", "hour", "state", "note", "size"]
-    assert released.select("note", "size").equals(table.sort("room", "hour").select("note", "size"))
+    there, cells = released["state"].is_not_null(), table.sort("room", "hour").select("note", "size")
+    assert 0 < there.sum() < table.height
+    assert released.select("note", "size").filter(there).equals(cells.filter(there))
+    assert released.select(pl.col("note", "size").is_null()).equals(pl.DataFrame({"note": ~there, "size": ~there}))
+    run("redact", "table.parquet", keep="note,size", keep_all=True, output="all.parquet", dataset="another")
+    assert pl.read_parquet("all.parquet").select("note", "size").equals(cells)
     certificate = json.loads(Path("out.parquet.certificate.json").read_text())
     assert certificate["columns"]["keep"] == ["note", "size"]
     assert any("kept" in assumption for assumption in certificate["assumptions"])

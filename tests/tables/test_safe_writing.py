@@ -35,6 +35,7 @@ import offrecord as off
 from offrecord import cli
 from offrecord.errors import InputError
 from offrecord.keys import Key
+from offrecord.tables import stream
 
 COMMAND = str(Path(sys.executable).with_name("offrecord"))
 NEEDLE = "NEEDLE-IN-HAYSTACK-0123"
@@ -414,6 +415,118 @@ def test_twins_with_kept_columns_that_hide_the_value(desk, source, target):
         assert_no_needle(desk.folder / "one" / name, [NEEDLE, hash_of(NEEDLE)])
 
 
+def odd_columns(certain_cell, rows, names=None):
+    """Columns to keep in which the rows that are always redacted say something else, in every type there is."""
+    n = len(KEYS)
+    gone = np.zeros(n, dtype=bool)
+    gone[rows] = True
+    text = [certain_cell if hidden else f"kept text number {i % 7}" for i, hidden in enumerate(gone)]
+    number = [hash_of(certain_cell) if hidden else i % 11 for i, hidden in enumerate(gone)]
+    seconds = [
+        number % 10**9 if hidden else 86400 * (i % 5) for i, (number, hidden) in enumerate(zip(number, gone, strict=True))
+    ]
+    lists = [[cell] * (3 if hidden else 1) for cell, hidden in zip(text, gone, strict=True)]
+    words = sorted(set(text))
+    columns = {
+        "text": pl.Series(text),
+        "number": pl.Series(number),
+        "float": pl.Series([float(one) / 4 for one in number]),
+        "truth": pl.Series([bool(hidden) and len(certain_cell) > 20 for hidden in gone]),
+        "empty": pl.Series([certain_cell if hidden and len(certain_cell) > 20 else None for hidden in gone], dtype=pl.String),
+        "date": pl.Series([one // 86400 for one in seconds]).cast(pl.Date),
+        "time": pl.Series(seconds).cast(pl.Datetime("ms", "UTC")),
+        "duration": pl.Series(seconds).cast(pl.Duration("us")),
+        "clock": pl.Series([one % 86400 * 10**9 for one in seconds]).cast(pl.Time),
+        "decimal": pl.Series([Decimal(one % 10**6) for one in number], dtype=pl.Decimal(10, 2)),
+        "bytes": pl.Series([cell.encode() for cell in text]),
+        "category": pl.Series(text, dtype=pl.Categorical),
+        "enumeration": pl.Series(text, dtype=pl.Enum(words)),
+        "list": pl.Series(lists),
+        "list of category": pl.Series(lists).cast(pl.List(pl.Enum(words))),
+        "array": pl.Series([[one, -one] for one in number], dtype=pl.Array(pl.Int64, 2)),
+        "struct": pl.Series([{"x": cell, "y": one, "z": [cell]} for cell, one in zip(text, number, strict=True)]),
+        "structs": pl.Series([[{"x": cell}] * len(some) for cell, some in zip(text, lists, strict=True)]),
+    }
+    return {name: columns[name] for name in (names or columns)}
+
+
+PLAIN = ["text", "number", "float", "truth", "empty", "date", "time", "clock", "decimal", "category", "enumeration"]
+ODD = {"ipc": None, "parquet": None, "csv": PLAIN, "ndjson": [*PLAIN, "list", "struct", "structs"]}
+NEEDLES = [NEEDLE, hash_of(NEEDLE), hash_of(NEEDLE) / 4]
+
+
+@pytest.mark.parametrize("target", SUFFIX)
+@pytest.mark.parametrize("source", SUFFIX)
+@pytest.mark.parametrize("engine", ["--in-memory", "--stream"])
+def test_twins_that_differ_in_kept_cells_beside_certain_redactions(desk, monkeypatch, engine, source, target):
+    """Kept cells of redacted rows leave no trace: not under a null, in a type, among categories, or in how long a text is."""
+    monkeypatch.setattr(stream, "_PART", 30)
+    names = [
+        name for name in odd_columns("", []) if all(kinds is None or name in kinds for kinds in (ODD[source], ODD[target]))
+    ]
+    results = []
+    for name, cell in (("one", NEEDLE), ("two", "else")):
+        kept = odd_columns(cell, certain(3), names)
+        frame = table("long text", twins(3)[0], kept)
+        results.append(desk.release(name, frame, source, target, "--keep", ",".join(kept), engine, labels=TEXTS))
+    assert_same(*results)
+    assert_no_needle(desk.folder / "one" / f"out{SUFFIX[target]}", NEEDLES)
+
+
+@pytest.mark.parametrize("cell", ["7.5", '"seven"', "true", '{"seven": 7}', "12345678901234567890123"])
+def test_the_type_of_a_kept_cell_in_json_does_not_tell_beside_a_redaction(desk, cell):
+    """A cell that is a fraction would turn every released 1 into 1.0, and one with a name of its own would show the name."""
+    frame, results = table("long text", twins(3)[0]), []
+    for name, certain_cell in (("one", cell), ("two", "7")):
+        folder, given = desk.folder / name, desk.folder / f"{name}.ndjson"
+        folder.mkdir()
+        lines = frame.write_ndjson().splitlines()
+        cells = [certain_cell if i in certain(3) else str(i % 5) for i in range(len(lines))]
+        given.write_text("".join(f'{line[:-1]},"kept":{cell}}}\n' for line, cell in zip(lines, cells, strict=True)))
+        for how in ("--in-memory", "--stream"):
+            out = folder / f"out{how}.ndjson"
+            arguments = ["redact", given, *COLUMNS, "--private", "p", *QUICK, *desk.model_options(TEXTS), "--keep", "kept", how]
+            code, _, err = desk.run(folder, *arguments, "--dataset", desk.dataset, "--key-file", desk.key, "-o", out)
+            assert code == 0, err
+        results.append({file.name: file.read_bytes() for file in folder.iterdir()})
+    assert_same(*results)
+    assert results[0]["out--in-memory.ndjson"] == results[0]["out--stream.ndjson"]
+
+
+@pytest.mark.parametrize("backend", ["polars", "polars lazy", "pandas", "pandas with arrow", "pyarrow", "duckdb"])
+def test_twin_frames_that_differ_in_kept_cells_beside_certain_redactions(key, backend):
+    names = [name for name in odd_columns("", []) if "category" not in name and name not in ("enumeration", "array", "clock")]
+    names = [name for name in names if backend != "duckdb" or name != "duration"]
+    names = [name for name in names if "pandas" not in backend or name not in ("list", "struct", "structs", "empty")]
+    results = []
+    for cell in (NEEDLE, "else"):
+        frame = FRAMES[backend](table("truth", twins(2)[0], odd_columns(cell, certain(2), names)))
+        release = redacted(frame, model((False, True)), key_file=key, dataset=f"kept cells in {backend}", keep=names)
+        results.append({"frame": frame_bytes(release.frame), "certificate": release.certificate})
+    assert_same(*results)
+    assert not any(pattern in results[0]["frame"] for pattern in patterns(NEEDLES))
+
+
+def test_kept_cells_leave_where_the_value_does(key):
+    """And where it was missing from the start, unless that record is private."""
+    codes = twins(3)[0]
+    frame = table("long text", codes, {"kept": [f"{i % 3}" for i in range(len(KEYS))]})
+    missing = pl.Series([i in (9, 50, 51) for i in range(len(KEYS))])  # one of them private, as 8 is
+    frame = frame.with_columns(v=pl.when(~missing).then("v"))
+    release = redacted(frame, model(TEXTS), key_file=key, dataset="leave", keep="kept")
+    gone = release.frame["v"].is_null() & (~missing | frame["p"])
+    assert 0 < gone.sum() < len(KEYS)
+    assert (missing & frame["p"]).sum() == 1
+    assert release.frame["kept"].is_null().equals(gone.alias("kept"))
+    assert release.frame["kept"].filter(~gone).equals(frame["kept"].filter(~gone))
+    assert release.certificate["columns"]["keep_all"] is False
+    with pytest.raises(InputError, match="another choice of columns"):
+        redacted(frame, model(TEXTS), key_file=key, dataset="leave", keep="kept", keep_all=True)
+    every = redacted(frame, model(TEXTS), key_file=key, dataset="leave all", keep="kept", keep_all=True)
+    assert every.frame["kept"].equals(frame["kept"])
+    assert every.certificate["columns"]["keep_all"] is True
+
+
 @pytest.mark.parametrize(
     "dtype", ["map of enum", "map by category", "list of enum", "extension", "struct of extension", "extension of dictionary"]
 )
@@ -572,7 +685,12 @@ def test_kept_lists_of_text_come_back(key, backend):
     frame = FRAMES[backend](table("truth", twins(2)[0], {"kept": kept}))
     release = redacted(frame, model((False, True)), key_file=key, dataset=f"lists in {backend}", keep="kept")
     cells = release.frame["kept"].to_pylist() if backend == "pyarrow" else release.frame["kept"].tolist()
-    assert [list(cell) for cell in cells] == kept
+    shown = [cell is not None for cell in cells]
+    values = release.frame["v"]
+    assert shown == (values.is_valid().to_pylist() if backend == "pyarrow" else values.notna().tolist())
+    assert [list(cell) for cell in cells if cell is not None] == [
+        cell for cell, there in zip(kept, shown, strict=True) if there
+    ]
 
 
 @pytest.mark.parametrize("kind", ["long text", "categorical", "enum"])
@@ -1216,14 +1334,14 @@ def test_kept_cells_that_a_spreadsheet_would_run_are_escaped(desk):
     cells = [*FORMULAS, *HARMLESS]
     kept = [cells[i % len(cells)] for i in range(len(KEYS))]
     frame = table("long text", twins(3)[0], {"kept": kept, "category": pl.Series(kept).cast(pl.Categorical)})
-    seen = desk.release("one", frame, "parquet", "csv", "--keep", "kept,category", labels=TEXTS)
+    seen = desk.release("one", frame, "parquet", "csv", "--keep", "kept,category", "--keep-all", labels=TEXTS)
     read = pl.read_csv(io.BytesIO(seen["out.csv"]), infer_schema=False, empty_string_is_null=False)
     expected = ["'" + cell if cell in FORMULAS else cell for cell in kept]
     order = pl.DataFrame(KEYS, schema=["id", "t"], orient="row").with_row_index().sort("id", "t")["index"].to_list()
     assert read["kept"].fill_null("").to_list() == [expected[i] for i in order]
     assert read["category"].fill_null("").to_list() == [expected[i] for i in order]
     assert seen["stderr"].decode().count("now begin with an apostrophe") == 2
-    other = desk.release("two", frame, "parquet", "ndjson", "--keep", "kept,category", labels=TEXTS)
+    other = desk.release("two", frame, "parquet", "ndjson", "--keep", "kept,category", "--keep-all", labels=TEXTS)
     assert sorted({json.loads(line)["kept"] for line in other["out.ndjson"].splitlines()}) == sorted(set(cells))
 
 
@@ -1346,7 +1464,7 @@ def test_large_whole_numbers_are_released_as_they_are(key, desk):
 def test_kept_whole_numbers_stay_what_they_are_in_pandas(key):
     frame = table("truth", twins(2)[0]).to_pandas()
     frame["kept"] = pd.array([2**53 + 1, None] * (len(KEYS) // 2), dtype="Int64")
-    release = redacted(frame, model((False, True)), key_file=key, dataset="kept numbers", keep="kept")
+    release = redacted(frame, model((False, True)), key_file=key, dataset="kept numbers", keep="kept", keep_all=True)
     assert [None if cell is pd.NA else cell for cell in release.frame["kept"]] == [2**53 + 1, None] * (len(KEYS) // 2)
 
 

@@ -392,6 +392,7 @@ WRONG = {
         None,
         "in every row",
     ),
+    "kept column tells": ({"keep": "copy"}, lambda df: df.withColumn("copy", sql.col("state") + 5), "'copy' tells the value"),
     "released before": ({"dataset": "before", "epsilon": 2.0}, None, "was released before with another epsilon"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -98,8 +99,10 @@ def redact(
     phase: Phase = None,
     step: StepSize = None,
     keep: Annotated[
-        str | None, typer.Option(help="Columns to release too, by comma; the guarantee does not cover them.")
+        str | None,
+        typer.Option(help="Columns to release too, by comma, where the value is released; the guarantee does not cover them."),
     ] = None,
+    keep_all: Annotated[bool, typer.Option("--keep-all", help="Release their cells also where the value is redacted.")] = False,
     mechanism: Annotated[
         str, typer.Option(help="quilt, window, 3r-relaxed, 3r-convex, 3r-constant or best-local.")
     ] = "best-local",
@@ -175,6 +178,7 @@ def redact(
         "model": model,
         "fit": learn,
         "keep": _names(keep) or None,
+        "keep_all": keep_all,
         "mechanism": mechanism,
         "protect": protect,
         "key_file": key_file,
@@ -186,6 +190,7 @@ def redact(
         "publish_positions": publish_positions,
         "dry_run": dry_run,
         "progress": partial(progress, what="designing"),
+        "say": _note,
     }
     if stream and (table == STREAM or to_stream):
         raise InputError("--stream is for files: a table on a standard stream is held in memory, as it takes two looks")
@@ -211,7 +216,7 @@ def redact(
         summary, warnings = streamed.summary, [*streamed.summary.warnings]
     else:
         wanted = [value, *_order(order), *_names(by), *_names(private), *_names(keep)]
-        frame = _read(table, wanted, kind, max_rows)
+        frame = _read(table, wanted, kind, max_rows, text=[] if keep_all else _names(keep))
         from offrecord.tables.release import redact as redact_table
         from offrecord.tables.writing import write_table
 
@@ -315,8 +320,8 @@ def key(
         raise InputError(f"key takes new or show-id, got {action!r}")
 
 
-def _read(path: Path, columns: list[str], kind: str | None, max_rows: int) -> pl.DataFrame:
-    """The columns of a table; what works on it is imported while the engine reads."""
+def _read(path: Path, columns: list[str], kind: str | None, max_rows: int, *, text: Sequence[str] = ()) -> pl.DataFrame:
+    """The columns of a table; what works on it is imported while the engine reads. text: columns that are not to be typed."""
     from concurrent.futures import ThreadPoolExecutor
     from importlib import import_module
 
@@ -325,7 +330,7 @@ def _read(path: Path, columns: list[str], kind: str | None, max_rows: int) -> pl
     with ThreadPoolExecutor(1) as pool:
         pool.submit(import_module, "offrecord.tables.release")
         source = table_stream(sys.stdin.buffer, kind) if path == STREAM else table_file(path, kind)
-        return source.read(list(dict.fromkeys(columns)), max_rows=max_rows)
+        return source.read(list(dict.fromkeys(columns)), text=text, max_rows=max_rows)
 
 
 def _described(
@@ -387,6 +392,10 @@ def _order(order: str) -> list[str]:
 
 def _same(one: Path, other: Path) -> bool:
     return one.resolve() == other.resolve()
+
+
+def _note(message: str) -> None:
+    print(f"offrecord: note: {' '.join(message.split())}", file=sys.stderr)
 
 
 def warned(message: str) -> None:

@@ -26,6 +26,9 @@ UNKNOWN = -2  #: the code of a record whose value the model does not know
 _PIECE = 1 << 16
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6}
 _WHOLE = re.compile("(0|-?[1-9][0-9]{0,17})")  # a whole number in its plain form
+_BLANK = r"^\s|\s$"  # around a cell
+#: What programs write for a cell that is missing.
+_MARKERS = ("na", "n/a", "nan", "null", "none", "nil", "missing", "-", "?", ".")
 _DAY, _ZONE = r"\d{4}-\d\d-\d\d", r"(Z|[+-]\d\d:?\d\d)"
 
 
@@ -50,6 +53,23 @@ def chain_column(series: pl.Series) -> pl.Series:
     raise InputError(
         f"column {series.name!r} must name chains by text, whole numbers, truth values or times, got {type_name(kind)}"
     )
+
+
+def check_names(names: pl.Series, where: str) -> None:
+    """InputError for blanks around names of chains: with them a chain falls into two, and trimming could make one of two."""
+    import polars as pl
+
+    count = int(names.str.contains(_BLANK).sum()) if names.dtype == pl.String else 0
+    if count:
+        raise InputError(
+            f"{where} names chains in column {names.name!r} with blanks around the name, {count} times: remove the blanks"
+        )
+
+
+def _blanks(series: pl.Series) -> str:
+    """A word about blanks around cells, where there are any."""
+    count = int(series.str.contains(_BLANK).sum())
+    return f"; {count} cells have blanks around them" if count else ""
 
 
 def whole_numbers(series: pl.Series) -> pl.Series:
@@ -77,7 +97,9 @@ def order_column(series: pl.Series) -> pl.Series:
         times = parsed_times(series)
         if times is not None:
             return times
-        raise InputError(f"column {series.name!r} must hold whole numbers, dates or times (ISO 8601), got other text")
+        raise InputError(
+            f"column {series.name!r} must hold whole numbers, dates or times (ISO 8601), got other text{_blanks(series)}"
+        )
     if kind in (pl.Int128, pl.UInt64, pl.UInt128):
         try:
             return series.cast(pl.Int64)
@@ -131,7 +153,7 @@ def private_marks(series: pl.Series) -> NDArray[np.bool_]:
     if series.dtype == pl.String:
         series = series.str.to_lowercase().replace({"1": "true", "0": "false"})
         if not series.is_in(["true", "false"]).all():
-            raise InputError(f"private column {name!r} must hold true and false, or 1 and 0, got other text")
+            raise InputError(f"private column {name!r} must hold true and false, or 1 and 0, got other text{_blanks(series)}")
         series = series == "true"
     elif series.dtype.is_integer():
         if not series.is_in([0, 1]).all():
@@ -142,6 +164,18 @@ def private_marks(series: pl.Series) -> NDArray[np.bool_]:
     return series.to_numpy()
 
 
+def value_cells(series: pl.Series) -> pl.Series:
+    """The cells of a value column: numbers, truth values, or text without blanks around it."""
+    import polars as pl
+
+    name, kind = series.name, series.dtype
+    if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Null, pl.Unknown) or isinstance(kind, pl.BaseExtension):
+        raise InputError(f"value column {name!r} must hold text, numbers or truth values, got {type_name(kind)}")
+    if not (kind.is_numeric() or kind == pl.Boolean) or kind.is_decimal():
+        series = series.cast(pl.String)
+    return series.str.strip_chars() if series.dtype == pl.String else series
+
+
 def coded(series: pl.Series, labels: Sequence[Label]) -> Codes:
     """(n,) which label each cell of a value column is.
 
@@ -150,11 +184,13 @@ def coded(series: pl.Series, labels: Sequence[Label]) -> Codes:
     """
     import polars as pl
 
-    name, series = series.name, value_column(series)
+    name, series = series.name, value_cells(series)
     if not 2 <= len(labels) <= MAX_VALUES:
         raise InputError(f"tables take models with 2 to {MAX_VALUES} values, got {len(labels)}")
     if any(label == "" for label in labels):
         raise InputError("the empty text cannot be a value: it is how a redaction is written; rename it")
+    if any(isinstance(label, str) and label != label.strip() for label in labels):
+        raise InputError("the model's values must not have blanks around them: cells are read without")
     family = label_family(labels)
     if family == "whole" and not all(-(2**63) <= int(label) < 2**63 for label in labels):
         raise InputError("the model's values must be whole numbers of at most 64 bits")
@@ -173,16 +209,6 @@ def coded(series: pl.Series, labels: Sequence[Label]) -> Codes:
     return codes
 
 
-def value_column(series: pl.Series) -> pl.Series:
-    """A column of values as numbers, truth values or text."""
-    import polars as pl
-
-    kind = series.dtype
-    if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Null, pl.Unknown) or isinstance(kind, pl.BaseExtension):
-        raise InputError(f"value column {series.name!r} must hold text, numbers or truth values, got {type_name(kind)}")
-    return series if (kind.is_numeric() or kind == pl.Boolean) and not kind.is_decimal() else series.cast(pl.String)
-
-
 _FAMILIES = {"text": "text", "truth": "true and false", "whole": "whole numbers", "number": "numbers"}
 
 
@@ -197,16 +223,18 @@ def label_family(labels: Sequence[Label]) -> str:
     return "whole" if all(isinstance(label, int) for label in labels) else "number"
 
 
-def labels_of(series: pl.Series) -> tuple[Label, ...]:
-    """The values that occur in a value column, sorted."""
+def labels_of(series: pl.Series, where: str = "") -> tuple[Label, ...]:
+    """The values that occur in a value column, sorted; InputError if they are none that a model takes. where: for messages."""
     import polars as pl
 
-    series = value_column(series)
+    series = value_cells(series)
     values = series.drop_nulls().unique()
     if series.dtype.is_float() and not values.is_finite().all():
         raise InputError(f"value column {series.name!r} holds NaN or infinity, which no model takes")
+    if values.dtype == pl.String:
+        _check_markers(series, values)
     if not 2 <= len(values) <= MAX_VALUES:
-        raise InputError(f"value column {series.name!r} must have 2 to {MAX_VALUES} distinct values, got {len(values)}")
+        raise InputError(f"value column {series.name!r} must have 2 to {MAX_VALUES} distinct values{where}, got {len(values)}")
     if values.dtype == pl.String:
         # text that is all whole numbers or all true and false stands for these, as in a typed file
         numbers = whole_numbers(values)
@@ -220,6 +248,23 @@ def labels_of(series: pl.Series) -> tuple[Label, ...]:
     return tuple(values.sort().to_list())
 
 
+def _check_markers(series: pl.Series, values: pl.Series) -> None:
+    """InputError where all cells are numbers or truth values but for some that say a value is missing."""
+    import polars as pl
+
+    marks = values.filter(values.str.to_lowercase().is_in(_MARKERS))
+    rest = values.filter(~values.is_in(marks.implode()))
+    if not len(marks) or not len(rest):
+        return
+    numbers = rest.cast(pl.Float64, strict=False).is_finite().fill_null(False).all()
+    if numbers or rest.str.to_lowercase().is_in(["true", "false"]).all():
+        count, others = series.is_in(marks.implode()).sum(), "numbers" if numbers else "true and false"
+        raise InputError(
+            f"value column {series.name!r} holds {others}, but in {count} cells {', '.join(marks.sort())}:"
+            " empty them, a missing value is an empty cell"
+        )
+
+
 def _parsed_values(series: pl.Series, family: str) -> pl.Series:
     """Text cells as the numbers or truth values the model's labels are; null for a cell that is none."""
     import polars as pl
@@ -228,13 +273,12 @@ def _parsed_values(series: pl.Series, family: str) -> pl.Series:
         known = series.str.to_lowercase().replace({"1": "true", "0": "false"})
         parsed = known.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
     elif family == "whole":
-        cells = series.str.strip_chars()
-        parsed = cells.cast(pl.Int64, strict=False)  # 1.0 is 1 too, but large numbers must not go by way of floats
-        floats = cells.cast(pl.Float64, strict=False)
+        parsed = series.cast(pl.Int64, strict=False)  # 1.0 is 1 too, but large numbers must not go by way of floats
+        floats = series.cast(pl.Float64, strict=False)
         whole = pl.select(pl.when((floats == floats.round()) & (floats.abs() < 2**53)).then(floats)).to_series().cast(pl.Int64)
         parsed = parsed.fill_null(whole)
     else:
-        parsed = series.str.strip_chars().cast(pl.Float64, strict=False)
+        parsed = series.cast(pl.Float64, strict=False)
     return parsed
 
 

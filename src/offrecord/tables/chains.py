@@ -16,17 +16,18 @@ from offrecord.chain import Label
 from offrecord.errors import InputError
 from offrecord.redaction import Integers
 from offrecord.tables.cells import (
+    MISSING,
     Codes,
     chain_column,
+    check_names,
     coded,
     encoded,
-    labels_of,
     nanoseconds,
     order_column,
     plain,
     private_marks,
     released_type,
-    value_column,
+    value_cells,
 )
 from offrecord.tables.formats import check_columns
 from offrecord.tables.steps import Step
@@ -41,12 +42,16 @@ _SPACINGS = 1 << 16  # pairs of neighbours from which their usual distance is to
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column says what. order None: the order of rows. by empty: a single chain."""
+    """Which column says what. order None: the order of rows. by empty: a single chain.
+
+    keep_all: kept cells leave also where the value is redacted.
+    """
 
     value: str
     order: str | None
     by: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
+    keep_all: bool = False
 
     @classmethod
     def named(
@@ -56,11 +61,14 @@ class Columns:
         by: str | Sequence[str] | None,
         single_chain: bool,
         keep: str | Sequence[str] | None = None,
+        keep_all: bool = False,
     ) -> Columns:
         """From what a person gives; InputError unless that says what makes a chain, or if a column is named twice."""
         if bool(by) == single_chain:
             raise InputError("say which records belong together: --by (a column or several, one chain each), or --single-chain")
-        columns = cls(value, None if order == ROW else order, _several(by), _several(keep))
+        if keep_all and not keep:
+            raise InputError("--keep-all is about --keep: name the columns to release too")
+        columns = cls(value, None if order == ROW else order, _several(by), _several(keep), keep_all)
         names = columns.released
         for name in names:
             if names.count(name) > 1:
@@ -133,7 +141,7 @@ class Arranged:
     private: (n,) marked rows, None without such a column. beside: rows that do not lie on the grid of the step. spread: without
     a step, the shortest and the longest time between neighbours. pairs: neighbouring rows, and how many of them are one step
     apart. spacing: without a step, the median distance of neighbours, and of how many. rows: where each row stood, None if
-    they stood as they do. values: the value column, as long as nothing is coded.
+    they stood as they do. unlabelled: the value column, as long as it has no labels: no record has a code then.
     """
 
     columns: Columns
@@ -150,7 +158,7 @@ class Arranged:
     pairs: tuple[int, int]
     spacing: tuple[float, int] | None
     rows: NDArray[Any] | None
-    values: pl.Series | None = None
+    unlabelled: pl.Series | None = None
 
     @property
     def warnings(self) -> list[str]:
@@ -195,6 +203,12 @@ class Arranged:
             orders = self.step.onward(orders, beyond, self.zone)
         return orders
 
+    def labelled(self, labels: tuple[Label, ...]) -> Arranged:
+        """Coded by labels."""
+        assert self.unlabelled is not None
+        codes, kind = coded(self.unlabelled, labels), released_type(self.unlabelled.dtype, labels)
+        return replace(self, chains=replace(self.chains, codes=codes), labels=labels, value_type=kind, unlabelled=None)
+
     def chain_values(self, chains: Integers) -> list[list[bytes]]:
         """For each by column, the encoded values of some chains, for their coins."""
         if not self.columns.by:
@@ -213,7 +227,7 @@ def arrange(
 ) -> Arranged:
     """Sort a table into chains and code its values; InputError for whatever would make that a guess.
 
-    labels: what values may be, in the order of their codes; without it, that is for `labelled` to find out.
+    labels: what values may be, in the order of their codes; without it, values wait for their labels: see `labelled`.
     """
     import polars as pl
 
@@ -224,7 +238,11 @@ def arrange(
     by = [chain_column(frame[name]) for name in columns.by]
     order = None if columns.order is None else order_column(frame[columns.order])
     values = frame[columns.value]
-    codes = np.zeros(frame.height, dtype=np.int8) if labels is None else coded(values, labels)
+    if labels is None:
+        value_cells(values)  # their type is checked
+        codes = np.full(frame.height, MISSING, dtype=np.int8)
+    else:
+        codes = coded(values, labels)
     marked = None if private is None else private_marks(frame[private])
     timed = order is not None and order.dtype != pl.Int64 and not order.dtype.is_integer()
     numbers: NDArray[Any] = np.empty(0, dtype=np.int64)
@@ -238,11 +256,13 @@ def arrange(
     if not ordered:
         rows = _sorted_rows(by, numbers if order is not None else None, frame.height)
         table, codes = (table[rows] if table.width else table), codes[rows]
-        values = values[rows] if labels is None else values
         marked = None if marked is None else marked[rows]
         by = [series[rows] for series in by]
         numbers = numbers[rows] if order is not None else numbers
         starts, _ = _boundaries(by, numbers if order is not None else None, frame.height, sort=False)
+        values = values.gather(rows) if labels is None else values
+    for series in by:
+        check_names(series.gather(starts[:-1]), "the table")
     if order is None:
         numbers = np.arange(1, frame.height + 1) - np.repeat(starts[:-1], np.diff(starts))
     order_type = pl.Int64() if order is None else order.dtype
@@ -263,19 +283,23 @@ def arrange(
         spacing = _spacing(numbers, starts)
     chains = Chains(starts, codes, numbers, timed, steps)
     names = pl.DataFrame(by) if by else pl.DataFrame()
-    facts = (marked, order_type, step, beside, spread, (pairs, linked), spacing, rows)
-    if labels is None:
-        return Arranged(columns, table, names, chains, (), value_column(values).dtype, *facts, values)
-    return Arranged(columns, table, names, chains, tuple(labels), released_type(values.dtype, labels), *facts)
-
-
-def labelled(arranged: Arranged, kept: NDArray[np.bool_]) -> Arranged:
-    """A table arranged without labels, coded by the values that occur in some of its rows, sorted."""
-    values = arranged.values
-    assert values is not None
-    labels = labels_of(values.filter(kept))
-    chains = replace(arranged.chains, codes=coded(values, labels))
-    return replace(arranged, chains=chains, labels=labels, value_type=released_type(values.dtype, labels), values=None)
+    return Arranged(
+        columns=columns,
+        frame=table,
+        names=names,
+        chains=chains,
+        labels=() if labels is None else tuple(labels),
+        value_type=values.dtype if labels is None else released_type(values.dtype, labels),
+        private=marked,
+        order_type=order_type,
+        step=step,
+        beside=beside,
+        spread=spread,
+        pairs=(pairs, linked),
+        spacing=spacing,
+        rows=rows,
+        unlabelled=values if labels is None else None,
+    )
 
 
 def _boundaries(by: list[pl.Series], order: NDArray[Any] | None, rows: int, *, sort: bool = True) -> tuple[Integers, bool]:

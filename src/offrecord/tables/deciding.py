@@ -24,7 +24,8 @@ from offrecord.tables.model_check import model_counts
 from offrecord.tables.parts import Part
 from offrecord.tables.secrets import Secrets
 from offrecord.tables.stamping import InnerStep, Stamping, windows_release
-from offrecord.tables.writing import released_values, without_hidden
+from offrecord.tables.telling import Sample
+from offrecord.tables.writing import emptied, released_values, without_hidden
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,7 +40,7 @@ class Tally:
     """Counts of what was decided: rows by region (S, M, L with private ones), and records that leave, also by the window.
 
     moves: transitions among records of region S, as the model counts them. choice: which values private records have. Both None
-    where nothing was decided.
+    where nothing was decided. kept: released rows with their kept cells, a sample of them.
     """
 
     regions: tuple[int, ...] = (0, 0, 0)
@@ -47,6 +48,7 @@ class Tally:
     window: int = 0
     moves: Counts | None = None
     choice: Choice | None = None
+    kept: Sample | None = None
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
@@ -55,6 +57,7 @@ class Tally:
             self.window + other.window,
             _sum(self.moves, other.moves),
             _sum(self.choice, other.choice),
+            _sum(self.kept, other.kept),
         )
 
     def named_regions(self, private: int) -> dict[str, int]:
@@ -117,7 +120,8 @@ class Deciding:
             moves += model_counts(model, chains, rows, plain, part.phases)
         window = windows_release(self.designs, chains, secrets, which)
         choice = choice_of(chains, secrets, model.k, self._reach)
-        return _table(part.arranged, gone), Tally(tuple(counts.tolist()), released, window, moves, choice)
+        kept = Sample.of(part.arranged, gone)
+        return _table(part.arranged, gone), Tally(tuple(counts.tolist()), released, window, moves, choice, kept)
 
     def expect(self, part: Part) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
@@ -202,4 +206,7 @@ def _table(arranged: Arranged, gone: NDArray[np.bool_]) -> pl.DataFrame:
     empty = gone | (chains.codes < 0)
     values = released_values(columns.value, chains.codes, empty, arranged.labels, arranged.value_type)
     frame = arranged.frame.with_columns(values) if arranged.frame.width else values.to_frame()
-    return without_hidden(frame.select(columns.released), columns.keep)
+    frame = frame.select(columns.released)
+    if columns.keep and not columns.keep_all:
+        frame = emptied(frame, columns.keep, gone)
+    return without_hidden(frame, columns.keep)

@@ -15,11 +15,13 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from offrecord.errors import InputError
+from offrecord.tables.lines import check_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,11 +64,12 @@ def stream_format(named: str | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table to be read. name: for messages."""
+    """A table to be read. name: for messages. content: what a text format is read from."""
 
     name: str
     kind: str
     lazy: pl.LazyFrame
+    content: Path | io.BytesIO | None = None
 
     @property
     def _unreadable(self) -> str:
@@ -81,17 +84,22 @@ class Source:
         with _engine(self._unreadable):
             return int(collected(self.lazy.select(pl.len())).item())
 
-    def read(self, columns: Sequence[str] | None = None, *, max_rows: int = MAX_ROWS) -> pl.DataFrame:
-        """Some columns, or all, in memory; InputError if one is not there, or there are too many rows."""
-        chosen = self._chosen(columns, max_rows)
+    def read(self, columns: Sequence[str] | None = None, *, text: Sequence[str] = (), max_rows: int = MAX_ROWS) -> pl.DataFrame:
+        """Some columns, or all, in memory; InputError if one is not there, or there are too many rows.
+
+        text: columns that text formats give as text: else a cell could tell by the type it gives to others.
+        """
+        chosen = self._chosen(columns, text, max_rows)
         with _engine(self._unreadable):
             frame = collected(chosen.head(max_rows + 1))
         self._check(frame.height, max_rows)
         return frame
 
-    def batches(self, columns: Sequence[str], size: int, *, max_rows: int = MAX_ROWS) -> Iterator[pl.DataFrame]:
+    def batches(
+        self, columns: Sequence[str], size: int, *, text: Sequence[str] = (), max_rows: int = MAX_ROWS
+    ) -> Iterator[pl.DataFrame]:
         """Some columns, stretch by stretch of about so many rows, in the order in which they stand; few are held at a time."""
-        chosen = self._chosen(columns, max_rows)
+        chosen = self._chosen(columns, text, max_rows)
         never_spill()
         seen = 0
         with _engine(self._unreadable):
@@ -109,18 +117,32 @@ class Source:
         if rows > max_rows:
             raise InputError(f"{self.name} has more rows than --max-rows {max_rows}")
 
-    def _chosen(self, columns: Sequence[str] | None, max_rows: int) -> pl.LazyFrame:
+    @cached_property
+    def _schema(self) -> pl.Schema:
+        """The schema, once it is known that CSV is whole."""
+        with _engine(self._unreadable):
+            schema = self.lazy.collect_schema()
+            if self.kind == "csv" and self.content is not None:
+                check_lines(self.content, self.name)
+        return schema
+
+    def _chosen(self, columns: Sequence[str] | None, text: Sequence[str], max_rows: int) -> pl.LazyFrame:
+        lazy, names = self.lazy, self._schema.names()
         if columns is not None:
-            with _engine(self._unreadable):
-                names = self.lazy.collect_schema().names()
-            if self.kind == "csv" and not set(columns) & set(names):  # then what stands there may be cells: none is shown
+            blank = {name.strip() for name in names}
+            if self.kind == "csv" and not set(columns) & {*names, *blank}:  # what stands there may be cells: none is shown
                 wanted = ", ".join(columns)
                 raise InputError(f"{self.name} has no column of these: {wanted}; its first line must hold the names of columns")
             check_columns(columns, names, self.name, cells=self.kind == "csv")
+            twice = [name for name in columns if self.kind == "csv" and f"{name}_duplicated_0" in names]
+            if twice:
+                raise InputError(f"{self.name} has several columns {twice[0]!r}; give each its own name")
+        if self.kind == "ndjson" and text and self.content is not None:
+            lazy = _scanned_json(self.content, {name: None if name in text else kind for name, kind in self._schema.items()})
         rows = self.rows()
         if rows is not None and rows > max_rows:
             raise InputError(f"{self.name} has {rows} rows, more than --max-rows {max_rows}")
-        return self.lazy if columns is None else self.lazy.select(list(columns))
+        return lazy if columns is None else lazy.select(list(columns))
 
 
 def table_file(path: str | Path, named: str | None = None) -> Source:
@@ -140,7 +162,7 @@ def table_file(path: str | Path, named: str | None = None) -> Source:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     with _engine(f"{path} cannot be read as {kind}: it is damaged, cut short, or of another format"):
         if kind in ("csv", "ndjson"):
-            return Source(str(path), kind, _scanned_text(path if kind == "csv" else escape(str(path)), kind))
+            return Source(str(path), kind, _scanned_text(path, kind), path)
         lazy = pl.scan_parquet(path, glob=False) if kind == "parquet" else pl.scan_ipc(escape(str(path)))
     return Source(str(path), kind, lazy)
 
@@ -153,8 +175,6 @@ def table_stream(stream: BinaryIO, named: str | None) -> Source:
     content = stream.read()
     if not content:
         raise InputError(f"{name} is empty")
-    if kind == "csv" and not content.endswith(b"\n"):
-        raise InputError(f"{name} stops in the middle of a line: it was cut short; a table in CSV ends with a line end")
     if kind == "ipc" and not content.endswith(_IPC_END):
         raise InputError(f"{name} stops before the end of an Arrow IPC stream: it was cut short, or is of another format")
     if kind == "ipc" and _IPC_END + content[: 8 + int.from_bytes(content[4:8], "little")] in content:
@@ -162,14 +182,24 @@ def table_stream(stream: BinaryIO, named: str | None) -> Source:
     with _engine(f"{name} cannot be read as {kind}: it is damaged, cut short, or of another format"):
         if kind == "ipc":
             return Source(name, kind, pl.read_ipc_stream(io.BytesIO(content)).lazy())
-        return Source(name, kind, _scanned_text(io.BytesIO(content), kind))
+        return Source(name, kind, _scanned_text(io.BytesIO(content), kind), io.BytesIO(content))
 
 
-def _scanned_text(source: Path | str | io.BytesIO, kind: str) -> pl.LazyFrame:
+def _scanned_json(content: Path | io.BytesIO, schema: dict[str, pl.DataType | None] | None = None) -> pl.LazyFrame:
+    """NDJSON. schema: instead of what all cells come to; None is text."""
+    import polars as pl
+
+    source = escape(str(content)) if isinstance(content, Path) else content
+    if schema is None:
+        return pl.scan_ndjson(source, infer_schema_length=None)
+    return pl.scan_ndjson(source, schema={name: pl.String() if kind is None else kind for name, kind in schema.items()})
+
+
+def _scanned_text(source: Path | io.BytesIO, kind: str) -> pl.LazyFrame:
     import polars as pl
 
     if kind == "ndjson":
-        return pl.scan_ndjson(source, infer_schema_length=None)
+        return _scanned_json(source)
     # quoted or not, an empty cell is a missing one: that is how a redaction is written
     return pl.scan_csv(source, infer_schema=False, empty_string_is_null=True, glob=False)
 
@@ -202,6 +232,9 @@ def check_columns(wanted: Sequence[str], names: Sequence[str], where: str, *, ce
     """
     for name in wanted:
         if name not in names:
+            blank = next((one for one in names if one.strip() == name.strip()), None)
+            if blank is not None:
+                raise InputError(f"{where} has no column {name!r} but one called {blank!r}: remove the blanks around its name")
             nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
             others = "is its first row a header?" if cells else f"it has {', '.join(one[:40] for one in names[:8])}"
             hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; {others}"

@@ -62,6 +62,7 @@ class Job:
     phase: str | None = None
     step: str | int | None = None
     keep: str | Sequence[str] | None = None
+    keep_all: bool = False
     mechanism: Mechanism | str = "best-local"
     protect: str = "run"
     key_file: str | Path | None = None
@@ -73,6 +74,7 @@ class Job:
     publish_positions: bool = False
     dry_run: bool = False
     progress: Callable[[list[Any]], Iterable[Any]] = list
+    say: Callable[[str], None] | None = None
     columns: Columns = field(init=False)
     chosen: Mechanism = field(init=False)
     steps: Step | None = field(init=False)
@@ -84,7 +86,7 @@ class Job:
         printable("dataset", self.dataset)
         self.chosen = mechanism_named(self.mechanism) if isinstance(self.mechanism, str) else self.mechanism
         self.epsilon = budget(self.epsilon)
-        self.columns = Columns.named(self.value, self.order, self.by, self.single_chain, self.keep)
+        self.columns = Columns.named(self.value, self.order, self.by, self.single_chain, self.keep, self.keep_all)
         self.steps = None if self.step is None else Step.parsed(self.step)
         if self.protect not in PROTECT:
             raise InputError(f'protect must be "run" or "each", got {self.protect!r}')
@@ -163,7 +165,8 @@ class Job:
                 together.save(self.designs, self.key.secret)
         if self.columns.keep:
             kept = ", ".join(self.columns.keep)
-            warnings.append(f"kept columns are released as they are, the guarantee does not cover them: {kept}")
+            how = "are released as they are" if self.keep_all else "leave empty where the value is redacted"
+            warnings.append(f"kept columns {how}; the guarantee does not cover them: {kept}")
         if self.columns.order is None:
             warnings.append("coins go by row number: a row inserted later changes the draws of those after it")
         if not self.dry_run and not self.key.file.exists():
@@ -249,6 +252,10 @@ class Plan:
             accepted += objected
             if not objected and (warning := comparison.warning()) is not None:
                 warnings.append(warning)
+        for finding in () if tally.kept is None else tally.kept.findings:
+            if finding.sure:
+                raise InputError(f"{finding.says(self.designs.model.labels)}; leave it out of --keep")
+            warnings.append(f"{finding.says(self.designs.model.labels)}; is it needed?")
         warnings += [f"this is not the model of these data, which was accepted: {one}" for one in accepted]
         return Judged(comparison, accepted, tuple(warnings))
 
@@ -312,6 +319,7 @@ class Plan:
                 "order": columns.order or "row",
                 "by": list(columns.by),
                 "keep": list(columns.keep),
+                "keep_all": columns.keep_all,
                 "step": None if job.steps is None else job.steps.text,
                 "order_kind": "time" if survey.timed else "integer",
             },
@@ -356,6 +364,7 @@ def _decided(job: Job, survey: Survey, designs: Designs, which: np.ndarray[Any, 
         None if job.steps is None else job.steps.text,
         [str(kind) for kind in survey.kinds],
         survey.timed,
+        *([] if columns.keep_all or not columns.keep else ["emptied beside redacted values"]),
     ]
     return {
         "private list": hexed(survey.digest, survey.private),

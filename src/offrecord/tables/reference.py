@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,8 @@ from offrecord.clock import phase_count
 from offrecord.errors import InputError
 from offrecord.learned import Learned
 from offrecord.redaction import Integers
-from offrecord.tables.chains import Arranged, Columns, arrange, labelled
+from offrecord.tables.cells import labels_of
+from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.model_check import sparse
 from offrecord.tables.secrets import private_records
@@ -55,24 +56,33 @@ def fit(
     return replace(found, warnings=(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)])))
 
 
-def fit_arranged(arranged: Arranged, held: Integers, chain_order: int, phase: str | None) -> tuple[Arranged, Fit]:
+def fit_arranged(
+    arranged: Arranged, held: Integers, chain_order: int, phase: str | None, say: Callable[[str], None] | None = None
+) -> tuple[Arranged, Fit]:
     """Fit to the chains that hold no private record; the table coded by the labels of those chains, and the fit.
 
-    Labels come from them alone: a value seen only next to private records would tell about these.
+    Labels come from them alone: a value seen only next to private records would tell about these. say: is told the values
+    before anything is learned.
     """
-    from offrecord.fitting import fit_chains
+    from offrecord.fitting import fit_chains, listed_values
 
     dropped = np.zeros(arranged.chains.count, dtype=bool)
     dropped[held] = True
     if dropped.all():
         raise InputError("every chain holds a private record, so none is left to learn from; fit other data and give --model")
-    arranged = labelled(arranged, np.repeat(~dropped, np.diff(arranged.chains.starts)))
-    chains, labels = arranged.chains, arranged.labels
+    kept = np.repeat(~dropped, np.diff(arranged.chains.starts))
+    assert arranged.unlabelled is not None
+    where = " in the chains without a private record" if len(held) else ""
+    arranged = arranged.labelled(labels_of(arranged.unlabelled.filter(kept), where))
+    chains, labels, columns = arranged.chains, arranged.labels, arranged.columns
+    if say is not None:
+        codes = chains.codes[kept]
+        counts = np.bincount(codes[codes >= 0], minlength=len(labels))
+        say(f"learning from {listed_values(dict(zip(labels, counts.tolist(), strict=True)))}")
     phases = None if phase is None else arranged.phases(phase, arranged.zone)
     zone = None if phase is None else arranged.zone
     result = fit_chains(chains, labels, order=chain_order, phases=phases, phase=phase, zone=zone, dropped=dropped)
     spacing = None if arranged.spacing is None else arranged.spacing[0] / (1e9 if chains.timed else 1)
     step = None if arranged.step is None else arranged.step.text
-    columns = arranged.columns
     learned = Learned(columns.value, arranged.order_kind, step, arranged.zone, spacing, result.verdict)
     return arranged, replace(result, model=result.model.with_learned(learned))

@@ -106,6 +106,7 @@ def redact(
     phase: str | None = None,
     step: str | int | None = None,
     keep: str | Sequence[str] | None = None,
+    keep_all: bool = False,
     mechanism: Mechanism | str = "best-local",
     protect: str = "run",
     key_file: str | Path | None = None,
@@ -118,19 +119,22 @@ def redact(
     dry_run: bool = False,
     remember: bool = True,
     progress: Callable[[list[Any]], Iterable[Any]] = list,
+    say: Callable[[str], None] | None = None,
 ) -> Release:
     """Redact a table so that no private record can be inferred beyond a likelihood ratio of e^epsilon.
 
     frame: any frame narwhals knows; the released one is of the same kind. value, order ("row": as rows stand), by: columns; a
     table without by needs single_chain=True. private: a boolean column; private_list: a frame of (by, order) keys. model: a
     chain, or a model file; fit=True learns one from the chains without a private record. step: "1h" or 1, so that missing steps
-    count as records already redacted. dataset: names the data; the same for a re-release, another for other data. key_file:
-    the secret behind the coins, made on first use. designs: a file to take designs from and keep them in. dry_run: design and
-    report what to expect, without a look at the values. remember: enter the release into the ledger at once; if not, that
-    happens when it is written, and until then there is no frame. accept_model: go on although the table speaks against its
-    model.
+    count as records already redacted. keep: columns to release too, which the guarantee does not cover; their cells leave empty
+    where the value is redacted, unless keep_all is set. dataset: names the data; the same for a re-release, another for other
+    data. key_file: the secret behind the coins, made on first use. designs: a file to take designs from and keep them in.
+    accept_model: go on although the table speaks against its model. dry_run: design and report what to expect, without a look
+    at the values. remember: enter the release into the ledger at once; if not, that happens when it is written, and until then
+    there is no frame. say: is told which values fit=True learns from, before it does.
 
-    Raises InputError for wrong input, and for a second, different release under one name unless another_release is set.
+    Raises InputError for wrong input, for a kept column that tells the value, and for a second, different release under one
+    name unless another_release is set.
     """
     job = Job(
         value=value,
@@ -147,6 +151,7 @@ def redact(
         phase=phase,
         step=step,
         keep=keep,
+        keep_all=keep_all,
         mechanism=mechanism,
         protect=protect,
         key_file=key_file,
@@ -158,6 +163,7 @@ def redact(
         publish_positions=publish_positions,
         dry_run=dry_run,
         progress=progress,
+        say=say,
     )
     table = from_native(frame)
     listed = None if private_list is None else from_native(private_list)
@@ -170,7 +176,7 @@ def redact(
     if chain is None:
         check_all_found(hidden.keys, asked)
         job.check_private(hidden.count)
-        arranged, fitted = fit_arranged(arranged, hidden.chain, chain_order, phase)
+        arranged, fitted = fit_arranged(arranged, hidden.chain, chain_order, phase, say)
         chain = fitted.model
     reading = job.reading(chain)
     part = reading.part_of(arranged, hidden)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.redaction import Integers
-from offrecord.tables.cells import MISSING, nanoseconds, parsed_times, type_name
+from offrecord.tables.cells import MISSING, check_names, nanoseconds, parsed_times, type_name
 from offrecord.tables.chains import ROW, Arranged, Chains
 from offrecord.tables.formats import check_columns
 from offrecord.tables.steps import Step
@@ -139,6 +139,8 @@ def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Priv
         known = [
             arranged.frame[name] if arranged.frame[name].dtype == pl.String else arranged.names[name] for name in columns.by
         ]
+        for series in known:
+            check_names(listed[series.name], "the private list")
         keys = [_as_type(listed[series.name], series.dtype, series.name) for series in known]
         firsts = pl.DataFrame([series.gather(chains.starts[:-1]).alias(f"by {series.name}") for series in known])
         firsts = firsts.with_columns(pl.Series("chain", np.arange(chains.count)))

@@ -1,8 +1,9 @@
 """Tables spread over machines: the same job on a PySpark DataFrame, and the same release to the last bit.
 
 Rows are packed into buckets by a hash of their chain's name, so that whole chains meet in one task. One look at the buckets
-surveys them; the driver sees the surveys, which are small, and never a row. Another look decides them. The key travels inside a
-small pickled function, which Spark shows nowhere; all else that executors need is broadcast.
+surveys them; the driver sees the surveys, which are small, and never a row. Another look decides them; of released rows the
+driver sees a sample then, if columns are kept. The key travels inside a small pickled function, which Spark shows nowhere; all
+else that executors need is broadcast.
 """
 
 from __future__ import annotations
@@ -467,8 +468,10 @@ class _Tallying(_Deciding):
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         expected = self._shared.value.dry_run
+        tally = Tally()
         for part, _ in self._tables(batches):
-            yield _row(tally=pickle.dumps(self._deciding.expect(part) if expected else self._deciding.decide(part)[1]))
+            tally += self._deciding.expect(part) if expected else self._deciding.decide(part)[1]
+        yield _row(tally=pickle.dumps(tally))
 
 
 class _Releasing(_Deciding):

@@ -43,6 +43,13 @@ def released_values(name: str, codes: Codes, gone: NDArray[np.bool_], labels: Se
     return pl.select(pl.when(pl.Series(~gone)).then(pl.Series(table[shown]))).to_series().cast(kind).alias(name)
 
 
+def emptied(frame: pl.DataFrame, columns: Sequence[str], gone: NDArray[np.bool_]) -> pl.DataFrame:
+    """Columns without their cells in some rows; what they held still lies under the nulls: see `without_hidden`."""
+    import polars as pl
+
+    return frame.with_columns(pl.when(pl.Series(~gone)).then(pl.col(name)).alias(name) for name in columns)
+
+
 def without_hidden(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """Kept columns by way of Parquet, which stores nothing under a null; Arrow keeps whatever was there."""
     import polars as pl
