@@ -190,6 +190,7 @@ def sealed_anew(content, key):
         (["epsilon"], True),
         (["epsilon"], [1.0] * 1000),
         (["model"], [[[]]]),
+        (["version"], [1] * 1000),
     ],
     ids=str,
 )

@@ -171,13 +171,14 @@ class MarkovChain:
     def paper(self) -> bool:
         """The paper's setting: two values, stationary, both transitions possible, and alpha and beta say all about it.
 
-        They do not where a value stays with a probability that is lost in 1 − alpha or 1 − beta.
+        They do not where a value stays with a probability that is lost in 1 − alpha, 1 − beta or their sum.
         """
         if self.order > 1 or self.k != 2 or not self.stationary or not (self.alpha > 0 and self.beta > 0):
             return False
+        if self.alpha + self.beta == 1.0:
+            return bool(np.all(self.transition[0] == self.transition[1]))
         stays, rest = np.diag(self.transition), np.array([1.0 - self.alpha, 1.0 - self.beta])
-        said = bool(np.all(np.abs(stays - rest) <= 1e-9 * stays))
-        return said and (self.alpha + self.beta != 1.0 or bool(np.all(self.transition[0] == self.transition[1])))
+        return bool(np.all(np.abs(stays - rest) <= 1e-9 * stays))
 
     @property
     def alpha(self) -> float:
@@ -473,7 +474,7 @@ def stationary_distribution(transition: Floats) -> Floats:
             shares = weights / weights.sum()
     except FloatingPointError:
         shares = _eliminated_apart(reduced)
-    if np.any(shares < _SMALLEST):
+    if np.any(shares < _SMALLEST) and k > 2:  # two values are their own reverse, however rare one is
         raise InputError(
             f"start must be given: in the long run a value is taken with probability below {_SMALLEST:g}, too rare to compute"
             " with; or make the transitions to it 0, or likelier"

@@ -123,7 +123,7 @@ def checked_content(content: Any, kind: str, version: int, keys: tuple[str, ...]
     if not isinstance(content, dict) or content.get("format") != f"offrecord-{kind}":
         raise InputError(f'not a {kind} file: "format" must be "offrecord-{kind}"')
     if content.get("version") != version or content["version"] is True:
-        raise InputError(f"{kind} file version must be {version}, got {content.get('version')!r}")
+        raise InputError(f"{kind} file version must be {version}, got {content.get('version')!r:.60}")
     missing = [key for key in keys if key not in content]
     if missing:
         raise InputError(f'{kind} file lacks "{missing[0]}"')

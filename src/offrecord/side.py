@@ -295,5 +295,9 @@ def binary_influence(alpha: float, beta: float, distances: NDArray[np.int64]) ->
             # 1 + ratio·s for s < 0, as a sum of positive terms: 1 − ratio·|λ| = (α + β)(1 − other)/own
             inner = (alpha + beta) * (1.0 - other) / own - ratio * size * np.expm1((distances - 1) * log_size)
             log_top = np.where(ratio * signed < -0.5, np.log(inner), np.log1p(ratio * signed))
+            if (
+                ratio > 1e300
+            ):  # too large to be multiplied; 1 + ratio·s is then that product, as far as s > 0 can be told from 0
+                log_top = np.logaddexp(0.0, np.log(other) - np.log(own) + distances * log_size)
             columns.append(np.abs(log_top - log_rest))
     return np.stack(columns).T  # column by column in memory: reductions over values are then fast
