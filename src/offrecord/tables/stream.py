@@ -1,8 +1,8 @@
 """Tables larger than memory: a file whose chains stand together goes through part by part, and is never held whole.
 
 Deciding takes two looks: the first surveys each part, the second decides and writes it. What leaves is sorted by chain and
-order, as always; where chains stand together but in another order, redacted rows (and nothing else) wait in a file beside the
-output until all are there.
+order, as always; where chains stand together but in another order, redacted rows (and nothing else) wait in a file without a
+name, in the folder of the output, until all are there.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from offrecord.certificate import certified
 from offrecord.errors import InputError
-from offrecord.files import beside, check_outputs, check_writable
+from offrecord.files import check_outputs, check_writable
 from offrecord.redaction import Integers
 from offrecord.tables.chains import increasing
 from offrecord.tables.deciding import Tally
@@ -201,7 +202,7 @@ class _Looks:
         return survey
 
     def in_order(self, pieces: Iterator[pl.DataFrame], near: Path) -> Iterator[pl.DataFrame]:
-        """What became of the parts, sorted by chain. near: beside this file it waits, if it has to."""
+        """What became of the parts, sorted by chain. near: in the folder of this file it waits, if it has to."""
         return pieces if self.order is None else self.order.sorted(pieces, near)
 
 
@@ -213,7 +214,10 @@ class _Order:
     ranks: Integers
 
     def sorted(self, pieces: Iterator[pl.DataFrame], near: Path) -> Iterator[pl.DataFrame]:
-        """Redacted pieces sorted by chain; they wait beside a file, grouped by where they will be."""
+        """Redacted pieces sorted by chain; they wait in the folder of a file, grouped by where they will be.
+
+        Where they wait has no name, or loses it at once: nothing is left of it, however this ends and whoever still holds it.
+        """
         import polars as pl
 
         before = np.empty_like(self.lengths)  # rows of the chains that come before each in the end
@@ -222,7 +226,7 @@ class _Order:
         chunks: list[list[tuple[int, int]]] = [[] for _ in range(int(groups.max()) + 1)]
         ends = np.cumsum(self.lengths)
         done = chain = 0
-        with beside(near) as (waiting,), waiting.open("wb+") as file:
+        with TemporaryFile(prefix=f".{near.name}.", suffix=".partial", dir=near.parent) as file:
             for piece in pieces:
                 done += piece.height
                 end = int(np.searchsorted(ends, done)) + 1
