@@ -226,7 +226,7 @@ def redact(
     for warning in warnings:
         _warn(warning)
     if as_json:
-        content: dict[str, Any] = summary.to_dict()
+        content: dict[str, Any] = summary.to_dict() | {"warnings": warnings}
         if output is not None and not dry_run:
             content |= {"output": str(output), "certificate": str(certificate)}
         if fitted is not None:

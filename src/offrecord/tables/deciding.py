@@ -26,20 +26,26 @@ if TYPE_CHECKING:
     import polars as pl
 
 _BLOCK = 1 << 18  # rows that are decided at a time: few enough to stay in the processor's cache
+_STRIP = 1 << 15  # and fewer still where numbers of 64 bits are computed with
+_ODD = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], dtype=np.uint64)  # of order values, and of what is shown
 REGIONS = ("S", "M", "L", "private")
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of what was decided: rows by region (S, M, L with private ones), and records that leave, also by the window."""
+    """Counts of what was decided: rows by region (S, M, L with private ones), and records that leave, also by the window.
+
+    content: a digest of what leaves of the chains that hold a secret, record by record, for the key's owner alone.
+    """
 
     regions: tuple[int, ...] = (0, 0, 0)
     released: float = 0
     window: int = 0
+    content: int = 0
 
     def __add__(self, other: Tally) -> Tally:
         regions = tuple(a + b for a, b in zip(self.regions, other.regions, strict=True))
-        return Tally(regions, self.released + other.released, self.window + other.window)
+        return Tally(regions, self.released + other.released, self.window + other.window, content=self.content ^ other.content)
 
     def named_regions(self, private: int) -> dict[str, int]:
         """Rows by region; private ones, which are always redacted, named apart."""
@@ -79,13 +85,17 @@ class Deciding:
         gone = np.zeros(len(chains.codes), dtype=bool)
         counts = np.zeros(3, dtype=np.int64)
         released = 0
+        contents = []
         for rows, mine in blocks(chains, secrets):
             decision = step.decide(chains, secrets.part(mine.start, mine.stop), which[mine], rows, part.drawn)
             gone[rows] = decision.redacted
+            contents.append(_contents(chains, rows, decision.redacted))
             released += int((~decision.redacted if chains.whole else ~decision.redacted & (chains.codes[rows] >= 0)).sum())
             counts += np.bincount(decision.regions, minlength=3)
         window = windows_release(self.designs, chains, secrets, which)
-        return _table(part.arranged, gone), Tally(tuple(counts.tolist()), released, window)
+        told = np.concatenate(contents)[part.tagged], np.diff(chains.starts)[part.tagged]
+        content = part.coins.content_digest(part.tags, *told)
+        return _table(part.arranged, gone), Tally(tuple(counts.tolist()), released, window, content=content)
 
     def expect(self, part: Part) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
@@ -131,6 +141,24 @@ def blocks(chains: Chains, secrets: Secrets) -> Iterable[tuple[slice, slice]]:
         mine = np.searchsorted(secrets.chain, (begin, end))
         yield slice(int(chains.starts[begin]), int(chains.starts[end])), slice(int(mine[0]), int(mine[1]))
         begin = end
+
+
+def _contents(chains: Chains, rows: slice, redacted: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """(m,) a number for what leaves of each chain in `rows`: over its records, the sum of their order value and code, mixed."""
+    shown = ((chains.codes[rows] + np.int8(1)) * ~redacted).view(np.uint8)  # 0: empty
+    order = chains.order[rows]
+    mixed = np.empty(len(shown), dtype=np.uint64)
+    other = np.empty(min(_STRIP, len(shown)), dtype=np.uint64)
+    for begin in range(0, len(shown), _STRIP):
+        strip = slice(begin, begin + _STRIP)
+        numbers = mixed[strip]
+        rest = other[: len(numbers)]
+        np.multiply(order[strip].astype(np.uint64), _ODD[0], out=numbers)
+        numbers += np.multiply(shown[strip], _ODD[1], out=rest)
+        numbers ^= np.right_shift(numbers, np.uint64(32), out=rest)
+        numbers *= numbers  # a sum of what is linear would not tell 1 and 4 from 2 and 3
+    first, end = np.searchsorted(chains.starts, (rows.start, rows.stop))
+    return np.add.reduceat(mixed, chains.starts[first:end] - rows.start)
 
 
 def _masses(model: Model, part: Part) -> Floats:

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -89,7 +88,7 @@ def redact_file(
     path, kind, proof = None, "", None
     if output is not None:
         path, kind = Path(output), format_of(Path(output), output_format)
-        proof = check_outputs(path, None if certificate is None else Path(certificate), job.key.file, force=force)
+        proof = check_outputs(path, None if certificate is None else Path(certificate), job.key_path, force=force)
     if explain is not None:
         check_writable(explain, force=force)
         format_of(Path(explain), explain_format)
@@ -122,7 +121,7 @@ def redact_file(
             lambda file: write_pieces(looks.in_order(decided(), file), file, kind),
             path,
             proof,
-            partial(certified, plan.certificate(), kind, job.columns.released),
+            lambda digest: certified(plan.certificate(), kind, job.columns.released, digest),
             enter,
             force=force,
         )

@@ -79,18 +79,18 @@ def write_release(
 ) -> None:
     """Write a release and its certificate. write: writes the table to a path; certificate: gives that of a table's SHA-256.
 
-    Both are written in full under other names and synced; then `enter` enters the release into the ledger, an old output
-    goes, the certificate gets its name, and last the output does. So whenever the output is there it is whole, its
-    certificate is there too, and the ledger knows it.
+    Both are written in full under other names and synced; in between `enter` enters the release into the ledger, so that the
+    certificate says how it stands there. Then an old output goes, the certificate gets its name, and last the output does. So
+    whenever the output is there it is whole, its certificate is there too, and the ledger knows it.
     """
     with beside(path, certificate_path) as (table, proof):
         write(table)
         sync(table)
         with table.open("rb") as written:
             digest = hashlib.file_digest(written, "sha256").hexdigest()
+        enter()
         proof.write_bytes(certificate(digest))
         sync(proof)
-        enter()
         if force:
             path.unlink(missing_ok=True)
         os.replace(proof, certificate_path)
