@@ -201,12 +201,18 @@ def _ledger(key: Key) -> Ledger:
         raise InputError(f"{file} is the ledger of another key, not of {key.file}: bring back the one that belongs to it")
     if not _holds(content["releases"], list, lambda one: all(isinstance(text, str) for text in one.values())):
         raise InputError(f'{file}: "releases" must hold a list of digests for each data set')
-    if not _holds(content["answers"], dict, lambda one: one.keys() == {"rule", "answer"} and isinstance(one["rule"], dict)):
+    if not _holds(content["answers"], dict, _is_answer):
         raise InputError(f'{file}: "answers" must hold a rule and a digest for each record')
     told = content["complete"], content["announced"]
     if not all(isinstance(one, bool) for one in told):
         raise InputError(f'{file}: "complete" and "announced" must be true or false')
     return Ledger(key, content["releases"], content["answers"], *told)
+
+
+def _is_answer(one: dict[str, Any]) -> bool:
+    rule = one.get("rule")
+    chances = rule.values() if isinstance(rule, dict) else [None]
+    return isinstance(one.get("answer"), str) and all(isinstance(chance, float) for chance in chances)
 
 
 def _holds(held: Any, kind: type, fits: Callable[[dict[str, Any]], bool]) -> bool:

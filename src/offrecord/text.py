@@ -1,8 +1,11 @@
-"""Text for people: columns that line up, and words that follow a number."""
+"""Text for people, and from them: columns that line up, words that follow a number, names."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+from offrecord.errors import InputError
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
@@ -18,3 +21,10 @@ def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
 def many(count: int, thing: str) -> str:
     """A number of things: 1 chain, 2,000 chains."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def printable(name: str, text: str) -> str:
+    """A name a person gives, checked to be one line of printable text."""
+    if not isinstance(text, str) or not re.fullmatch(r"\S(.{0,198}\S)?", text) or not text.isprintable():
+        raise InputError(f"{name} must be 1 to 200 printable characters, got {text!r}")
+    return text

@@ -1,5 +1,6 @@
 """The guarantee of a redacted table against its definition: the rule that decided, gaps and all, over every output."""
 
+import hashlib
 import json
 from datetime import datetime
 from itertools import product
@@ -7,12 +8,15 @@ from itertools import product
 import numpy as np
 import polars as pl
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
 from definition import joint_table, leakage_of_table, output_table
 from offrecord import surroundings
+from offrecord.keys import Key
+from offrecord.tables import deciding
 from offrecord.tables.chains import Columns, Step, arrange
 from offrecord.tables.secrets import private_records, secrets_of
 
@@ -324,6 +328,35 @@ def test_the_ledger_tells_apart_what_leaves_and_nothing_else(tmp_path_factory, r
         assert release.certificate["release"]["composed"] == shown[0].equals(shown[-1])
     if shown[0].equals(shown[1]):
         off.redact(table, **options)
+
+
+@pytest.mark.parametrize("order", [pl.Int64, pl.UInt8, pl.Datetime("ms")])
+def test_what_the_ledger_remembers_of_what_left_is_what_the_documentation_says(again, tmp_path, monkeypatch, order):
+    """docs/coins.md, one record at a time."""
+    monkeypatch.setattr(deciding, "_STRIP", 5)
+    monkeypatch.setattr(deciding, "_BLOCK", 14)
+    frame = chains_of(np.random.default_rng(2).integers(2, size=(7, 9))).with_columns(
+        p=pl.col("p") & (pl.col("chain") != 2), v=pl.when(pl.col("t") != 8).then("v"), t=pl.col("t").cast(order)
+    )
+    released = again(frame).frame.with_columns(pl.col("t").cast(pl.Int64) * (1 if order.is_integer() else 10**6))
+    key = Key.load(tmp_path / "key" / "key.json").secret
+    cipher = Cipher(algorithms.AES(hashlib.blake2b(key=key, digest_size=32, person=b"offrecord/left").digest()), modes.ECB())
+    digest = 0
+    for chain in (0, 1, 3, 4, 5, 6):
+        total = 0
+        for t, value in released.filter(pl.col("chain") == chain).select("t", "v").rows():
+            x = t * 0x9E3779B97F4A7C15 + (0 if value is None else value + 1) * 0xD1B54A32D192ED03
+            x %= 2**64
+            total += (x ^ x >> 32) ** 2
+        name = b"".join(
+            bytes([kind]) + len(content).to_bytes(8, "little") + content
+            for kind, content in ((3, b"d"), (3, b"v"), (1, chain.to_bytes(16, "little")))
+        )
+        tag = int.from_bytes(hashlib.blake2b(name, key=key, digest_size=16, person=b"offrecord/chain").digest(), "little")
+        block = tag ^ (total % 2**64 | 9 << 64)
+        digest ^= int.from_bytes(cipher.encryptor().update(block.to_bytes(16, "little")), "little")
+    (entry,) = json.loads((tmp_path / "key" / "key.ledger.json").read_text())["releases"]["d"]
+    assert int(entry["set of released values"], 16) == digest
 
 
 @pytest.mark.parametrize("ones", [(8, 11), (9, 10), (8, 9, 10, 11), (8, 12, 13), (9, 10, 14)])  # the same sums of places

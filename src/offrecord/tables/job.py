@@ -31,8 +31,7 @@ from offrecord.tables.frames import Native
 from offrecord.tables.parts import Reading, Survey, hexed
 from offrecord.tables.secrets import check_all_found
 from offrecord.tables.summary import Summary
-from offrecord.tables.writing import printable
-from offrecord.text import many
+from offrecord.text import many, printable
 
 CONTENT = "set of released values"  #: what the ledger calls what left, beside what decided it
 _UNKNOWN = "the key was there without its ledger: earlier releases are not known"

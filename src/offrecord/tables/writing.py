@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -191,10 +190,3 @@ def spreadsheet_warnings(changed: Counter[str]) -> list[str]:
         f"column {name!r}: {count} cells that a spreadsheet would run now begin with an apostrophe"
         for name, count in changed.items()
     ]
-
-
-def printable(name: str, text: str) -> str:
-    """A name a person gives, checked to be one line of printable text."""
-    if not isinstance(text, str) or not re.fullmatch(r"\S(.{0,198}\S)?", text) or not text.isprintable():
-        raise InputError(f"{name} must be 1 to 200 printable characters, got {text!r}")
-    return text
