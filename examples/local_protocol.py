@@ -34,7 +34,7 @@ def main() -> None:
         values.append(int(rng.random() < (0.7 if values[-1] else 0.05)))
     nowhere = Path("the owner's own")
     owners = [Key(secrets.token_bytes(32), nowhere) for _ in range(N)]
-    answers = [answer(policy, record, values[record - 1], owners[record - 1]) for record in range(1, N + 1)]
+    answers = [answer(policy, i + 1, values[i], owners[i], remember=False) for i in range(N)]  # each is asked but once
 
     # 3. The collector assembles and checks: what is withheld must be as frequent as the policy says.
     withheld = np.array([one is None for one in answers])

@@ -54,6 +54,36 @@ def output_table(chain, n, redaction, secret_positions):
     return table / totals[:, None]
 
 
+def joint_table(chain, n, rules, secret_positions, *, shared):
+    """(secrets, outputs) of Pr(both releases | secret) of two redaction matrices: a record is redacted if its coin lies below.
+
+    shared: both releases have the same coin for a record; if not, one each.
+    """
+    paths, weight = sequences(chain, n)
+    secret_code = np.zeros(len(paths), dtype=int)
+    for p in secret_positions:
+        secret_code = secret_code * chain.k + paths[:, p - 1]
+    codes, secret_index = np.unique(secret_code, return_inverse=True)
+    symbols = 3 * chain.k + 1  # per record: nothing, or a value in the first, the second, or both
+    table = np.zeros((len(codes), symbols**n))
+    for shown in product(range(4), repeat=n):
+        probability = weight.copy()
+        output = np.zeros(len(paths), dtype=int)
+        for t, which in enumerate(shown):
+            value = paths[:, t]
+            a, b = (np.asarray(rule)[t][value] for rule in rules)
+            if shared:
+                chances = np.minimum(a, b), np.maximum(b - a, 0), np.maximum(a - b, 0), 1 - np.maximum(a, b)
+            else:
+                chances = a * b, (1 - a) * b, a * (1 - b), (1 - a) * (1 - b)
+            probability = probability * chances[which]
+            output = output * symbols + (0 if which == 0 else 1 + (which - 1) * chain.k + value)
+        np.add.at(table, (secret_index, output), probability)
+    totals = np.zeros(len(codes))
+    np.add.at(totals, secret_index, weight)
+    return table / totals[:, None]
+
+
 def leakage_of_table(table):
     """sup over outputs and pairs of secrets of the log-likelihood ratio (Definition 1)."""
     table = table[:, (table > 0).any(axis=0)]

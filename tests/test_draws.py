@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offrecord import draws
+from offrecord.keys import Key
+from offrecord.owner import draw
 
 KEY = bytes(range(32))
 DOCS = Path(__file__).parent.parent / "docs" / "coins.md"
@@ -77,6 +79,15 @@ def test_the_vectors_in_the_documentation_hold():
         number = {"integer": draws.INTEGER, "time": draws.TIME}[kind]
         assert f"{drawn(KEY, dataset, column, values, int(order), number):016x}" == expected
         assert f"{draw_by_the_book(KEY, dataset, column, values, int(order), number):016x}" == expected
+
+
+def test_the_vectors_of_answers_hold():
+    rows = re.findall(r"^\| `([^`]*)` \| `(\d+)` \| `([0-9a-f]{16})` \|$", DOCS.read_text("utf-8"), re.M)
+    assert len(rows) >= 3
+    owner = hashlib.blake2b(key=KEY, digest_size=32, person=b"offrecord/owner").digest()
+    for protocol, record, expected in rows:
+        assert f"{int(draw(Key(KEY, Path('key')), protocol, int(record))[0]):016x}" == expected
+        assert f"{draw_by_the_book(owner, protocol, 'answer', [], int(record), draws.INTEGER):016x}" == expected
 
 
 def test_integers_of_any_width_are_alike():

@@ -1,7 +1,12 @@
 """Keys are their owner's alone, and the ledger forgets nothing."""
 
+import json
 import os
+import shutil
 import stat
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -25,6 +30,66 @@ def test_a_new_key_is_readable_by_its_owner_alone(key):
 def test_a_key_is_never_overwritten(key):
     with pytest.raises(off.InputError, match="never overwritten"):
         Key.new(key.file)
+
+
+def test_a_new_key_has_an_empty_ledger(key):
+    content = json.loads(key.ledger_file.read_text())
+    assert (content["key"], content["complete"], content["releases"]) == (key.id, True, {})
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["hard links", "no hard links"])
+def test_whoever_is_second_to_make_a_key_gets_the_first_ones(key, tmp_path, monkeypatch, links):
+    link, file = os.link, tmp_path / "other" / "key.json"
+
+    def late(source, target):
+        if target == file:
+            shutil.copy2(key.file, file)  # somebody else was quicker, just now
+        if not links:
+            raise PermissionError(1, "Operation not permitted")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", late)
+    assert Key.load_or_new(file).id == key.id
+    assert {one.name for one in file.parent.iterdir()} == {"key.json", "key.ledger.lock"}
+    new = Key.load_or_new(tmp_path / "third" / "key.json")
+    assert new.id != key.id
+    assert Key.load_or_new(new.file) == Key.load(new.file) == new
+    assert stat.S_IMODE(new.file.stat().st_mode) == 0o600
+    with pytest.raises(off.InputError, match="never overwritten"):
+        Key.new(new.file)
+
+
+TOGETHER = """
+import os, sys, time
+import polars as pl
+import offrecord as off
+frame = pl.DataFrame({"t": range(9), "v": [0, 1, 1] * 3, "p": [t == 4 for t in range(9)]})
+off.design(off.Problem(off.MarkovChain.binary(0.1, 0.3), 9, [5], 1.0), "window")
+open(f"{sys.argv[1]}.ready", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.001)
+release = off.redact(frame, value="v", order="t", single_chain=True, private="p", model=off.MarkovChain.binary(0.1, 0.3),
+    mechanism="window", epsilon=float(sys.argv[1]), dataset="d", key_file="keys/key.json", another_release=True, remember=False)
+release.write(f"{sys.argv[1]}.csv")
+"""
+
+
+def test_releases_that_start_together_have_one_key_and_see_each_other(tmp_path):
+    names = [f"{1 + i / 10}" for i in range(4)]
+    running = [subprocess.Popen([sys.executable, "-c", TOGETHER, name], cwd=tmp_path) for name in names]
+    try:
+        until = time.monotonic() + 60
+        while not all((tmp_path / f"{name}.ready").exists() for name in names) and time.monotonic() < until:
+            time.sleep(0.01)
+        (tmp_path / "go").touch()
+        assert [process.wait(60) for process in running] == [0] * len(names)
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    proofs = [json.loads((tmp_path / f"{name}.csv.certificate.json").read_text()) for name in names]
+    assert {proof["key_id"] for proof in proofs} == {Key.load(tmp_path / "keys" / "key.json").id}
+    assert sorted(proof["release"]["other_releases"] for proof in proofs) == [0, 1, 2, 3]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")

@@ -78,7 +78,7 @@ class Coins:
 
     def draw(self, tags: ChainTags, order: NDArray[np.integer], kind: int) -> Draws:
         """(r,) a draw for each record, given its chain's tag (r, 2) and its order value."""
-        return np.ascontiguousarray(self._encrypt(b"offrecord/coins", tags, order, kind)[:, 0])
+        return np.ascontiguousarray(self._encrypt(b"offrecord/coins", _blocks(tags, order, kind))[:, 0])
 
     def set_digests(
         self, tags: ChainTags, order: NDArray[np.integer], kind: int, groups: NDArray[np.int64], count: int
@@ -88,20 +88,30 @@ class Coins:
         Whatever their order: the digest of two sets together is the exclusive or of theirs.
         """
         digests = np.zeros((count, 2), dtype=np.uint64)
-        np.bitwise_xor.at(digests, groups, self._encrypt(b"offrecord/set", tags, order, kind))
+        np.bitwise_xor.at(digests, groups, self._encrypt(b"offrecord/set", _blocks(tags, order, kind)))
         return digests
 
-    def _encrypt(self, purpose: bytes, tags: ChainTags, order: NDArray[np.integer], kind: int) -> NDArray[np.uint64]:
+    def content_digest(self, tags: ChainTags, content: NDArray[np.uint64], lengths: NDArray[np.integer]) -> int:
+        """A 128-bit digest of what some chains hold, given a number for the content of each, as above: for the key's owner
+        alone, whatever the order of the chains, and that of two sets of them is the exclusive or of theirs.
+        """
+        blocks = tags ^ np.stack((content, lengths.astype(np.uint64)), axis=1)
+        low, high = np.bitwise_xor.reduce(self._encrypt(b"offrecord/left", blocks), axis=0).tolist()
+        return int(low | high << 64)
+
+    def _encrypt(self, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-        blocks = np.array(tags, dtype="<u8")  # a copy
-        low, high = order_block(order, kind)
-        blocks[:, 0] ^= low
-        blocks[:, 1] ^= high
         # One block a record, no two alike: ECB over all of them is AES applied to each.
         cipher = Cipher(algorithms.AES(subkey(self.key, purpose)), modes.ECB()).encryptor()
-        encrypted = cipher.update(blocks.tobytes()) + cipher.finalize()
+        encrypted = cipher.update(blocks.astype("<u8", copy=False).tobytes()) + cipher.finalize()
         return np.frombuffer(encrypted, dtype="<u8").reshape(-1, 2).astype(np.uint64, copy=False)
+
+
+def _blocks(tags: ChainTags, order: NDArray[np.integer], kind: int) -> NDArray[np.uint64]:
+    """(r, 2) what AES is given for each record: its chain's tag and its order value."""
+    low, high = order_block(order, kind)
+    return tags ^ np.stack((low, high), axis=1)
 
 
 def subkey(key: bytes, purpose: bytes, size: int = 32) -> bytes:

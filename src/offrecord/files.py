@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any
 
 from offrecord.errors import InputError
@@ -54,12 +54,10 @@ def check_apart(key: Path, output: Path) -> None:
 @contextmanager
 def beside(*paths: Path) -> Iterator[list[Path]]:
     """A new empty file beside each path, to be renamed to it when complete; whatever is left of them goes."""
-    made: list[Path] = []
+    made = [path.with_name(f".{path.name}.{token_urlsafe(6)}.partial") for path in paths]  # known before they are there
     try:
-        for path in paths:
-            handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-            os.close(handle)
-            made.append(Path(name))
+        for file in made:
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield made
     except OSError as error:
         raise InputError(f"{paths[0]} cannot be written: {error.strerror}") from None

@@ -4,38 +4,106 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import lru_cache
+import math
 
 import numpy as np
 
 from offrecord.chain import Label
-from offrecord.draws import INTEGER, Coins, redacts, thresholds
+from offrecord.draws import INTEGER, Coins, Draws, redacts, subkey, thresholds
 from offrecord.errors import InputError
-from offrecord.keys import Key
+from offrecord.keys import Key, ledger
 from offrecord.policy import Policy
+from offrecord.problem import budget
+from offrecord.redaction import Redaction
+from offrecord.text import printable
+
+PROTOCOL = "answer"  #: what an owner calls what they take part in, unless they say otherwise
+MAX_EPSILON = 3.0  #: the largest ε that an owner agrees to, unless they say otherwise
 
 
-@lru_cache(maxsize=8)
-def policy_id(policy: Policy) -> str:
-    """What names a policy: a digest of its model, problem and redaction probabilities."""
-    content = {name: value for name, value in policy.to_dict().items() if name not in ("details", "leakage", "utility")}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def answer(policy: Policy, record: int, value: Label, key: Key) -> Label | None:
+def answer(
+    policy: Policy,
+    record: int,
+    value: Label,
+    key: Key,
+    *,
+    protocol: str = PROTOCOL,
+    max_epsilon: float = MAX_EPSILON,
+    remember: bool = True,
+) -> Label | None:
     """The value of one record, or None if its owner stays silent.
 
-    The coin comes from the owner's key, the policy and the record: asked again, the owner answers the same. InputError for a
-    policy that leaks more than it says: what such a policy asks for should not be given.
+    The coin comes from the owner's key, the protocol that the owner named and the record, and from nothing that whoever asks
+    can choose: asked again, the owner answers the same. remember: keep the question and a digest of the answer in the ledger
+    beside the key, so that there is but one of each; without it that is up to whoever calls.
+
+    Raises InputError for what should not be answered: a policy that leaks more than it says or has an ε above max_epsilon,
+    another question about the record than before, and one whose answer would be another than before.
     """
+    printable("protocol", protocol)
+    if policy.problem.epsilon > budget(max_epsilon, "max_epsilon"):
+        raise InputError(
+            f"this policy has ε = {policy.problem.epsilon:g}, more than your --max-epsilon {max_epsilon:g}; do not answer it"
+        )
     if not policy.private:
         raise InputError(
             f"this policy leaks {policy.leakage:.4g}, more than its ε = {policy.problem.epsilon:g}; do not answer it"
         )
-    chance = policy.rule(record)[policy.problem.chain.labels[policy.problem.chain.value_index(value)]]
-    coins = Coins(key.secret, policy_id(policy), "answer")
-    drawn = coins.draw(coins.chain_tags([b""]), np.array([record]), INTEGER)
-    return None if redacts(drawn, thresholds(np.array([chance])))[0] else value
+    rule = policy.rule(record)
+    label = policy.problem.chain.labels[policy.problem.chain.value_index(value)]
+    silent = bool(redacts(draw(key, protocol, record), thresholds(np.array([rule[label]])))[0])
+    if remember:
+        _remember(policy, record, rule, None if silent else label, key, protocol)
+    return None if silent else value
+
+
+def draw(key: Key, protocol: str, record: int) -> Draws:
+    """(1,) the coin of one record of a protocol (docs/coins.md has the bytes); no table of the same owner has its like."""
+    coins = Coins(subkey(key.secret, b"offrecord/owner"), protocol, "answer")
+    return coins.draw(coins.chain_tags([b""]), np.array([record]), INTEGER)
+
+
+def _remember(policy: Policy, record: int, rule: dict[Label, float], said: Label | None, key: Key, protocol: str) -> None:
+    """Enter an answer into the ledger before it is given; InputError if there was another question, or another answer."""
+    asked = {json.dumps(label): chance for label, chance in rule.items()}
+    told = json.dumps([protocol, record, said]).encode()
+    digest = hashlib.blake2b(told, key=key.secret, digest_size=16, person=b"offrecord/answer").hexdigest()
+    with ledger(key) as book:
+        answers = book.answers.setdefault(protocol, {})
+        before = answers.get(str(record))
+        if before is None:
+            answers[str(record)] = {"rule": asked, "answer": digest}
+            book.save()
+            return
+    again = "Do not answer; another --protocol is for other records alone"
+    if before["rule"] != asked:
+        both = _together(policy, record, asked, before["rule"])
+        raise InputError(f"record {record} of protocol {protocol!r} was asked about before by another rule; {both}. {again}")
+    if before["answer"] != digest:
+        raise InputError(
+            f"record {record} of protocol {protocol!r} was answered differently before: its value is another one now, and both"
+            f" answers together tell more than either. {again}"
+        )
+
+
+def _together(policy: Policy, record: int, asked: dict[str, float], before: dict[str, float]) -> str:
+    """What the answers to two rules for a record leak: they share a coin, so it is what their minimum leaks (F3)."""
+    if asked.keys() != before.keys():
+        return "both answers together leak what the smaller of both probabilities leaks"
+    at, sparse = record - 1, policy.sparse
+    stretches = [*zip(sparse.starts.tolist(), sparse.stops.tolist(), sparse.rows, strict=True)]
+    least = Redaction.of(
+        sparse.n,
+        sparse.k,
+        [
+            *((start, min(stop, at), row) for start, stop, row in stretches),
+            (at, at + 1, [min(chance, before[label]) for label, chance in asked.items()]),
+            *((max(start, at + 1), stop, row) for start, stop, row in stretches),
+        ],
+    )
+    leakage = Policy(policy.problem, least, policy.mechanism).leakage
+    much = f"{leakage:.4g} or more" if math.isfinite(leakage) else "without bound"
+    return f"both answers together leak {much}, where this policy allows ε = {policy.problem.epsilon:g}"
 
 
 def value_of(policy: Policy, text: str) -> Label:

@@ -100,16 +100,16 @@ class Problem:
         return f"Problem({self.chain!r}, n={self.n}, private=[{private}], epsilon={self.epsilon!r}, protect={self.protect!r})"
 
 
-def budget(epsilon: Any) -> float:
+def budget(epsilon: Any, name: str = "epsilon") -> float:
     """A privacy budget as a float; InputError unless it is a finite number of at least 0."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float, np.integer, np.floating)):
-        raise InputError(f"epsilon must be a number, got epsilon={epsilon!r}")
+        raise InputError(f"{name} must be a number, got {name}={epsilon!r}")
     try:
         value = float(epsilon)
     except OverflowError:
         value = math.inf
     if not (math.isfinite(value) and value >= 0):
-        raise InputError(f"epsilon must be finite and at least 0, got epsilon={value}")
+        raise InputError(f"{name} must be finite and at least 0, got {name}={value}")
     return value
 
 

@@ -1,9 +1,12 @@
-"""Text for people: columns that line up, and words that follow a number."""
+"""Text for people, and from them: columns that line up, words that follow a number, names."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+
+from offrecord.errors import InputError
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
@@ -24,3 +27,10 @@ def many(count: int, thing: str) -> str:
 def odds(leakage: float) -> str:
     """A log-ratio as odds to 1."""
     return "infinitely many" if leakage > 700 else f"{math.exp(leakage):.4g}"
+
+
+def printable(name: str, text: str) -> str:
+    """A name a person gives, checked to be one line of printable text."""
+    if not isinstance(text, str) or not re.fullmatch(r"\S(.{0,198}\S)?", text) or not text.isprintable():
+        raise InputError(f"{name} must be 1 to 200 printable characters, got {text!r}")
+    return text

@@ -93,8 +93,11 @@ class Desk:
         assert self.files() == before
 
     def files(self):
-        """What every file holds; locks apart, which hold nothing."""
-        names = [name for name in self.folder.rglob("*") if name.suffix != ".lock"]
+        """What every file holds; locks apart, which hold nothing, and a key under which nothing has left."""
+        ledger = self.key.with_name("key.ledger.json")
+        unused = ledger.exists() and '"releases": {}' in ledger.read_text()
+        apart = {self.key, ledger, *self.key.parents} if unused else set()
+        names = [name for name in self.folder.rglob("*") if name.suffix != ".lock" and name not in apart]
         return {str(name): name.read_bytes() if name.is_file() else None for name in names}
 
 
@@ -547,11 +550,11 @@ def test_outputs_in_folders_that_are_locked(desk):
 
 @pytest.mark.parametrize("broken", ["output", "explain"])
 def test_a_full_disk(desk, monkeypatch, broken):
-    def full(_frame, path, *_, **__):
-        if broken in path.name:
-            path.write_bytes(b"half of a tab")
+    def full(_frame, out, *_, **__):
+        if broken in str(out.name):
+            out.write(b"half of a tab")
             raise OSError(28, "No space left on device")
-        return written(_frame, path, *_, **__)
+        return written(_frame, out, *_, **__)
 
     written = pl.LazyFrame.sink_csv
     monkeypatch.setattr(pl.LazyFrame, "sink_csv", full)
@@ -698,10 +701,57 @@ def test_the_key_lies_not_beside_the_output(desk):
     desk.fails(desk.redact(output=desk.key.parent / "out.csv"), "beside the output")
 
 
-def test_a_run_that_fails_makes_no_key(desk):
+def test_a_run_that_fails_before_it_needs_a_key_makes_none(desk):
+    desk.fails(desk.redact(value="no such"), "'no such'")
+    desk.fails(desk.redact(desk.write("none.parquet", hidden=[False] * ROWS)), "no record is private")
+    desk.works(*desk.redact(dry_run=True))
+    assert not desk.key.exists()
+
+
+def test_the_first_release_under_a_key_says_keep_it(desk):
+    """Also where a run that was refused has made it; and once."""
     Path("designs.json").write_text("{")
     desk.fails(desk.redact(designs="designs.json"), "designs.json")
-    assert not desk.key.exists()
+    assert desk.key.exists()
+    said = f"made a new key, {desk.key} (id {desk.works('key', 'show-id').strip()}): keep it secret"
+    assert said in desk.run(*desk.redact())[2]
+    assert said not in desk.run(*desk.redact(force=True))[2]
+
+
+@pytest.mark.parametrize("lost", ["deleted", "copied"])
+def test_a_key_without_its_ledger_does_not_know_of_other_releases(desk, lost):
+    desk.works(*desk.redact())
+    key = desk.key
+    if lost == "deleted":
+        key.with_name("key.ledger.json").unlink()
+    else:
+        key = desk.folder / "copies" / "key.json"
+        key.parent.mkdir()
+        key.write_bytes(desk.key.read_bytes())
+        key.chmod(0o600)
+    for output in ("b.csv", "c.csv"):  # what the ledger learns now does not tell what was before
+        code, _, err = desk.run(*desk.redact(output=output, key_file=key))
+        assert code == 0
+        assert f"the key {key} was there without its ledger" in err
+        release = json.loads(Path(f"{output}.certificate.json").read_text())["release"]
+        assert (release["other_releases"], release["composed"]) == (None, None)
+        assert "without its ledger" in release["why"]
+    desk.works(*desk.redact(output="d.csv", key_file=key, epsilon=2, another_release=True))
+    assert json.loads(Path("d.csv.certificate.json").read_text())["release"] == {"other_releases": 1, "composed": False}
+
+
+def test_a_ledger_without_its_key_gets_no_other_key(desk):
+    desk.works(*desk.redact())
+    secret = desk.key.read_bytes()
+    desk.key.unlink()
+    desk.fails(desk.redact(output="b.csv"), "key.ledger.json", "without its key")
+    desk.fails(["key", "new"], "key.ledger.json", "without its key")
+    desk.run("key", "new", "--key-file", "other.json")
+    desk.key.write_bytes(Path("other.json").read_bytes())
+    desk.key.chmod(0o600)
+    desk.fails(desk.redact(output="b.csv"), "key.ledger.json", "the ledger of another key")
+    desk.key.write_bytes(secret)
+    desk.works(*desk.redact(output="b.csv"))
 
 
 @pytest.mark.parametrize(

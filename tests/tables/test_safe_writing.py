@@ -34,8 +34,10 @@ import pytest
 import offrecord as off
 from offrecord import cli
 from offrecord.errors import InputError
+from offrecord.files import beside
 from offrecord.keys import Key
 from offrecord.tables import stream
+from offrecord.tables.writing import write_table
 
 COMMAND = str(Path(sys.executable).with_name("offrecord"))
 NEEDLE = "NEEDLE-IN-HAYSTACK-0123"
@@ -957,6 +959,45 @@ def test_a_disk_too_full_for_the_certificate_writes_no_output(large, tmp_path):
     assert (ended.returncode, ended.stdout) == (2, "")
     assert re.fullmatch(CHOSEN + r"offrecord: .+\n", ended.stderr)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("end", [InputError, KeyboardInterrupt, pl.exceptions.PanicException])
+@pytest.mark.parametrize("kind", SUFFIX)
+def test_an_engine_that_comes_late_leaves_nothing(tmp_path, monkeypatch, kind, end):
+    """A failed engine's threads may still run, or have yet to open what they were told to write: here they all are late."""
+    targets = []
+
+    def late(_, target, **options):
+        targets.append(target if isinstance(target, (str, Path)) else os.dup(target.fileno()))
+        raise end("in the middle")
+
+    release = redacted(table("int64", twins(3)[0]), model((0, -5, NEEDLE_INT)), remember=False, key_file=tmp_path / "k" / "key")
+    explained = release.explain()
+    (tmp_path / "out").mkdir()
+    out = tmp_path / "out" / f"out{SUFFIX[kind]}"
+    monkeypatch.setattr(pl.LazyFrame, f"sink_{kind}", late)
+    for write in (lambda: release.write(out), lambda: write_table(iter([explained]), out, kind, force=False)):
+        with pytest.raises(KeyboardInterrupt if end is KeyboardInterrupt else InputError):
+            write()
+    assert len(targets) == 2
+    for target in targets:
+        with open(target, "wb") as file:
+            file.write(b"what came late")
+    assert not [*(tmp_path / "out").iterdir()]
+
+
+def test_an_interrupt_while_a_file_is_made_leaves_nothing(tmp_path, monkeypatch):
+    made = os.open
+
+    def interrupted(path, *how):
+        os.close(made(path, *how))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt), beside(tmp_path / "out.csv"):
+        pass
+    monkeypatch.undo()
+    assert not [*tmp_path.iterdir()]
 
 
 SMALL = {"POLARS_OVERRIDE_TOTAL_MEMORY_MB": "1", "POLARS_OOC_DRIFT_THRESHOLD": "1024"}  # a machine with hardly any memory

@@ -258,6 +258,16 @@ def test_a_table_that_changes_after_it_was_surveyed_is_not_decided(spark, key, t
     assert not (tmp_path / "c.json").exists()
 
 
+def test_nor_one_whose_values_change_after_the_ledger_knows_them(spark, key, tmp_path):
+    table, file = frame(rooms=4), tmp_path / "t.parquet"
+    table.write_parquet(file)
+    release = engine.redact(spark.read.parquet(str(file)), **options(key, dataset="other values"))
+    release.unpersist()
+    table.with_columns((1 - pl.col("state")).alias("state")).write_parquet(file)
+    with pytest.raises(pyspark.errors.PythonException, match="was changed after it was surveyed"):
+        release.frame.collect()
+
+
 # ---- tasks that die
 
 

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -340,7 +341,7 @@ def test_a_table_that_changes_between_the_looks_is_not_released(tmp_path, monkey
     with pytest.raises(off.InputError, match="changed while it was read"):
         off.redact_file(file, tmp_path / "out" / "o.csv", key_file=tmp_path / "k" / "key.json", **options)
     assert not [*(tmp_path / "out").iterdir()]
-    assert not (tmp_path / "k").exists()
+    assert json.loads((tmp_path / "k" / "key.ledger.json").read_text())["releases"] == {}
 
 
 def test_dry_run_and_explanation_are_those_of_memory(desk, monkeypatch):
@@ -357,6 +358,15 @@ def test_dry_run_and_explanation_are_those_of_memory(desk, monkeypatch):
     assert figures[0] == figures[1]
 
 
+def test_rows_wait_where_nothing_is_left_of_them(tmp_path, monkeypatch):
+    """Whoever wants the rows may stop asking, and hold on to what gives them: an engine's thread, the trace of an error."""
+    monkeypatch.setattr(stream, "_PART", 30)
+    pieces = frame([3, 1, 2]).partition_by("room", maintain_order=True)
+    waiting = stream._Order(np.full(3, 17), np.array([2, 0, 1])).sorted(iter(pieces), tmp_path / "o.csv")
+    assert next(waiting)["room"].unique().to_list() == [1, 2]
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.filterwarnings("ignore::offrecord.errors.ChosenByValue")
 def test_rows_that_wait_hold_nothing_that_was_redacted(tmp_path, monkeypatch):
     """Twins that differ in private values alone leave the same bytes in every file on the way, while it is there."""
@@ -367,18 +377,20 @@ def test_rows_that_wait_hold_nothing_that_was_redacted(tmp_path, monkeypatch):
         table = frame(ROOMS["another order"])
         table = table.with_columns(pl.when("hidden").then(pl.lit(twin)).otherwise("state").cast(pl.Int8).alias("state"))
         table.write_parquet(tmp_path / f"t{twin}.parquet")
-        seen, unlink = [], Path.unlink
+        seen, temporary = [], stream.TemporaryFile
 
-        def look(self, missing_ok=False, seen=seen, unlink=unlink):
-            if self.name.endswith(".partial") and self.exists():
-                seen.append(self.read_bytes())
-            unlink(self, missing_ok=missing_ok)
+        @contextmanager
+        def look(*, seen=seen, temporary=temporary, **where):
+            with temporary(**where) as file:
+                yield file
+                file.seek(0)
+                seen.append(file.read())
 
-        monkeypatch.setattr(Path, "unlink", look)
+        monkeypatch.setattr(stream, "TemporaryFile", look)
         options = COLUMNS | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "dataset": "d"}
         file = tmp_path / "out" / "o.parquet"
         off.redact_file(tmp_path / f"t{twin}.parquet", file, force=True, key_file=tmp_path / "k" / "key.json", **options)
-        monkeypatch.setattr(Path, "unlink", unlink)
+        monkeypatch.setattr(stream, "TemporaryFile", temporary)
         waited.append([*seen, file.read_bytes()])
     assert any(len(content) > 1000 for content in waited[0][:-1])
     assert waited[0] == waited[1]

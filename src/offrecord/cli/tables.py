@@ -235,7 +235,7 @@ def redact(
     for warning in warnings:
         warned(warning)
     if as_json:
-        content: dict[str, Any] = summary.to_dict()
+        content: dict[str, Any] = summary.to_dict() | {"warnings": warnings}
         if output is not None and not dry_run:
             content |= {"output": str(output), "certificate": str(certificate)}
         if fitted is not None:
@@ -279,11 +279,15 @@ def demo(
 def answer(
     policy: Annotated[Path, typer.Option(help="Policy file, as published (offrecord design -o).")],
     record: Annotated[int, typer.Option(parser=whole, metavar="NUMBER", help="Which record is yours, counted from 1.")],
+    protocol: Annotated[
+        str, typer.Option(help="Your name for what you take part in: the same for the same record, whoever asks.")
+    ] = "answer",
+    max_epsilon: Annotated[float, typer.Option(parser=number, metavar="NUMBER", help="The largest ε that you agree to.")] = 3.0,
     key_file: KeyFile = None,
     mark: Annotated[str, typer.Option(help="What to print instead of a value that is withheld.")] = "⊥",
 ) -> None:
     """One record's owner decides alone: its value on standard input, the value or ⊥ on standard output."""
-    from offrecord.keys import Key, default_key_file
+    from offrecord.keys import Key, Ledger, default_key_file
     from offrecord.owner import answer as answer_one
     from offrecord.owner import value_of
     from offrecord.policy import Policy
@@ -296,9 +300,13 @@ def answer(
         raise InputError("give the record's value on standard input")
     value = value_of(published, given)
     file = default_key_file() if key_file is None else key_file
-    if not file.exists():
+    own = Key.load_or_new(file)
+    book = Ledger.read(own)
+    shown = answer_one(published, record, value, own, protocol=protocol, max_epsilon=max_epsilon)
+    if not book.announced:
         warned(f"made a new key, {file}: keep it, so that the same question gets the same answer")
-    shown = answer_one(published, record, value, Key.load(file) if file.exists() else Key.new(file))
+    if not book.complete:
+        warned(f"the key {file} was there without its ledger, so nobody knows what was answered before")
     typer.echo(mark if shown is None else given)
 
 

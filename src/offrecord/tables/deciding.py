@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 18  # rows that are decided at a time: few enough to stay in the processor's cache
 _T = TypeVar("_T")
+_STRIP = 1 << 15  # and fewer still where numbers of 64 bits are computed with
+_ODD = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], dtype=np.uint64)  # of order values, and of what is shown
 REGIONS = ("S", "M", "L", "private")
 
 
@@ -40,7 +42,8 @@ class Tally:
     """Counts of what was decided: rows by region (S, M, L with private ones), and records that leave, also by the window.
 
     moves: transitions among records of region S, as the model counts them. choice: which values private records have. Both None
-    where nothing was decided. kept: released rows with their kept cells, a sample of them.
+    where nothing was decided. kept: released rows with their kept cells, a sample of them. content: a digest of what leaves of
+    the chains that hold a secret, record by record, for the key's owner alone.
     """
 
     regions: tuple[int, ...] = (0, 0, 0)
@@ -49,6 +52,7 @@ class Tally:
     moves: Counts | None = None
     choice: Choice | None = None
     kept: Sample | None = None
+    content: int = 0
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
@@ -58,6 +62,7 @@ class Tally:
             _sum(self.moves, other.moves),
             _sum(self.choice, other.choice),
             _sum(self.kept, other.kept),
+            self.content ^ other.content,
         )
 
     def named_regions(self, private: int) -> dict[str, int]:
@@ -110,9 +115,11 @@ class Deciding:
         released = 0
         model = self.designs.model
         moves = np.zeros(model.transition.shape, dtype=np.int64)
+        contents = []
         for rows, mine in blocks(chains, secrets):
             decision = step.decide(chains, secrets.part(mine.start, mine.stop), which[mine], rows, part.drawn)
             gone[rows] = decision.redacted
+            contents.append(_contents(chains, rows, decision.redacted))
             released += int((~decision.redacted if chains.whole else ~decision.redacted & (chains.codes[rows] >= 0)).sum())
             counts += np.bincount(decision.regions, minlength=3)
             _check_known(part.arranged, rows, decision.regions)
@@ -121,7 +128,9 @@ class Deciding:
         window = windows_release(self.designs, chains, secrets, which)
         choice = choice_of(chains, secrets, model.k, self._reach)
         kept = Sample.of(part.arranged, gone)
-        return _table(part.arranged, gone), Tally(tuple(counts.tolist()), released, window, moves, choice, kept)
+        told = np.concatenate(contents)[part.tagged], np.diff(chains.starts)[part.tagged]
+        content = part.coins.content_digest(part.tags, *told)
+        return _table(part.arranged, gone), Tally(tuple(counts.tolist()), released, window, moves, choice, kept, content)
 
     def expect(self, part: Part) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
@@ -182,6 +191,24 @@ def _check_known(arranged: Arranged, rows: slice, regions: NDArray[np.int8]) -> 
         f"value column {arranged.columns.value!r} holds a value the model does not know in {int(unknown.sum())} rows,"
         f" first in row {row}"
     )
+
+
+def _contents(chains: Chains, rows: slice, redacted: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """(m,) a number for what leaves of each chain in `rows`: over its records, the sum of their order value and code, mixed."""
+    shown = ((chains.codes[rows] + np.int8(1)) * ~redacted).view(np.uint8)  # 0: empty
+    order = chains.order[rows]
+    mixed = np.empty(len(shown), dtype=np.uint64)
+    other = np.empty(min(_STRIP, len(shown)), dtype=np.uint64)
+    for begin in range(0, len(shown), _STRIP):
+        strip = slice(begin, begin + _STRIP)
+        numbers = mixed[strip]
+        rest = other[: len(numbers)]
+        np.multiply(order[strip].astype(np.uint64), _ODD[0], out=numbers)
+        numbers += np.multiply(shown[strip], _ODD[1], out=rest)
+        numbers ^= np.right_shift(numbers, np.uint64(32), out=rest)
+        numbers *= numbers  # a sum of what is linear would not tell 1 and 4 from 2 and 3
+    first, end = np.searchsorted(chains.starts, (rows.start, rows.stop))
+    return np.add.reduceat(mixed, chains.starts[first:end] - rows.start)
 
 
 def _masses(model: Model, part: Part) -> Floats:

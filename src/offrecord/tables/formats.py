@@ -262,26 +262,27 @@ def _binary(kind: pl.DataType) -> bool:
 def write_frame(frame: pl.LazyFrame, path: Path, kind: str) -> None:
     """Write a table file in place; whoever calls takes care that nobody sees it half-written.
 
-    The same rows give the same bytes, whether they come at once or piece by piece.
+    The same rows give the same bytes, whether they come at once or piece by piece. The engine gets an open file, never its
+    name: after a failure its threads may still run, and would make the file anew when it has been removed.
     """
     import polars as pl
 
     never_spill()
-    with _engine(f"{path.parent} cannot hold the output: is the disk full?"):
+    with _engine(f"{path.parent} cannot hold the output: is the disk full?"), path.open("wb") as out:
         if kind == "parquet":
-            frame.sink_parquet(path, row_group_size=_GROUP)
+            frame.sink_parquet(out, row_group_size=_GROUP)
         elif kind == "csv":
             names = frame.collect_schema().names()
             if len(names) == 1:
-                path.write_bytes(_single_column(collected(frame)))
+                out.write(_single_column(collected(frame)))
             else:
-                frame.sink_csv(path, null_value="", check_extension=False)
+                frame.sink_csv(out, null_value="")
         elif kind == "ndjson":
-            frame.sink_ndjson(path)
+            frame.sink_ndjson(out)
         else:
             # the oldest layout stores each cell's own text, never a buffer shared with cells that are gone
             oldest = pl.CompatLevel.oldest()
-            frame.sink_ipc(path, compression="zstd", compat_level=oldest, record_batch_size=_GROUP)
+            frame.sink_ipc(out, compression="zstd", compat_level=oldest, record_batch_size=_GROUP)
 
 
 def stream_frame(frame: pl.DataFrame, out: BinaryIO, kind: str) -> str:

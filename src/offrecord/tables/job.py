@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from secrets import token_bytes
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import warn
 
 import numpy as np
@@ -36,8 +36,11 @@ from offrecord.tables.parts import Reading, Survey, hexed
 from offrecord.tables.secrets import check_all_found
 from offrecord.tables.steps import Step
 from offrecord.tables.summary import Summary
-from offrecord.tables.writing import printable
-from offrecord.text import many
+from offrecord.text import many, printable
+
+CONTENT = "set of released values"  #: what the ledger calls what left, beside what decided it
+_UNKNOWN = "the key was there without its ledger: earlier releases are not known"
+_NOT_ENTERED = {"other_releases": None, "composed": None, "why": "the release has not been entered into the ledger yet"}
 
 
 @dataclass(eq=False)
@@ -103,11 +106,17 @@ class Job:
         if self.private is not None and self.private in self.columns.released:
             raise InputError(f"the private column {self.private!r} cannot be released too")
 
+    @property
+    def key_path(self) -> Path:
+        """Where the key is, or will be."""
+        return default_key_file() if self.key_file is None else Path(self.key_file)
+
     @cached_property
     def key(self) -> Key:
-        """The key; a new one, not yet written, where there is none."""
-        file = default_key_file() if self.key_file is None else Path(self.key_file)
-        return Key.load(file) if file.exists() else Key(token_bytes(draws.KEY_BYTES), file)
+        """The key, made where there is none; a dry run makes none, and takes one that nobody will have."""
+        if self.dry_run and not self.key_path.exists():
+            return Key(token_bytes(draws.KEY_BYTES), self.key_path)
+        return Key.load_or_new(self.key_path)
 
     @cached_property
     def given(self) -> Model | None:
@@ -169,23 +178,12 @@ class Job:
             warnings.append(f"kept columns {how}; the guarantee does not cover them: {kept}")
         if self.columns.order is None:
             warnings.append("coins go by row number: a row inserted later changes the draws of those after it")
-        if not self.dry_run and not self.key.file.exists():
-            warnings.append(
-                f"made a new key, {self.key.file} (id {self.key.id}): keep it secret, and keep it: "
-                "a re-release with another key is a second look at the data"
-            )
         decided = _decided(self, survey, designs, which)
-        others = 0
         if not self.dry_run:
-            book = Ledger.read(self.key)
-            self.refuse(book, decided)
-            others = book.others(self.dataset, decided)
-        if others:
-            had = many(others, "other release")
-            warnings.append(f"data set {self.dataset!r} has had {had}; together they may leak more than this one's ε")
+            self.refuse(Ledger.read(self.key), decided)
         uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
         deciding = Deciding.made(designs, survey.needs, which)
-        return Plan(self, survey, designs, uses, deciding, decided, others, accepted, tuple(warnings))
+        return Plan(self, survey, designs, uses, deciding, decided, tuple(warnings), Judged(accepted=accepted))
 
     def accepted(self, objections: Iterable[str | None]) -> tuple[str, ...]:
         """What speaks against the model, if that is to be accepted; InputError if it is not."""
@@ -204,12 +202,42 @@ class Job:
             raise InputError(
                 f"data set {self.dataset!r} was released before with another {' and another '.join(differences)};"
                 " a second look at the same records adds to what the first gave away."
-                " Name other data with another --dataset, or add --another-release"
+                " Records that were released before, in a table that has grown or was corrected, must keep their --dataset:"
+                " add --another-release. Another --dataset is for data about other records alone"
             )
 
+    def entered(self, book: Ledger, decided: dict[str, str]) -> Entered:
+        """Enter a release into the ledger: how it stands there. InputError for a second, different one."""
+        self.refuse(book, decided)
+        book.add(self.dataset, decided)
+        others = book.others(self.dataset, decided)
+        warnings = []
+        if not book.announced:
+            warnings.append(
+                f"made a new key, {self.key.file} (id {self.key.id}): keep it secret, and keep it: "
+                "a re-release with another key is a second look at the data"
+            )
+        if others:
+            had = many(others, "other release")
+            warnings.append(f"data set {self.dataset!r} has had {had}; together they may leak more than this one's ε")
+            return Entered({"other_releases": others, "composed": False}, tuple(warnings))
+        if not book.complete:
+            warnings.append(
+                f"the key {self.key.file} was there without its ledger, so nobody knows whether data set {self.dataset!r}"
+                " was released before; the certificate says so"
+            )
+            return Entered({"other_releases": None, "composed": None, "why": _UNKNOWN}, tuple(warnings))
+        return Entered({"other_releases": 0, "composed": True}, tuple(warnings))
 
-@dataclass(frozen=True)
-class Judged:
+
+class Entered(NamedTuple):
+    """How a release stands in the ledger: what the certificate says of it, and what a person should know."""
+
+    said: dict[str, Any]
+    warnings: tuple[str, ...]
+
+
+class Judged(NamedTuple):
     """What a decision says about what it rests on.
 
     comparison: of model and table. accepted: what speaks against the model, and was accepted. warnings: for whoever runs it.
@@ -220,12 +248,12 @@ class Judged:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Plan:
     """What a job comes to for a table that has been surveyed.
 
-    uses: (designs,) how many secrets each serves. decided: digests of what decides the release. accepted: what speaks against
-    the model, and was accepted.
+    uses: (designs,) how many secrets each serves. decided: digests of what decides the release. noticed: what a person should
+    know of it. judged: what the decision says about it, as far as there is one. entered: its place in the ledger.
     """
 
     job: Job
@@ -234,18 +262,18 @@ class Plan:
     uses: Integers
     deciding: Deciding
     decided: dict[str, str]
-    others: int
-    accepted: tuple[str, ...]
-    warnings: tuple[str, ...]
+    noticed: tuple[str, ...]
+    judged: Judged
+    entered: Entered | None = None
 
-    def judge(self, tally: Tally) -> Judged:
-        """What a decision says about what it rests on, before anything leaves; InputError if that speaks against the promise.
+    def judge(self, tally: Tally) -> None:
+        """Find out what a decision says about what it rests on; InputError if that speaks against the promise.
 
         It looks at values that are released anyway. What it finds about private ones is a Python warning, and in no artefact.
         """
         if tally.choice is not None and (chosen := tally.choice.warning()) is not None:
             warn(chosen, ChosenByValue, stacklevel=2)
-        comparison, accepted, warnings = None, self.accepted, []
+        comparison, accepted, warnings = None, self.judged.accepted, []
         if tally.moves is not None and self.survey.secrets:
             comparison = compared(self.designs, self.uses, tally.moves)
             objected = self.job.accepted([comparison.objection(self.job.epsilon)])
@@ -257,17 +285,24 @@ class Plan:
                 raise InputError(f"{finding.says(self.designs.model.labels)}; leave it out of --keep")
             warnings.append(f"{finding.says(self.designs.model.labels)}; is it needed?")
         warnings += [f"this is not the model of these data, which was accepted: {one}" for one in accepted]
-        return Judged(comparison, accepted, tuple(warnings))
+        self.judged = Judged(comparison, accepted, tuple(warnings))
 
-    def enter(self, tally: Tally) -> None:
-        """Enter the release into the ledger, and keep the key, before anyone sees it. A dry run is no release."""
+    def enter(self, tally: Tally) -> list[str]:
+        """Enter the release, and what leaves, into the ledger before anyone sees it: what there is to say of that.
+
+        A dry run is no release.
+        """
         if self.job.dry_run:
-            return
-        if not self.job.key.file.exists():
-            self.job.key.save()
+            return []
+        said = self.warnings
         with ledger(self.job.key) as book:
-            self.job.refuse(book, self.decided)
-            book.add(self.job.dataset, self.decided)
+            self.entered = self.job.entered(book, {**self.decided, CONTENT: f"{tally.content:032x}"})
+        return [warning for warning in self.warnings if warning not in said]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know."""
+        return (*self.noticed, *self.judged.warnings, *(() if self.entered is None else self.entered.warnings))
 
     @property
     def exact(self) -> bool:
@@ -279,7 +314,7 @@ class Plan:
         """What was counted, as certificate and summary say it."""
         return {name: getattr(self.survey, name) for name in ("rows", "chains", "missing", "private", "secrets")}
 
-    def summary(self, tally: Tally, judged: Judged) -> Summary:
+    def summary(self, tally: Tally) -> Summary:
         """What the release amounts to."""
         job, survey, learned = self.job, self.survey, self.designs.model.learned
         valued = max(survey.rows - survey.missing, 1)
@@ -300,11 +335,17 @@ class Plan:
             loss=self.designs.loss,
             seconds=round(time.monotonic() - job.started, 3),
             verdict=None if learned is None else learned.verdict,
-            warnings=self.warnings + judged.warnings,
+            warnings=self.warnings,
         )
 
-    def certificate(self, judged: Judged) -> dict[str, Any]:
-        """The content of the certificate, which names no output until that is written."""
+    def certificate(self) -> dict[str, Any]:
+        """The content of the certificate as things stand: it names no output, and what it says of other releases may change."""
+        if self.job.dry_run:
+            return self._certificate
+        return {**self._certificate, "release": dict(_NOT_ENTERED if self.entered is None else self.entered.said)}
+
+    @cached_property
+    def _certificate(self) -> dict[str, Any]:
         job, survey, columns = self.job, self.survey, self.job.columns
         private: dict[str, Any] = {"count": survey.private, "note": POSITIONS}
         if not job.dry_run:
@@ -326,12 +367,12 @@ class Plan:
             dataset=job.dataset,
             key_id="none: dry run" if job.dry_run else job.key.id,
             private=private,
-            release={} if job.dry_run else {"other_releases": self.others, "composed": self.others == 0},
+            release={},
             kept=bool(columns.keep),
             exact=self.exact,
             model_check={
-                "compared": None if judged.comparison is None else judged.comparison.to_dict(),
-                "accepted": list(judged.accepted),
+                "compared": None if self.judged.comparison is None else self.judged.comparison.to_dict(),
+                "accepted": list(self.judged.accepted),
             },
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -35,18 +34,21 @@ if TYPE_CHECKING:
 class Release:
     """A released table.
 
-    frame: of the kind that came in; None after a dry run, or as long as the ledger does not know the release. certificate:
-    names no output until it is written.
+    frame: of the kind that came in; None after a dry run, or as long as the ledger does not know the release.
     """
 
     frame: Any
-    certificate: dict[str, Any]
     summary: Summary
     fit: Fit | None
     _table: pl.DataFrame | None = field(repr=False)
     _plan: Plan = field(repr=False)
     _part: Part = field(repr=False)
     _tally: Tally = field(repr=False)
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What it says about the release as the ledger knows it by now; `write` adds what it says about the output."""
+        return self._plan.certificate()
 
     def write(
         self, path: str | Path, *, format: str | None = None, certificate: str | Path | None = None, force: bool = False
@@ -61,8 +63,8 @@ class Release:
             lambda file: write_frame(table.lazy(), file, kind),
             path,
             proof,
-            partial(certified, self.certificate, kind, table.columns),
-            partial(self._plan.enter, self._tally),
+            lambda digest: certified(self.certificate, kind, table.columns, digest),
+            lambda: warnings.extend(self._plan.enter(self._tally)),
             force=force,
         )
         return proof, warnings
@@ -73,9 +75,15 @@ class Release:
         proof = check_writable(Path(certificate), force=force)
         check_apart(self._plan.job.key.file, proof)
         table, warnings = self._ready(kind)
-        content = partial(certified, self.certificate, kind, table.columns)
-        enter = partial(self._plan.enter, self._tally)
-        write_to_stream(table, out, kind, proof, content, enter, force=force)
+        write_to_stream(
+            table,
+            out,
+            kind,
+            proof,
+            lambda digest: certified(self.certificate, kind, table.columns, digest),
+            lambda: warnings.extend(self._plan.enter(self._tally)),
+            force=force,
+        )
         return warnings
 
     def _ready(self, kind: str) -> tuple[pl.DataFrame, list[str]]:
@@ -172,19 +180,18 @@ def redact(
     del table
     hidden = private_records(arranged, listed, job.steps)
     asked = 0 if listed is None else listed.height
+    check_all_found(hidden.keys, asked)
+    job.check_private(hidden.count)
     fitted, chain = None, job.given
     if chain is None:
-        check_all_found(hidden.keys, asked)
-        job.check_private(hidden.count)
         arranged, fitted = fit_arranged(arranged, hidden.chain, chain_order, phase, say)
         chain = fitted.model
     reading = job.reading(chain)
     part = reading.part_of(arranged, hidden)
     plan = job.plan(reading, reading.survey(part), asked)
     out, tally = (None, plan.deciding.expect(part)) if dry_run else plan.deciding.decide(part)
-    judged = plan.judge(tally)
-    summary, content = plan.summary(tally, judged), plan.certificate(judged)
+    plan.judge(tally)
     native = to_native(out, frame, value) if out is not None and remember else None
     if remember:
         plan.enter(tally)
-    return Release(native, content, summary, fitted, out, plan, part, tally)
+    return Release(native, plan.summary(tally), fitted, out, plan, part, tally)

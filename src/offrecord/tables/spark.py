@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _PACKED = 1 << 20  # rows that are packed at a time, and rows of a part, about
 _BUCKETS = 4096  # at most, and eight for each partition, unless there are more partitions: few rows in a bucket cost more
 _LISTED = "offrecord listed"
+_CHANGED = "the table was changed after it was surveyed; redact it again"
 _MARK = "offrecord: "  # how a message of ours begins among those of Spark
 _NAMES = ("string", "tinyint", "smallint", "int", "bigint", "boolean", "date", "timestamp", "timestamp_ntz")
 _ORDERS = tuple(name for name in _NAMES if name != "boolean")
@@ -115,8 +116,8 @@ def redact(df: DataFrame, *, partitions: int | None = None, **options: Any) -> S
         context = df.sparkSession.sparkContext
     except Exception:
         raise InputError("offrecord needs a classic Spark session, not Spark Connect") from None
-    if not job.key.file.exists():  # a driver may be gone tomorrow, and with it the key
-        raise InputError(f"there is no key {job.key.file}: make one with offrecord key new, and keep it where it lasts")
+    if not job.key_path.exists():  # a driver may be gone tomorrow, and with it the key
+        raise InputError(f"there is no key {job.key_path}: make one with offrecord key new, and keep it where it lasts")
     table, listed = _checked(df, job), 0
     if job.private_list is not None:
         keys, listed = _keys(job.private_list, df, job.columns)
@@ -145,20 +146,23 @@ def redact(df: DataFrame, *, partitions: int | None = None, **options: Any) -> S
         raise
     parts = held.select("rows").where("rows is not null")
     known = frozenset(mark for _, marks in found for mark in marks)
-    shared = context.broadcast(_Shared(version("offrecord"), keyless, plan.deciding, job.dry_run, known))
+    deciding = _Shared(version("offrecord"), keyless, plan.deciding, job.dry_run, known)
+    shared = context.broadcast(deciding)
     frame = None
     try:
         with _spark_errors(), _unlogged():
             counted = parts.mapInArrow(_Tallying(job.key.secret, shared), "tally binary").collect()
-            tally = sum((pickle.loads(row.tally) for row in counted), Tally())
-            judged = plan.judge(tally)
+            tallies: list[tuple[Tally, list[int]]] = [pickle.loads(row.tally) for row in counted]
+            tally = sum((one for one, _ in tallies), Tally())
+            plan.judge(tally)
             if not job.dry_run:
+                shared = context.broadcast(replace(deciding, contents=frozenset(one for _, each in tallies for one in each)))
                 frame = parts.mapInArrow(_Releasing(job.key.secret, shared), _schema(df, job.columns, job.given.labels))
         plan.enter(tally)
     except BaseException:
         held.unpersist()
         raise
-    return SparkRelease(frame, plan.certificate(judged), plan.summary(tally, judged), plan, held)
+    return SparkRelease(frame, plan.certificate(), plan.summary(tally), plan, held)
 
 
 # ---- on the driver
@@ -343,13 +347,14 @@ def _hashed(names: pa.Table) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class _Shared:
-    """What executors need besides the key. surveyed: the fingerprints of all parts."""
+    """What executors need besides the key. surveyed: the fingerprints of all parts. contents: what leaves of them."""
 
     version: str
     reading: Reading
     deciding: Deciding | None
     dry_run: bool
     surveyed: frozenset[str] = frozenset()
+    contents: frozenset[int] = frozenset()
 
 
 class _Work(ABC):
@@ -453,7 +458,7 @@ class _Deciding(_Work):
                 table = pa.ipc.open_stream(content.as_buffer()).read_all()
                 part = self._part(table)
                 if part is None or self._reading.survey(part).fingerprint not in self._shared.value.surveyed:
-                    raise InputError("the table was changed after it was surveyed; redact it again")
+                    raise InputError(_CHANGED)
                 yield part, table.schema
 
     @property
@@ -464,14 +469,16 @@ class _Deciding(_Work):
 
 
 class _Tallying(_Deciding):
-    """Counts what is decided, or for a dry run expected."""
+    """Counts what is decided, or for a dry run expected; and what leaves of each part."""
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         expected = self._shared.value.dry_run
-        tally = Tally()
+        total, contents = Tally(), []
         for part, _ in self._tables(batches):
-            tally += self._deciding.expect(part) if expected else self._deciding.decide(part)[1]
-        yield _row(tally=pickle.dumps(tally))
+            tally = self._deciding.expect(part) if expected else self._deciding.decide(part)[1]
+            contents.append(tally.content)
+            total += tally
+        yield _row(tally=pickle.dumps((total, contents)))
 
 
 class _Releasing(_Deciding):
@@ -483,7 +490,10 @@ class _Releasing(_Deciding):
 
         value = self._reading.columns.value
         for part, schema in self._tables(batches):
-            table = self._deciding.decide(part)[0].to_arrow(compat_level=pl.CompatLevel.oldest())
+            decided, tally = self._deciding.decide(part)
+            if tally.content not in self._shared.value.contents:  # the ledger knows of other values
+                raise InputError(_CHANGED)
+            table = decided.to_arrow(compat_level=pl.CompatLevel.oldest())
             fields = [field if field.name == value else schema.field(field.name) for field in table.schema]
             plain = [pa.field(one.name, one.type, nullable=True) for one in fields]  # Spark takes columns as they were declared
             yield from table.cast(pa.schema(plain)).to_batches(max_chunksize=1 << 16)

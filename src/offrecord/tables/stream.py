@@ -1,8 +1,8 @@
 """Tables larger than memory: a file whose chains stand together goes through part by part, and is never held whole.
 
 Deciding takes two looks: the first surveys each part, the second decides and writes it. What leaves is sorted by chain and
-order, as always; where chains stand together but in another order, redacted rows (and nothing else) wait in a file beside the
-output until all are there.
+order, as always; where chains stand together but in another order, redacted rows (and nothing else) wait in a file without a
+name, in the folder of the output, until all are there.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from offrecord.certificate import certified
 from offrecord.errors import InputError
-from offrecord.files import beside, check_outputs, check_writable
+from offrecord.files import check_outputs, check_writable
 from offrecord.redaction import Integers
 from offrecord.tables.chains import increasing
 from offrecord.tables.deciding import Tally
 from offrecord.tables.formats import MAX_ROWS, Source, format_of, table_file
 from offrecord.tables.frames import from_native
-from offrecord.tables.job import Job, Judged
+from offrecord.tables.job import Job
 from offrecord.tables.parts import Part, Survey
 from offrecord.tables.summary import Summary
 from offrecord.tables.writing import ready, spreadsheet_warnings, write_pieces, write_release, write_table
@@ -87,7 +88,7 @@ def redact_file(
     path, kind, proof = None, "", None
     if output is not None:
         path, kind = Path(output), format_of(Path(output), output_format)
-        proof = check_outputs(path, None if certificate is None else Path(certificate), job.key.file, force=force)
+        proof = check_outputs(path, None if certificate is None else Path(certificate), job.key_path, force=force)
     if explain is not None:
         check_writable(explain, force=force)
         format_of(Path(explain), explain_format)
@@ -108,23 +109,20 @@ def redact_file(
         if again[0].fingerprint != plan.survey.fingerprint:
             raise InputError(f"{table} was changed while it was read; start again")
 
-    judged = Judged()
-
     def enter() -> None:
-        nonlocal judged
-        judged = plan.judge(tally)
+        plan.judge(tally)
         plan.enter(tally)
 
     if path is None or proof is None:
         for part in looks.parts("expecting"):
             tally += plan.deciding.expect(part)
-        judged = plan.judge(tally)
+        plan.judge(tally)
     else:
         write_release(
             lambda file: write_pieces(looks.in_order(decided(), file), file, kind),
             path,
             proof,
-            lambda digest: certified(plan.certificate(judged), kind, job.columns.released, digest),
+            lambda digest: certified(plan.certificate(), kind, job.columns.released, digest),
             enter,
             force=force,
         )
@@ -133,7 +131,7 @@ def redact_file(
         file = Path(explain)
         rules = (plan.deciding.explain(part) for part in looks.parts("explaining"))
         warnings += write_table(looks.in_order(rules, file), file, format_of(file, explain_format), force=force)
-    summary = plan.summary(tally, judged)
+    summary = plan.summary(tally)
     return Streamed(replace(summary, warnings=(*summary.warnings, *warnings)), proof)
 
 
@@ -205,7 +203,7 @@ class _Looks:
         return survey
 
     def in_order(self, pieces: Iterator[pl.DataFrame], near: Path) -> Iterator[pl.DataFrame]:
-        """What became of the parts, sorted by chain. near: beside this file it waits, if it has to."""
+        """What became of the parts, sorted by chain. near: in the folder of this file it waits, if it has to."""
         return pieces if self.order is None else self.order.sorted(pieces, near)
 
 
@@ -217,7 +215,10 @@ class _Order:
     ranks: Integers
 
     def sorted(self, pieces: Iterator[pl.DataFrame], near: Path) -> Iterator[pl.DataFrame]:
-        """Redacted pieces sorted by chain; they wait beside a file, grouped by where they will be."""
+        """Redacted pieces sorted by chain; they wait in the folder of a file, grouped by where they will be.
+
+        Where they wait has no name, or loses it at once: nothing is left of it, however this ends and whoever still holds it.
+        """
         import polars as pl
 
         before = np.empty_like(self.lengths)  # rows of the chains that come before each in the end
@@ -226,7 +227,7 @@ class _Order:
         chunks: list[list[tuple[int, int]]] = [[] for _ in range(int(groups.max()) + 1)]
         ends = np.cumsum(self.lengths)
         done = chain = 0
-        with beside(near) as (waiting,), waiting.open("wb+") as file:
+        with TemporaryFile(prefix=f".{near.name}.", suffix=".partial", dir=near.parent) as file:
             for piece in pieces:
                 done += piece.height
                 end = int(np.searchsorted(ends, done)) + 1

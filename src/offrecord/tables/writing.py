@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -86,9 +85,9 @@ def write_release(
 ) -> None:
     """Write a release and its certificate. write: writes the table to a path; certificate: gives that of a table's SHA-256.
 
-    The table is written in full under another name and synced; then `enter` enters the release into the ledger, the certificate
-    is written in the same way, an old output goes, the certificate gets its name, and last the output does. So whenever the
-    output is there it is whole, its certificate is there too, and the ledger knows it.
+    Both are written in full under other names and synced; in between `enter` enters the release into the ledger, so that the
+    certificate says how it stands there. Then an old output goes, the certificate gets its name, and last the output does. So
+    whenever the output is there it is whole, its certificate is there too, and the ledger knows it.
     """
     with beside(path, certificate_path) as (table, proof):
         write(table)
@@ -198,10 +197,3 @@ def spreadsheet_warnings(changed: Counter[str]) -> list[str]:
         f"column {name!r}: {count} cells that a spreadsheet would run now begin with an apostrophe"
         for name, count in changed.items()
     ]
-
-
-def printable(name: str, text: str) -> str:
-    """A name a person gives, checked to be one line of printable text."""
-    if not isinstance(text, str) or not re.fullmatch(r"\S(.{0,198}\S)?", text) or not text.isprintable():
-        raise InputError(f"{name} must be 1 to 200 printable characters, got {text!r}")
-    return text
