@@ -188,8 +188,7 @@ def test_a_designs_file_that_lies_about_rooms_releases_nothing_more(lie, tmp_pat
     monkeypatch.setattr(surroundings._Rooms, "cap", lambda _: 3)
     chain, epsilon = off.MarkovChain.binary(0.02, 0.1), 1.0
     frame, keys = one_chain(10, [4])
-    key = Key(bytes(32), tmp_path / "key.json")
-    key.save()
+    key = Key.new(tmp_path / "key.json")
     file = tmp_path / "designs.json"
     dry(chain, frame, keys, epsilon, designs=file, key_file=key.file)
     content = json.loads(file.read_text())
@@ -275,8 +274,7 @@ def test_a_falsified_designs_file_is_refused_or_releases_nothing_more(tmp_path_f
     epsilon, protect = data.draw(st.sampled_from([0.5, 1.0])), data.draw(st.sampled_from(["run", "each"]))
     apart, cap = data.draw(st.booleans()), data.draw(st.sampled_from([None, 1, 2, 3]))
     folder = tmp_path_factory.mktemp("designs")
-    key, file = Key(bytes(32), folder / "key.json"), folder / "designs.json"
-    key.save()
+    key, file = Key.new(folder / "key.json"), folder / "designs.json"
     options = {"designs": file, "key_file": key.file}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(surroundings, "_FAR", 2)
