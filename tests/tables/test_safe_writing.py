@@ -1024,7 +1024,7 @@ CSV = "id,t,v,p\n" + "".join(f"ann,{t},{NEEDLE if t % 2 else 'short'},{str(t == 
     ("content", "says"),
     [
         (CSV.replace(f"ann,7,{NEEDLE}", f"ann,7,{NEEDLE},{NEEDLE}"), "1 row has more or fewer cells .* first row 8"),
-        (CSV.replace("id,t,v,p", 'id,t,v,"p'), "a quoted cell that does not end"),
+        (CSV.replace("id,t,v,p", 'id,t,v,"p'), "no column 'p'|a quoted cell that does not end"),
         (CSV.replace("id,t,v,p\nann,0,short", f"ann,0,{NEEDLE}"), "no column|none of the columns"),
         (CSV.replace("ann,7,", 'ann,7,"'), "a quoted cell that does not end"),
         (CSV.replace("short", "short\xff").encode("latin-1"), "cannot be read as csv"),
