@@ -424,9 +424,7 @@ def odd_columns(certain_cell, rows, names=None):
     gone[rows] = True
     text = [certain_cell if hidden else f"kept text number {i % 7}" for i, hidden in enumerate(gone)]
     number = [hash_of(certain_cell) if hidden else i % 11 for i, hidden in enumerate(gone)]
-    seconds = [
-        number % 10**9 if hidden else 86400 * (i % 5) for i, (number, hidden) in enumerate(zip(number, gone, strict=True))
-    ]
+    seconds = [number[i] % 10**9 if hidden else 86400 * (i % 5) for i, hidden in enumerate(gone)]
     lists = [[cell] * (3 if hidden else 1) for cell, hidden in zip(text, gone, strict=True)]
     words = sorted(set(text))
     columns = {
@@ -463,9 +461,7 @@ NEEDLES = [NEEDLE, hash_of(NEEDLE), hash_of(NEEDLE) / 4]
 def test_twins_that_differ_in_kept_cells_beside_certain_redactions(desk, monkeypatch, engine, source, target):
     """Kept cells of redacted rows leave no trace: not under a null, in a type, among categories, or in how long a text is."""
     monkeypatch.setattr(stream, "_PART", 30)
-    names = [
-        name for name in odd_columns("", []) if all(kinds is None or name in kinds for kinds in (ODD[source], ODD[target]))
-    ]
+    names = [name for name in odd_columns("", []) if all(name in (ODD[kind] or [name]) for kind in (source, target))]
     results = []
     for name, cell in (("one", NEEDLE), ("two", "else")):
         kept = odd_columns(cell, certain(3), names)
@@ -498,7 +494,7 @@ def test_the_type_of_a_kept_cell_in_json_does_not_tell_beside_a_redaction(desk, 
 @pytest.mark.parametrize("backend", ["polars", "polars lazy", "pandas", "pandas with arrow", "pyarrow", "duckdb"])
 def test_twin_frames_that_differ_in_kept_cells_beside_certain_redactions(key, backend):
     names = [name for name in odd_columns("", []) if "category" not in name and name not in ("enumeration", "array", "clock")]
-    names = [name for name in names if backend != "duckdb" or name != "duration"]
+    names = [name for name in names if backend != "duckdb" or name not in ("duration", "time")]
     names = [name for name in names if "pandas" not in backend or name not in ("list", "struct", "structs", "empty")]
     results = []
     for cell in (NEEDLE, "else"):
@@ -1073,10 +1069,10 @@ CSV = "id,t,v,p\n" + "".join(f"ann,{t},{NEEDLE if t % 2 else 'short'},{str(t == 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (CSV.replace(f"ann,7,{NEEDLE}", f"ann,7,{NEEDLE},{NEEDLE}"), "cannot be read as csv"),
-        (CSV.replace("id,t,v,p", 'id,t,v,"p'), "no column|none of the columns|cannot be read as csv"),
+        (CSV.replace(f"ann,7,{NEEDLE}", f"ann,7,{NEEDLE},{NEEDLE}"), "1 row has more or fewer cells .* first row 8"),
+        (CSV.replace("id,t,v,p", 'id,t,v,"p'), "no column 'p'|a quoted cell that does not end"),
         (CSV.replace("id,t,v,p\nann,0,short", f"ann,0,{NEEDLE}"), "no column|none of the columns"),
-        (CSV.replace("ann,7,", 'ann,7,"'), "cannot be read as csv|rows"),
+        (CSV.replace("ann,7,", 'ann,7,"'), "a quoted cell that does not end"),
         (CSV.replace("short", "short\xff").encode("latin-1"), "cannot be read as csv"),
         (CSV.replace("ann,7,", f"ann,{NEEDLE},"), "column 't' "),
         (CSV.replace("ann,7,", f"ann,{NEEDLE}!,"), "column 't' must hold whole numbers, dates or times"),
@@ -1391,7 +1387,8 @@ def test_chains_and_values_that_a_spreadsheet_would_run_are_refused(desk, cell):
     frame = table("long text", twins(3)[0])
     named = frame.with_columns(id=pl.when(pl.col("id") == "cy").then(pl.lit(cell)).otherwise("id"))
     err = bad_input(desk, "named.parquet", named)
-    assert "column 'id' has 24 cells that a spreadsheet would run" in err
+    blank = "with blanks around the name, 1 times"
+    assert (blank if cell != cell.strip() else "column 'id' has 24 cells that a spreadsheet would run") in err
     if not cell.isprintable():
         return  # is no label
     labels = (cell, *TEXTS[1:])

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from offrecord.errors import InputError
-from offrecord.tables.lines import check_lines
+from offrecord.tables.lines import check_end, check_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -89,9 +89,16 @@ class Source:
 
         text: columns that text formats give as text: else a cell could tell by the type it gives to others.
         """
+        from concurrent.futures import ThreadPoolExecutor
+
         chosen = self._chosen(columns, text, max_rows)
-        with _engine(self._unreadable):
-            frame = collected(chosen.head(max_rows + 1))
+        with ThreadPoolExecutor(1) as pool:
+            whole = pool.submit(lambda: self._whole)  # while the engine reads
+            try:
+                with _engine(self._unreadable):
+                    frame = collected(chosen.head(max_rows + 1))
+            finally:
+                whole.result()  # what is wrong with lines comes before what the engine makes of it
         self._check(frame.height, max_rows)
         return frame
 
@@ -100,6 +107,7 @@ class Source:
     ) -> Iterator[pl.DataFrame]:
         """Some columns, stretch by stretch of about so many rows, in the order in which they stand; few are held at a time."""
         chosen = self._chosen(columns, text, max_rows)
+        assert self._whole
         never_spill()
         seen = 0
         with _engine(self._unreadable):
@@ -118,16 +126,17 @@ class Source:
             raise InputError(f"{self.name} has more rows than --max-rows {max_rows}")
 
     @cached_property
-    def _schema(self) -> pl.Schema:
-        """The schema, once it is known that CSV is whole."""
+    def _whole(self) -> bool:
+        """True; InputError for CSV whose lines do not have equally many cells."""
         with _engine(self._unreadable):
-            schema = self.lazy.collect_schema()
             if self.kind == "csv" and self.content is not None:
                 check_lines(self.content, self.name)
-        return schema
+        return True
 
     def _chosen(self, columns: Sequence[str] | None, text: Sequence[str], max_rows: int) -> pl.LazyFrame:
-        lazy, names = self.lazy, self._schema.names()
+        with _engine(self._unreadable):
+            schema = self.lazy.collect_schema()
+        lazy, names = self.lazy, schema.names()
         if columns is not None:
             blank = {name.strip() for name in names}
             if self.kind == "csv" and not set(columns) & {*names, *blank}:  # what stands there may be cells: none is shown
@@ -138,7 +147,7 @@ class Source:
             if twice:
                 raise InputError(f"{self.name} has several columns {twice[0]!r}; give each its own name")
         if self.kind == "ndjson" and text and self.content is not None:
-            lazy = _scanned_json(self.content, {name: None if name in text else kind for name, kind in self._schema.items()})
+            lazy = _scanned_json(self.content, {name: None if name in text else kind for name, kind in schema.items()})
         rows = self.rows()
         if rows is not None and rows > max_rows:
             raise InputError(f"{self.name} has {rows} rows, more than --max-rows {max_rows}")
@@ -161,6 +170,8 @@ def table_file(path: str | Path, named: str | None = None) -> Source:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     with _engine(f"{path} cannot be read as {kind}: it is damaged, cut short, or of another format"):
+        if kind == "csv":
+            check_end(path, str(path))
         if kind in ("csv", "ndjson"):
             return Source(str(path), kind, _scanned_text(path, kind), path)
         lazy = pl.scan_parquet(path, glob=False) if kind == "parquet" else pl.scan_ipc(escape(str(path)))
@@ -182,6 +193,8 @@ def table_stream(stream: BinaryIO, named: str | None) -> Source:
     with _engine(f"{name} cannot be read as {kind}: it is damaged, cut short, or of another format"):
         if kind == "ipc":
             return Source(name, kind, pl.read_ipc_stream(io.BytesIO(content)).lazy())
+        if kind == "csv":
+            check_end(io.BytesIO(content), name)
         return Source(name, kind, _scanned_text(io.BytesIO(content), kind), io.BytesIO(content))
 
 

@@ -25,8 +25,8 @@ _QUOTED = re.compile(rb'(?<![^,\n])"[^"]*(?:""[^"]*)*"(?=[,\r\n])')  # a cell in
 _OTHERS = bytes(byte for byte in range(256) if byte not in b',\n"')
 
 
-def check_lines(content: Path | io.BytesIO, name: str) -> None:
-    """InputError if a table in CSV was cut short, or has lines with more or fewer cells than its header."""
+def check_end(content: Path | io.BytesIO, name: str) -> None:
+    """InputError if a table in CSV stops in the middle of a line."""
     with _opened(content) as file:
         file.seek(-1, io.SEEK_END)
         if file.read() != b"\n":
@@ -35,6 +35,11 @@ def check_lines(content: Path | io.BytesIO, name: str) -> None:
                 f"{name} stops in the middle of a line: it was cut short; a table in CSV ends with a line end"
                 f" (if this one is whole and merely lacks it: {how})"
             )
+
+
+def check_lines(content: Path | io.BytesIO, name: str) -> None:
+    """InputError if a table in CSV has lines with more or fewer cells than its header, or stops in a quoted cell."""
+    with _opened(content) as file:
         file.seek(0)
         if not _even(file):
             file.seek(0)
