@@ -287,7 +287,7 @@ def answer(
     mark: Annotated[str, typer.Option(help="What to print instead of a value that is withheld.")] = "⊥",
 ) -> None:
     """One record's owner decides alone: its value on standard input, the value or ⊥ on standard output."""
-    from offrecord.keys import Key, Ledger, default_key_file
+    from offrecord.keys import Key, default_key_file, ledger
     from offrecord.owner import answer as answer_one
     from offrecord.owner import value_of
     from offrecord.policy import Policy
@@ -301,7 +301,8 @@ def answer(
     value = value_of(published, given)
     file = default_key_file() if key_file is None else key_file
     own = Key.load_or_new(file)
-    book = Ledger.read(own)
+    with ledger(own) as book:  # as it was before
+        pass
     shown = answer_one(published, record, value, own, protocol=protocol, max_epsilon=max_epsilon)
     if not book.announced:
         warned(f"made a new key, {file}: keep it, so that the same question gets the same answer")
