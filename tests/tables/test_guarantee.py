@@ -225,7 +225,7 @@ JUNK = [None, True, False, 0, 1, 2, 3, -1, 0.5, 1e-9, 10**7, 10**12, 10**30, flo
 @st.composite
 def falsified(draw, content, k):
     """A designs file with some of its numbers, rows, rooms or keys changed."""
-    content = copy.deepcopy(content)
+    content, sides = copy.deepcopy(content), len(content["sides"])
     small, truth = st.integers(0, 4), st.booleans()
     chances = st.sampled_from([0.0, 0.0, 1.0, 1.0, 0.5, 1e-300])
     row = st.lists(chances, min_size=k, max_size=k)
@@ -237,10 +237,10 @@ def falsified(draw, content, k):
             grid = draw(st.sets(st.integers(1, 9), max_size=3).map(lambda nodes: [0, *sorted(nodes)]))
             content["grids"] = [grid, draw(st.sampled_from([grid, [0], [0, 1], [0, 2, 5]]))]
         elif kind == "sides":
-            content["sides"] = draw(st.lists(side, min_size=len(content["sides"]), max_size=len(content["sides"]) + 1))
+            content["sides"] = draw(st.lists(side, min_size=sides, max_size=sides + 1))
         elif kind in ("designs", "add") and isinstance(designs, list) and designs and isinstance(designs[0], dict):
             one = {"left": draw(small), "right": draw(small), "left_rest": draw(truth), "right_rest": draw(truth)}
-            one |= {f"redaction_{name}": draw(st.integers(-1, len(content["sides"]))) for name in ("left", "right")}
+            one |= {f"redaction_{name}": draw(st.integers(-1, sides)) for name in ("left", "right")}
             changed = {name: one[name] for name in draw(st.sets(st.sampled_from(sorted(one))))}
             at = draw(st.integers(0, len(designs) - 1))
             if kind == "add":

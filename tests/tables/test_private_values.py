@@ -102,6 +102,6 @@ def test_an_impossible_transition_beside_a_private_record_is_not_told(released):
 
 
 def test_counts_do_not_tell_whether_a_private_cell_was_empty(released):
-    full, empty, elsewhere = released(table("1")), released(table(None)), released(table(None, place=15))
+    full, empty, elsewhere = released(table("1")), released(table(None)), released(table(None, place=15), "--another-release")
     assert json.loads(full[1])["missing"] == json.loads(empty[1])["missing"] == 0
     assert json.loads(elsewhere[1])["missing"] == 1
