@@ -170,7 +170,7 @@ START = datetime(2026, 3, 8)
         ("hour", lambda n: [date(2026, 1, 1) + timedelta(days=i) for i in n]),
         ("hour", lambda n: [START + timedelta(hours=i) for i in n]),
         ("hour", lambda n: pl.Series([START + timedelta(hours=i) for i in n]).dt.replace_time_zone("UTC")),
-        ("state", lambda n: ["ill" if i else "well" for i in n]),
+        ("state", lambda n: ["unwell" if i else "ok" for i in n]),
         ("state", lambda n: [bool(i) for i in n]),
         ("state", lambda n: [0.5 * i for i in n]),
         ("state", lambda n: [i + 2**40 for i in n]),
@@ -186,6 +186,22 @@ def test_types(same, name, cells):
         dataset=f"types of {name} {table[name].dtype} {table[name][0]}",
         model=off.MarkovChain(CHAIN.transition, labels=labels),
     )
+
+
+def test_a_model_of_another_table_is_refused(spark, key):
+    other = off.MarkovChain([[0.99, 0.01], [0.02, 0.98]])
+    before = key.ledger_file.read_bytes()
+    with pytest.raises(off.InputError, match="not the model of these data"):
+        engine.redact(there(spark, frame()), **options(key, dataset="another", model=other))
+    assert key.ledger_file.read_bytes() == before
+    release = engine.redact(there(spark, frame()), **options(key, dataset="another", model=other, accept_model=True))
+    assert len(release.certificate["model_check"]["accepted"]) == 1
+
+
+def test_opt_outs_chosen_by_value_are_noticed(spark, key):
+    table = frame(rooms=40).with_columns(hidden=pl.col("hidden") & (pl.col("state") == 1))
+    with pytest.warns(off.ChosenByValue):
+        engine.redact(there(spark, table), **options(key, dataset="chosen"))
 
 
 def test_kept_columns_of_every_shape(same):
@@ -465,7 +481,7 @@ def test_executors_without_the_package(tmp_path):
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    environment["PYTHONPATH"] = str(Path(__file__).parent)
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, Path(__file__).parents[:2]))
     command = [sys.executable, "-W", "ignore", "-c", MISSING, str(tmp_path)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
     assert "said: an executor cannot import offrecord: install it there" in ended.stdout, ended.stderr[-2000:]
