@@ -36,13 +36,24 @@ CHANGING = (
     "America/Santiago",
     "America/Sao_Paulo",
     "America/St_Johns",
+    "America/Nuuk",
+    "Antarctica/Troll",
     "Asia/Amman",
+    "Asia/Baku",
     "Asia/Beirut",
+    "Asia/Damascus",
+    "Asia/Dhaka",
+    "Asia/Gaza",
     "Asia/Jerusalem",
+    "Asia/Karachi",
     "Asia/Tehran",
+    "Asia/Ulaanbaatar",
     "Australia/Lord_Howe",
     "Australia/Sydney",
+    "Europe/Istanbul",
     "Pacific/Auckland",
+    "Pacific/Easter",
+    "Pacific/Fiji",
 )
 
 
@@ -61,7 +72,7 @@ def instants(shown: Nanoseconds, zone: str | None) -> Nanoseconds:
         return shown
     times = pl.Series("time", np.asarray(shown, dtype=np.int64)).cast(pl.Datetime("ns"))
     found = times.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
-    for skipped in ("1h", "1d"):  # clocks jump by an hour at most, but a calendar may by a day
+    for skipped in ("30m", "1h", "2h", "1d"):  # clocks jump by so much at most, and a calendar may by a day
         if found.null_count():
             later = times.dt.offset_by(skipped).dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
             found = found.fill_null(later)
@@ -84,6 +95,14 @@ def changes(before: Nanoseconds, after: Nanoseconds) -> list[tuple[str, Nanoseco
             ends.append(there.dt.convert_time_zone("UTC").to_physical())
         found.append((zone, (ends[1] - ends[0]).fill_null(-1).to_numpy()))
     return found
+
+
+def shows(times: Nanoseconds, zone: str) -> bool:
+    """Whether clocks in a zone ever show all of these times."""
+    import polars as pl
+
+    there = pl.Series("time", times).cast(pl.Datetime("ns"))
+    return there.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null").null_count() == 0
 
 
 def phase_count(phase: Any) -> int:

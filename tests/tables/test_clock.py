@@ -161,6 +161,71 @@ def test_records_that_lie_beside_the_hour_have_the_phase_of_their_own_clock():
     assert np.flatnonzero(fitted.counts.sum(axis=(1, 2))).tolist() == [5, 7, 8, 9, 10, 11]
 
 
+def test_a_private_record_in_a_gap_has_the_phase_of_the_time_that_was_listed():
+    """Whatever the records beside it do: one that came ten minutes early is no clock for the one that is missing."""
+    hours = [9, 10, 11, 12, 13, 14, 15]
+    times = [datetime(2021, 5, 3, hour) for hour in hours if hour != 12]
+    times[2] -= timedelta(minutes=10)
+    chain = model("hour", None)
+    for listed in (datetime(2021, 5, 3, 12), datetime(2021, 5, 3, 11, 58), datetime(2021, 5, 3, 12, 10)):
+        release = off.redact(
+            pl.DataFrame({"t": times, "v": [0] * 6}),
+            value="v",
+            order="t",
+            single_chain=True,
+            private_list=pl.DataFrame({"t": [listed]}),
+            model=chain,
+            epsilon=1.0,
+            dataset="d",
+            step="1h",
+            dry_run=True,
+            mechanism="window",
+        )
+        phases = np.array([9, 10, 10, listed.hour, 13, 14, 15])
+        present = [0, 1, 2, 4, 5, 6]
+        assert leakage(chain, phases, rules(release, present, 7), 3) <= 1 + 1e-9
+
+
+def test_a_gap_keeps_to_the_grid_of_its_chain():
+    """Not to that of the record before it, which may be early, nor to the first, which may be too."""
+    chain = model("hour", None)
+    for early in (0, 2, 4):
+        times = [datetime(2021, 5, 3, 9 + i, 0, 5) for i in range(7)]
+        times[early] -= timedelta(minutes=10)
+        phases = [when.hour for when in times]
+        for gap in (1, 3, 5):
+            present = [i for i in range(7) if i != gap]
+            for secret in present:
+                check(pl.Series([times[i] for i in present]), present, phases, secret, chain, "1h")
+
+
+def test_published_positions_are_those_that_were_listed(tmp_path):
+    days = [date(2024, 1, 31), date(2024, 2, 29), date(2024, 4, 30)]
+    release = off.redact(
+        pl.DataFrame({"t": days, "v": [0, 1, 1]}),
+        value="v",
+        order="t",
+        single_chain=True,
+        private_list=pl.DataFrame({"t": [date(2024, 3, 31)]}),
+        model=off.MarkovChain.binary(0.1, 0.2),
+        epsilon=1.0,
+        dataset="d",
+        step="1mo",
+        key_file=tmp_path / "keys" / "key.json",
+        publish_positions=True,
+    )
+    at = release.certificate["private"]["positions"]["keys"]
+    assert at == [[int(datetime(2024, 3, 31, tzinfo=UTC).timestamp()) * 10**9]]
+
+
+def test_a_day_that_a_calendar_skips_is_no_record():
+    """Samoa had no 30 December 2011: the 29th and the 31st are neighbours."""
+    days = [datetime(2011, 12, day) for day in (27, 28, 29, 31)] + [datetime(2012, 1, 1), datetime(2012, 1, 2)]
+    times = pl.Series(days).dt.replace_time_zone("Pacific/Apia")
+    check(times, list(range(6)), [day.weekday() for day in days], 2, model("weekday", "Pacific/Apia"), "1d")
+    check(times, list(range(6)), [day.weekday() for day in days], 3, model("weekday", "Pacific/Apia", 1), "1d")
+
+
 NAIVE = [datetime(2021, 5, 3, i) for i in range(8)]
 
 
@@ -198,6 +263,9 @@ def hourly(first, count, zone, every=timedelta(hours=1)):
         ("Australia/Melbourne", "2021-10-02T20:00"),
         ("Pacific/Auckland", "2021-09-25T20:00"),
         ("America/Santiago", "2021-09-04T20:00"),
+        ("America/Nuuk", "2024-03-30T16:00"),
+        ("Europe/Istanbul", "2014-03-30T20:00"),
+        ("Asia/Gaza", "2019-03-28T20:00"),
     ],
 )
 @pytest.mark.parametrize("minutes", [60, 15, 10])
@@ -221,6 +289,16 @@ def test_times_that_merely_miss_an_hour_are_not_an_error():
     times = [when for when in hourly("2021-03-27T20:00", 24, "UTC").to_list() if when.hour != 7]
     release = dry(pl.Series(times), [True] + [False] * 22, off.MarkovChain.binary(0.1, 0.2), "1h")
     assert release.summary.rows == 23
+
+
+def test_gaps_of_many_chains_are_no_change_of_clocks():
+    """Somebody has a record in the hour that clocks would have skipped."""
+    rng = np.random.default_rng(0)
+    hours = [datetime(2024, 3, 1) + timedelta(hours=i) for i in range(31 * 24)]
+    rows = [(chain, hour) for chain in range(40) for hour in hours if rng.random() > 0.02]
+    frame = pl.DataFrame(rows, schema=["chain", "t"], orient="row").with_columns(v=pl.lit(0), p=pl.int_range(pl.len()) == 100)
+    options = {"value": "v", "order": "t", "by": "chain", "private": "p", "epsilon": 1.0, "dataset": "d", "step": "1h"}
+    off.redact(frame, **options, model=off.MarkovChain.binary(0.1, 0.2), dry_run=True, mechanism="window")
 
 
 @given(

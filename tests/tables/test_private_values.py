@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -70,6 +71,61 @@ def test_a_private_cell_may_hold_anything_in_a_typed_file(released):
     found = [released(table(cell, pl.Int64), ending="parquet") for cell in ("0", "1", "7", None)]
     assert [one[0] for one in found] == [0] * 4
     assert all(one == found[0] for one in found[1:])
+
+
+JSON = ("0", "1", "7", '"NA"', '"x"', "null", "true", "0.5", '""')
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--stream",), ("--fit",)], ids=str)
+@pytest.mark.parametrize("kind", ["whole", "decimal", "truth"])
+def test_a_private_cell_may_hold_anything_in_json(released, tmp_path, options, kind):
+    """Types of others do not depend on it."""
+    labels = {"whole": (0, 1), "decimal": (0.5, 1.5), "truth": (False, True)}[kind]
+    off.MarkovChain(CHAIN.transition, labels=labels).save(tmp_path / "labels.json")
+
+    class Table:
+        def __init__(self, cell):
+            self.cell = cell
+
+        def write_ndjson(self, path):
+            rows = zip(["a"] * 20 + ["b"] * 20, [*range(20)] * 2, STATES, range(40), strict=True)
+            lines = [
+                f'{{"room": "{room}", "t": {t}, "v": {self.cell if i == 9 else json.dumps(labels[state])},'
+                f' "p": {json.dumps(i == 9)}}}\n'
+                for room, t, state, i in rows
+            ]
+            path.write_text("".join(lines))
+
+    found = [released(Table(cell), *options, model="labels.json", ending="ndjson") for cell in JSON]
+    assert [one[0] for one in found] == [0] * len(JSON)
+    assert all(one == found[0] for one in found[1:])
+    if "--dry-run" not in options:
+        first = json.loads(found[0][3]["o.ndjson"].splitlines()[0])
+        assert first["v"] in labels
+        assert isinstance(first["v"], type(labels[0]))
+
+
+def test_a_private_cell_may_hold_anything_in_a_frame_of_pandas(tmp_path):
+    """A column of objects; and another, which nobody asked for, may hold anything too."""
+    found = []
+    for cell in (0, 1, "x", True, [1], 2**70, b"x", None, 1.5, float("nan")):
+        cells = [*STATES]
+        cells[9] = cell
+        frame = table("0", pl.Int64).to_pandas().assign(note=[1, "x"] * 20)
+        frame["v"] = pd.Series(cells, dtype=object)
+        release = off.redact(
+            frame,
+            value="v",
+            order="t",
+            by="room",
+            private="p",
+            model=CHAIN,
+            epsilon=1.0,
+            dataset="d",
+            key_file=tmp_path / "keys" / "key.json",
+        )
+        found.append((release.frame.to_csv(), json.dumps(release.certificate)))
+    assert len(set(found)) == 1
 
 
 def test_so_may_a_record_that_is_redacted_whatever_it_is(released, tmp_path):

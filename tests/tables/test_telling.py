@@ -158,6 +158,22 @@ def test_a_column_that_tells_the_record_before_or_after_is_refused():
 # ---- warned of, or not
 
 
+def test_running_counts_beginnings_and_lags_are_refused():
+    """What stands on both sides of a hole tells what was in it."""
+    values = states(np.random.default_rng(3), stay=0.7)
+    length = values.shape[1]
+    since = np.tile(np.arange(length), len(values)) - lasted(values) + 1
+    columns = {
+        "so far": values.cumsum(axis=1).ravel(),
+        "since": since,
+        "since as text": pl.Series(since).cast(pl.String) + " o'clock",
+        "two before": np.roll(values, 2, axis=1).ravel(),
+        "three after": np.roll(values, -3, axis=1).ravel(),
+    }
+    found = findings(values, **{name: pl.Series(cells) for name, cells in columns.items()})
+    assert {name for name, one in found.items() if one.sure} == set(columns)
+
+
 def test_a_column_that_predicts_well_but_not_surely_is_warned_of(kept):
     rng = np.random.default_rng(5)
     guess = pl.Series(np.where(rng.random(kept.height) < 0.7, kept["state"], rng.integers(0, 2, kept.height)))

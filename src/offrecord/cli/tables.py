@@ -67,7 +67,7 @@ def fit(
     check_writable(output, force=force)
     _apart({"--output": output}, {"the input": table, "--private-list": private_list})
     found = fit_table(
-        _read(table, [value, *_order(order), *_names(by), *_names(private)], format, max_rows),
+        _read(table, [value, *_order(order), *_names(by), *_names(private)], format, max_rows, text=[value]),
         **_described(value, order, by, single_chain, private, private_list, chain_order, phase, step, max_rows),
     )
     found.model.save(output, force=force)
@@ -216,7 +216,7 @@ def redact(
         summary, warnings = streamed.summary, [*streamed.summary.warnings]
     else:
         wanted = [value, *_order(order), *_names(by), *_names(private), *_names(keep)]
-        frame = _read(table, wanted, kind, max_rows, text=[] if keep_all else _names(keep))
+        frame = _read(table, wanted, kind, max_rows, text=[value, *([] if keep_all else _names(keep))])
         from offrecord.tables.release import redact as redact_table
         from offrecord.tables.writing import write_table
 
@@ -337,7 +337,8 @@ def _read(path: Path, columns: list[str], kind: str | None, max_rows: int, *, te
     from offrecord.tables.formats import table_file, table_stream
 
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(import_module, "offrecord.tables.release")
+        for module in ("offrecord.tables.release", "scipy.special"):
+            pool.submit(import_module, module)
         source = table_stream(sys.stdin.buffer, kind) if path == STREAM else table_file(path, kind)
         return source.read(list(dict.fromkeys(columns)), text=text, max_rows=max_rows)
 

@@ -29,6 +29,7 @@ _WHOLE = re.compile("(0|-?[1-9][0-9]{0,17})")  # a whole number in its plain for
 _BLANK = r"^\s|\s$"  # around a cell
 #: What programs write for a cell that is missing.
 _MARKERS = ("na", "n/a", "nan", "null", "none", "nil", "missing", "-", "?", ".")
+_DECIMAL = r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,12})?"  # a number in its plain form
 _DAY, _ZONE = r"\d{4}-\d\d-\d\d", r"(Z|[+-]\d\d:?\d\d)"
 
 
@@ -236,10 +237,12 @@ def labels_of(series: pl.Series, where: str = "") -> tuple[Label, ...]:
     if not 2 <= len(values) <= MAX_VALUES:
         raise InputError(f"value column {series.name!r} must have 2 to {MAX_VALUES} distinct values{where}, got {len(values)}")
     if values.dtype == pl.String:
-        # text that is all whole numbers or all true and false stands for these, as in a typed file
+        # text that is all numbers in their plain form, or all true and false, stands for these, as in a typed file
         numbers = whole_numbers(values)
         if numbers.dtype != pl.String:
             values = numbers
+        elif values.str.contains(f"^{_DECIMAL}$").all():
+            values = values.cast(pl.Float64).unique()
         elif values.str.to_lowercase().is_in(["true", "false"]).all():
             values = values.str.to_lowercase() == "true"
             values = values.unique()

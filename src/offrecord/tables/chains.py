@@ -191,17 +191,15 @@ class Arranged:
             )
         return clock.phases_of(self.chains.order.astype(np.int64), phase, zone)
 
-    def orders(self, chain: Integers, place: Integers) -> Integers:
-        """(m,) the order values of places in chains; of a gap the one it would have, counted from the record before it."""
-        chains = self.chains
-        if chains.steps is None or self.step is None:
-            return np.asarray(chains.order[chains.starts[chain] + place].astype(np.int64))
-        row = np.searchsorted(chains.keys, chain * chains.width + place, side="right") - 1
-        beyond = place - chains.steps[row]
-        orders = np.asarray(chains.order[row].astype(np.int64))
-        if beyond.any():
-            orders = self.step.onward(orders, beyond, self.zone)
-        return orders
+    def gap_times(self, chain: int, places: Integers) -> Integers:
+        """(m,) the times of places without a row, as a chain's rows keep to the grid: off it by as much as half of them are."""
+        chains, step = self.chains, self.step
+        assert chains.steps is not None
+        assert step is not None
+        rows = slice(int(chains.starts[chain]), int(chains.starts[chain + 1]))
+        first = np.asarray(chains.order[rows.start : rows.start + 1].astype(np.int64))
+        off = chains.order[rows].astype(np.int64) - step.onward(first, chains.steps[rows], self.zone)
+        return step.onward(first, places, self.zone) + int(np.median(off))
 
     def labelled(self, labels: tuple[Label, ...]) -> Arranged:
         """Coded by labels."""
@@ -406,17 +404,19 @@ def _steps(
 def _check_clock(order: NDArray[Any], starts: Integers, step: Step, name: str) -> None:
     """InputError where times without a zone miss just the hour that clocks somewhere skip: neighbours would seem further apart.
 
+    Unless another row has a time that those clocks never show.
+
     The hour that clocks repeat in autumn makes order values that come twice, or steps that are too short: errors as well.
     """
     if step.kind != "time":
         return
     between = np.diff(order)
-    wide = (4 * between > 5 * step.size) & (between <= step.size + 5 * clock.HOUR // 4)
+    wide = (4 * between > 5 * step.size) & (between <= step.size + 9 * clock.HOUR // 4)
     wide[starts[1:-1] - 1] = False
     at = np.flatnonzero(wide)
     pairs = np.unique(np.stack((order[at], order[at + 1]), axis=1), axis=0)[:_SPACINGS]
     for zone, apart in clock.changes(pairs[:, 0].copy(), pairs[:, 1].copy()):
-        if np.any(4 * np.abs(apart - step.size) <= step.size):
+        if np.any(4 * np.abs(apart - step.size) <= step.size) and clock.shows(order, zone):
             raise InputError(
                 f"times in column {name!r} have no time zone and miss the hour that clocks skip in zones like {zone}, so their"
                 " steps cannot be told; give times with a zone (UTC, if that is what they are)"

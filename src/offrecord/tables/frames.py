@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from offrecord.errors import InputError
@@ -13,8 +14,12 @@ if TYPE_CHECKING:
 Native: TypeAlias = Any
 
 
-def from_native(frame: Native) -> pl.DataFrame:
-    """Any frame as one of polars."""
+def from_native(frame: Native, columns: Sequence[str] | None = None, value: str | None = None) -> pl.DataFrame:
+    """Any frame as one of polars.
+
+    columns: those that are needed; others may hold anything. value: a column whose cells may be of several types in pandas:
+    they are text then, whatever each of them is, so that none decides what becomes of the others.
+    """
     import polars as pl
 
     never_spill()
@@ -29,12 +34,28 @@ def from_native(frame: Native) -> pl.DataFrame:
     if isinstance(frame, pl.LazyFrame):
         return collected(frame)
     try:
+        if columns is not None and set(columns) <= set(known.columns):
+            known = known.select(*columns)
         if isinstance(known, nw.LazyFrame):
             known = known.collect()
+        if known.implementation.is_pandas() and value in known.columns:
+            known = nw.from_native(_one_type(known.to_native(), str(value), nw.get_native_namespace(known)))
         table: pl.DataFrame = known.to_polars()
     except Exception:
         raise InputError("the table cannot be converted: give each column values of one type") from None
     return table
+
+
+def _one_type(frame: Native, value: str, pandas: Any) -> Native:
+    """A frame of pandas whose column of any objects is one of text."""
+    if frame[value].dtype != object:
+        return frame
+
+    def text(cell: Any) -> str | None:
+        empty = pandas.isna(cell)  # of a list, a list
+        return cell if isinstance(cell, str) else None if empty is True or str(empty) == "True" else str(cell)
+
+    return frame.assign(**{value: frame[value].map(text)})
 
 
 def to_native(frame: pl.DataFrame, like: Native, value: str) -> Native:

@@ -150,6 +150,9 @@ class Job:
         accepted = self.accepted(_doubts(self, reading.model, survey))
         if reading.model.learned is None:
             warnings.append("the model does not say what it was learned from; that it belongs to these data is taken on trust")
+        elif reading.model.learned.value != self.value:
+            there = reading.model.learned.value
+            warnings.append(f"the model was learned from a column called {there!r}, not {self.value!r}: is it about the same?")
         if self.rounded:
             warnings.append("the model was rounded to four digits, as it is published; the guarantee is about the rounded one")
         known = self.known

@@ -108,15 +108,22 @@ class Reading:
         if isinstance(self.model, PhasedChain):
             assert phases is not None
             for secret, (left, right, length, _) in enumerate(around.tolist()):
-                along = self._along(self.model, arranged, phases, int(secrets.chain[secret]), left + length + max(right, 1))
+                along = self._along(
+                    self.model, arranged, hidden, phases, int(secrets.chain[secret]), left + length + max(right, 1)
+                )
                 around[secret, 3] = context_of(along)
                 contexts[int(around[secret, 3])] = along
         tagged = secrets.chain[np.diff(secrets.chain, prepend=-1) > 0]  # sorted: each chain once
         tags = self.coins.chain_tags(draws.joined(arranged.chain_values(tagged), len(tagged)))
         return Part(arranged, hidden, secrets, around, contexts, phases, self.coins, tagged, tags)
 
-    def _along(self, model: PhasedChain, arranged: Arranged, phases: NDArray[np.int8], chain: int, count: int) -> Integers:
-        """The phases of the first records of a chain: by their own clocks, as in a fit, and of missing ones by the step."""
+    def _along(
+        self, model: PhasedChain, arranged: Arranged, hidden: Private, phases: NDArray[np.int8], chain: int, count: int
+    ) -> Integers:
+        """The phases of the first records of a chain: by their own clocks, as in a fit.
+
+        Of missing ones by the time that a private list gives them, else by the chain's grid.
+        """
         chains = arranged.chains
         begin, end = int(chains.starts[chain]), int(chains.starts[chain + 1])
         if chains.steps is None:
@@ -127,8 +134,11 @@ class Reading:
         along[places[:known]] = phases[begin : begin + known]
         gaps = np.flatnonzero(along < 0)
         if len(gaps):
-            times = arranged.orders(np.full(len(gaps), chain), gaps)
-            along[gaps] = phases_of(times, model.phase, model.zone)
+            along[gaps] = phases_of(arranged.gap_times(chain, gaps), model.phase, model.zone)
+            listed = slice(*np.searchsorted(hidden.chain, (chain, chain + 1)))
+            asked, times = hidden.place[listed], hidden.order[listed]
+            missing = np.isin(asked, gaps)
+            along[asked[missing]] = phases_of(times[missing], model.phase, model.zone)
         return along
 
     def survey(self, part: Part) -> Survey:
@@ -139,12 +149,9 @@ class Reading:
         chains = arranged.chains
         check_lengths(self.model, chains)
         rows, used, counts = part.distinct
-        starts = arranged.orders(secrets.chain, secrets.first)
-        placed = part.coins.set_digests(part.tags_of(secrets.chain), starts, part.kind, used, len(rows))
+        placed = part.coins.set_digests(part.tags_of(secrets.chain), secrets.order, part.kind, used, len(rows))
         one = np.zeros(hidden.count, dtype=np.int64)
-        private = part.coins.set_digests(
-            part.tags_of(hidden.chain), arranged.orders(hidden.chain, hidden.place), part.kind, one, 1
-        )
+        private = part.coins.set_digests(part.tags_of(hidden.chain), hidden.order, part.kind, one, 1)
         return Survey(
             rows=len(chains.codes),
             chains=chains.count,
@@ -313,7 +320,7 @@ def _missing(chains: Chains, hidden: Private) -> int:
 def _positions(part: Part) -> list[list[Any]]:
     """The key of each private record: its chain's names, and its order value."""
     arranged, hidden = part.arranged, part.hidden
-    order = arranged.orders(hidden.chain, hidden.place).tolist()
+    order = hidden.order.tolist()
     if not arranged.columns.by:
         return [[value] for value in order]
     names = arranged.names[arranged.chains.starts[hidden.chain]]

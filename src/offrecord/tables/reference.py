@@ -46,9 +46,9 @@ def fit(
     if phase is not None:
         phase_count(phase)
     steps = None if step is None else Step.parsed(step)
-    arranged = arrange(
-        from_native(frame), Columns.named(value, order, by, single_chain), labels=None, private=private, step=steps
-    )
+    columns = Columns.named(value, order, by, single_chain)
+    table = from_native(frame, [*columns.released, *([] if private is None else [private])], value)
+    arranged = arrange(table, columns, labels=None, private=private, step=steps)
     held = np.empty(0, dtype=np.int64)
     if private is not None or private_list is not None:
         held = private_records(arranged, None if private_list is None else from_native(private_list), steps).chain

@@ -173,7 +173,7 @@ def redact(
         progress=progress,
         say=say,
     )
-    table = from_native(frame)
+    table = from_native(frame, [*job.columns.released, *([] if private is None else [private])], value)
     listed = None if private_list is None else from_native(private_list)
     labels = None if job.given is None else job.given.labels
     arranged = arrange(table, job.columns, labels=labels, private=private, step=job.steps)

@@ -26,11 +26,13 @@ _DAYS = ("times", "days")
 class Private:
     """Private records, sorted: the chain of each, and its place in it, counted in steps from the chain's first record.
 
-    A place may be a gap between rows. keys: how many rows of a private list were found.
+    A place may be a gap between rows. order: their order values, of a gap the one that was listed. keys: how many rows of a
+    private list were found.
     """
 
     chain: Integers
     place: Integers
+    order: Integers
     keys: int = 0
 
     @property
@@ -46,13 +48,17 @@ class Private:
 
 @dataclass(frozen=True, eq=False)
 class Secrets:
-    """What is protected, sorted: the chain, the places of the first and last record, and the rows low … high − 1 it holds."""
+    """What is protected, sorted: the chain, the places of the first and last record, and the rows low … high − 1 it holds.
+
+    order: of the first record.
+    """
 
     chain: Integers
     first: Integers
     last: Integers
     low: Integers
     high: Integers
+    order: Integers
 
     @property
     def count(self) -> int:
@@ -61,7 +67,7 @@ class Secrets:
 
     def part(self, begin: int, end: int) -> Secrets:
         """The secrets begin … end − 1."""
-        return Secrets(*(values[begin:end] for values in (self.chain, self.first, self.last, self.low, self.high)))
+        return Secrets(*(values[begin:end] for values in vars(self).values()))
 
     def bounds(self, chains: Chains, sizes: Integers, rests: NDArray[np.bool_]) -> tuple[Integers, Integers]:
         """The first row, and the one after the last, within sizes[:, 0] to a secret's left and sizes[:, 1] to its right.
@@ -95,7 +101,7 @@ def private_records(arranged: Arranged, listed: pl.DataFrame | None, step: Step 
     rows = np.empty(0, dtype=np.int64) if arranged.private is None else np.flatnonzero(arranged.private)
     chain = np.searchsorted(chains.starts, rows, side="right") - 1
     place = rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
-    return Private(chain, place)
+    return Private(chain, place, np.asarray(chains.order[rows].astype(np.int64)))
 
 
 def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
@@ -111,7 +117,8 @@ def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
             joins[1:] &= valued[before[1:]] == valued[after[:-1]]
     first = np.flatnonzero(~joins)
     last = np.append(first[1:], private.count)[: len(first)] - 1
-    return Secrets(private.chain[first], private.place[first], private.place[last], before[first], after[last])
+    ends = private.place[first], private.place[last]
+    return Secrets(private.chain[first], *ends, before[first], after[last], private.order[first])
 
 
 def _rows(chains: Chains, private: Private) -> tuple[Integers, Integers]:
@@ -131,7 +138,8 @@ def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Priv
     order_name = columns.order or ROW
     check_columns([*columns.by, order_name], listed.columns, "the private list")
     if listed.height == 0:
-        return Private(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        none = np.empty(0, dtype=np.int64)
+        return Private(none, none, none)
     order = _order_keys(listed[order_name], arranged, order_name)
     wanted = pl.DataFrame([pl.Series("order", order)])
     if columns.by:
@@ -156,9 +164,13 @@ def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Priv
             f"the private list names {lost} records that the table does not have; no opt-out may be lost"
             + ("" if step else " (records in gaps can be protected with --step)")
         )
-    pairs = np.unique(np.stack((chain, place), axis=1), axis=0)
+    pairs, once = np.unique(np.stack((chain, place), axis=1), axis=0, return_index=True)
     chain, place = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-    return Private(chain, place, wanted.height)
+    found = Private(chain, place, order[once].astype(np.int64), wanted.height)
+    before, after = _rows(chains, found)
+    there = after > before  # a row has its own order value, beside the grid as it may be
+    found.order[there] = chains.order[before[there]]
+    return found
 
 
 def check_all_found(found: int, listed: int) -> None:

@@ -68,13 +68,15 @@ class Step:
     def counted(self, since: NDArray[Any], order: NDArray[Any], zone: str | None) -> tuple[Integers, Integers]:
         """(n,) how many steps order values are from others, and how far off a whole number of steps."""
         since, order = since.astype(np.int64), order.astype(np.int64)
-        if self.kind in ("days", "months"):
-            since, order = clock.shown(since, zone), clock.shown(order, zone)
         if self.kind != "months":
-            size = self.size if self.kind != "days" else self.length
             apart = order - since
-            steps = (apart + size // 2) // size
-            return steps, np.abs(apart - steps * size)
+            steps = (apart + self.length // 2) // self.length
+            off = np.abs(apart - steps * self.length)
+            if self.kind == "days" and zone is not None:  # as clocks show it, unless a calendar has skipped a day
+                shown = clock.shown(order, zone) - clock.shown(since, zone)
+                off = np.minimum(off, np.abs(shown - steps * self.length))
+            return steps, off
+        since, order = clock.shown(since, zone), clock.shown(order, zone)
         guess = (_month(order) - _month(since)) // self.size
         steps = np.stack([guess - 1, guess, guess + 1, guess + 2])
         off = np.abs(order - _months_later(since, steps * self.size))

@@ -157,7 +157,7 @@ class _Looks:
         wanted = [*columns.released, *([] if self.job.private is None else [self.job.private])]
         done = 0
         with self.watch(what, self.rows) as tell:
-            text = () if columns.keep_all else columns.keep
+            text = [columns.value, *(() if columns.keep_all else columns.keep)]
             batches = self.source.batches(wanted, max(_PART // 4, 1), text=text, max_rows=self.max_rows)
             for frame in whole_chains(batches, columns.by):
                 try:

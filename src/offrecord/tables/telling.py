@@ -2,8 +2,9 @@
 
 A sample of released rows is split into two halves by chain. In one it is learned how to guess a value from a kept cell, in the
 other the guesses are counted. Three questions: does the cell tell the value of its own record, does it tell where one certain
-value stands, and does it tell the value of the record before or after (a previous state, or how long a state has lasted) better
-than that record's neighbour does, which is released anyway?
+value stands, and does it tell the value of a record some before or after (a previous state, or how long a state has lasted)
+better than the cell's own value does, which is released anyway? The same of how a cell differs from the one before it: that is
+what running counts, and times at which a state began, tell by.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.chain import Floats, Label
+from offrecord.errors import InputError
 from offrecord.redaction import Integers
 from offrecord.tables.cells import MISSING, Codes, parsed_times
 from offrecord.tables.chains import Arranged, Chains
@@ -35,12 +37,13 @@ SOME = 0.1
 CHANCE = 1e-6
 _BINS = 64  # at most, of numbers
 _BIN = 40  # rows that a bin has for learning, at least
+_REACH = 3  # records before and after whose values are foretold
 _FOLD = 0.2  # a smaller share of the rows is too little for a half
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiples of it are spread evenly, in step with no period of the data
 
 
 class Finding(NamedTuple):
-    """What a column tells. code: of the one value it is about, if it is; shift: −1, 0, 1 for which record's value.
+    """What a column tells. code: of the one value it is about, if it is; shift: how many records after (or, negative, before).
 
     right, guessed: how many of the values are foretold with the column and without. gain: the share of errors it takes away.
     """
@@ -59,7 +62,8 @@ class Finding(NamedTuple):
 
     def says(self, labels: Sequence[Label]) -> str:
         """In words."""
-        what = {-1: "the value of the record before", 0: "the value", 1: "the value of the record after"}[self.shift]
+        where = "" if abs(self.shift) == 1 else f" {abs(self.shift)}"
+        what = "the value" + ("" if self.shift == 0 else f" of the record{where} {'after' if self.shift > 0 else 'before'}")
         if self.code is not None:
             what = f"where the value is {labels[self.code]!r}"
         without = "guessing" if self.shift == 0 else "without it"
@@ -78,9 +82,10 @@ def _percent(share: float) -> str:
 class Sample:
     """Released rows of a table, spread evenly. level: one in 2^level was taken, those with the lowest marks.
 
-    codes: (n, 3) the values of the record, the one before and the one after; MISSING where that is not released. chain: (n,)
-    which chain it is of, counted from 0. cells, numbers: (n, c) the kept cells, as names of categories and, where they are
-    numbers or times, as such; NaN where they are empty.
+    codes: (n, 2·_REACH + 1) the values of records by how many they come after, the record itself first, those before it last,
+    MISSING where one is not released. chain: (n,) which chain it is of, counted from 0. cells, numbers: (n, c) the kept cells,
+    as names of categories and, where they are numbers or times, as such; NaN where they are empty. changes: (n, c) how they
+    differ from those of the record before, NaN where that is not released.
     """
 
     columns: tuple[str, ...]
@@ -90,6 +95,7 @@ class Sample:
     chain: Integers
     cells: Floats
     numbers: Floats
+    changes: Floats
 
     @classmethod
     def of(cls, arranged: Arranged, gone: NDArray[np.bool_]) -> Sample | None:
@@ -105,14 +111,18 @@ class Sample:
         taken = np.flatnonzero(_low(marks, level))
         rows = rows[taken]
         told = [_told(arranged.frame[name].gather(rows)) for name in names]
+        before = [_told(arranged.frame[name].gather(np.maximum(rows - 1, 0))) for name in names]
+        codes = _around(shown, chains, rows)
+        follows = codes[:, -1] != MISSING
         return cls(
             names,
             level,
             marks[taken],
-            _around(shown, chains, rows),
+            codes,
             np.searchsorted(chains.starts, rows, side="right") - 1,
             np.stack([cells for cells, _ in told], axis=1),
             np.stack([numbers for _, numbers in told], axis=1),
+            np.stack([_changes(*pair, follows) for pair in zip(told, before, strict=True)], axis=1),
         )
 
     def __add__(self, other: Sample | None) -> Sample:
@@ -131,6 +141,7 @@ class Sample:
             np.concatenate((self.chain, other.chain + first))[taken],
             np.concatenate((self.cells, other.cells))[taken],
             np.concatenate((self.numbers, other.numbers))[taken],
+            np.concatenate((self.changes, other.changes))[taken],
         )
 
     @cached_property
@@ -153,23 +164,25 @@ class Sample:
         """What a column is found to tell."""
         own, k = self.codes[:, 0], int(self.codes.max(initial=0)) + 1
         cells, numbers = self.cells[:, column], self.numbers[:, column]
-        sorts = [np.unique(cells, return_inverse=True)[1]]  # NaN is a category too
+        every, changes = np.ones(len(own), dtype=bool), self.changes[:, column]
+        sorts = [(np.unique(cells, return_inverse=True)[1], every)]  # NaN is a category too
         numeric = bool(np.isfinite(numbers).any())
         if numeric:
-            sorts.append(_quantiles(numbers, ~test))
-        for shift in (0, -1, 1):
+            sorts.append((_quantiles(numbers, ~test), every))
+        grown = ~np.isnan(changes)
+        sorts += [(np.unique(changes, return_inverse=True)[1], grown), (_quantiles(changes, ~test & grown), grown)]
+        for shift in sorted(range(-_REACH, _REACH + 1), key=abs):
             target, known = self.codes[:, shift], np.zeros(len(own), dtype=np.int64) if shift == 0 else own.astype(np.int64)
             there = target != MISSING
-            learn, check = there & ~test, there & test
-            if not learn.any() or not check.any():
-                continue
             tried = list(sorts)
-            if numeric:  # one threshold, for where a value stands, or for where it changes
+            if numeric and np.any(there & ~test):  # one threshold, for where a value stands, or for where it changes
+                learn = there & ~test
                 aims = np.arange(k)[:, None] == target if shift == 0 else (target != own)[None]
-                tried += [(numbers > cut).astype(np.int64) for cut in _cuts(numbers[learn], aims[:, learn])]
-            for bins in tried:
-                counts = _Counts.of(bins, known, target, learn, check, k)
-                yield from self._judged(column, shift, counts, check)
+                tried += [((numbers > cut).astype(np.int64), every) for cut in _cuts(numbers[learn], aims[:, learn])]
+            for bins, usable in tried:
+                learn, check = there & usable & ~test, there & usable & test
+                if learn.any() and check.any():
+                    yield from self._judged(column, shift, _Counts.of(bins, known, target, learn, check, k), check)
 
     def _judged(self, column: int, shift: int, counts: _Counts, check: NDArray[np.bool_]) -> Iterator[Finding]:
         """Findings, if any, from counts of learned and foretold rows."""
@@ -239,11 +252,22 @@ def _low(marks: NDArray[np.uint64], level: int) -> NDArray[np.bool_]:
 
 
 def _around(shown: Codes, chains: Chains, rows: Integers) -> Codes:
-    """(n, 3) what is shown in rows, and before and after each in its chain."""
+    """(n, 2·_REACH + 1) what is shown in rows, after each and before each in its chain: by shift, negative ones last."""
     chain = np.searchsorted(chains.starts, rows, side="right") - 1
-    before = np.where(rows > chains.starts[chain], shown[rows - 1], MISSING)
-    after = np.where(rows + 1 < chains.starts[chain + 1], shown[np.minimum(rows + 1, len(shown) - 1)], MISSING)
-    return np.stack((shown[rows], after, before), axis=1).astype(np.int8)  # by shift: 0, 1, −1
+    begin, end = chains.starts[chain], chains.starts[chain + 1]
+    columns = []
+    for shift in (*range(_REACH + 1), *range(-_REACH, 0)):
+        there = rows + shift
+        columns.append(np.where((there >= begin) & (there < end), shown[np.clip(there, 0, len(shown) - 1)], MISSING))
+    return np.stack(columns, axis=1).astype(np.int8)
+
+
+def _changes(told: tuple[Floats, Floats], before: tuple[Floats, Floats], follows: NDArray[np.bool_]) -> Floats:
+    """(n,) how much a number grows from the record before, or whether another cell stays; NaN where that is not released."""
+    (cells, numbers), (old_cells, old_numbers) = told, before
+    with np.errstate(invalid="ignore"):
+        grown = np.where(np.isfinite(numbers) & np.isfinite(old_numbers), numbers - old_numbers, cells == old_cells)
+    return np.where(follows, grown, np.nan)
 
 
 def _told(series: pl.Series) -> tuple[Floats, Floats]:
@@ -264,7 +288,10 @@ def _told(series: pl.Series) -> tuple[Floats, Floats]:
     cells = np.array([words[word] for word in series.to_list()], dtype=np.float64)
     numbers = np.full(len(series), np.nan)
     if kind == pl.String:
-        times = parsed_times(series.drop_nulls())
+        try:
+            times = parsed_times(series.drop_nulls())
+        except InputError:  # with and without a zone: names of categories, then
+            times = None
         found = series.str.strip_chars().cast(pl.Float64, strict=False)
         if times is not None and len(times):
             numbers[series.is_not_null().to_numpy()] = times.to_physical().to_numpy()
