@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 Codes: TypeAlias = NDArray[np.integer[Any]]
 Counts: TypeAlias = NDArray[np.int64]
 
+_FEW = 3  # values
+
 
 def linked_records(codes: Codes, starts: NDArray[np.int64], steps: NDArray[np.int64] | None) -> NDArray[np.bool_]:
     """(n,) whether a record and the one before it have values (codes from 0) and stand one step apart, in one chain.
@@ -53,6 +55,10 @@ def counted(
     shape = (contexts, *(k,) * (order + 1))
     if len(codes) <= order:
         return np.zeros(shape, dtype=np.int64)
+    if order == 1 and context is None and k <= _FEW:  # truth values are counted several times as fast as numbers
+        before = [linked[1:] & (codes[:-1] == i) for i in range(k)]
+        after = [codes[1:] == j for j in range(k)]
+        return np.array([np.count_nonzero(one & other) for one in before for other in after]).reshape(shape)
     at = reaching(linked, order)
     keys: NDArray[np.integer[Any]] = tuples(codes, at, k, order)
     if context is not None:

@@ -337,8 +337,7 @@ def _read(path: Path, columns: list[str], kind: str | None, max_rows: int, *, te
     from offrecord.tables.formats import table_file, table_stream
 
     with ThreadPoolExecutor(1) as pool:
-        for module in ("offrecord.tables.release", "scipy.special"):
-            pool.submit(import_module, module)
+        pool.submit(import_module, "offrecord.tables.release")
         source = table_stream(sys.stdin.buffer, kind) if path == STREAM else table_file(path, kind)
         return source.read(list(dict.fromkeys(columns)), text=text, max_rows=max_rows)
 

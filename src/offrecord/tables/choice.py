@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from offrecord.chain import Floats
+from offrecord.chance import binomial_tails
 from offrecord.counting import Counts, binned
 from offrecord.tables.chains import Chains
 from offrecord.tables.secrets import Secrets
@@ -41,15 +42,10 @@ class Choice:
     @property
     def p_value(self) -> float:
         """At most: of the value that stands out most, times the number of ways in which one may."""
-        from scipy.special import bdtr, bdtrc
-
         found = [1.0]
         for seen, mean in zip(self.seen.tolist(), self.expected.tolist(), strict=True):
-            share = min(mean / max(self.runs, 1), 1.0)
-            if seen >= mean + 1:
-                found.append(float(bdtrc(seen - 1, self.runs, share)))
-            if seen <= mean - 1:
-                found.append(float(bdtr(seen, self.runs, share)))
+            if abs(seen - mean) >= 1:  # so the mean is neither none nor all of them
+                found.append(binomial_tails(self.runs, mean / self.runs, seen)[seen > mean])
         return min(2 * len(self.seen) * min(found), 1.0)
 
     def warning(self) -> str | None:

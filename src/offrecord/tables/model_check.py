@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from offrecord.chain import Floats, MarkovChain
+from offrecord.chance import chi_square_tail
 from offrecord.counting import Counts, counted, linked_records
 from offrecord.designs import Designs, Model, leakage_under
 from offrecord.errors import InputError
@@ -160,8 +161,6 @@ class Comparison:
 
 def compared(designs: Designs, uses: Integers, counts: Counts) -> Comparison:
     """The model of some designs against the transitions counted. uses: how many secrets each design serves."""
-    from scipy.special import chdtrc, xlogy
-
     model, total = designs.model, int(counts.sum())
     p = model.transition
     impossible = int(counts[p == 0].sum())
@@ -171,8 +170,8 @@ def compared(designs: Designs, uses: Integers, counts: Counts) -> Comparison:
     log_ratios = np.log(np.divide(own, p, out=np.ones_like(own), where=seen))
     statistic = max(2 * float((counts * log_ratios).sum()), 0.0)
     degrees = int(((visits[..., 0] > 0) * np.maximum(np.count_nonzero(p, axis=-1) - 1, 0)).sum())
-    p_value = float(chdtrc(degrees, statistic)) if degrees else 1.0
-    entropy = -float(xlogy(counts, own).sum())
+    p_value = chi_square_tail(degrees, statistic)
+    entropy = -float((counts * np.log(own, out=np.zeros_like(own), where=counts > 0)).sum())
     waste = max(statistic - degrees, 0.0) / 2 / entropy if entropy else 0.0 if statistic <= degrees else math.inf
     leakage = None
     if total >= ENOUGH and p_value < SIGNIFICANCE and not impossible and isinstance(model, MarkovChain) and model.stationary:
