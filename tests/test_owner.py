@@ -176,3 +176,22 @@ def test_the_command_line(policy, tmp_path, monkeypatch, capsys):
         assert len(said.err.splitlines()) == 1
     key.with_name("key.ledger.json").unlink()
     assert "without its ledger" in asked("7", "1\n")[1].err
+
+
+def test_two_policies_for_records_of_one_owner_may_not_add_up(tmp_path):
+    """Each hides one side of the secret and shows the other: together both sides are shown."""
+    chain, n = off.MarkovChain.binary(0.05, 0.1), 41
+    problem = off.Problem(chain, n, [21], 1.0)
+    side = off.design(off.Problem(chain, 21, [1], 1.0)).redaction[1:]
+    rows = np.vstack([np.ones((21, 2)), side])
+    right = off.Policy(problem, off.Redaction.from_matrix(rows, n, 2), "right")
+    left = off.Policy(problem, off.Redaction.from_matrix(rows[::-1], n, 2), "left")
+    assert right.private
+    assert left.private
+    assert off.leakage(problem, np.minimum(right.redaction, left.redaction)) > 1.2
+    key = Key.new(tmp_path / "key.json")
+    for record in range(1, 20):
+        answer(left, record, 0, key)
+    with pytest.raises(off.InputError, match=r"answered by another policy; together with this one they leak 2,"):
+        answer(right, 30, 0, key)
+    assert answer(left, 30, 0, key) is None

@@ -18,6 +18,7 @@ from offrecord.redaction import Redaction
 from offrecord.text import printable
 
 PROTOCOL = "answer"  #: what an owner calls what they take part in, unless they say otherwise
+_AGAIN = "Do not answer; another --protocol is for other records alone"
 MAX_EPSILON = 3.0  #: the largest ε that an owner agrees to, unless they say otherwise
 
 
@@ -72,36 +73,54 @@ def _remember(policy: Policy, record: int, rule: dict[Label, float], said: Label
         answers = book.answers.setdefault(protocol, {})
         before = answers.get(str(record))
         if before is None:
+            _check_others(policy, {int(other): one["rule"] for other, one in answers.items()}, protocol)
             answers[str(record)] = {"rule": asked, "answer": digest}
             book.save()
             return
-    again = "Do not answer; another --protocol is for other records alone"
     if before["rule"] != asked:
         both = _together(policy, record, asked, before["rule"])
-        raise InputError(f"record {record} of protocol {protocol!r} was asked about before by another rule; {both}. {again}")
+        raise InputError(f"record {record} of protocol {protocol!r} was asked about before by another rule; {both}. {_AGAIN}")
     if before["answer"] != digest:
         raise InputError(
             f"record {record} of protocol {protocol!r} was answered differently before: its value is another one now, and both"
-            f" answers together tell more than either. {again}"
+            f" answers together tell more than either. {_AGAIN}"
         )
+
+
+def _check_others(policy: Policy, answered: dict[int, dict[str, float]], protocol: str) -> None:
+    """InputError if what was answered about other records, by other rules, leaks too much together with this policy."""
+    labels = [json.dumps(label) for label in policy.problem.chain.labels]
+    sparse, mixed = policy.sparse, False
+    for record, rule in answered.items():
+        known = record <= sparse.n and list(rule) == labels
+        if known and list(rule.values()) != sparse.row(record - 1).tolist():
+            sparse, mixed = _replaced(sparse, record - 1, list(rule.values())), True
+        elif not known:
+            raise InputError(f"protocol {protocol!r} was answered about other records than this policy has. {_AGAIN}")
+    if not mixed:
+        return
+    together = Policy(policy.problem, sparse, policy.mechanism)
+    if not together.private:
+        raise InputError(
+            f"other records of protocol {protocol!r} were answered by another policy; together with this one they leak"
+            f" {together.leakage:.4g}, more than its ε = {policy.problem.epsilon:g}. {_AGAIN}"
+        )
+
+
+def _replaced(sparse: Redaction, at: int, row: list[float]) -> Redaction:
+    """The same redaction but for one record."""
+    stretches = [*zip(sparse.starts.tolist(), sparse.stops.tolist(), sparse.rows, strict=True)]
+    before = [(start, min(stop, at), one) for start, stop, one in stretches]
+    after = [(max(start, at + 1), stop, one) for start, stop, one in stretches]
+    return Redaction.of(sparse.n, sparse.k, [*before, (at, at + 1, row), *after])
 
 
 def _together(policy: Policy, record: int, asked: dict[str, float], before: dict[str, float]) -> str:
     """What the answers to two rules for a record leak: they share a coin, so it is what their minimum leaks (F3)."""
     if asked.keys() != before.keys():
         return "both answers together leak what the smaller of both probabilities leaks"
-    at, sparse = record - 1, policy.sparse
-    stretches = [*zip(sparse.starts.tolist(), sparse.stops.tolist(), sparse.rows, strict=True)]
-    least = Redaction.of(
-        sparse.n,
-        sparse.k,
-        [
-            *((start, min(stop, at), row) for start, stop, row in stretches),
-            (at, at + 1, [min(chance, before[label]) for label, chance in asked.items()]),
-            *((max(start, at + 1), stop, row) for start, stop, row in stretches),
-        ],
-    )
-    leakage = Policy(policy.problem, least, policy.mechanism).leakage
+    least = [min(chance, before[label]) for label, chance in asked.items()]
+    leakage = Policy(policy.problem, _replaced(policy.sparse, record - 1, least), policy.mechanism).leakage
     much = f"{leakage:.4g} or more" if math.isfinite(leakage) else "without bound"
     return f"both answers together leak {much}, where this policy allows ε = {policy.problem.epsilon:g}"
 
