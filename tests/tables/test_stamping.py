@@ -32,7 +32,7 @@ def situations(draw):
     for chain, n in enumerate(lengths):
         last = n - 1 if steps is None else int(steps[starts[chain + 1] - 1])
         items += [(chain, place) for place in sorted(draw(st.sets(st.integers(0, last), max_size=4)))]
-    private = Private(*(np.array([item[i] for item in items], dtype=np.int64) for i in range(2)))
+    private = Private(*(np.array([item[i] for item in items], dtype=np.int64) for i in (0, 1, 1)))
     secrets = secrets_of(chains, private, draw(st.sampled_from(["run", "each"])))
     made = []
     for _ in range(2):
@@ -95,7 +95,7 @@ def test_what_the_window_releases(situation):
 def test_few_secrets_with_far_reaching_designs():
     n, reach = 5000, 2000
     chains = Chains(np.array([0, n]), np.zeros(n, dtype=np.int8), np.arange(n), False, None)
-    secrets = secrets_of(chains, Private(np.array([0, 0]), np.array([100, 2500])), "run")
+    secrets = secrets_of(chains, Private(np.array([0, 0]), np.array([100, 2500]), np.array([100, 2500])), "run")
     rows = np.stack([np.linspace(1, 0.1, reach), np.ones(reach)], axis=1)
     design = Design(Surrounding(n, n, 1), rows, rows, False, False, 0.0, 0.0, (0, 0))
     designs = Designs(off.MarkovChain.binary(0.1, 0.2), 1.0, "mine", "run", (design,))
@@ -109,7 +109,8 @@ def test_few_secrets_with_far_reaching_designs():
 
 def needs_of(n, private):
     chains = Chains(np.array([0, n]), np.zeros(n, dtype=np.int8), np.arange(n), False, None)
-    secrets = secrets_of(chains, Private(np.zeros(len(private), dtype=np.int64), np.array(private) - 1), "run")
+    places = np.array(private) - 1
+    secrets = secrets_of(chains, Private(np.zeros(len(private), dtype=np.int64), places, places), "run")
     around = np.stack((*secrets.rooms(chains), secrets.last - secrets.first + 1, np.zeros_like(secrets.first)), axis=1)
     return Needs(around, np.ones(secrets.count, dtype=np.int64))
 
