@@ -5,7 +5,7 @@ Instants are nanoseconds since 1970, UTC. What a clock shows (wall time) is coun
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,12 +70,11 @@ def instants(shown: Nanoseconds, zone: str | None) -> Nanoseconds:
 
     if zone is None:
         return shown
-    times = pl.Series("time", np.asarray(shown, dtype=np.int64)).cast(pl.Datetime("ns"))
-    found = times.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    found = _placed(shown, zone)
     for skipped in ("30m", "1h", "2h", "1d"):  # clocks jump by so much at most, and a calendar may by a day
         if found.null_count():
-            later = times.dt.offset_by(skipped).dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
-            found = found.fill_null(later)
+            later = pl.Series("time", shown).cast(pl.Datetime("ns")).dt.offset_by(skipped).to_physical().to_numpy()
+            found = found.fill_null(_placed(later, zone))
     return np.asarray(found.dt.convert_time_zone("UTC").to_physical().to_numpy())
 
 
@@ -84,25 +83,25 @@ def changes(before: Nanoseconds, after: Nanoseconds) -> list[tuple[str, Nanoseco
 
     Of times that a clock shows twice, the earlier before and the later after; −1 where it never shows one of them.
     """
-    import polars as pl
-
     found = []
     for zone in CHANGING:
-        ends = []
-        for times, which in ((before, "earliest"), (after, "latest")):
-            there = pl.Series("time", times).cast(pl.Datetime("ns"))
-            there = there.dt.replace_time_zone(zone, ambiguous=which, non_existent="null")  # type: ignore[arg-type]
-            ends.append(there.dt.convert_time_zone("UTC").to_physical())
-        found.append((zone, (ends[1] - ends[0]).fill_null(-1).to_numpy()))
+        ends = _placed(before, zone, "earliest"), _placed(after, zone, "latest")
+        first, last = (one.dt.convert_time_zone("UTC").to_physical() for one in ends)
+        found.append((zone, (last - first).fill_null(-1).to_numpy()))
     return found
 
 
 def shows(times: Nanoseconds, zone: str) -> bool:
     """Whether clocks in a zone ever show all of these times."""
+    return _placed(times, zone).null_count() == 0
+
+
+def _placed(times: Nanoseconds, zone: str, twice: Literal["earliest", "latest"] = "earliest") -> pl.Series:
+    """When a clock in the zone shows these times: null if never, and the earliest or latest time if twice."""
     import polars as pl
 
-    there = pl.Series("time", times).cast(pl.Datetime("ns"))
-    return there.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null").null_count() == 0
+    bare = pl.Series("time", np.asarray(times, dtype=np.int64)).cast(pl.Datetime("ns"))
+    return bare.dt.replace_time_zone(zone, ambiguous=twice, non_existent="null")
 
 
 def phase_count(phase: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 _BLOCK = 1 << 18  # rows that are decided at a time: few enough to stay in the processor's cache
-_T = TypeVar("_T")
 _STRIP = 1 << 15  # and fewer still where numbers of 64 bits are computed with
 _ODD = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], dtype=np.uint64)  # of order values, and of what is shown
 REGIONS = ("S", "M", "L", "private")
@@ -71,9 +70,9 @@ class Tally:
         return dict(zip(REGIONS, (small, middle, large - private, private), strict=True))
 
 
-def _sum(one: _T | None, other: _T | None) -> _T | None:
+def _sum(one: Any, other: Any) -> Any:
     """The sum of what is there."""
-    return other if one is None else one if other is None else one + other  # type: ignore[operator]
+    return other if one is None else one if other is None else one + other
 
 
 @dataclass(frozen=True, eq=False)
