@@ -25,7 +25,7 @@ from offrecord.tables.secrets import Secrets
 
 #: Of so many tables whose private records were chosen whatever their values, at most one gets the warning.
 RARELY = 1000
-_LOOKED_AT = 2000  # runs of a part, at most
+_LOOKED_AT = 500  # runs of a part, at most, about
 
 
 @dataclass(frozen=True, eq=False)
