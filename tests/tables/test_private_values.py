@@ -8,6 +8,7 @@ import pytest
 
 import offrecord as off
 from offrecord import cli
+from offrecord.tables import stream
 
 CHAIN = off.MarkovChain([[0.8, 0.2], [0.4, 0.6]])
 NEVER = off.MarkovChain([[0.5, 0.5], [1.0, 0.0]])
@@ -128,7 +129,7 @@ def test_a_private_cell_may_hold_anything_in_a_frame_of_pandas(tmp_path):
     assert len(set(found)) == 1
 
 
-def test_so_may_a_record_that_is_redacted_whatever_it_is(released, tmp_path):
+def test_so_may_a_record_that_is_redacted_whatever_it_is(released, monkeypatch):
     """Right beside the private one; further out, an unknown value is an error, because it might be released."""
     assert released(table("0", place=10))[0] == 0
     rule = off.redact(
@@ -142,6 +143,11 @@ def test_so_may_a_record_that_is_redacted_whatever_it_is(released, tmp_path):
     code, _, said, files = released(table("7", place=15))
     assert (code, files) == (2, {})
     assert "does not know in 1 rows, first in row 16" in said
+    for engine in ("--stream", "--dry-run"):
+        assert "does not know in 1 rows, first in row 16" in released(table("7", place=15), engine)[2]
+    monkeypatch.setattr(stream, "_PART", 20)
+    said = released(table("7", place=35), "--stream")[2]
+    assert "first in row 16 (in rows 21 to 40, read by themselves)" in said
 
 
 def test_an_impossible_transition_beside_a_private_record_is_not_told(released):

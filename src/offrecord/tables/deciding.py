@@ -64,6 +64,11 @@ class Tally:
             self.content ^ other.content,
         )
 
+    @property
+    def rows(self) -> int:
+        """How many were decided."""
+        return sum(self.regions)
+
     def named_regions(self, private: int) -> dict[str, int]:
         """Rows by region; private ones, which are always redacted, named apart."""
         small, middle, large = self.regions

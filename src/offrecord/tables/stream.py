@@ -101,7 +101,8 @@ def redact_file(
         again: list[Survey] = []
         for part in looks.parts("redacting"):
             again = [Survey.of_all([*again, looks.reading.survey(part)], job.columns)]
-            frame, mine = plan.deciding.decide(part)
+            with _located(tally.rows, len(part.arranged.chains.codes)):
+                frame, mine = plan.deciding.decide(part)
             frame, spreadsheet = ready(frame, job.columns.keep, kind)
             tally += mine
             changed.update(spreadsheet)
@@ -115,7 +116,8 @@ def redact_file(
 
     if path is None or proof is None:
         for part in looks.parts("expecting"):
-            tally += plan.deciding.expect(part)
+            with _located(tally.rows, len(part.arranged.chains.codes)):
+                tally += plan.deciding.expect(part)
         plan.judge(tally)
     else:
         write_release(
@@ -133,6 +135,15 @@ def redact_file(
         warnings += write_table(looks.in_order(rules, file), file, format_of(file, explain_format), force=force)
     summary = plan.summary(tally)
     return Streamed(replace(summary, warnings=(*summary.warnings, *warnings)), proof)
+
+
+@contextmanager
+def _located(done: int, rows: int) -> Iterator[None]:
+    """An error about a part says which rows it holds: they are counted by themselves."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{error} (in rows {done + 1:,} to {done + rows:,}, read by themselves)") from None
 
 
 class _Looks:
@@ -160,11 +171,8 @@ class _Looks:
             text = [columns.value, *(() if columns.keep_all else columns.keep)]
             batches = self.source.batches(wanted, max(_PART // 4, 1), text=text, max_rows=self.max_rows)
             for frame in whole_chains(batches, columns.by):
-                try:
+                with _located(done, frame.height):
                     part = self.reading.part(frame, self.listed)
-                except InputError as error:
-                    where = f"in rows {done + 1:,} to {done + frame.height:,}, read by themselves"
-                    raise InputError(f"{error} ({where})") from None
                 yield part
                 done += frame.height
                 tell(frame.height)
