@@ -1,4 +1,6 @@
-"""Speed, each figure a ratio of two things measured in this one run. `make bench` runs it; exit 1 if a limit is missed."""
+"""Speed, each figure a ratio of two things measured in this one run. `make bench` runs it; exit 1
+if a limit is missed.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def report(what: str, value: float, limit: float, unit: str = "×") -> None:
 
 
 def exact_leakage() -> None:
-    """Against one np.exp over the same array. The second instance can never stop early, so every record is walked."""
+    """Against one np.exp over the same array. The second instance can never stop early, so every
+    record is walked.
+    """
     rng = np.random.default_rng(0)
     inside, outside = off.MarkovChain.binary(0.01, 0.8), off.MarkovChain.binary(1e-9, 2e-9)
     for name, chain, always in (
@@ -54,7 +58,11 @@ def exact_leakage() -> None:
                 report(f"leakage, n = 10⁶, {name} / np.exp", seconds[n] / exp, 1.5)
         growth = " ".join(f"10^{round(np.log10(n))}: {1e9 * s / n:.1f}" for n, s in seconds.items())
         print(f"    nanoseconds a record  {growth}")
-        report("    time a record, n = 10⁷ / n = 10⁵ (linear: about 1)", seconds[10**7] / seconds[10**5] / 100, 2.0)
+        report(
+            "    time a record, n = 10⁷ / n = 10⁵ (linear: about 1)",
+            seconds[10**7] / seconds[10**5] / 100,
+            2.0,
+        )
 
 
 def appendix_a(chain: off.MarkovChain, epsilon: float, room: int) -> None:
@@ -73,30 +81,53 @@ def appendix_a(chain: off.MarkovChain, epsilon: float, room: int) -> None:
 
 def three_region() -> None:
     chain, epsilon, n = off.MarkovChain.binary(1e-4, 1e-3), 0.5, 10**6
-    room = 20_000  # beyond the reach of this chain at ε/2, so that cvxpy's side prepares no more than it needs
-    for place, private, sides, share in (("p = 1", 1, 1, epsilon), ("p in the middle", n // 2, 2, epsilon / 2)):
+    # beyond the reach of this chain at ε/2, so that cvxpy's side prepares no more than it needs
+    room = 20_000
+    for place, private, sides, share in (
+        ("p = 1", 1, 1, epsilon),
+        ("p in the middle", n // 2, 2, epsilon / 2),
+    ):
         theirs = sides * best_of(lambda share=share: appendix_a(chain, share, room), repeats=2)
         problem = off.Problem(chain, n, [private], epsilon)
         for tuning in ("convex", "constant"):
             ours = best_of(lambda p=problem, t=tuning: off.design(p, off.ThreeRegion(t)))
-            report(f"3r-{tuning}, n = 10⁶, {place}, best split / cvxpy with Clarabel, ε/2 a side", ours / theirs, 1.0)
+            report(
+                f"3r-{tuning}, n = 10⁶, {place}, best split / cvxpy with Clarabel, ε/2 a side",
+                ours / theirs,
+                1.0,
+            )
 
 
 def best_local() -> None:
-    """Against cvxpy with Clarabel on Appendix A's programme; the two-sided one for both its sides at ε/2."""
+    """Against cvxpy with Clarabel on Appendix A's programme; the two-sided one for both its sides
+    at ε/2.
+    """
     chain = off.MarkovChain.binary(0.01, 0.8)
     epsilons = np.linspace(0.06, 3, 50)
     problems = [off.Problem(chain, 10, [1], float(epsilon)) for epsilon in epsilons]
-    theirs = best_of(lambda: [appendix_a(chain, float(epsilon), 40) for epsilon in epsilons], repeats=1)
+    theirs = best_of(
+        lambda: [appendix_a(chain, float(epsilon), 40) for epsilon in epsilons], repeats=1
+    )
     forget_values()
-    ours = best_of(lambda: [forget_values(), *(off.design(problem) for problem in problems)], repeats=3)
-    report("best-local, Fig. 2 over 50 ε, value functions included / cvxpy with Clarabel", ours / theirs, 1.0)
+    ours = best_of(
+        lambda: [forget_values(), *(off.design(problem) for problem in problems)], repeats=3
+    )
+    report(
+        "best-local, Fig. 2 over 50 ε, value functions included / cvxpy with Clarabel",
+        ours / theirs,
+        1.0,
+    )
     chain = off.MarkovChain.binary(1e-3, 1e-2)
     theirs = best_of(lambda: appendix_a(chain, 0.25, 2000), repeats=3)
     for n in (10**5, 10**8):
         problem = off.Problem(chain, n, [n // 2], 0.5)
         ours = best_of(lambda p=problem: (forget_values(), off.design(p)))
-        report(f"best-local, α = 10⁻³, β = 10⁻², ε = 0.5, n = {n:.0e}, p in the middle / one such solve", ours / theirs, 10.0)
+        report(
+            f"best-local, α = 10⁻³, β = 10⁻², ε = 0.5, n = {n:.0e}, p in the middle / one such"
+            " solve",
+            ours / theirs,
+            10.0,
+        )
     rng = np.random.default_rng(0)
     slow = off.MarkovChain(rng.dirichlet(np.full(8, 0.5), size=8) * 0.5 + np.eye(8) * 0.5)
     problem = off.Problem(slow, 200, [100], 1.0)
@@ -104,7 +135,9 @@ def best_local() -> None:
     policy = off.design(problem)
     report("best-local, k = 8, n = 200, one private record", time.perf_counter() - start, 30.0, "s")
     window = off.design(problem, off.BestWindow()).utility
-    print(f"    utility {policy.utility:.4f}, window {window:.4f}, at most {policy.utility_bound:.4f}")
+    print(
+        f"    utility {policy.utility:.4f}, window {window:.4f}, at most {policy.utility_bound:.4f}"
+    )
 
 
 def forget_values() -> None:

@@ -1,4 +1,5 @@
-"""One redaction on a warm local Spark with two cores: seconds of both looks, and of handing the same rows to Python and back.
+"""One redaction on a warm local Spark with two cores: seconds of both looks, and of handing the
+same rows to Python and back.
 
 Used by tables.py; the last line of its output is the three figures.
 """
@@ -35,21 +36,34 @@ def main() -> None:
     os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable)
     with tempfile.TemporaryDirectory() as scratch:
         builder = (
-            SparkSession.builder.master("local[2]").config("spark.driver.memory", "6g").config("spark.ui.enabled", "false")
+            SparkSession.builder.master("local[2]")
+            .config("spark.driver.memory", "6g")
+            .config("spark.ui.enabled", "false")
         )
-        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.local.dir", scratch)
+        builder = builder.config("spark.driver.host", "127.0.0.1").config(
+            "spark.local.dir", scratch
+        )
         spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
         df = spark.read.parquet(table)
         out = str(Path(scratch) / "out")
-        options = {"value": "v", "order": "t", "by": "chain", "private": "private", "epsilon": 1, "dataset": name}
+        options = {
+            "value": "v",
+            "order": "t",
+            "by": "chain",
+            "private": "private",
+            "epsilon": 1,
+            "dataset": name,
+        }
         options |= {"model": model, "key_file": key, "designs": designs}
         surveys, decisions = [], []
         for _ in range(RUNS):
             start = time.perf_counter()
             release = redact(df, **options)
             surveys.append(time.perf_counter() - start)
-            decisions.append(seconds(lambda frame=release.frame: frame.write.mode("overwrite").parquet(out)))
+            decisions.append(
+                seconds(lambda frame=release.frame: frame.write.mode("overwrite").parquet(out))
+            )
             release.unpersist()
         found = pl.read_parquet(f"{out}/*.parquet").sort("chain", "t")
         if not found.equals(pl.read_parquet(Path(folder) / released)):

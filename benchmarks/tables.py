@@ -1,8 +1,9 @@
-"""Speed of `offrecord redact`, whole processes: against polars reading the same columns and writing the released table,
-streamed against in memory, and on a local Spark against in memory (if the extra spark is there: `make test-spark` brings it).
+"""Speed of `offrecord redact`, whole processes: against polars reading the same columns and writing
+the released table, streamed against in memory, and on a local Spark against in memory (if the extra
+spark is there: `make test-spark` brings it).
 
-`make bench` runs it; `make bench MSNBC=msnbc.parquet` also takes that file (columns seq_id, t, state; UCI msnbc.com web data).
-Exit 1 if a limit is missed.
+`make bench` runs it; `make bench MSNBC=msnbc.parquet` also takes that file (columns seq_id, t,
+state; UCI msnbc.com web data). Exit 1 if a limit is missed.
 """
 
 from __future__ import annotations
@@ -100,13 +101,42 @@ def judged(name: str, ratio: float, limit: float | None) -> str:
     return "" if limit is None else f"  (limit {limit:g} ×)  {'ok' if ratio <= limit else 'MISSED'}"
 
 
-def command(name: str, table: Path, columns: tuple[str, str, str], model: Path, folder: Path) -> tuple[str, ...]:
+def command(
+    name: str, table: Path, columns: tuple[str, str, str], model: Path, folder: Path
+) -> tuple[str, ...]:
     """The command that redacts a table; designs are kept from one run to the next."""
     by, order, value = columns
     program = str(Path(sys.executable).with_name("offrecord"))
-    verb = (program, "redact", str(table), "--value", value, "--order", order, "--by", by, "--max-rows", str(10**9))
-    options = ("--private", "private", "--epsilon", "1", "--dataset", name, "--model", str(model), "--force")
-    files = ("--designs", str(folder / f"{model.stem}.designs.json"), "--key-file", str(folder / "key" / "key.json"))
+    verb = (
+        program,
+        "redact",
+        str(table),
+        "--value",
+        value,
+        "--order",
+        order,
+        "--by",
+        by,
+        "--max-rows",
+        str(10**9),
+    )
+    options = (
+        "--private",
+        "private",
+        "--epsilon",
+        "1",
+        "--dataset",
+        name,
+        "--model",
+        str(model),
+        "--force",
+    )
+    files = (
+        "--designs",
+        str(folder / f"{model.stem}.designs.json"),
+        "--key-file",
+        str(folder / "key" / "key.json"),
+    )
     return (*verb, *options, *files, "--output", str(folder / f"{table.stem}.released.parquet"))
 
 
@@ -122,13 +152,18 @@ def streamed(name: str, table: Path, model: Path, folder: Path, limit: float | N
     name = f"{name}, streamed against in memory"
     verdict = judged(name, ours / theirs, limit)
     sizes = f"{memory:.2f} GB against {their_memory:.2f} GB"
-    print(f"{name}: {ours:.2f} s against {theirs:.2f} s = {ours / theirs:.2f} ×, {sizes}{verdict}", flush=True)
+    print(
+        f"{name}: {ours:.2f} s against {theirs:.2f} s = {ours / theirs:.2f} ×, {sizes}{verdict}",
+        flush=True,
+    )
     if memory > 2:
         missed.append(f"{name}: memory")
 
 
 def on_spark(name: str, table: Path, model: Path, folder: Path, limit: float | None) -> None:
-    """On two cores of a session that is warm, against in memory; and what Spark takes to hand rows to Python and write them."""
+    """On two cores of a session that is warm, against in memory; and what Spark takes to hand rows
+    to Python and write them.
+    """
     redact = command(name, table, ("chain", "t", "v"), model, folder)
     process(*redact, "--in-memory")
     theirs, _ = best(3, *redact, "--in-memory")
@@ -137,7 +172,16 @@ def on_spark(name: str, table: Path, model: Path, folder: Path, limit: float | N
     program = Path(__file__).with_name("on_spark.py")
     keys = (str(folder / "key" / "key.json"), str(folder / f"{model.stem}.designs.json"))
     said = subprocess.run(
-        [sys.executable, str(program), str(split), str(folder), name, str(model), *keys, f"{table.stem}.released.parquet"],
+        [
+            sys.executable,
+            str(program),
+            str(split),
+            str(folder),
+            name,
+            str(model),
+            *keys,
+            f"{table.stem}.released.parquet",
+        ],
         capture_output=True,
         text=True,
         check=True,
@@ -146,8 +190,15 @@ def on_spark(name: str, table: Path, model: Path, folder: Path, limit: float | N
     shutil.rmtree(split)
     ours = survey + decision
     verdict = judged(f"{name}, Spark", ours / theirs, limit)
-    print(f"{name}, Spark: {survey:.1f} s + {decision:.1f} s against {theirs:.2f} s = {ours / theirs:.2f} ×{verdict};", end=" ")
-    print(f"rows to Python, back and written as they are: {floor:.1f} s = {floor / theirs:.2f} ×", flush=True)
+    print(
+        f"{name}, Spark: {survey:.1f} s + {decision:.1f} s against {theirs:.2f} s ="
+        f" {ours / theirs:.2f} ×{verdict};",
+        end=" ",
+    )
+    print(
+        f"rows to Python, back and written as they are: {floor:.1f} s = {floor / theirs:.2f} ×",
+        flush=True,
+    )
 
 
 def in_files(table: Path, folder: Path) -> None:
@@ -159,8 +210,17 @@ def in_files(table: Path, folder: Path) -> None:
         frame[i * size : (i + 1) * size].write_parquet(folder / f"part-{i}.parquet")
 
 
-def compare(name: str, table: Path, columns: tuple[str, str, str], model: Path, folder: Path, limit: float | None) -> float:
-    """Designs once, then our process against polars', each the best of some runs on a warm disk cache."""
+def compare(
+    name: str,
+    table: Path,
+    columns: tuple[str, str, str],
+    model: Path,
+    folder: Path,
+    limit: float | None,
+) -> float:
+    """Designs once, then our process against polars', each the best of some runs on a warm disk
+    cache.
+    """
     by, order, value = columns
     redact = command(name, table, columns, model, folder)
     first, _ = process(*redact)
@@ -168,17 +228,23 @@ def compare(name: str, table: Path, columns: tuple[str, str, str], model: Path, 
     ours, memory = best(3, *redact, "--in-memory")
     leaving = f"{by},{order},{value}"
     copy = folder / "copy.parquet"
-    theirs, their_memory = best(3, sys.executable, "-c", BASELINE, str(table), str(copy), f"{leaving},private", leaving)
+    theirs, their_memory = best(
+        3, sys.executable, "-c", BASELINE, str(table), str(copy), f"{leaving},private", leaving
+    )
     ratio = ours / theirs
     verdict = judged(name, ratio, limit)
     sizes = f"{memory:.2f} GB against {their_memory:.2f} GB"
-    print(f"{name}: {ours:.2f} s against {theirs:.2f} s = {ratio:.2f} ×, {sizes}{verdict}", flush=True)
+    print(
+        f"{name}: {ours:.2f} s against {theirs:.2f} s = {ratio:.2f} ×, {sizes}{verdict}", flush=True
+    )
     return first
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--msnbc", type=Path, help="msnbc.parquet, for the benchmark with 17 values")
+    parser.add_argument(
+        "--msnbc", type=Path, help="msnbc.parquet, for the benchmark with 17 values"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -187,12 +253,16 @@ def main() -> None:
         columns = ("chain", "t", "v")
         spark = find_spec("pyspark") is not None
         if not spark:
-            print("Spark: not measured, the extra spark is not installed; make test-spark does that")
+            print(
+                "Spark: not measured, the extra spark is not installed; make test-spark does that"
+            )
         for millions in (1, 5, 10, 20, 50, 100):
             table = folder / f"rows{millions}.parquet"
             elsewhere(simulated, millions * 10**6, table)
             label = f"{millions} million rows"
-            compare(f"{label}, sorted", table, columns, model, folder, 4.0 if millions == 20 else None)
+            compare(
+                f"{label}, sorted", table, columns, model, folder, 4.0 if millions == 20 else None
+            )
             streamed(f"{label}, sorted", table, model, folder, 1.5 if millions == 20 else None)
             if millions == 20:
                 mixed = folder / "shuffled.parquet"
@@ -209,7 +279,10 @@ def main() -> None:
             table, model = folder / "msnbc.parquet", folder / "msnbc.json"
             elsewhere(marked, arguments.msnbc, table, model)
             first = compare("msnbc, 17 values", table, ("seq_id", "t", "state"), model, folder, 4.0)
-            print(f"msnbc: designs and all {first:.0f} s  (limit 120 s)  {'ok' if first <= 120 else 'MISSED'}")
+            print(
+                f"msnbc: designs and all {first:.0f} s  (limit 120 s) "
+                f" {'ok' if first <= 120 else 'MISSED'}"
+            )
             if first > 120:
                 missed.append("msnbc designs")
     if missed:

@@ -1,4 +1,6 @@
-"""Leakage straight from its definition: every sequence, every output, no Markov shortcuts. The referee of the tests."""
+"""Leakage straight from its definition: every sequence, every output, no Markov shortcuts. The
+referee of the tests.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def samples(chain, count, n, rng):
 
 
 def output_table(chain, n, redaction, secret_positions):
-    """(secrets, (k+1)^n) array of Pr(Y = y | secret), y numbered in base k + 1 with digit k for ⊥."""
+    """(secrets, (k+1)^n) array of Pr(Y = y | secret), y numbered in base k + 1 with digit
+    k for ⊥.
+    """
     paths, weight = sequences(chain, n)
     k = chain.k
     secret_code = np.zeros(len(paths), dtype=int)
@@ -55,7 +59,8 @@ def output_table(chain, n, redaction, secret_positions):
 
 
 def joint_table(chain, n, rules, secret_positions, *, shared):
-    """(secrets, outputs) of Pr(both releases | secret) of two redaction matrices: a record is redacted if its coin lies below.
+    """(secrets, outputs) of Pr(both releases | secret) of two redaction matrices: a record is
+    redacted if its coin lies below.
 
     shared: both releases have the same coin for a record; if not, one each.
     """
@@ -73,7 +78,12 @@ def joint_table(chain, n, rules, secret_positions, *, shared):
             value = paths[:, t]
             a, b = (np.asarray(rule)[t][value] for rule in rules)
             if shared:
-                chances = np.minimum(a, b), np.maximum(b - a, 0), np.maximum(a - b, 0), 1 - np.maximum(a, b)
+                chances = (
+                    np.minimum(a, b),
+                    np.maximum(b - a, 0),
+                    np.maximum(a - b, 0),
+                    1 - np.maximum(a, b),
+                )
             else:
                 chances = a * b, (1 - a) * b, a * (1 - b), (1 - a) * (1 - b)
             probability = probability * chances[which]
@@ -107,7 +117,9 @@ def leakage_by_definition(problem, redaction):
                 secrets[-1].append(p)
             else:
                 secrets.append([p])
-    return max(leakage_of_table(output_table(problem.chain, problem.n, redaction, s)) for s in secrets)
+    return max(
+        leakage_of_table(output_table(problem.chain, problem.n, redaction, s)) for s in secrets
+    )
 
 
 def utility_by_definition(problem, redaction):
@@ -138,7 +150,9 @@ def exact_stationary(kernel):
     weights = [Fraction(1)]
     for i in range(1, len(closed)):
         weights.append(sum(weights[j] * rows[j][i] for j in range(i)))
-    return [weights[closed.index(i)] / sum(weights) if i in closed else Fraction(0) for i in range(k)]
+    return [
+        weights[closed.index(i)] / sum(weights) if i in closed else Fraction(0) for i in range(k)
+    ]
 
 
 def exact_kernel(rows):
@@ -171,10 +185,15 @@ def exact_leakage(problem, redaction):
             secret = path[first - 1 : last]
             totals[secret] = totals.get(secret, 0) + weight
             for silent in product((False, True), repeat=n):
-                coins = (q[x] if quiet else 1 - q[x] for q, x, quiet in zip(chances, path, silent, strict=True))
+                coins = (
+                    q[x] if quiet else 1 - q[x]
+                    for q, x, quiet in zip(chances, path, silent, strict=True)
+                )
                 probability = weight * math.prod(coins)
                 if probability:
-                    output = tuple(None if quiet else x for x, quiet in zip(path, silent, strict=True))
+                    output = tuple(
+                        None if quiet else x for x, quiet in zip(path, silent, strict=True)
+                    )
                     mine = seen.setdefault(output, {})
                     mine[secret] = mine.get(secret, 0) + probability
         for mine in seen.values():
@@ -189,7 +208,24 @@ def exact_leakage(problem, redaction):
 @st.composite
 def rare_kernels(draw, k):
     """(k, k) kernels with entries as small as floats get; rows sum to 1 up to rounding."""
-    sizes = st.sampled_from([0.0, 5e-324, 1e-320, 1e-310, 1e-300, 1e-250, 1e-200, 1e-160, 1e-100, 1e-30, 1e-16, 1e-8, 0.1, 0.5])
+    sizes = st.sampled_from(
+        [
+            0.0,
+            5e-324,
+            1e-320,
+            1e-310,
+            1e-300,
+            1e-250,
+            1e-200,
+            1e-160,
+            1e-100,
+            1e-30,
+            1e-16,
+            1e-8,
+            0.1,
+            0.5,
+        ]
+    )
     rows = []
     for _ in range(k):
         row = [draw(sizes) for _ in range(k)]
@@ -203,7 +239,9 @@ def rare_kernels(draw, k):
 @st.composite
 def distributions(draw, k):
     """k probabilities, zeros and ones among them."""
-    parts = draw(st.lists(st.sampled_from([0, 0, 1, 1, 2, 3, 5, 9, 40]), min_size=k, max_size=k).filter(any))
+    parts = draw(
+        st.lists(st.sampled_from([0, 0, 1, 1, 2, 3, 5, 9, 40]), min_size=k, max_size=k).filter(any)
+    )
     return np.array(parts) / sum(parts)
 
 
@@ -233,7 +271,9 @@ def problems(draw, max_n=5, ks=(2, 3), epsilons=(0.0, 0.1, 0.5, 1.0, 2.0, 4.0)):
     n = draw(st.integers(2, max_n))
     chain = draw(chains(n, ks))
     private = draw(st.sets(st.integers(1, n), min_size=1, max_size=3))
-    return off.Problem(chain, n, private, draw(st.sampled_from(epsilons)), draw(st.sampled_from(["run", "each"])))
+    return off.Problem(
+        chain, n, private, draw(st.sampled_from(epsilons)), draw(st.sampled_from(["run", "each"]))
+    )
 
 
 @st.composite

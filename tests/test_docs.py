@@ -1,4 +1,6 @@
-"""What README and docs show is what happens: every Python block runs, every command prints what stands below it."""
+"""What README and docs show is what happens: every Python block runs, every command prints what
+stands below it.
+"""
 
 import re
 import shlex
@@ -20,7 +22,9 @@ def test_python_examples_run(block, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.parametrize(("command", "shown"), re.findall(r"```console\n\$ offrecord (.*?)\n(.*?)```", README, re.S))
+@pytest.mark.parametrize(
+    ("command", "shown"), re.findall(r"```console\n\$ offrecord (.*?)\n(.*?)```", README, re.S)
+)
 def test_commands_print_what_is_shown(command, shown, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(shlex.split(command)) == 0
@@ -39,5 +43,8 @@ def test_every_fact_the_code_names_has_its_page():
         named |= set(re.findall(r"\bF\d+\b", source.read_text(encoding="utf-8")))
     pages = {page.name.split("-")[0] for page in (ROOT / "docs" / "proofs").glob("F*.md")}
     assert named <= pages
-    for path in re.findall(r"docs/\S+\.md", "".join(s.read_text(encoding="utf-8") for s in (ROOT / "src").rglob("*.py"))):
+    for path in re.findall(
+        r"docs/\S+\.md",
+        "".join(s.read_text(encoding="utf-8") for s in (ROOT / "src").rglob("*.py")),
+    ):
         assert (ROOT / path).exists(), path

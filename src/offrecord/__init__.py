@@ -11,26 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from offrecord.bounds import (
-        data_independent_utility,
-        quilt_utility_as_printed,
-        relaxed_leakage_as_printed,
-        theorem2_as_printed,
-    )
-    from offrecord.chain import MarkovChain
-    from offrecord.designs import Designs
+    from offrecord.designs.library import Designs
     from offrecord.errors import ChosenByValue, InputError
-    from offrecord.exact_leakage import FirstRelease, WorstOutput, leakage, worst_output
-    from offrecord.fitting import Fit
-    from offrecord.influence import (
-        Region,
-        delta_star,
-        max_influence,
-        max_set_influence,
-        pointwise_influence,
-        regions,
-        set_influence,
-    )
+    from offrecord.fitting.fit import Fit
     from offrecord.mechanisms import (
         MECHANISMS,
         BestLocal,
@@ -41,14 +24,31 @@ if TYPE_CHECKING:
         design,
         mechanism_named,
     )
-    from offrecord.phased import PhasedChain, load_model
-    from offrecord.policy import Policy
-    from offrecord.problem import Problem, Secret
-    from offrecord.redaction import Redaction
+    from offrecord.mechanisms.policy import Policy
+    from offrecord.models.chain import MarkovChain
+    from offrecord.models.phased import PhasedChain, load_model
+    from offrecord.paper.bounds import (
+        data_independent_utility,
+        quilt_utility_as_printed,
+        relaxed_leakage_as_printed,
+        theorem2_as_printed,
+    )
+    from offrecord.tables.engines.memory import Release, redact
+    from offrecord.tables.engines.stream import Streamed, redact_file
     from offrecord.tables.reference import fit
-    from offrecord.tables.release import Release, redact
-    from offrecord.tables.stream import Streamed, redact_file
     from offrecord.tables.summary import Summary
+    from offrecord.theory.influence import (
+        Region,
+        delta_star,
+        max_influence,
+        max_set_influence,
+        pointwise_influence,
+        regions,
+        set_influence,
+    )
+    from offrecord.theory.leakage import FirstRelease, WorstOutput, leakage, worst_output
+    from offrecord.theory.problem import Problem, Secret
+    from offrecord.theory.redaction import Redaction
 
 __all__ = [
     "MECHANISMS",
@@ -95,10 +95,26 @@ __all__ = [
 
 #: Where each public name lives: loaded when first used, so that the command line starts at once.
 _ROOMS = {
-    "bounds": ("data_independent_utility", "quilt_utility_as_printed", "relaxed_leakage_as_printed", "theorem2_as_printed"),
-    "chain": ("MarkovChain",),
-    "errors": ("ChosenByValue", "InputError"),
-    "influence": (
+    "paper.bounds": (
+        "data_independent_utility",
+        "quilt_utility_as_printed",
+        "relaxed_leakage_as_printed",
+        "theorem2_as_printed",
+    ),
+    "models.chain": ("MarkovChain",),
+    "designs.library": ("Designs",),
+    "errors": (
+        "ChosenByValue",
+        "InputError",
+    ),
+    "theory.leakage": (
+        "FirstRelease",
+        "WorstOutput",
+        "leakage",
+        "worst_output",
+    ),
+    "fitting.fit": ("Fit",),
+    "theory.influence": (
         "Region",
         "delta_star",
         "max_influence",
@@ -107,7 +123,6 @@ _ROOMS = {
         "regions",
         "set_influence",
     ),
-    "exact_leakage": ("FirstRelease", "WorstOutput", "leakage", "worst_output"),
     "mechanisms": (
         "MECHANISMS",
         "BestLocal",
@@ -118,15 +133,25 @@ _ROOMS = {
         "design",
         "mechanism_named",
     ),
-    "designs": ("Designs",),
-    "fitting": ("Fit",),
-    "phased": ("PhasedChain", "load_model"),
-    "policy": ("Policy",),
-    "problem": ("Problem", "Secret"),
-    "redaction": ("Redaction",),
+    "models.phased": (
+        "PhasedChain",
+        "load_model",
+    ),
+    "mechanisms.policy": ("Policy",),
+    "theory.problem": (
+        "Problem",
+        "Secret",
+    ),
+    "theory.redaction": ("Redaction",),
     "tables.reference": ("fit",),
-    "tables.release": ("Release", "redact"),
-    "tables.stream": ("Streamed", "redact_file"),
+    "tables.engines.memory": (
+        "Release",
+        "redact",
+    ),
+    "tables.engines.stream": (
+        "Streamed",
+        "redact_file",
+    ),
     "tables.summary": ("Summary",),
 }
 

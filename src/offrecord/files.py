@@ -1,4 +1,6 @@
-"""Files in and out: an output is complete or absent, and an existing one is never overwritten by accident."""
+"""Files in and out: an output is complete or absent, and an existing one is never overwritten by
+accident.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,12 @@ def check_writable(path: str | Path, *, force: bool) -> Path:
 
 
 def check_outputs(path: Path, certificate: Path | None, key: Path, *, force: bool) -> Path:
-    """The certificate's path (beside the output unless one is given), if both may be written and the key lies elsewhere."""
-    certificate = path.with_name(path.name + ".certificate.json") if certificate is None else certificate
+    """The certificate's path (beside the output unless one is given), if both may be written and
+    the key lies elsewhere.
+    """
+    certificate = (
+        path.with_name(path.name + ".certificate.json") if certificate is None else certificate
+    )
     check_writable(path, force=force)
     check_writable(certificate, force=force)
     for output in (path, certificate):
@@ -48,13 +54,19 @@ def check_outputs(path: Path, certificate: Path | None, key: Path, *, force: boo
 def check_apart(key: Path, output: Path) -> None:
     """InputError if a key lies in the folder of what will be published."""
     if key.resolve().parent == output.resolve().parent:
-        raise InputError(f"the key {key} must not lie beside the output; give --key-file in another folder")
+        raise InputError(
+            f"the key {key} must not lie beside the output; give --key-file in another folder"
+        )
 
 
 @contextmanager
 def beside(*paths: Path) -> Iterator[list[Path]]:
-    """A new empty file beside each path, to be renamed to it when complete; whatever is left of them goes."""
-    made = [path.with_name(f".{path.name}.{token_urlsafe(6)}.partial") for path in paths]  # known before they are there
+    """A new empty file beside each path, to be renamed to it when complete; whatever is left of
+    them goes.
+    """
+    made = [
+        path.with_name(f".{path.name}.{token_urlsafe(6)}.partial") for path in paths
+    ]  # known before they are there
     try:
         for file in made:
             os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -83,8 +95,12 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def write_bytes(path: str | Path, content: bytes, *, force: bool = False, mode: int = 0o666) -> None:
-    """Write a file through a temporary one beside it and a rename; mode: who may read it, less what the umask withholds."""
+def write_bytes(
+    path: str | Path, content: bytes, *, force: bool = False, mode: int = 0o666
+) -> None:
+    """Write a file through a temporary one beside it and a rename; mode: who may read it, less what
+    the umask withholds.
+    """
     path = check_writable(path, force=force)
     with beside(path) as (temporary,):
         temporary.write_bytes(content)
@@ -98,7 +114,9 @@ def write_text(path: str | Path, content: str, *, force: bool = False) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    """The content of a JSON file; InputError if it is missing, too large, truncated, or holds NaN or infinity."""
+    """The content of a JSON file; InputError if it is missing, too large, truncated, or holds NaN
+    or infinity.
+    """
     path = Path(path)
     try:
         if not path.is_file():
@@ -117,11 +135,15 @@ def read_json(path: str | Path) -> Any:
 
 
 def checked_content(content: Any, kind: str, version: int, keys: tuple[str, ...]) -> dict[str, Any]:
-    """The content of an offrecord file of this kind; InputError for another format or version, or a missing key."""
+    """The content of an offrecord file of this kind; InputError for another format or version, or a
+    missing key.
+    """
     if not isinstance(content, dict) or content.get("format") != f"offrecord-{kind}":
         raise InputError(f'not a {kind} file: "format" must be "offrecord-{kind}"')
     if content.get("version") != version or content["version"] is True:
-        raise InputError(f"{kind} file version must be {version}, got {content.get('version')!r:.60}")
+        raise InputError(
+            f"{kind} file version must be {version}, got {content.get('version')!r:.60}"
+        )
     missing = [key for key in keys if key not in content]
     if missing:
         raise InputError(f'{kind} file lacks "{missing[0]}"')

@@ -14,7 +14,10 @@ def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:
-        padded = [cell.rjust(width) if right else cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width in zip(row, widths, strict=True)
+        ]
         lines.append("  ".join([row[0].ljust(widths[0]), *padded[1:]]).rstrip())
     return "\n".join(lines)
 
@@ -31,6 +34,10 @@ def odds(leakage: float) -> str:
 
 def printable(name: str, text: str) -> str:
     """A name a person gives, checked to be one line of printable text."""
-    if not isinstance(text, str) or not re.fullmatch(r"\S(.{0,198}\S)?", text) or not text.isprintable():
+    if (
+        not isinstance(text, str)
+        or not re.fullmatch(r"\S(.{0,198}\S)?", text)
+        or not text.isprintable()
+    ):
         raise InputError(f"{name} must be 1 to 200 printable characters, got {text!r}")
     return text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from offrecord import paper
+from offrecord.paper import reproduce as paper
 
 
 @pytest.mark.parametrize("check", list(paper.checks()), ids=lambda c: f"{c.place}: {c.what}")
@@ -26,7 +26,9 @@ def test_fig1_shows_all_three_regions_and_symmetry():
 def test_fig2_grows_but_for_the_jumps_of_the_regions():
     rows = paper.fig2([0.3, 0.4])
     assert len(rows) == 8
-    by_name = {name: [r["utility"] for r in rows if r["mechanism"] == name] for name in paper.FIG2_NAMES}
+    by_name = {
+        name: [r["utility"] for r in rows if r["mechanism"] == name] for name in paper.FIG2_NAMES
+    }
     assert all(low <= high for low, high in by_name.values())
 
 

@@ -1,4 +1,6 @@
-"""Wrong input to fit, redact and key: one line that says what to do, exit code 2, and not a byte written."""
+"""Wrong input to fit, redact and key: one line that says what to do, exit code 2, and not a byte
+written.
+"""
 
 import io
 import json
@@ -42,7 +44,11 @@ FIT_OPTIONS = {"value": "state", "order": "hour", "by": "room", "output": "new.j
 
 
 def _arguments(options):
-    given = [("--" + name.replace("_", "-"), value) for name, value in options.items() if value is not None]
+    given = [
+        ("--" + name.replace("_", "-"), value)
+        for name, value in options.items()
+        if value is not None
+    ]
     return [part for name, value in given for part in ((name,) if value is True else (name, value))]
 
 
@@ -67,7 +73,9 @@ class Desk:
         return code, captured.out, captured.err
 
     def redact(self, table=None, **changed):
-        """The arguments of a good redact, with some changed; None leaves one out, True is a flag."""
+        """The arguments of a good redact, with some changed; None leaves one out, True is
+        a flag.
+        """
         return ["redact", table or self.table, *_arguments(REDACT | changed)]
 
     def fit(self, table=None, **changed):
@@ -80,7 +88,9 @@ class Desk:
         return out
 
     def fails(self, arguments, *said, never=()):
-        """Assert that it is refused in one line which holds all of `said`, and that every file stays as it was."""
+        """Assert that it is refused in one line which holds all of `said`, and that every file
+        stays as it was.
+        """
         before = self.files()
         code, out, err = self.run(*arguments)
         lines = [line for line in err.splitlines() if not line.startswith(ASIDE)]
@@ -93,11 +103,15 @@ class Desk:
         assert self.files() == before
 
     def files(self):
-        """What every file holds; locks apart, which hold nothing, and a key under which nothing has left."""
+        """What every file holds; locks apart, which hold nothing, and a key under which nothing has
+        left.
+        """
         ledger = self.key.with_name("key.ledger.json")
         unused = ledger.exists() and '"releases": {}' in ledger.read_text()
         apart = {self.key, ledger, *self.key.parents} if unused else set()
-        names = [name for name in self.folder.rglob("*") if name.suffix != ".lock" and name not in apart]
+        names = [
+            name for name in self.folder.rglob("*") if name.suffix != ".lock" and name not in apart
+        ]
         return {str(name): name.read_bytes() if name.is_file() else None for name in names}
 
 
@@ -167,9 +181,15 @@ def test_the_good_command_is_good(desk):
         ({"model": "no.json"}, ["no.json", "does not exist"]),
         ({"model": "table.parquet"}, ["table.parquet", "not JSON"]),
         ({"model": None, "fit": True, "chain_order": 3}, ["order", "1 or 2", "3"]),
-        ({"model": None, "fit": True, "chain_order": "one"}, ["--chain-order", "whole number", "'one'"]),
+        (
+            {"model": None, "fit": True, "chain_order": "one"},
+            ["--chain-order", "whole number", "'one'"],
+        ),
         ({"model": None, "fit": True, "phase": "hour"}, ["kernel for each hour", "times"]),
-        ({"model": None, "fit": True, "phase": "minute"}, ["phase", "hour, weekday, month", "'minute'"]),
+        (
+            {"model": None, "fit": True, "phase": "minute"},
+            ["phase", "hour, weekday, month", "'minute'"],
+        ),
         ({"phase": "hour"}, ["--phase", "--fit"]),
         ({"chain_order": 2}, ["--chain-order", "--fit"]),
     ],
@@ -189,51 +209,132 @@ FIT = {"model": None, "fit": True}
 @pytest.mark.parametrize(
     ("column", "cells", "changed", "said"),
     [
-        # values; of chain a the first three records are redacted whatever they are, and may be anything
+        # values; of chain a the first three records are redacted whatever they are, and may be
+        # anything
         ("state", [0, 0, 7777, 1] * 2, {}, ["'state'", "1 rows", "row 7"]),
         ("state", ["0", "zebra", "1", "1"] * 2, {}, ["'state'", "1 rows", "row 6"]),
         ("state", [True, False] * 4, {}, ["'state'", "Boolean", "whole numbers"]),
-        ("state", [0, 1] * 4, {"model": "texts.json"}, ["'state'", "Int64", "the model's values are text"]),
+        (
+            "state",
+            [0, 1] * 4,
+            {"model": "texts.json"},
+            ["'state'", "Int64", "the model's values are text"],
+        ),
         ("state", [0.5, float("nan")] * 4, FIT, ["'state'", "NaN"]),
         ("state", [[0], [1]] * 4, {}, ["'state'", "List"]),
         ("state", [0] * 8, FIT, ["'state'", "2 to 64 distinct", "got 1"]),
         ("state", [None] * 8, FIT, ["'state'", "text, numbers or truth values"]),
-        ("state", pl.Series([None] * 8, dtype=pl.Int64), FIT, ["'state'", "2 to 64 distinct", "got 0"]),
+        (
+            "state",
+            pl.Series([None] * 8, dtype=pl.Int64),
+            FIT,
+            ["'state'", "2 to 64 distinct", "got 0"],
+        ),
         ("state", ["wet", ""] * 4, FIT, ["empty", "rename"]),
         ("state", ["wet", "  "] * 4, FIT, ["empty", "rename"]),
-        ("state", ["0", "1", "NA", "1"] * 2, FIT, ["'state'", "holds numbers, but in 1 cells NA", "empty them"]),
-        ("state", ["0.5", "1", "nan", "-"] * 2, FIT, ["'state'", "holds numbers, but in 2 cells -, nan", "empty them"]),
-        ("state", ["True", "false", "N/A", "?"] * 2, FIT, ["holds true and false, but in 2 cells ?, N/A", "empty them"]),
-        ("state", ["0", "1"] * 4, {"model": "blank.json"}, ["the model's values", "blanks around them"]),
+        (
+            "state",
+            ["0", "1", "NA", "1"] * 2,
+            FIT,
+            ["'state'", "holds numbers, but in 1 cells NA", "empty them"],
+        ),
+        (
+            "state",
+            ["0.5", "1", "nan", "-"] * 2,
+            FIT,
+            ["'state'", "holds numbers, but in 2 cells -, nan", "empty them"],
+        ),
+        (
+            "state",
+            ["True", "false", "N/A", "?"] * 2,
+            FIT,
+            ["holds true and false, but in 2 cells ?, N/A", "empty them"],
+        ),
+        (
+            "state",
+            ["0", "1"] * 4,
+            {"model": "blank.json"},
+            ["the model's values", "blanks around them"],
+        ),
         ("state", [0, 1] * 4, {"model": "empty.json"}, ["empty", "rename"]),
-        ("state", [0, 1] * 4, {"model": "mixed.json"}, ["all text, all numbers, or true and false"]),
+        (
+            "state",
+            [0, 1] * 4,
+            {"model": "mixed.json"},
+            ["all text, all numbers, or true and false"],
+        ),
         ("state", [0, 1] * 4, {"model": "many.json"}, ["2 to 64 values", "got 65"]),
         ("state", [0, 1, 1, 0] * 2, {"model": "never.json"}, ["1 transitions", "impossible"]),
-        ("state", pl.Series([2**64 - 1, 1] * 4, dtype=pl.UInt64), {"model": "below.json"}, ["'state'", "4 rows", "row 1"]),
+        (
+            "state",
+            pl.Series([2**64 - 1, 1] * 4, dtype=pl.UInt64),
+            {"model": "below.json"},
+            ["'state'", "4 rows", "row 1"],
+        ),
         ("state", pl.Series([2**100, 1] * 4, dtype=pl.Int128), {}, ["'state'"]),
         ("state", [0, 1] * 4, {"model": "huge.json"}, ["64 bits"]),
         # order
         ("hour", [1, 2, 2, 2] * 2, {}, ["'hour'", "4 rows repeat"]),
         ("hour", [1, 2, None, 4] * 2, {}, ["'hour'", "must not be empty", "2 rows"]),
-        ("hour", [1.0, 2.0, 3.0, 4.0] * 2, {}, ["'hour'", "Float64", "whole numbers, dates or times"]),
-        ("hour", ["one", "two", "three", "four"] * 2, {}, ["'hour'", "whole numbers, dates or times", "ISO 8601"]),
+        (
+            "hour",
+            [1.0, 2.0, 3.0, 4.0] * 2,
+            {},
+            ["'hour'", "Float64", "whole numbers, dates or times"],
+        ),
+        (
+            "hour",
+            ["one", "two", "three", "four"] * 2,
+            {},
+            ["'hour'", "whole numbers, dates or times", "ISO 8601"],
+        ),
         ("hour", ["1", "2", "3", "4.5"] * 2, {}, ["'hour'", "whole numbers, dates or times"]),
-        ("hour", [*ZONED[:3], "2013-03-31T03:00:00"] * 2, {}, ["'hour'", "with and without a time zone"]),
-        ("hour", ["03/01/2013", "04/01/2013", "05/01/2013", "01/02/2013"] * 2, {}, ["'hour'", "ISO 8601"]),
-        ("hour", ["03-01-2013", "04-01-2013", "05-01-2013", "01-02-2013"] * 2, {}, ["'hour'", "ISO 8601"]),
+        (
+            "hour",
+            [*ZONED[:3], "2013-03-31T03:00:00"] * 2,
+            {},
+            ["'hour'", "with and without a time zone"],
+        ),
+        (
+            "hour",
+            ["03/01/2013", "04/01/2013", "05/01/2013", "01/02/2013"] * 2,
+            {},
+            ["'hour'", "ISO 8601"],
+        ),
+        (
+            "hour",
+            ["03-01-2013", "04-01-2013", "05-01-2013", "01-02-2013"] * 2,
+            {},
+            ["'hour'", "ISO 8601"],
+        ),
         ("hour", [True, False] * 4, {}, ["'hour'", "Boolean"]),
         ("hour", HOURS, {"step": "1"}, ["--step 1", "a number", "'hour' holds times"]),
         ("hour", HOURS, {"step": "40m"}, ["--step 40m", "'hour'", "quarter step"]),
         ("hour", HOURS, {"step": "1d"}, ["--step 1d", "'hour'"]),
         ("hour", [date(3000, 1, day) for day in range(1, 5)] * 2, {}, ["'hour'", "1678 to 2261"]),
-        ("hour", pl.Series([2**63 + i for i in range(4)] * 2, dtype=pl.UInt64), {}, ["'hour'", "below 2^63"]),
+        (
+            "hour",
+            pl.Series([2**63 + i for i in range(4)] * 2, dtype=pl.UInt64),
+            {},
+            ["'hour'", "below 2^63"],
+        ),
         ("hour", [-(2**62), 1, 2, 2**62] * 2, {"step": "1"}, ["--step 1", "'hour'", "steps"]),
         # chains
         ("room", ["a"] * 4 + ["b"] * 3 + [None], {}, ["'room'", "must not be empty", "1 row"]),
         ("room", [1.5] * 4 + [2.5] * 4, {}, ["'room'", "Float64"]),
         ("room", ["=a"] * 4 + ["b"] * 4, {}, ["'room'", "4 cells", "spreadsheet", "rename"]),
-        ("room", ["a"] * 3 + ["a ", *["b"] * 4], {}, ["'room'", "blanks around the name", "1 times", "remove"]),
-        ("room", ["7"] * 4 + ["\u00a07"] * 4, {}, ["'room'", "blanks around the name", "1 times", "remove"]),
+        (
+            "room",
+            ["a"] * 3 + ["a ", *["b"] * 4],
+            {},
+            ["'room'", "blanks around the name", "1 times", "remove"],
+        ),
+        (
+            "room",
+            ["7"] * 4 + ["\u00a07"] * 4,
+            {},
+            ["'room'", "blanks around the name", "1 times", "remove"],
+        ),
         # the private column
         ("hidden", [True, None] * 4, {}, ["'hidden'", "true or false in every row", "4 rows"]),
         ("hidden", [0.0, 1.0] * 4, {}, ["'hidden'", "true and false", "Float64"]),
@@ -242,11 +343,22 @@ FIT = {"model": None, "fit": True}
         ("hidden", ["true ", "false"] * 4, {}, ["'hidden'", "4 cells have blanks around them"]),
         ("hour", ["1", " 2", "3", "4"] * 2, {}, ["'hour'", "2 cells have blanks around them"]),
         ("hidden", [False] * 8, {}, ["no record is private", "--allow-none"]),
-        ("hidden", [True, *[False] * 3] * 2, FIT, ["every chain holds a private record", "--model"]),
+        (
+            "hidden",
+            [True, *[False] * 3] * 2,
+            FIT,
+            ["every chain holds a private record", "--model"],
+        ),
     ],
 )
 def test_tables(desk, column, cells, changed, said):
-    models = {"texts": ["0", "1"], "empty": ["", "wet"], "mixed": ["0", 1], "below": [-1, 1], "many": list(range(65))}
+    models = {
+        "texts": ["0", "1"],
+        "empty": ["", "wet"],
+        "mixed": ["0", 1],
+        "below": [-1, 1],
+        "many": list(range(65)),
+    }
     models["blank"] = ["0", "1 "]
     models["huge"] = [0, 10**400]
     for name, labels in models.items():
@@ -272,9 +384,15 @@ def test_more_steps_than_can_be_counted(desk, private):
     table = desk.write("far.parquet", rows | {"hidden": hidden})
     code, _, err = desk.run(*desk.redact(table, step="1", explain="e.csv"))
     if code == 0:
-        rule = pl.read_csv("e.csv").filter(pl.col("room").is_in(private)).partition_by("room", include_key=False)
+        rule = (
+            pl.read_csv("e.csv")
+            .filter(pl.col("room").is_in(private))
+            .partition_by("room", include_key=False)
+        )
         assert all(chain["region"].to_list()[2:5] == ["L", "private", "L"] for chain in rule)
-        assert pl.read_csv("out.csv")["state"].filter(pl.Series(hidden)).null_count() == len(private)
+        assert pl.read_csv("out.csv")["state"].filter(pl.Series(hidden)).null_count() == len(
+            private
+        )
     else:
         assert "internal error" not in err
         assert "--step 1" in err
@@ -282,8 +400,12 @@ def test_more_steps_than_can_be_counted(desk, private):
 
 def test_65_values_are_too_many(desk):
     cells = list(range(65))
-    desk.write("many.parquet", {"room": ["a"] * 65, "hour": cells, "state": cells, "hidden": [False] * 65})
-    desk.fails(desk.redact("many.parquet", **FIT, allow_none=True), "'state'", "2 to 64 distinct", "got 65")
+    desk.write(
+        "many.parquet", {"room": ["a"] * 65, "hour": cells, "state": cells, "hidden": [False] * 65}
+    )
+    desk.fails(
+        desk.redact("many.parquet", **FIT, allow_none=True), "'state'", "2 to 64 distinct", "got 65"
+    )
 
 
 @pytest.mark.parametrize("ending", WRITERS)
@@ -324,10 +446,26 @@ def _bytes(name, content):
     [
         ("zero.csv", b"", ["is empty"]),
         ("zero.parquet", b"", ["is empty"]),
-        ("text.parquet", b"room,hour,state,hidden\na,1,secretcell,false\n", ["cannot be read as parquet", "another format"]),
-        ("text.arrow", b"room,hour,state,hidden\na,1,secretcell,false\n", ["cannot be read as ipc", "another format"]),
-        ("text.ndjson", b"room,hour,state,hidden\na,1,secretcell,false\n", ["cannot be read as ndjson", "another format"]),
-        ("wide.csv", b"room,hour,state,hidden\na,1,0,false,secretcell\n", ["1 row has more or fewer cells", "first row 1"]),
+        (
+            "text.parquet",
+            b"room,hour,state,hidden\na,1,secretcell,false\n",
+            ["cannot be read as parquet", "another format"],
+        ),
+        (
+            "text.arrow",
+            b"room,hour,state,hidden\na,1,secretcell,false\n",
+            ["cannot be read as ipc", "another format"],
+        ),
+        (
+            "text.ndjson",
+            b"room,hour,state,hidden\na,1,secretcell,false\n",
+            ["cannot be read as ndjson", "another format"],
+        ),
+        (
+            "wide.csv",
+            b"room,hour,state,hidden\na,1,0,false,secretcell\n",
+            ["1 row has more or fewer cells", "first row 1"],
+        ),
         ("latin.csv", b"room,hour,state,hidden\n\xe9,1,0,secretcell\n", ["cannot be read as csv"]),
         ("other.ndjson", b'{"room": "a"}\n["secretcell"]\n', ["cannot be read as ndjson"]),
         (
@@ -335,7 +473,11 @@ def _bytes(name, content):
             b'{"room": "a", "hour": 1, "state": 1, "hidden": true}\n{"room": "secretcell',
             ["cannot be read as ndjson"],
         ),
-        ("bare.csv", b"a,1,secretcell,false\na,2,secretcell,true\n", ["first line", "names of columns"]),
+        (
+            "bare.csv",
+            b"a,1,secretcell,false\na,2,secretcell,true\n",
+            ["first line", "names of columns"],
+        ),
         ("table.xlsx", b"PK\3\4", ["table.xlsx", ".csv, .parquet", "--format"]),
         ("table", b"PK\3\4", ["table", ".csv, .parquet", "--format"]),
     ],
@@ -357,19 +499,46 @@ RAGGED = ["more or fewer cells than its header (4)", "need quotes"]
         "cut after a cell": (GOOD + b"a,3,1,false", CUT),
         "cut before a line end": (GOOD.replace(b"\n", b"\r\n")[:-1], CUT),
         "cut in quotes": (GOOD + b'a,3,1,"secretcell', CUT),
-        "cut at a line end in quotes": (GOOD + b'a,3,1,"secretcell\n', ["does not end", "cut short"]),
+        "cut at a line end in quotes": (
+            GOOD + b'a,3,1,"secretcell\n',
+            ["does not end", "cut short"],
+        ),
         "old line ends": (GOOD.replace(b"\n", b"\r"), CUT),
-        "a cell too few": (GOOD + b"secretcell,3,0\na,4,1,false\nsecretcell\n", ["2 rows have", "first row 3", *RAGGED]),
-        "a cell too many": (GOOD + b"a,3,1,false,secretcell\n", ["1 row has", "first row 3", *RAGGED]),
-        "too many and too few": (GOOD + b"a,3,1,false,secretcell\na,4,1\n", ["2 rows have", "first row 3", *RAGGED]),
+        "a cell too few": (
+            GOOD + b"secretcell,3,0\na,4,1,false\nsecretcell\n",
+            ["2 rows have", "first row 3", *RAGGED],
+        ),
+        "a cell too many": (
+            GOOD + b"a,3,1,false,secretcell\n",
+            ["1 row has", "first row 3", *RAGGED],
+        ),
+        "too many and too few": (
+            GOOD + b"a,3,1,false,secretcell\na,4,1\n",
+            ["2 rows have", "first row 3", *RAGGED],
+        ),
         "an empty line": (GOOD + b"\na,4,1,false\n", ["1 row has", "first row 3", *RAGGED]),
         "an empty line at the end": (GOOD + b"\n", ["1 row has", "first row 3", *RAGGED]),
-        "a comma without quotes": (GOOD + b"a,3,se,cret,false\n", ["1 row has", "first row 3", *RAGGED]),
-        "quotes after a blank": (GOOD + b'a,3,1, "fal,se"\n', ["1 row has", "first row 3", *RAGGED]),
+        "a comma without quotes": (
+            GOOD + b"a,3,se,cret,false\n",
+            ["1 row has", "first row 3", *RAGGED],
+        ),
+        "quotes after a blank": (
+            GOOD + b'a,3,1, "fal,se"\n',
+            ["1 row has", "first row 3", *RAGGED],
+        ),
         "a quoted cell that goes on": (GOOD + b'a,3,1,"false"y\n', ["does not end"]),
-        "a name twice": (b"room,hour,state,hidden,state\na,1,0,true,1\na,2,1,false,1\n", ["several columns 'state'"]),
-        "blanks in the header": (GOOD.replace(b"hour,", b" hour ,"), ["no column 'hour' but one called ' hour '", "remove"]),
-        "blanks all over": (GOOD.replace(b",", b" , ").replace(b"room", b" room"), ["no column", "remove the blanks"]),
+        "a name twice": (
+            b"room,hour,state,hidden,state\na,1,0,true,1\na,2,1,false,1\n",
+            ["several columns 'state'"],
+        ),
+        "blanks in the header": (
+            GOOD.replace(b"hour,", b" hour ,"),
+            ["no column 'hour' but one called ' hour '", "remove"],
+        ),
+        "blanks all over": (
+            GOOD.replace(b",", b" , ").replace(b"room", b" room"),
+            ["no column", "remove the blanks"],
+        ),
     }.values(),
 )
 @pytest.mark.parametrize("how", [{}, {"stream": True}])
@@ -396,7 +565,9 @@ def test_standard_input_that_is_not_whole(desk, monkeypatch):
         "byte order mark": b"\xef\xbb\xbf" + GOOD,
         "byte order mark and quotes": b"\xef\xbb\xbf" + GOOD.replace(b"room", b'"room"'),
         "quotes": b'room,hour,state,hidden,note\na,1,0,true,"a, ""b""\n\nc"\na,2,1,false,\n',
-        "quotes within a cell": b'room,hour,state,hidden,note\na,1,0,true,5" x 6" pipe\na,2,1,false,x\n',
+        "quotes within a cell": (
+            b'room,hour,state,hidden,note\na,1,0,true,5" x 6" pipe\na,2,1,false,x\n'
+        ),
         "empty lines before it": b"\n\r\n" + GOOD,
         "blanks around values": GOOD.replace(b",0,", b", 0 ,").replace(b",1,f", b",1\t,f"),
     }.values(),
@@ -411,7 +582,13 @@ def test_csv_that_is_whole(desk, content, monkeypatch):
 
 def test_one_column_of_csv(desk):
     """An empty line is a missing value there."""
-    one = {"by": None, "single_chain": True, "order": "row", "private": None, "private_list": _bytes("keys.csv", b"row\n2\n")}
+    one = {
+        "by": None,
+        "single_chain": True,
+        "order": "row",
+        "private": None,
+        "private_list": _bytes("keys.csv", b"row\n2\n"),
+    }
     desk.works(*desk.redact(_bytes("one.csv", b"state\n0\n1\n\n1\n"), **one))
     one["force"] = True
     desk.fails(desk.redact(_bytes("one.csv", b"state\n0\n1\n0"), **one), "one.csv", *CUT)
@@ -424,7 +601,13 @@ def test_private_lists_that_are_not_whole(desk):
     _bytes("keys.csv", b"room,hour\na,2\nb,1")
     desk.fails(by_list, "keys.csv", *CUT)
     _bytes("keys.csv", b"room,hour\na,2\nsecretcell\n")
-    desk.fails(by_list, "keys.csv", "1 row has more or fewer cells than its header (2)", "first row 2", never=["secretcell"])
+    desk.fails(
+        by_list,
+        "keys.csv",
+        "1 row has more or fewer cells than its header (2)",
+        "first row 2",
+        never=["secretcell"],
+    )
     _bytes("keys.csv", b"room,hour\na,2\nb ,1\n")
     desk.fails(by_list, "the private list", "'room'", "blanks around the name", "1 times")
     _bytes("keys.csv", b"room,hour\na,2 \n")
@@ -492,7 +675,9 @@ def test_the_output_is_not_the_input(desk, output):
     Path("sub").mkdir()
     Path("link.parquet").symlink_to("table.parquet")
     desk.fails(desk.redact(output=output, force=True), "--output", "the input", output)
-    desk.fails(desk.redact("link.parquet", output=output, force=True), "--output", "the input", output)
+    desk.fails(
+        desk.redact("link.parquet", output=output, force=True), "--output", "the input", output
+    )
 
 
 def test_another_name_of_the_same_bytes_may_be_replaced(desk):
@@ -572,9 +757,21 @@ def test_a_full_disk(desk, monkeypatch, broken):
 @pytest.mark.parametrize(
     ("keys", "changed", "said"),
     [
-        ({"room": ["a", "a", "b"], "hour": [2, 9, 9]}, {}, ["names 2 records", "no opt-out may be lost", "--step"]),
-        ({"room": ["a", "a"], "hour": [2, 9]}, {"step": "1"}, ["names 1 records", "no opt-out may be lost"]),
-        ({"room": ["a", "z"], "hour": [2, 2]}, {}, ["names 1 records of chains", "no opt-out may be lost"]),
+        (
+            {"room": ["a", "a", "b"], "hour": [2, 9, 9]},
+            {},
+            ["names 2 records", "no opt-out may be lost", "--step"],
+        ),
+        (
+            {"room": ["a", "a"], "hour": [2, 9]},
+            {"step": "1"},
+            ["names 1 records", "no opt-out may be lost"],
+        ),
+        (
+            {"room": ["a", "z"], "hour": [2, 2]},
+            {},
+            ["names 1 records of chains", "no opt-out may be lost"],
+        ),
         ({"room": ["a", None], "hour": [2, 2]}, {}, ["'room'", "every row"]),
         ({"room": ["a", "a"], "hour": [2, None]}, {}, ["'hour'", "every row"]),
         ({"room": ["a"], "hour": [2.0]}, {}, ["'hour'", "Int64 in the table but Float64"]),
@@ -586,13 +783,19 @@ def test_a_full_disk(desk, monkeypatch, broken):
         ({"room": ["a"], "hours": [2]}, {}, ["private list", "'hour'", "did you mean 'hours'?"]),
         ({"hour": [2]}, {}, ["private list", "'room'"]),
         ({"room": ["a"], "hour": [2]}, {"order": "row"}, ["private list", "'row'"]),
-        ({"room": ["a"], "row": [0]}, {"order": "row"}, ["names 1 records", "no opt-out may be lost"]),
+        (
+            {"room": ["a"], "row": [0]},
+            {"order": "row"},
+            ["names 1 records", "no opt-out may be lost"],
+        ),
         ({"room": [], "hour": []}, {}, ["no record is private", "--allow-none"]),
     ],
     ids=str,
 )
 def test_lists(desk, keys, changed, said):
-    keys = {name: pl.Series(cells, dtype=None if cells else pl.String) for name, cells in keys.items()}
+    keys = {
+        name: pl.Series(cells, dtype=None if cells else pl.String) for name, cells in keys.items()
+    }
     desk.write("keys.parquet", keys)
     desk.fails(desk.redact(private=None, private_list="keys.parquet", **changed), *said)
 
@@ -632,11 +835,20 @@ def test_lists_in_files_that_are_none(desk):
     given = {"private": None}
     desk.fails(desk.redact(**given, private_list="no.csv"), "no.csv", "does not exist")
     desk.fails(desk.redact(**given, private_list=_bytes("zero.csv", b"")), "zero.csv", "is empty")
-    desk.fails(desk.redact(**given, private_list=_bytes("keys.txt", b"room,hour\na,2\n")), "keys.txt", "must end in")
-    desk.fails(desk.redact(**given, private_list=desk.table, max_rows=7), "table.parquet", "--max-rows 7")
-    mixed = desk.write("mixed.csv", {"room": ["a", "a"], "hour": ["2013-03-31T01:00:00Z", "2013-03-31T02:00:00"]})
     desk.fails(
-        desk.redact(desk.write("times.parquet", hour=UTC_HOURS), **given, private_list=mixed), "with and without a time zone"
+        desk.redact(**given, private_list=_bytes("keys.txt", b"room,hour\na,2\n")),
+        "keys.txt",
+        "must end in",
+    )
+    desk.fails(
+        desk.redact(**given, private_list=desk.table, max_rows=7), "table.parquet", "--max-rows 7"
+    )
+    mixed = desk.write(
+        "mixed.csv", {"room": ["a", "a"], "hour": ["2013-03-31T01:00:00Z", "2013-03-31T02:00:00"]}
+    )
+    desk.fails(
+        desk.redact(desk.write("times.parquet", hour=UTC_HOURS), **given, private_list=mixed),
+        "with and without a time zone",
     )
 
 
@@ -644,7 +856,14 @@ def test_a_key_inside_a_gap_protects_the_gap(desk):
     columns = {"room": ["a"] * 8, "hour": [0, 1, 2, 3, 6, 7, 8, 9], "state": [0] * 8}
     desk.write("gap.parquet", columns)
     keys = desk.write("keys.csv", {"room": ["a"], "hour": [4]})
-    arguments = desk.redact("gap.parquet", private=None, private_list=keys, step="1", explain="e.csv", publish_positions=True)
+    arguments = desk.redact(
+        "gap.parquet",
+        private=None,
+        private_list=keys,
+        step="1",
+        explain="e.csv",
+        publish_positions=True,
+    )
     desk.works(*arguments)
     rule = pl.read_csv("e.csv")
     assert "private" not in rule["region"]
@@ -653,7 +872,11 @@ def test_a_key_inside_a_gap_protects_the_gap(desk):
         assert row[3:] == pytest.approx(policy.redaction[row[1]], abs=1e-12)
     certificate = json.loads(Path("out.csv.certificate.json").read_text())
     assert certificate["private"]["positions"]["keys"] == [["a", 4]]
-    desk.fails(desk.redact("gap.parquet", private=None, private_list=keys, output="other.csv"), "names 1 records", "--step")
+    desk.fails(
+        desk.redact("gap.parquet", private=None, private_list=keys, output="other.csv"),
+        "names 1 records",
+        "--step",
+    )
 
 
 # ---- keys and the ledger
@@ -703,7 +926,9 @@ def test_the_key_lies_not_beside_the_output(desk):
 
 def test_a_run_that_fails_before_it_needs_a_key_makes_none(desk):
     desk.fails(desk.redact(value="no such"), "'no such'")
-    desk.fails(desk.redact(desk.write("none.parquet", hidden=[False] * ROWS)), "no record is private")
+    desk.fails(
+        desk.redact(desk.write("none.parquet", hidden=[False] * ROWS)), "no record is private"
+    )
     desk.works(*desk.redact(dry_run=True))
     assert not desk.key.exists()
 
@@ -737,7 +962,10 @@ def test_a_key_without_its_ledger_does_not_know_of_other_releases(desk, lost):
         assert (release["other_releases"], release["composed"]) == (None, None)
         assert "without its ledger" in release["why"]
     desk.works(*desk.redact(output="d.csv", key_file=key, epsilon=2, another_release=True))
-    assert json.loads(Path("d.csv.certificate.json").read_text())["release"] == {"other_releases": 1, "composed": False}
+    assert json.loads(Path("d.csv.certificate.json").read_text())["release"] == {
+        "other_releases": 1,
+        "composed": False,
+    }
 
 
 def test_a_ledger_without_its_key_gets_no_other_key(desk):
@@ -793,9 +1021,18 @@ def test_a_second_different_release(desk, changed, reason):
     off.MarkovChain([[0.8, 0.2], [0.2, 0.8]]).save("other.json")
     table = desk.write("two.parquet", more=[True, *[False] * 7], note=["x"] * 8)
     desk.works(*desk.redact(table))
-    desk.fails(desk.redact(table, output="b.csv", **changed), "'rooms'", f"another {reason}", "--dataset", "--another-release")
+    desk.fails(
+        desk.redact(table, output="b.csv", **changed),
+        "'rooms'",
+        f"another {reason}",
+        "--dataset",
+        "--another-release",
+    )
     desk.works(*desk.redact(table, output="b.csv", **changed, another_release=True))
-    assert json.loads(Path("b.csv.certificate.json").read_text())["release"] == {"other_releases": 1, "composed": False}
+    assert json.loads(Path("b.csv.certificate.json").read_text())["release"] == {
+        "other_releases": 1,
+        "composed": False,
+    }
     desk.works(*desk.redact(table, output="c.csv"))
     assert Path("c.csv").read_bytes() == Path("out.csv").read_bytes()
 
@@ -874,13 +1111,22 @@ def test_damaged_designs(desk, damage):
     try:
         Path("designs.json").write_text(damage(text))
     except TypeError:
-        Path("designs.json").write_text(json.dumps(damage(json.loads(text))).replace("Infinity", "1e999"))
+        Path("designs.json").write_text(
+            json.dumps(damage(json.loads(text))).replace("Infinity", "1e999")
+        )
     desk.fails(desk.redact(designs="designs.json"), "designs.json")
 
 
 def test_designs_from_elsewhere_are_checked_in_the_room_they_are_used_in(desk):
-    """A file without a seal that claims nothing lies beyond the room it was made for must not release what does."""
-    rows = {"room": ["a"] * 60, "hour": list(range(60)), "state": [0] * 60, "hidden": [i == 30 for i in range(60)]}
+    """A file without a seal that claims nothing lies beyond the room it was made for must not
+    release what does.
+    """
+    rows = {
+        "room": ["a"] * 60,
+        "hour": list(range(60)),
+        "state": [0] * 60,
+        "hidden": [i == 30 for i in range(60)],
+    }
     table = desk.write("long.parquet", rows)
     desk.works(*desk.redact(table, designs="designs.json", output="first.csv"))
     content = json.loads(Path("designs.json").read_text())
@@ -889,10 +1135,19 @@ def test_designs_from_elsewhere_are_checked_in_the_room_they_are_used_in(desk):
     content["sides"] = [[[1, [1.0, 1.0]]]]
     content["designs"] = [
         content["designs"][0]
-        | {"left": 1, "right": 1, "redaction_left": 0, "redaction_right": 0, "left_rest": False, "right_rest": False}
+        | {
+            "left": 1,
+            "right": 1,
+            "redaction_left": 0,
+            "redaction_right": 0,
+            "left_rest": False,
+            "right_rest": False,
+        }
     ]
     Path("designs.json").write_text(json.dumps(content))
-    code, _, _ = desk.run(*desk.redact(table, designs="designs.json", explain="e.csv", another_release=True))
+    code, _, _ = desk.run(
+        *desk.redact(table, designs="designs.json", explain="e.csv", another_release=True)
+    )
     if code == 0:
         rule = pl.read_csv("e.csv").select(pl.col("^Pr.*$")).to_numpy()
         assert off.leakage(off.Problem(MODEL, 60, [31], 1.0), rule) <= 1.0
@@ -901,11 +1156,27 @@ def test_designs_from_elsewhere_are_checked_in_the_room_they_are_used_in(desk):
 
 
 def test_designs_that_would_take_too_long(desk):
-    kernels = [[[0.9, 0.1], [0.2, 0.8]] if hour % 2 else [[0.7, 0.3], [0.4, 0.6]] for hour in range(24)]
-    content = {"format": "offrecord-model", "version": 1, "order": 1, "phase": "hour", "zone": None, "labels": [0, 1]}
-    Path("phased.json").write_text(json.dumps(content | {"transition": kernels, "start": [[0.5, 0.5]] * 24}))
+    kernels = [
+        [[0.9, 0.1], [0.2, 0.8]] if hour % 2 else [[0.7, 0.3], [0.4, 0.6]] for hour in range(24)
+    ]
+    content = {
+        "format": "offrecord-model",
+        "version": 1,
+        "order": 1,
+        "phase": "hour",
+        "zone": None,
+        "labels": [0, 1],
+    }
+    Path("phased.json").write_text(
+        json.dumps(content | {"transition": kernels, "start": [[0.5, 0.5]] * 24})
+    )
     hours = [datetime(2013, 1, 1, hour) for hour in range(16)]
-    rows = {"room": ["a"] * 16, "hour": hours, "state": [0] * 16, "hidden": [hour % 4 == 2 for hour in range(16)]}
+    rows = {
+        "room": ["a"] * 16,
+        "hour": hours,
+        "state": [0] * 16,
+        "hidden": [hour % 4 == 2 for hour in range(16)],
+    }
     table = desk.write("phased.parquet", rows)
     desk.run("key", "new")
     said = ["not stationary", "4 of them", "--design-minutes", "--mechanism"]
@@ -934,7 +1205,10 @@ def test_designs_that_would_take_too_long(desk):
         ({"private_list": "no.csv"}, ["no.csv", "does not exist"]),
         ({"private": "hidden", "private_list": "keys.csv"}, ["one of them"]),
         ({"private": "all"}, ["every chain holds a private record"]),
-        ({"private": "hidden"}, ["2 to 64 distinct values in the chains without a private record", "got 1"]),
+        (
+            {"private": "hidden"},
+            ["2 to 64 distinct values in the chains without a private record", "got 1"],
+        ),
     ],
     ids=str,
 )
@@ -961,7 +1235,9 @@ MANY = {
 
 
 def test_fit_says_which_values_there_are(desk):
-    """Counted over the chains that are learned from; a text such as NA is named beside other texts, not refused."""
+    """Counted over the chains that are learned from; a text such as NA is named beside other texts,
+    not refused.
+    """
     desk.write("many.csv", MANY)
     said = "3 values: 'NA' (1), 'dry' (3), 'wet' (4)"
     assert said in desk.works(*desk.fit("many.csv", private="hidden"))
@@ -975,7 +1251,9 @@ def test_redact_says_which_values_it_learns_from_before_it_does(desk):
     desk.write("many.csv", MANY | {"state": [*MANY["state"][:8], *["wet"] * 4]})
     code, out, err = desk.run(*desk.redact("many.csv", **FIT))
     assert code == 0, err
-    assert err.startswith("offrecord: note: learning from 3 values: 'NA' (1), 'dry' (3), 'wet' (4)\n")
+    assert err.startswith(
+        "offrecord: note: learning from 3 values: 'NA' (1), 'dry' (3), 'wet' (4)\n"
+    )
     assert "learning from" not in out
     code, _, err = desk.run(*desk.redact("many.csv", **FIT, chain_order=3, force=True))
     assert code == 2

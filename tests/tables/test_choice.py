@@ -1,4 +1,6 @@
-"""Opt-outs chosen by value are noticed, exactly and rarely in vain; who runs the release is told, and no artefact is."""
+"""Opt-outs chosen by value are noticed, exactly and rarely in vain; who runs the release is told,
+and no artefact is.
+"""
 
 import json
 
@@ -53,9 +55,36 @@ def test_sick_days_off_the_record_are_noticed_on_standard_error_alone(tmp_path, 
     frame.write_csv(tmp_path / "t.csv")
     CHAIN.save(tmp_path / "model.json")
     (tmp_path / "out").mkdir()
-    arguments = ["redact", str(tmp_path / "t.csv"), "--value", "ill", "--order", "day", "--by", "who", "--private", "opted_out"]
-    arguments += ["--model", str(tmp_path / "model.json"), "--epsilon", "1", "--dataset", "d", "--mechanism", "window"]
-    arguments += ["--key-file", str(tmp_path / "keys" / "key.json"), "-o", str(tmp_path / "out" / "o.csv"), "--force", "--json"]
+    arguments = [
+        "redact",
+        str(tmp_path / "t.csv"),
+        "--value",
+        "ill",
+        "--order",
+        "day",
+        "--by",
+        "who",
+        "--private",
+        "opted_out",
+    ]
+    arguments += [
+        "--model",
+        str(tmp_path / "model.json"),
+        "--epsilon",
+        "1",
+        "--dataset",
+        "d",
+        "--mechanism",
+        "window",
+    ]
+    arguments += [
+        "--key-file",
+        str(tmp_path / "keys" / "key.json"),
+        "-o",
+        str(tmp_path / "out" / "o.csv"),
+        "--force",
+        "--json",
+    ]
     for engine in ("--in-memory", "--stream"):
         assert cli.main([*arguments, engine]) == 0
         said = capsys.readouterr()
@@ -94,7 +123,9 @@ def test_a_long_run_is_one_choice(tmp_path):
     """A hundred private minutes in a row have one value in a slow chain, and were chosen once."""
     slow = off.MarkovChain([[0.999, 0.001], [0.002, 0.998]])
     values = np.repeat([0, 1, 0, 1], 400)
-    frame = pl.DataFrame({"who": 0, "day": np.arange(1600), "ill": values, "opted_out": np.arange(1600) // 100 == 5})
+    frame = pl.DataFrame(
+        {"who": 0, "day": np.arange(1600), "ill": values, "opted_out": np.arange(1600) // 100 == 5}
+    )
     off.redact(frame, **options(tmp_path, model=slow, accept_model=True))
 
 
@@ -113,7 +144,9 @@ def test_it_is_never_surer_than_the_exact_distribution(shares, seen):
     for share in shares:
         exact = np.convolve(exact, [1 - share, share])
     mean = sum(shares)
-    choice = Choice(len(shares), np.array([len(shares) - seen, seen]), np.array([len(shares) - mean, mean]))
+    choice = Choice(
+        len(shares), np.array([len(shares) - seen, seen]), np.array([len(shares) - mean, mean])
+    )
     tail = min(exact[seen:].sum(), exact[: seen + 1].sum())
     assert choice.p_value >= min(tail, 1.0) * (1 - 1e-9)
     assert (choice.warning() is None) == (choice.p_value * RARELY >= 1)

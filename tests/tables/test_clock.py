@@ -1,4 +1,6 @@
-"""Phased models and steps on real clocks: designs are for the phases that records have, in every zone, by the definition."""
+"""Phased models and steps on real clocks: designs are for the phases that records have, in every
+zone, by the definition.
+"""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from definition import leakage_of_table, output_table
-from offrecord import clock
+from offrecord.models import clock
 from offrecord.tables.steps import Step
 
 #: Zones, and a day three or four before their clocks were put back in 2021.
@@ -32,17 +34,26 @@ ZONES = {
 
 
 def kernels(phase, even=0):
-    """Kernels that differ much from phase to phase, even and odd: with another's, a design leaks what it should not."""
+    """Kernels that differ much from phase to phase, even and odd: with another's, a design leaks
+    what it should not.
+    """
     rng = np.random.default_rng(3)
     count = clock.PHASES[phase]
-    sticky = np.where(np.arange(count) % 2 == even, rng.uniform(0.005, 0.03, count), rng.uniform(0.3, 0.5, count))
-    there, back = np.round(sticky, 3), np.round(1.3 * sticky, 3)  # few digits, so that the model is taken as it is
+    sticky = np.where(
+        np.arange(count) % 2 == even, rng.uniform(0.005, 0.03, count), rng.uniform(0.3, 0.5, count)
+    )
+    there, back = (
+        np.round(sticky, 3),
+        np.round(1.3 * sticky, 3),
+    )  # few digits, so that the model is taken as it is
     return np.stack([np.stack([1 - there, there], 1), np.stack([back, 1 - back], 1)], 1)
 
 
 def model(phase, zone, even=0):
     count = clock.PHASES[phase]
-    return off.PhasedChain(phase, kernels(phase, even), np.tile([0.55, 0.45], (count, 1)), zone=zone)
+    return off.PhasedChain(
+        phase, kernels(phase, even), np.tile([0.55, 0.45], (count, 1)), zone=zone
+    )
 
 
 def told(phase, when):
@@ -51,7 +62,9 @@ def told(phase, when):
 
 
 def leakage(chain, phases, rule, secret):
-    """By the definition: every sequence and every output of the chain whose records stand in these phases."""
+    """By the definition: every sequence and every output of the chain whose records stand in these
+    phases.
+    """
     steps = off.MarkovChain(chain.transition[phases[:-1]], chain.start[phases[0]])
     return leakage_of_table(output_table(steps, len(phases), rule, [secret + 1]))
 
@@ -81,7 +94,9 @@ def rules(release, present, count):
 
 
 def check(times, present, phases, secret, chain, step, epsilon=1.0):
-    """times: of the records that are there, at the places `present`; phases: of all places, from the standard library."""
+    """times: of the records that are there, at the places `present`; phases: of all places, from
+    the standard library.
+    """
     release = dry(times, [place == secret for place in present], chain, step, epsilon)
     found = leakage(chain, np.array(phases), rules(release, present, len(phases)), secret)
     assert found <= epsilon * (1 + 1e-9)
@@ -102,7 +117,14 @@ def test_days_are_days_of_the_calendar(zone, change):
         for secret in present:
             for even in (0, 1):
                 chain = model("weekday", zone, even)
-                check(times.gather(present), present, [day.weekday() for day in days], secret, chain, "1d")
+                check(
+                    times.gather(present),
+                    present,
+                    [day.weekday() for day in days],
+                    secret,
+                    chain,
+                    "1d",
+                )
 
 
 @pytest.mark.parametrize("zone", ZONES)
@@ -111,18 +133,34 @@ def test_days_are_days_of_the_calendar(zone, change):
 def test_hours_are_counted_in_time_and_told_by_the_clock(zone, data):
     """Around changes of clocks an hour comes twice or not at all on the clock, never in time."""
     start = datetime(
-        2021, *data.draw(st.sampled_from([(3, 14), (3, 28), (4, 4), (9, 26), (10, 3), (10, 31), (11, 7)])), tzinfo=UTC
+        2021,
+        *data.draw(
+            st.sampled_from([(3, 14), (3, 28), (4, 4), (9, 26), (10, 3), (10, 31), (11, 7)])
+        ),
+        tzinfo=UTC,
     )
-    start += timedelta(hours=data.draw(st.integers(-14, 18)), minutes=data.draw(st.sampled_from([0, 30])))
+    start += timedelta(
+        hours=data.draw(st.integers(-14, 18)), minutes=data.draw(st.sampled_from([0, 30]))
+    )
     n = data.draw(st.integers(2, 7))
     instants = [start + timedelta(hours=i) for i in range(n)]
     phases = [told("hour", when.astimezone(ZoneInfo(zone))) for when in instants]
     present = sorted({0, n - 1} | data.draw(st.sets(st.integers(0, n - 1))))
     times = (
-        pl.Series([instants[i].replace(tzinfo=None) for i in present]).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+        pl.Series([instants[i].replace(tzinfo=None) for i in present])
+        .dt.replace_time_zone("UTC")
+        .dt.convert_time_zone(zone)
     )
     secret = data.draw(st.sampled_from(present))
-    check(times, present, phases, secret, model("hour", zone), "1h", data.draw(st.sampled_from([0.3, 1.0])))
+    check(
+        times,
+        present,
+        phases,
+        secret,
+        model("hour", zone),
+        "1h",
+        data.draw(st.sampled_from([0.3, 1.0])),
+    )
 
 
 @settings(max_examples=40)
@@ -143,7 +181,9 @@ def test_months_are_months(data):
 
 
 def test_records_that_lie_beside_the_hour_have_the_phase_of_their_own_clock():
-    """The first 5 s before the hour, the others 5 s after: fit takes each record's own clock, and so do designs."""
+    """The first 5 s before the hour, the others 5 s after: fit takes each record's own clock, and
+    so do designs.
+    """
     first = datetime(2021, 5, 3, 5, 59, 55)
     times = [first] + [datetime(2021, 5, 3, 6 + i, 0, 5) for i in range(1, 7)]
     series = pl.Series(times).dt.replace_time_zone("UTC")
@@ -162,12 +202,18 @@ def test_records_that_lie_beside_the_hour_have_the_phase_of_their_own_clock():
 
 
 def test_a_private_record_in_a_gap_has_the_phase_of_the_time_that_was_listed():
-    """Whatever the records beside it do: one that came ten minutes early is no clock for the one that is missing."""
+    """Whatever the records beside it do: one that came ten minutes early is no clock for the one
+    that is missing.
+    """
     hours = [9, 10, 11, 12, 13, 14, 15]
     times = [datetime(2021, 5, 3, hour) for hour in hours if hour != 12]
     times[2] -= timedelta(minutes=10)
     chain = model("hour", None)
-    for listed in (datetime(2021, 5, 3, 12), datetime(2021, 5, 3, 11, 58), datetime(2021, 5, 3, 12, 10)):
+    for listed in (
+        datetime(2021, 5, 3, 12),
+        datetime(2021, 5, 3, 11, 58),
+        datetime(2021, 5, 3, 12, 10),
+    ):
         release = off.redact(
             pl.DataFrame({"t": times, "v": [0] * 6}),
             value="v",
@@ -187,7 +233,9 @@ def test_a_private_record_in_a_gap_has_the_phase_of_the_time_that_was_listed():
 
 
 def test_a_gap_keeps_to_the_grid_of_its_chain():
-    """Not to that of the record before it, which may be early, nor to the first, which may be too."""
+    """Not to that of the record before it, which may be early, nor to the first, which
+    may be too.
+    """
     chain = model("hour", None)
     for early in (0, 2, 4):
         times = [datetime(2021, 5, 3, 9 + i, 0, 5) for i in range(7)]
@@ -220,10 +268,27 @@ def test_published_positions_are_those_that_were_listed(tmp_path):
 
 def test_a_day_that_a_calendar_skips_is_no_record():
     """Samoa had no 30 December 2011: the 29th and the 31st are neighbours."""
-    days = [datetime(2011, 12, day) for day in (27, 28, 29, 31)] + [datetime(2012, 1, 1), datetime(2012, 1, 2)]
+    days = [datetime(2011, 12, day) for day in (27, 28, 29, 31)] + [
+        datetime(2012, 1, 1),
+        datetime(2012, 1, 2),
+    ]
     times = pl.Series(days).dt.replace_time_zone("Pacific/Apia")
-    check(times, list(range(6)), [day.weekday() for day in days], 2, model("weekday", "Pacific/Apia"), "1d")
-    check(times, list(range(6)), [day.weekday() for day in days], 3, model("weekday", "Pacific/Apia", 1), "1d")
+    check(
+        times,
+        list(range(6)),
+        [day.weekday() for day in days],
+        2,
+        model("weekday", "Pacific/Apia"),
+        "1d",
+    )
+    check(
+        times,
+        list(range(6)),
+        [day.weekday() for day in days],
+        3,
+        model("weekday", "Pacific/Apia", 1),
+        "1d",
+    )
 
 
 NAIVE = [datetime(2021, 5, 3, i) for i in range(8)]
@@ -242,13 +307,20 @@ NAIVE = [datetime(2021, 5, 3, i) for i in range(8)]
 )
 def test_a_model_and_a_table_in_other_zones_are_an_error(phase, zone, times):
     with pytest.raises(off.InputError, match=r"zone|time of day"):
-        dry(times, [True] + [False] * 7, model(phase, zone), "1h" if times.dtype != pl.Date else "1d")
+        dry(
+            times,
+            [True] + [False] * 7,
+            model(phase, zone),
+            "1h" if times.dtype != pl.Date else "1d",
+        )
 
 
 def hourly(first, count, zone, every=timedelta(hours=1)):
     """What a clock in a zone shows, every hour of time that passes; without the zone."""
     start = datetime.fromisoformat(first).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
-    return pl.Series([(start + i * every).astimezone(ZoneInfo(zone)).replace(tzinfo=None) for i in range(count)])
+    return pl.Series(
+        [(start + i * every).astimezone(ZoneInfo(zone)).replace(tzinfo=None) for i in range(count)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -272,7 +344,12 @@ def hourly(first, count, zone, every=timedelta(hours=1)):
 def test_naive_local_hours_over_a_spring_change_are_an_error(zone, first, minutes):
     times = hourly(first, 12 * 60 // minutes, zone, timedelta(minutes=minutes))
     with pytest.raises(off.InputError, match="no time zone and miss the hour that clocks skip"):
-        dry(times, [True] + [False] * (len(times) - 1), off.MarkovChain.binary(0.1, 0.2), f"{minutes}m")
+        dry(
+            times,
+            [True] + [False] * (len(times) - 1),
+            off.MarkovChain.binary(0.1, 0.2),
+            f"{minutes}m",
+        )
 
 
 @pytest.mark.parametrize("step", ["1h", None])
@@ -296,9 +373,21 @@ def test_gaps_of_many_chains_are_no_change_of_clocks():
     rng = np.random.default_rng(0)
     hours = [datetime(2024, 3, 1) + timedelta(hours=i) for i in range(31 * 24)]
     rows = [(chain, hour) for chain in range(40) for hour in hours if rng.random() > 0.02]
-    frame = pl.DataFrame(rows, schema=["chain", "t"], orient="row").with_columns(v=pl.lit(0), p=pl.int_range(pl.len()) == 100)
-    options = {"value": "v", "order": "t", "by": "chain", "private": "p", "epsilon": 1.0, "dataset": "d", "step": "1h"}
-    off.redact(frame, **options, model=off.MarkovChain.binary(0.1, 0.2), dry_run=True, mechanism="window")
+    frame = pl.DataFrame(rows, schema=["chain", "t"], orient="row").with_columns(
+        v=pl.lit(0), p=pl.int_range(pl.len()) == 100
+    )
+    options = {
+        "value": "v",
+        "order": "t",
+        "by": "chain",
+        "private": "p",
+        "epsilon": 1.0,
+        "dataset": "d",
+        "step": "1h",
+    }
+    off.redact(
+        frame, **options, model=off.MarkovChain.binary(0.1, 0.2), dry_run=True, mechanism="window"
+    )
 
 
 @given(

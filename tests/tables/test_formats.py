@@ -28,7 +28,9 @@ LENGTH = 80
 
 
 def frame(states=(0, 1), rooms=("a", "b", "c"), hours=range(LENGTH), seed=1, shuffled=True):
-    """Rooms of LENGTH hours each, some private, away from the ends so that few designs do; shuffled, to be sorted."""
+    """Rooms of LENGTH hours each, some private, away from the ends so that few designs do;
+    shuffled, to be sorted.
+    """
     rng = np.random.default_rng(seed)
     rows = len(rooms) * LENGTH
     codes = samples(MODEL, len(rooms), LENGTH, rng).ravel() % len(states)
@@ -45,13 +47,21 @@ def frame(states=(0, 1), rooms=("a", "b", "c"), hours=range(LENGTH), seed=1, shu
 
 
 def write(table, path):
-    writers = dict(zip(ENDINGS, (table.write_csv, table.write_parquet, table.write_ipc, table.write_ndjson), strict=True))
+    writers = dict(
+        zip(
+            ENDINGS,
+            (table.write_csv, table.write_parquet, table.write_ipc, table.write_ndjson),
+            strict=True,
+        )
+    )
     writers[Path(path).suffix](path)
     return path
 
 
 def read(path):
-    readers = dict(zip(ENDINGS, (pl.read_csv, pl.read_parquet, pl.read_ipc, pl.read_ndjson), strict=True))
+    readers = dict(
+        zip(ENDINGS, (pl.read_csv, pl.read_parquet, pl.read_ipc, pl.read_ndjson), strict=True)
+    )
     return readers[Path(path).suffix](path)
 
 
@@ -62,7 +72,9 @@ def text(table):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """The command line in a folder of its own, which must do what it is told: what it printed, and its warnings."""
+    """The command line in a folder of its own, which must do what it is told: what it printed, and
+    its warnings.
+    """
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     monkeypatch.chdir(tmp_path)
     MODEL.save("model.json")
@@ -70,11 +82,20 @@ def run(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
 
     def command(verb, table, **options):
-        standard = {"private": "hidden", "model": "model.json", "epsilon": EPSILON, "dataset": "rooms"}
+        standard = {
+            "private": "hidden",
+            "model": "model.json",
+            "epsilon": EPSILON,
+            "dataset": "rooms",
+        }
         chosen = COLUMNS | ({} if verb == "fit" else standard)
         arguments = [verb, str(table)]
         for name, value in (chosen | options).items():
-            arguments += [] if value is None else ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
+            arguments += (
+                []
+                if value is None
+                else ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
+            )
         code = cli.main(arguments)
         captured = capsys.readouterr()
         assert code == 0, captured.err
@@ -88,7 +109,12 @@ def redact(tmp_path):
     """off.redact with a key of its own."""
 
     def call(table, **options):
-        standard = COLUMNS | {"private": "hidden", "model": MODEL, "epsilon": EPSILON, "dataset": "rooms"}
+        standard = COLUMNS | {
+            "private": "hidden",
+            "model": MODEL,
+            "epsilon": EPSILON,
+            "dataset": "rooms",
+        }
         return off.redact(table, key_file=tmp_path / "keys" / "key.json", **(standard | options))
 
     return call
@@ -109,7 +135,10 @@ def test_every_format_in_and_out(run, ending):
         run("redact", source, output=f"out{out}", force=True)
         assert text(read(f"out{out}")).equals(text(expected))
         certificate = json.loads(Path(f"out{out}.certificate.json").read_text())
-        assert certificate["output"]["sha256"] == hashlib.sha256(Path(f"out{out}").read_bytes()).hexdigest()
+        assert (
+            certificate["output"]["sha256"]
+            == hashlib.sha256(Path(f"out{out}").read_bytes()).hexdigest()
+        )
         assert certificate["output"]["columns"] == ["room", "hour", "state"]
         assert certificate["output"]["rows"] == certificate["counts"]["rows"] == table.height
 
@@ -172,8 +201,14 @@ def _rows(native):
     if isinstance(native, duckdb.DuckDBPyRelation):
         native = native.pl()
     if isinstance(native, pd.DataFrame):
-        return [[None if pd.isna(cell) else cell for cell in row] for row in native.itertuples(index=False)]
-    return [list(row) for row in (pl.from_arrow(native) if isinstance(native, pa.Table) else native).rows()]
+        return [
+            [None if pd.isna(cell) else cell for cell in row]
+            for row in native.itertuples(index=False)
+        ]
+    return [
+        list(row)
+        for row in (pl.from_arrow(native) if isinstance(native, pa.Table) else native).rows()
+    ]
 
 
 @pytest.mark.parametrize("states", [(0, 1), ("dry", "wet"), (False, True), (0.5, 2.0)], ids=str)
@@ -186,7 +221,10 @@ def test_frames_come_back_as_the_kind_they_came(redact, kind, states):
     expected = redact(table, model=model).frame
     assert _rows(release.frame) == _rows(expected)
     if kind.startswith("pandas") and not isinstance(states[0], str):  # nulls and all
-        assert str(release.frame["state"].dtype) == {bool: "boolean", int: "Int64", float: "float64"}[type(states[0])]
+        assert (
+            str(release.frame["state"].dtype)
+            == {bool: "boolean", int: "Int64", float: "float64"}[type(states[0])]
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -202,7 +240,9 @@ def test_whole_numbers_stay_exact_in_pandas(redact):
     states = (2**53, 2**53 + 1)
     table = frame(states)
     release = redact(table.to_pandas(), model=off.MarkovChain(MODEL.transition, labels=states))
-    assert _rows(release.frame) == _rows(redact(table, model=off.MarkovChain(MODEL.transition, labels=states)).frame)
+    assert _rows(release.frame) == _rows(
+        redact(table, model=off.MarkovChain(MODEL.transition, labels=states)).frame
+    )
 
 
 # ---- types
@@ -248,8 +288,13 @@ def test_values_of_every_type(run, states, kind, labels, out):
     assert outputs[".parquet"].equals(outputs[".arrow"])
     assert pl.read_csv("out.csv", infer_schema=False).equals(text(outputs[".parquet"]))
     released = outputs[".parquet"]["state"]
-    source = table.sort("room", "hour")["state"].cast(pl.String if kind in (pl.Categorical, pl.Enum) else kind)
-    as_labels = pl.Series([labels[[str(one) for one in map(_label, labels)].index(_label(cell))] for cell in source], dtype=out)
+    source = table.sort("room", "hour")["state"].cast(
+        pl.String if kind in (pl.Categorical, pl.Enum) else kind
+    )
+    as_labels = pl.Series(
+        [labels[[str(one) for one in map(_label, labels)].index(_label(cell))] for cell in source],
+        dtype=out,
+    )
     kept = released.is_not_null()
     assert 0 < kept.sum() < table.height
     assert released.filter(kept).equals(as_labels.filter(kept), check_names=False)
@@ -262,7 +307,9 @@ def _label(cell):
     return str(int(cell)) if not isinstance(cell, bool) and cell == int(cell) else str(cell)
 
 
-@pytest.mark.parametrize("kind", [pl.Int8, pl.UInt16, pl.Int64, pl.UInt64, pl.String, pl.Categorical])
+@pytest.mark.parametrize(
+    "kind", [pl.Int8, pl.UInt16, pl.Int64, pl.UInt64, pl.String, pl.Categorical]
+)
 def test_whole_numbers_as_chain_names_have_the_same_coins_in_any_type(run, kind):
     table = frame(rooms=(7, 12, 100))
     run("redact", write(table, "numbers.parquet"), output="numbers.csv")
@@ -277,30 +324,57 @@ def test_chain_names_keep_their_type_and_text(run):
     table = frame(rooms=("007", "08", "100"))
     for ending in ENDINGS:
         run("redact", write(table, f"table{ending}"), output=f"out{ending}")
-        names = pl.read_csv(f"out{ending}", infer_schema=False) if ending == ".csv" else read(f"out{ending}")
+        names = (
+            pl.read_csv(f"out{ending}", infer_schema=False)
+            if ending == ".csv"
+            else read(f"out{ending}")
+        )
         assert names["room"].unique().sort().to_list() == ["007", "08", "100"]
-    run("redact", write(frame(rooms=("7", "8", "100")), "text.parquet"), output="text.out.parquet", dataset="text")
+    run(
+        "redact",
+        write(frame(rooms=("7", "8", "100")), "text.parquet"),
+        output="text.out.parquet",
+        dataset="text",
+    )
     assert pl.read_parquet("text.out.parquet").schema["room"] == pl.String
 
 
 def test_the_coins_of_a_chain_are_its_own(run):
-    """Whatever other chains are called, and in whichever part of the table a chain is: the same coins."""
+    """Whatever other chains are called, and in whichever part of the table a chain is: the same
+    coins.
+    """
     table = frame(rooms=("7", "8", "x"))
     run("redact", write(table, "all.csv"), output="all.out.csv")
-    run("redact", write(table.filter(pl.col("room") != "x"), "part.csv"), output="part.out.csv", another_release=True)
+    run(
+        "redact",
+        write(table.filter(pl.col("room") != "x"), "part.csv"),
+        output="part.out.csv",
+        another_release=True,
+    )
     whole = pl.read_csv("all.out.csv", infer_schema=False).filter(pl.col("room") != "x")
     assert whole.equals(pl.read_csv("part.out.csv", infer_schema=False))
 
 
 def test_several_columns_name_a_chain(run):
-    table = frame(rooms=("a", "b", "c")).with_columns(floor=pl.col("hour") % 2, wing=pl.col("room") == "a")
+    table = frame(rooms=("a", "b", "c")).with_columns(
+        floor=pl.col("hour") % 2, wing=pl.col("room") == "a"
+    )
     run("redact", write(table, "table.parquet"), by="wing,room,floor", output="out.parquet")
     released = pl.read_parquet("out.parquet")
     assert released.columns == ["wing", "room", "floor", "hour", "state"]
-    assert released.drop("state").equals(table.sort("wing", "room", "floor", "hour").select(released.columns[:-1]))
+    assert released.drop("state").equals(
+        table.sort("wing", "room", "floor", "hour").select(released.columns[:-1])
+    )
     assert json.loads(Path("out.parquet.certificate.json").read_text())["counts"]["chains"] == 6
     joined = table.with_columns(chain=pl.format("{} {} {}", "wing", "room", "floor"))
-    out, _ = run("redact", write(joined, "joined.parquet"), by="chain", output="joined.out.parquet", dataset="other", json=True)
+    out, _ = run(
+        "redact",
+        write(joined, "joined.parquet"),
+        by="chain",
+        output="joined.out.parquet",
+        dataset="other",
+        json=True,
+    )
     counts = json.loads(Path("out.parquet.certificate.json").read_text())["counts"]
     assert {name: json.loads(out)[name] for name in counts} == counts
 
@@ -322,18 +396,32 @@ TIMES = [NOON + timedelta(hours=i) for i in range(LENGTH)]
     ids=str,
 )
 def test_times_as_order(run, kind, step):
-    hours = pl.Series([date(2013, 1, 1) + timedelta(days=i) for i in range(LENGTH)] if kind == pl.Date else TIMES)
+    hours = pl.Series(
+        [date(2013, 1, 1) + timedelta(days=i) for i in range(LENGTH)] if kind == pl.Date else TIMES
+    )
     if getattr(kind, "time_zone", None):
         hours = hours.dt.replace_time_zone("UTC").dt.convert_time_zone(kind.time_zone)
     table = frame(hours=hours).with_columns(pl.col("hour").cast(kind))
-    run("redact", write(table, "table.parquet"), step=step, output="out.parquet", explain="e.parquet")
+    run(
+        "redact",
+        write(table, "table.parquet"),
+        step=step,
+        output="out.parquet",
+        explain="e.parquet",
+    )
     released = pl.read_parquet("out.parquet")
     assert released.schema["hour"] == kind
     assert released["hour"].equals(table.sort("room", "hour")["hour"])
     run("redact", write(table, "table.csv"), step=step, output="out.csv")
     assert pl.read_csv("out.csv")["state"].equals(released["state"])
     # a regular table gives the same rule without steps, and as whole numbers
-    run("redact", "table.parquet", output="plain.parquet", explain="plain.e.parquet", another_release=True)
+    run(
+        "redact",
+        "table.parquet",
+        output="plain.parquet",
+        explain="plain.e.parquet",
+        another_release=True,
+    )
     assert pl.read_parquet("plain.parquet").equals(released)
     assert pl.read_parquet("plain.e.parquet").equals(pl.read_parquet("e.parquet"))
 
@@ -350,18 +438,32 @@ def test_one_moment_has_one_coin_in_any_time_zone(run):
 
 
 def test_irregular_times_are_warned_of(run):
-    write(frame(hours=[NOON + timedelta(hours=hour * (1 + (hour > 9))) for hour in range(LENGTH)]), "table.parquet")
+    write(
+        frame(hours=[NOON + timedelta(hours=hour * (1 + (hour > 9))) for hour in range(LENGTH)]),
+        "table.parquet",
+    )
     said = "irregular; neighbours count as one step apart, give --step"
     assert said in run("redact", "table.parquet", output="out.csv")[1]
-    assert said not in run("redact", "table.parquet", output="out.csv", step="1h", force=True, another_release=True)[1]
+    assert (
+        said
+        not in run(
+            "redact", "table.parquet", output="out.csv", step="1h", force=True, another_release=True
+        )[1]
+    )
     assert said in run("fit", "table.parquet", output="fit.json")[1]
     assert said not in run("fit", "table.parquet", output="fit.json", step="1h", force=True)[1]
 
 
 def test_times_beside_the_grid_are_warned_of(run):
     write(frame(hours=[*TIMES[:-1], TIMES[-1] + timedelta(minutes=1)]), "table.parquet")
-    assert "3 rows lie beside the grid of --step 1h" in run("redact", "table.parquet", output="out.csv", step="1h")[1]
-    assert "3 rows lie beside the grid of --step 1h" in run("fit", "table.parquet", output="fit.json", step="1h")[1]
+    assert (
+        "3 rows lie beside the grid of --step 1h"
+        in run("redact", "table.parquet", output="out.csv", step="1h")[1]
+    )
+    assert (
+        "3 rows lie beside the grid of --step 1h"
+        in run("fit", "table.parquet", output="fit.json", step="1h")[1]
+    )
 
 
 # ---- the rule
@@ -393,7 +495,9 @@ ALONE = {"accept_model": True, "by": None, "single_chain": True}
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.5])
-@pytest.mark.parametrize(("n", "private"), [(1, 0), (2, 0), (2, 1), (9, 4), (30, 0), (30, 29), (30, 11), (200, 90)])
+@pytest.mark.parametrize(
+    ("n", "private"), [(1, 0), (2, 0), (2, 1), (9, 4), (30, 0), (30, 29), (30, 11), (200, 90)]
+)
 def test_one_private_record_gets_the_policy_of_design(redact, n, private, epsilon):
     release = redact(single(range(n), [private]), **ALONE, epsilon=epsilon)
     rule = release.explain()
@@ -428,7 +532,11 @@ def test_gaps_are_counted_in_steps(redact, step):
     assert rule_of(release) == pytest.approx(expected(n, [private]).redaction[rows], abs=1e-6)
     without = redact(table, **ALONE, another_release=True)
     assert rule_of(without) != pytest.approx(rule_of(release), abs=1e-3)
-    other = redact(table.with_columns(hour=pl.col("hour") * 3), **ALONE, step=3, dataset="other") if step == "1" else release
+    other = (
+        redact(table.with_columns(hour=pl.col("hour") * 3), **ALONE, step=3, dataset="other")
+        if step == "1"
+        else release
+    )
     assert rule_of(other) == pytest.approx(rule_of(release))
 
 
@@ -438,7 +546,11 @@ def test_nulls_are_records_already_missing(redact):
     release = redact(table, **ALONE)
     assert rule_of(release) == pytest.approx(expected(n, [private]).redaction, abs=1e-6)
     assert release.frame["state"][missing].null_count() == len(missing)
-    assert (release.summary.missing, release.summary.rows, release.summary.private) == (len(missing), n, 1)
+    assert (release.summary.missing, release.summary.rows, release.summary.private) == (
+        len(missing),
+        n,
+        1,
+    )
     kept = n - release.frame["state"].null_count()
     assert release.summary.released == pytest.approx(kept / (n - len(missing)))
     assert release.summary.redacted == n - len(missing) - kept
@@ -452,7 +564,9 @@ def test_private_missing_private_is_one_run(redact, how):
     release = redact(table, **ALONE, step=1)
     rows = [i for i in range(n) if how == "null" or i not in between]
     assert release.summary.secrets == 1
-    assert rule_of(release) == pytest.approx(expected(n, [15, 16, 17, 18]).redaction[rows], abs=1e-6)
+    assert rule_of(release) == pytest.approx(
+        expected(n, [15, 16, 17, 18]).redaction[rows], abs=1e-6
+    )
     each = redact(table, **ALONE, step=1, protect="each", dataset="each")
     assert each.summary.secrets == 2
     near = redact(single(range(n), private, states=[0] * n), **ALONE, step=1, dataset="near")
@@ -460,7 +574,9 @@ def test_private_missing_private_is_one_run(redact, how):
 
 
 def test_a_long_memory(redact):
-    """A chain that remembers far redacts over many records; designs and certificate hold them all."""
+    """A chain that remembers far redacts over many records; designs and certificate hold
+    them all.
+    """
     model = off.MarkovChain.binary(0.001, 0.002)
     release = redact(single(range(3000), [1500]), **ALONE, model=model, mechanism="window")
     assert release.summary.regions["L"] > 512
@@ -481,7 +597,9 @@ def test_a_second_order_model_with_its_own_start(redact):
 def test_a_list_of_keys_is_as_good_as_a_column(run):
     table = frame()
     run("redact", write(table, "table.parquet"), output="a.csv")
-    table.filter("hidden").select("room", "hour").sample(fraction=1, shuffle=True, seed=5).write_csv("keys.csv")
+    table.filter("hidden").select("room", "hour").sample(
+        fraction=1, shuffle=True, seed=5
+    ).write_csv("keys.csv")
     run("redact", "table.parquet", private=None, private_list="keys.csv", output="b.csv")
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
     one, other = (json.loads(Path(f"{name}.csv.certificate.json").read_text()) for name in "ab")
@@ -494,11 +612,23 @@ def test_kept_columns(run):
     assert "the guarantee does not cover them: note, size" in err
     released = pl.read_parquet("out.parquet")
     assert released.columns == ["room", "hour", "state", "note", "size"]
-    there, cells = released["state"].is_not_null(), table.sort("room", "hour").select("note", "size")
+    there, cells = (
+        released["state"].is_not_null(),
+        table.sort("room", "hour").select("note", "size"),
+    )
     assert 0 < there.sum() < table.height
     assert released.select("note", "size").filter(there).equals(cells.filter(there))
-    assert released.select(pl.col("note", "size").is_null()).equals(pl.DataFrame({"note": ~there, "size": ~there}))
-    run("redact", "table.parquet", keep="note,size", keep_all=True, output="all.parquet", dataset="another")
+    assert released.select(pl.col("note", "size").is_null()).equals(
+        pl.DataFrame({"note": ~there, "size": ~there})
+    )
+    run(
+        "redact",
+        "table.parquet",
+        keep="note,size",
+        keep_all=True,
+        output="all.parquet",
+        dataset="another",
+    )
     assert pl.read_parquet("all.parquet").select("note", "size").equals(cells)
     certificate = json.loads(Path("out.parquet.certificate.json").read_text())
     assert certificate["columns"]["keep"] == ["note", "size"]
@@ -549,7 +679,10 @@ def test_json_is_one_object(run):
     content = json.loads(run("fit", "table.parquet", output="fit.json", json=True)[0])
     assert content["records"] == released.height
     people, _ = run("redact", "table.parquet", output="again.csv")
-    assert f"released       {1 - released['state'].null_count() / released.height:.2%} of {released.height}" in people
+    assert (
+        f"released       {1 - released['state'].null_count() / released.height:.2%} of"
+        f" {released.height}" in people
+    )
 
 
 def test_published_positions(run):
@@ -557,7 +690,10 @@ def test_published_positions(run):
     run("redact", write(table, "table.parquet"), output="out.csv")
     content = json.loads(Path("out.csv.certificate.json").read_text())
     private = table.filter("hidden").sort("room", "hour")
-    assert (content["private"]["count"], "positions" in content["private"]) == (private.height, False)
+    assert (content["private"]["count"], "positions" in content["private"]) == (
+        private.height,
+        False,
+    )
     run("redact", "table.parquet", output="out.csv", publish_positions=True, force=True)
     positions = json.loads(Path("out.csv.certificate.json").read_text())["private"]["positions"]
     assert positions["columns"] == ["room", "hour"]
@@ -573,7 +709,14 @@ def test_order_by_row(run):
     run("redact", write(by_number, "numbers.parquet"), output="numbers.csv", another_release=True)
     assert pl.read_csv("out.csv").equals(pl.read_csv("numbers.csv").drop("hour"))
     keys = by_number.filter("hidden").select("room", row="hour")
-    run("redact", "table.csv", order="row", private=None, private_list=write(keys, "keys.csv"), output="list.csv")
+    run(
+        "redact",
+        "table.csv",
+        order="row",
+        private=None,
+        private_list=write(keys, "keys.csv"),
+        output="list.csv",
+    )
     assert Path("list.csv").read_bytes() == Path("out.csv").read_bytes()
 
 
@@ -590,12 +733,16 @@ def test_fit_then_redact_is_the_same_in_python(run, tmp_path):
     release = off.redact(table.to_pandas(), **COLUMNS, model=fitted.model, **options)
     assert _rows(release.frame) == _rows(pl.read_csv("out.csv"))
     certificate = json.loads(Path("out.csv.certificate.json").read_text())
-    assert json.loads(json.dumps(release.certificate)) == {name: certificate[name] for name in certificate if name != "output"}
+    assert json.loads(json.dumps(release.certificate)) == {
+        name: certificate[name] for name in certificate if name != "output"
+    }
 
 
 def test_fit_within_redact_learns_from_chains_without_a_private_record(run):
     table = frame().with_columns(hidden=pl.col("hidden") & (pl.col("room") == "a"))
-    out, _ = run("redact", write(table, "table.parquet"), model=None, fit=True, output="out.csv", json=True)
+    out, _ = run(
+        "redact", write(table, "table.parquet"), model=None, fit=True, output="out.csv", json=True
+    )
     learned = json.loads(Path("out.csv.certificate.json").read_text())["model"]
     expected = off.fit(table.filter(pl.col("room") != "a"), **COLUMNS).model
     assert learned == expected.to_dict()
@@ -663,9 +810,23 @@ def tables(draw):
 def test_any_table(given_table, epsilon, step, mechanism, protect):
     table, model = given_table
     with tempfile.TemporaryDirectory() as folder:
-        options = {"epsilon": epsilon, "dataset": "any", "mechanism": mechanism, "protect": protect, "step": step}
+        options = {
+            "epsilon": epsilon,
+            "dataset": "any",
+            "mechanism": mechanism,
+            "protect": protect,
+            "step": step,
+        }
         key_file = Path(folder) / "key.json"
-        release = off.redact(table, **COLUMNS, private="hidden", model=model, key_file=key_file, allow_none=True, **options)
+        release = off.redact(
+            table,
+            **COLUMNS,
+            private="hidden",
+            model=model,
+            key_file=key_file,
+            allow_none=True,
+            **options,
+        )
     known, rule = table.sort("room", "hour"), rule_of(release)
     assert release.frame.drop("state").equals(known.select("room", "hour"))
     released, values = release.frame["state"].to_list(), known["state"].to_list()
@@ -678,12 +839,16 @@ def test_any_table(given_table, epsilon, step, mechanism, protect):
             assert chances[value] < 1 or out is None
     assert release.summary.redacted + release.summary.missing == release.frame["state"].null_count()
     assert sum(release.summary.regions.values()) == table.height
-    for (_,), chain in known.with_columns(row=pl.int_range(table.height)).group_by("room", maintain_order=True):
+    for (_,), chain in known.with_columns(row=pl.int_range(table.height)).group_by(
+        "room", maintain_order=True
+    ):
         _check_chain(chain, rule[chain["row"].to_numpy()], model, epsilon, step, protect)
 
 
 def _check_chain(chain, rule, model, epsilon, step, protect):
-    """By the exact leakage of the rule on one chain, gaps and nulls redacted, everything private keeps within ε."""
+    """By the exact leakage of the rule on one chain, gaps and nulls redacted, everything private
+    keeps within ε.
+    """
     places = chain["hour"] - chain["hour"].min() if step else pl.int_range(chain.height, eager=True)
     n = max(places.max() + 1, 2)
     matrix = np.ones((n, model.k))
@@ -693,7 +858,11 @@ def _check_chain(chain, rule, model, epsilon, step, protect):
         assert np.all(rule == 0)
         return
     if protect == "run":  # with whatever is missing between two private records
-        valued = {int(place) for place, state in zip(places, chain["state"], strict=True) if state is not None}
+        valued = {
+            int(place)
+            for place, state in zip(places, chain["state"], strict=True)
+            if state is not None
+        }
         ordered = sorted(private)
         for one, other in pairwise(ordered):
             if not valued & set(range(one + 1, other)):

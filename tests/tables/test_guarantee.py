@@ -1,4 +1,6 @@
-"""The guarantee of a redacted table against its definition: the rule that decided, gaps and all, over every output."""
+"""The guarantee of a redacted table against its definition: the rule that decided, gaps and all,
+over every output.
+"""
 
 import copy
 import hashlib
@@ -15,16 +17,21 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from definition import joint_table, leakage_of_table, output_table
-from offrecord import surroundings
-from offrecord.designs import Designs, problem_of
-from offrecord.keys import Key
+from offrecord.designs import sharing as surroundings
+from offrecord.designs.library import Designs, problem_of
+from offrecord.release.keys import Key
 from offrecord.tables import deciding
 from offrecord.tables.chains import Columns, arrange
 from offrecord.tables.secrets import private_records, secrets_of
 from offrecord.tables.steps import Step
 
 KERNELS = {
-    2: [[[0.9, 0.1], [0.3, 0.7]], [[0.2, 0.8], [0.9, 0.1]], [[0.99, 0.01], [0.8, 0.2]], [[0.5, 0.5], [1.0, 0.0]]],
+    2: [
+        [[0.9, 0.1], [0.3, 0.7]],
+        [[0.2, 0.8], [0.9, 0.1]],
+        [[0.99, 0.01], [0.8, 0.2]],
+        [[0.5, 0.5], [1.0, 0.0]],
+    ],
     3: [
         [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]],
         [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]],
@@ -35,7 +42,9 @@ KERNELS = {
 
 @st.composite
 def tables(draw, max_n=6):
-    """A model, and chains of at most max_n steps with gaps, missing values and private records, some in gaps."""
+    """A model, and chains of at most max_n steps with gaps, missing values and private records,
+    some in gaps.
+    """
     k = draw(st.sampled_from([2, 2, 3]))
     transition = np.array(draw(st.sampled_from(KERNELS[k])))
     start = draw(st.sampled_from([None, None, None, [1.0] + [0.0] * (k - 1)]))
@@ -53,18 +62,24 @@ def tables(draw, max_n=6):
         rows += [(name, t, None if t in empty else path[t]) for t in kept]
         keys += [(name, t) for t in draw(st.sets(st.integers(0, n - 1), max_size=3))]
     assume(keys)
-    frame = pl.DataFrame(rows, schema={"chain": pl.Int64, "t": pl.Int64, "v": pl.Int64}, orient="row")
+    frame = pl.DataFrame(
+        rows, schema={"chain": pl.Int64, "t": pl.Int64, "v": pl.Int64}, orient="row"
+    )
     listed = pl.DataFrame(keys, schema={"chain": pl.Int64, "t": pl.Int64}, orient="row")
     return chain, frame, listed
 
 
 def rule(release, frame, name, k):
-    """(n, k) redaction probabilities of one chain over all its steps: what is missing is redacted."""
+    """(n, k) redaction probabilities of one chain over all its steps: what is missing is
+    redacted.
+    """
     explained = release.explain().filter(pl.col("chain") == name)
     rows = frame.filter(pl.col("chain") == name).sort("t")
     n = int(rows["t"].max()) + 1
     matrix = np.ones((n, k))
-    for (t, value), chances in zip(rows.select("t", "v").rows(), explained.select(pl.col("^Pr.*$")).rows(), strict=True):
+    for (t, value), chances in zip(
+        rows.select("t", "v").rows(), explained.select(pl.col("^Pr.*$")).rows(), strict=True
+    ):
         if value is not None:
             matrix[t] = chances
     return matrix
@@ -72,7 +87,11 @@ def rule(release, frame, name, k):
 
 def secrets_by_definition(frame, keys, name, protect):
     """Private steps of a chain, joined where nothing but missing records lies between."""
-    seen = {t for t, value in frame.filter(pl.col("chain") == name).select("t", "v").rows() if value is not None}
+    seen = {
+        t
+        for t, value in frame.filter(pl.col("chain") == name).select("t", "v").rows()
+        if value is not None
+    }
     steps = sorted(keys.filter(pl.col("chain") == name)["t"].unique().to_list())
     if protect == "each":
         return [[t] for t in steps]
@@ -89,7 +108,15 @@ def dry(chain, frame, keys, epsilon, **options):
     """The rule for a table, without a release."""
     always = {"step": 1, "dataset": "d", "dry_run": True}
     return off.redact(
-        frame, value="v", order="t", by="chain", private_list=keys, model=chain, epsilon=epsilon, **always, **options
+        frame,
+        value="v",
+        order="t",
+        by="chain",
+        private_list=keys,
+        model=chain,
+        epsilon=epsilon,
+        **always,
+        **options,
     )
 
 
@@ -114,7 +141,9 @@ def test_no_output_of_a_table_tells_more_than_epsilon(table, epsilon, protect):
 
 
 @settings(max_examples=25, deadline=None)
-@given(tables(), st.sampled_from([0.5, 1.0]), st.sampled_from(["window", "3r-constant", "3r-relaxed"]))
+@given(
+    tables(), st.sampled_from([0.5, 1.0]), st.sampled_from(["window", "3r-constant", "3r-relaxed"])
+)
 def test_nor_with_another_mechanism(table, epsilon, mechanism):
     check_table(*table, epsilon, "run", mechanism)
 
@@ -150,7 +179,9 @@ def written(content, file):
 
 
 def check_honest(file, key, chain, epsilon, protect):
-    """What was sealed is what its owner computed: grids of this chain, and for each surrounding the leakage it has there."""
+    """What was sealed is what its owner computed: grids of this chain, and for each surrounding the
+    leakage it has there.
+    """
     kept = Designs.load(file, chain, epsilon, "best-local", protect, key)
     assert kept.sealed
     if kept.grids is not None:
@@ -168,17 +199,28 @@ def check_honest(file, key, chain, epsilon, protect):
         ):
             side[:] = float(rest)
             side[: len(rows)] = rows
-            assert rest or len(side) == 0 or not side[-1].any()  # it ends, or redacts whatever lies beyond
+            assert (
+                rest or len(side) == 0 or not side[-1].any()
+            )  # it ends, or redacts whatever lies beyond
         assert off.leakage(problem, matrix) == design.leakage <= epsilon
     return kept
 
 
-#: Grid, rooms and rows of designs that claim to leak nothing, or little; where a room of 3 is taken to be all that matters.
+#: Grid, rooms and rows of designs that claim to leak nothing, or little; where a room of 3 is taken
+#: to be all that matters.
 LIES = {
-    "no room at all": ([0], (0, 0), [[1, [1.0, 1.0]]]),  # to the left nothing, to the right all of a second record
+    "no room at all": (
+        [0],
+        (0, 0),
+        [[1, [1.0, 1.0]]],
+    ),  # to the left nothing, to the right all of a second record
     "no room but one record": ([0, 1], (1, 1), [[1, [1.0, 1.0]]]),
     "rows beyond the room": ([0, 1], (1, 1), [[1, [1.0, 1.0]], [1, [0.0, 0.0]], [1, [1.0, 1.0]]]),
-    "rows beyond the true room": ([0, 1, 2, 3], (3, 3), [[3, [1.0, 1.0]], [1, [0.0, 0.0]], [1, [1.0, 1.0]]]),
+    "rows beyond the true room": (
+        [0, 1, 2, 3],
+        (3, 3),
+        [[3, [1.0, 1.0]], [1, [0.0, 0.0]], [1, [1.0, 1.0]]],
+    ),
     "rows that release": ([0, 1, 2, 3], (3, 3), [[1, [0.5, 0.5]]]),
 }
 
@@ -195,10 +237,18 @@ def test_a_designs_file_that_lies_about_rooms_releases_nothing_more(lie, tmp_pat
     grid, rooms, side = LIES[lie]
     content["grids"] = [grid, grid]
     content["sides"] = [[], side]
-    lied = {"left": rooms[0], "right": rooms[1], "redaction_left": int(rooms[0] > 0), "redaction_right": 1, "leakage": 0.0}
+    lied = {
+        "left": rooms[0],
+        "right": rooms[1],
+        "redaction_left": int(rooms[0] > 0),
+        "redaction_right": 1,
+        "leakage": 0.0,
+    }
     content["designs"] = [content["designs"][0] | lied | {"left_rest": False, "right_rest": False}]
     written(content, file)
-    release = check_table(chain, frame, keys, epsilon, "run", "best-local", designs=file, key_file=key.file)
+    release = check_table(
+        chain, frame, keys, epsilon, "run", "best-local", designs=file, key_file=key.file
+    )
     check_honest(file, key.secret, chain, epsilon, "run")
     again = dry(chain, frame, keys, epsilon, designs=file, key_file=key.file)
     assert again.explain().equals(release.explain())
@@ -216,10 +266,36 @@ def test_the_summary_tells_how_many_designs_were_not_taken(tmp_path):
     content["sides"] = [[] for _ in content["sides"]]
     written(content, file)
     said = dry(chain, frame, keys, 1.0, designs=file).summary.warnings
-    assert [line for line in said if "designs.json has no seal of this key and version" in line and "2 designs anew" in line]
+    assert [
+        line
+        for line in said
+        if "designs.json has no seal of this key and version" in line and "2 designs anew" in line
+    ]
 
 
-JUNK = [None, True, False, 0, 1, 2, 3, -1, 0.5, 1e-9, 10**7, 10**12, 10**30, float("inf"), -0.0, "", "1", [], [0], {}, [[]]]
+JUNK = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    2,
+    3,
+    -1,
+    0.5,
+    1e-9,
+    10**7,
+    10**12,
+    10**30,
+    float("inf"),
+    -0.0,
+    "",
+    "1",
+    [],
+    [0],
+    {},
+    [[]],
+]
 
 
 @st.composite
@@ -231,15 +307,29 @@ def falsified(draw, content, k):
     row = st.lists(chances, min_size=k, max_size=k)
     side = st.lists(st.tuples(st.integers(1, 4), row).map(list), max_size=3)
     for _ in range(draw(st.integers(1, 4))):
-        kind = draw(st.sampled_from(["grids", "sides", "designs", "designs", "add", "claims", "any"]))
+        kind = draw(
+            st.sampled_from(["grids", "sides", "designs", "designs", "add", "claims", "any"])
+        )
         designs = content.get("designs")
         if kind == "grids":
-            grid = draw(st.sets(st.integers(1, 9), max_size=3).map(lambda nodes: [0, *sorted(nodes)]))
+            grid = draw(
+                st.sets(st.integers(1, 9), max_size=3).map(lambda nodes: [0, *sorted(nodes)])
+            )
             content["grids"] = [grid, draw(st.sampled_from([grid, [0], [0, 1], [0, 2, 5]]))]
         elif kind == "sides":
             content["sides"] = draw(st.lists(side, min_size=sides, max_size=sides + 1))
-        elif kind in ("designs", "add") and isinstance(designs, list) and designs and isinstance(designs[0], dict):
-            one = {"left": draw(small), "right": draw(small), "left_rest": draw(truth), "right_rest": draw(truth)}
+        elif (
+            kind in ("designs", "add")
+            and isinstance(designs, list)
+            and designs
+            and isinstance(designs[0], dict)
+        ):
+            one = {
+                "left": draw(small),
+                "right": draw(small),
+                "left_rest": draw(truth),
+                "right_rest": draw(truth),
+            }
             one |= {f"redaction_{name}": draw(st.integers(-1, sides)) for name in ("left", "right")}
             changed = {name: one[name] for name in draw(st.sets(st.sampled_from(sorted(one))))}
             at = draw(st.integers(0, len(designs) - 1))
@@ -269,16 +359,23 @@ def falsified(draw, content, k):
 
 @settings(max_examples=70, deadline=None)
 @given(tables(), st.data())
-def test_a_falsified_designs_file_is_refused_or_releases_nothing_more(tmp_path_factory, table, data):
+def test_a_falsified_designs_file_is_refused_or_releases_nothing_more(
+    tmp_path_factory, table, data
+):
     chain, frame, keys = table
-    epsilon, protect = data.draw(st.sampled_from([0.5, 1.0])), data.draw(st.sampled_from(["run", "each"]))
+    epsilon, protect = (
+        data.draw(st.sampled_from([0.5, 1.0])),
+        data.draw(st.sampled_from(["run", "each"])),
+    )
     apart, cap = data.draw(st.booleans()), data.draw(st.sampled_from([None, 1, 2, 3]))
     folder = tmp_path_factory.mktemp("designs")
     key, file = Key.new(folder / "key.json"), folder / "designs.json"
     options = {"designs": file, "key_file": key.file}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(surroundings, "_FAR", 2)
-        if cap is not None:  # whatever room is taken to be all that matters, designs must stay private
+        if (
+            cap is not None
+        ):  # whatever room is taken to be all that matters, designs must stay private
             patch.setattr(surroundings._Rooms, "cap", lambda _: cap)
         if apart:
             patch.setattr(surroundings, "QUICK", 1)
@@ -313,7 +410,8 @@ def sequences_of_order_2(chain, n):
 
 
 @pytest.mark.parametrize(
-    ("private", "gone"), [([3], []), ([1], []), ([6], []), ([2, 3], []), ([2, 5], []), ([3], [4]), ([2, 4], [3])]
+    ("private", "gone"),
+    [([3], []), ([1], []), ([6], []), ([2, 3], []), ([2, 5], []), ([3], [4]), ([2, 4], [3])],
 )
 def test_nor_for_a_chain_of_order_2(private, gone, monkeypatch):
     chain = off.MarkovChain([[[0.9, 0.1], [0.4, 0.6]], [[0.7, 0.3], [0.2, 0.8]]], order=2)
@@ -341,10 +439,18 @@ def test_secrets_are_the_private_records_joined_over_what_is_missing(table, prot
     private = private_records(arranged, keys, step)
     found = secrets_of(arranged.chains, private, protect)
     names = arranged.frame["chain"].to_numpy()[arranged.chains.starts[:-1]]
-    expected = [(name, secret[0], secret[-1]) for name in names for secret in secrets_by_definition(frame, keys, name, protect)]
-    assert [(names[c], a, b) for c, a, b in zip(found.chain, found.first, found.last, strict=True)] == expected
+    expected = [
+        (name, secret[0], secret[-1])
+        for name in names
+        for secret in secrets_by_definition(frame, keys, name, protect)
+    ]
+    assert [
+        (names[c], a, b) for c, a, b in zip(found.chain, found.first, found.last, strict=True)
+    ] == expected
     t = arranged.frame["t"].to_numpy()
-    for c, low, high, first, last in zip(found.chain, found.low, found.high, found.first, found.last, strict=True):
+    for c, low, high, first, last in zip(
+        found.chain, found.low, found.high, found.first, found.last, strict=True
+    ):
         begin, end = arranged.chains.starts[c], arranged.chains.starts[c + 1]
         inside = [row for row in range(begin, end) if first <= t[row] <= last]
         assert list(range(low, high)) == inside
@@ -391,18 +497,33 @@ def test_the_share_of_redactions_is_what_the_rule_says(tmp_path):
 
 
 def test_a_lone_record_of_a_model_with_phases_is_redacted():
-    model = off.PhasedChain("hour", np.tile([[0.9, 0.1], [0.3, 0.7]], (24, 1, 1)), np.tile([0.75, 0.25], (24, 1)))
+    model = off.PhasedChain(
+        "hour", np.tile([[0.9, 0.1], [0.3, 0.7]], (24, 1, 1)), np.tile([0.75, 0.25], (24, 1))
+    )
     hours = [datetime(2020, 1, 1, hour) for hour in (5, 5, 6, 7)]
-    frame = pl.DataFrame({"chain": [1, 2, 2, 2], "t": hours, "v": [0, 0, 1, 1], "p": [True, False, True, False]})
+    frame = pl.DataFrame(
+        {"chain": [1, 2, 2, 2], "t": hours, "v": [0, 0, 1, 1], "p": [True, False, True, False]}
+    )
     for step in (None, "1h"):
         release = off.redact(
-            frame, value="v", order="t", by="chain", private="p", model=model, epsilon=1.0, step=step, dataset="d", dry_run=True
+            frame,
+            value="v",
+            order="t",
+            by="chain",
+            private="p",
+            model=model,
+            epsilon=1.0,
+            step=step,
+            dataset="d",
+            dry_run=True,
         )
         assert release.explain()["region"].to_list()[::2] == ["private", "private"]
 
 
 def test_no_frame_leaves_before_the_ledger_knows_it(tmp_path):
-    frame = pl.DataFrame({"chain": [1, 1, 1], "t": [1, 2, 3], "v": [0, 1, 1], "p": [True, False, False]})
+    frame = pl.DataFrame(
+        {"chain": [1, 1, 1], "t": [1, 2, 3], "v": [0, 1, 1], "p": [True, False, False]}
+    )
     options = {
         "value": "v",
         "order": "t",
@@ -444,8 +565,19 @@ def again(tmp_path):
     """Releases under one key, of the same records unless another dataset is named."""
 
     def redact(frame, **options):
-        standard = {"value": "v", "order": "t", "by": "chain", "private": "p", "model": off.MarkovChain.binary(0.1, 0.3)}
-        standard |= {"epsilon": 1.0, "dataset": "d", "key_file": tmp_path / "key" / "key.json", "mechanism": "3r-constant"}
+        standard = {
+            "value": "v",
+            "order": "t",
+            "by": "chain",
+            "private": "p",
+            "model": off.MarkovChain.binary(0.1, 0.3),
+        }
+        standard |= {
+            "epsilon": 1.0,
+            "dataset": "d",
+            "key_file": tmp_path / "key" / "key.json",
+            "mechanism": "3r-constant",
+        }
         return off.redact(frame, **(standard | options))
 
     return redact
@@ -455,28 +587,42 @@ FIGURE_2 = off.MarkovChain.binary(0.01, 0.8)
 
 
 def test_two_releases_that_share_their_coins_leak_their_pointwise_minimum(again):
-    """By brute force over coins (F3). A table that has grown is one: what was not there is what was redacted."""
+    """By brute force over coins (F3). A table that has grown is one: what was not there is what was
+    redacted.
+    """
     n = 5
     whole = chains_of([[0] * n], private=[1])
 
     def rule(frame, epsilon, mechanism):
         found = again(frame, epsilon=epsilon, mechanism=mechanism, model=FIGURE_2, dry_run=True)
-        return np.vstack([found.explain().select(pl.col("^Pr.*$")).to_numpy(), np.ones((n - frame.height, 2))])
+        return np.vstack(
+            [found.explain().select(pl.col("^Pr.*$")).to_numpy(), np.ones((n - frame.height, 2))]
+        )
 
     another_epsilon = rule(whole, 1.0, "3r-constant"), rule(whole, 1.5, "3r-constant")
     grown = rule(whole.head(4), 1.0, "best-local"), rule(whole, 1.0, "best-local")
     for pair, together, apart in ((another_epsilon, 1.789, 1.888), (grown, 1.277, 2.550)):
         shared = leakage_of_table(joint_table(FIGURE_2, n, pair, [1], shared=True))
         fresh = leakage_of_table(joint_table(FIGURE_2, n, pair, [1], shared=False))
-        assert shared == pytest.approx(leakage_of_table(output_table(FIGURE_2, n, np.minimum(*pair), [1])), abs=1e-12)
-        assert (shared, fresh) == (pytest.approx(together, abs=1e-3), pytest.approx(apart, abs=1e-3))
+        assert shared == pytest.approx(
+            leakage_of_table(output_table(FIGURE_2, n, np.minimum(*pair), [1])), abs=1e-12
+        )
+        assert (shared, fresh) == (
+            pytest.approx(together, abs=1e-3),
+            pytest.approx(apart, abs=1e-3),
+        )
 
 
 def test_releases_under_one_name_share_their_coins_and_under_another_do_not(again):
-    """So with more redaction, for a smaller ε, nothing is shown that was not shown before; under another name it is."""
+    """So with more redaction, for a smaller ε, nothing is shown that was not shown before; under
+    another name it is.
+    """
     frame = chains_of(np.zeros((400, 6), dtype=int), private=[1])
     options = {"model": FIGURE_2, "mechanism": "best-local"}
-    large, small = again(frame, epsilon=1.0, **options), again(frame, epsilon=0.5, another_release=True, **options)
+    large, small = (
+        again(frame, epsilon=1.0, **options),
+        again(frame, epsilon=0.5, another_release=True, **options),
+    )
     rules = [one.explain()["Pr(redacted | 0)"].to_numpy() for one in (large, small)]
     more = rules[1] >= rules[0]
     assert np.any(more & (rules[0] > 0) & (rules[1] < 1))
@@ -489,10 +635,23 @@ def test_releases_under_one_name_share_their_coins_and_under_another_do_not(agai
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 1), min_size=12, max_size=12), min_size=2, max_size=2))
 def test_the_ledger_tells_apart_what_leaves_and_nothing_else(tmp_path_factory, rows):
-    """Two tables are the same release if and only if the chains that hold a secret leave the same."""
+    """Two tables are the same release if and only if the chains that hold a secret leave
+    the same.
+    """
     folder = tmp_path_factory.mktemp("told")
-    options = {"value": "v", "order": "t", "by": "chain", "private": "p", "model": off.MarkovChain.binary(0.1, 0.3)}
-    options |= {"epsilon": 1.0, "dataset": "d", "key_file": folder / "key.json", "mechanism": "3r-constant"}
+    options = {
+        "value": "v",
+        "order": "t",
+        "by": "chain",
+        "private": "p",
+        "model": off.MarkovChain.binary(0.1, 0.3),
+    }
+    options |= {
+        "epsilon": 1.0,
+        "dataset": "d",
+        "key_file": folder / "key.json",
+        "mechanism": "3r-constant",
+    }
     shown = []
     for row in rows:
         table = chains_of([row, row]).with_columns(p=pl.col("p") & (pl.col("chain") == 0))
@@ -504,16 +663,25 @@ def test_the_ledger_tells_apart_what_leaves_and_nothing_else(tmp_path_factory, r
 
 
 @pytest.mark.parametrize("order", [pl.Int64, pl.UInt8, pl.Datetime("ms")])
-def test_what_the_ledger_remembers_of_what_left_is_what_the_documentation_says(again, tmp_path, monkeypatch, order):
+def test_what_the_ledger_remembers_of_what_left_is_what_the_documentation_says(
+    again, tmp_path, monkeypatch, order
+):
     """docs/coins.md, one record at a time."""
     monkeypatch.setattr(deciding, "_STRIP", 5)
     monkeypatch.setattr(deciding, "_BLOCK", 14)
     frame = chains_of(np.random.default_rng(2).integers(2, size=(7, 9))).with_columns(
-        p=pl.col("p") & (pl.col("chain") != 2), v=pl.when(pl.col("t") != 8).then("v"), t=pl.col("t").cast(order)
+        p=pl.col("p") & (pl.col("chain") != 2),
+        v=pl.when(pl.col("t") != 8).then("v"),
+        t=pl.col("t").cast(order),
     )
-    released = again(frame).frame.with_columns(pl.col("t").cast(pl.Int64) * (1 if order.is_integer() else 10**6))
+    released = again(frame).frame.with_columns(
+        pl.col("t").cast(pl.Int64) * (1 if order.is_integer() else 10**6)
+    )
     key = Key.load(tmp_path / "key" / "key.json").secret
-    cipher = Cipher(algorithms.AES(hashlib.blake2b(key=key, digest_size=32, person=b"offrecord/left").digest()), modes.ECB())
+    cipher = Cipher(
+        algorithms.AES(hashlib.blake2b(key=key, digest_size=32, person=b"offrecord/left").digest()),
+        modes.ECB(),
+    )
     digest = 0
     for chain in (0, 1, 3, 4, 5, 6):
         total = 0
@@ -525,14 +693,19 @@ def test_what_the_ledger_remembers_of_what_left_is_what_the_documentation_says(a
             bytes([kind]) + len(content).to_bytes(8, "little") + content
             for kind, content in ((3, b"d"), (3, b"v"), (1, chain.to_bytes(16, "little")))
         )
-        tag = int.from_bytes(hashlib.blake2b(name, key=key, digest_size=16, person=b"offrecord/chain").digest(), "little")
+        tag = int.from_bytes(
+            hashlib.blake2b(name, key=key, digest_size=16, person=b"offrecord/chain").digest(),
+            "little",
+        )
         block = tag ^ (total % 2**64 | 9 << 64)
         digest ^= int.from_bytes(cipher.encryptor().update(block.to_bytes(16, "little")), "little")
     (entry,) = json.loads((tmp_path / "key" / "key.ledger.json").read_text())["releases"]["d"]
     assert int(entry["set of released values"], 16) == digest
 
 
-@pytest.mark.parametrize("ones", [(8, 11), (9, 10), (8, 9, 10, 11), (8, 12, 13), (9, 10, 14)])  # the same sums of places
+@pytest.mark.parametrize(
+    "ones", [(8, 11), (9, 10), (8, 9, 10, 11), (8, 12, 13), (9, 10, 14)]
+)  # the same sums of places
 def test_ones_elsewhere_are_another_release(again, ones):
     def table(places):
         return chains_of([[int(t in places) for t in range(1, 16)]])
@@ -543,7 +716,9 @@ def test_ones_elsewhere_are_another_release(again, ones):
         return
     with pytest.raises(off.InputError, match="another set of released values") as refused:
         again(table(ones))
-    assert str(refused.value).index("--another-release") < str(refused.value).index("Another --dataset")
+    assert str(refused.value).index("--another-release") < str(refused.value).index(
+        "Another --dataset"
+    )
     release = again(table(ones), another_release=True)
     assert release.certificate["release"] == {"other_releases": 1, "composed": False}
     assert [warning for warning in release.summary.warnings if "1 other release;" in warning]
@@ -555,10 +730,15 @@ def test_what_was_released_before_content_was_remembered_is_another_release(agai
     file = tmp_path / "key" / "key.ledger.json"
     content = json.loads(file.read_text())
     del content["releases"]["d"][0]["set of released values"]
-    file.write_text(json.dumps({name: content[name] for name in ("format", "version", "key", "releases")}))
+    file.write_text(
+        json.dumps({name: content[name] for name in ("format", "version", "key", "releases")})
+    )
     with pytest.raises(off.InputError, match="another set of released values"):
         again(frame)
-    assert again(frame, another_release=True).certificate["release"] == {"other_releases": 1, "composed": False}
+    assert again(frame, another_release=True).certificate["release"] == {
+        "other_releases": 1,
+        "composed": False,
+    }
 
 
 def test_the_certificate_counts_what_others_released_while_it_was_made(again, tmp_path):
@@ -568,7 +748,10 @@ def test_the_certificate_counts_what_others_released_while_it_was_made(again, tm
     warnings = slow.write(tmp_path / "out.csv")[1]
     assert [warning for warning in warnings if "1 other release;" in warning]
     assert slow.certificate["release"] == {"other_releases": 1, "composed": False}
-    assert json.loads((tmp_path / "out.csv.certificate.json").read_text())["release"] == slow.certificate["release"]
+    assert (
+        json.loads((tmp_path / "out.csv.certificate.json").read_text())["release"]
+        == slow.certificate["release"]
+    )
     late = again(frame, remember=False, epsilon=2.0)
     assert slow.write(tmp_path / "out.csv", force=True)[1] == []
     assert late.certificate["release"]["composed"] is None

@@ -1,4 +1,6 @@
-"""A model belongs to a table, or the release is refused; and what is found out about that can be computed from the release."""
+"""A model belongs to a table, or the release is refused; and what is found out about that can be
+computed from the release.
+"""
 
 import json
 from datetime import datetime, timedelta
@@ -13,7 +15,7 @@ from scipy.stats import chi2
 import offrecord as off
 from definition import samples
 from offrecord import cli
-from offrecord.learned import Learned
+from offrecord.models.learned import Learned
 
 SLOW = off.MarkovChain([[0.97, 0.03], [0.05, 0.95]])
 QUICK = off.MarkovChain([[0.75, 0.25], [0.4, 0.6]])
@@ -21,7 +23,9 @@ COLUMNS = {"value": "v", "order": "t", "by": "chain"}
 
 
 def table(chain, chains=40, length=60, seed=0, minutes=None):
-    """Chains of a model, one record of some of them private; ordered by numbers, or by times some minutes apart."""
+    """Chains of a model, one record of some of them private; ordered by numbers, or by times some
+    minutes apart.
+    """
     rng = np.random.default_rng(seed)
     order = np.tile(np.arange(length), chains)
     times = (
@@ -44,7 +48,12 @@ def table(chain, chains=40, length=60, seed=0, minutes=None):
 @pytest.fixture
 def redact(tmp_path):
     def call(frame, model, **options):
-        standard = COLUMNS | {"private": "p", "epsilon": 1.0, "dataset": "d", "key_file": tmp_path / "keys" / "key.json"}
+        standard = COLUMNS | {
+            "private": "p",
+            "epsilon": 1.0,
+            "dataset": "d",
+            "key_file": tmp_path / "keys" / "key.json",
+        }
         return off.redact(frame, model=model, **(standard | {"mechanism": "window"} | options))
 
     return call
@@ -69,7 +78,9 @@ def ten():
         (10, {"order": "row"}, "ordered by times, not by the order of rows"),
     ],
 )
-def test_a_model_is_used_with_the_step_it_was_learned_with(redact, ten, tmp_path, minutes, options, says):
+def test_a_model_is_used_with_the_step_it_was_learned_with(
+    redact, ten, tmp_path, minutes, options, says
+):
     ten.save(tmp_path / "model.json")
     for model in (ten, tmp_path / "model.json"):
         with pytest.raises(off.InputError, match=says):
@@ -89,22 +100,33 @@ def test_a_model_without_a_step_is_not_used_with_one(redact):
 
 @pytest.mark.parametrize(("there", "here"), [(60, 10), (10, 60), (1, 2)])
 def test_without_steps_the_distance_of_neighbours_is_compared(redact, there, here):
-    """Fitted hourly, used on records every ten minutes: what changes in an hour changes less in ten minutes."""
+    """Fitted hourly, used on records every ten minutes: what changes in an hour changes less in ten
+    minutes.
+    """
     model = off.fit(table(SLOW, seed=5, minutes=there), **COLUMNS).model
     assert model.learned.spacing == there * 60
-    with pytest.raises(off.InputError, match=r"neighbours are \d+ seconds apart .* but \d+ seconds in the data"):
+    with pytest.raises(
+        off.InputError, match=r"neighbours are \d+ seconds apart .* but \d+ seconds in the data"
+    ):
         redact(table(SLOW, minutes=here), model)
     release = redact(table(SLOW, minutes=here), model, accept_model=True)
     assert "seconds apart" in release.certificate["model_check"]["accepted"][0]
     assert any("seconds apart" in warning for warning in release.summary.warnings)
-    assert redact(table(SLOW, minutes=there), model, dataset="like that").certificate["model_check"]["accepted"] == []
+    assert (
+        redact(table(SLOW, minutes=there), model, dataset="like that").certificate["model_check"][
+            "accepted"
+        ]
+        == []
+    )
 
 
 @pytest.mark.parametrize("step", ["1m", "2m", "5m"])
 def test_a_step_at_which_hardly_any_record_has_a_neighbour_is_refused(redact, step):
     """Such a release would be plain erasure: every neighbour seems to be far away."""
     frame = table(SLOW, minutes=10)
-    with pytest.raises(off.InputError, match=r"only 0 of 2,360 neighbouring rows are one --step apart"):
+    with pytest.raises(
+        off.InputError, match=r"only 0 of 2,360 neighbouring rows are one --step apart"
+    ):
         redact(frame, SLOW, step=step)
     with pytest.raises(off.InputError, match=r"one --step apart"):
         redact(frame, SLOW, step=step, dry_run=True)
@@ -117,10 +139,14 @@ def test_a_step_at_which_hardly_any_record_has_a_neighbour_is_refused(redact, st
 
 
 def counted(release, frame):
-    """Transitions among records that no value of theirs is ever redacted, from the release and its rule alone."""
+    """Transitions among records that no value of theirs is ever redacted, from the release and its
+    rule alone.
+    """
     rule = release.explain()
     counts = np.zeros((2, 2))
-    rows = zip(release.frame["chain"], release.frame["t"], release.frame["v"], rule["region"], strict=True)
+    rows = zip(
+        release.frame["chain"], release.frame["t"], release.frame["v"], rule["region"], strict=True
+    )
     for (chain, t, v, region), (chain2, t2, v2, region2) in pairwise(rows):
         if chain == chain2 and t2 == t + 1 and region == region2 == "S":
             counts[v, v2] += 1
@@ -149,7 +175,9 @@ def test_a_model_of_another_table_is_refused(redact, tmp_path, model, data):
 
 
 def test_the_odds_that_are_named_are_those_of_the_tables_own_chain(redact):
-    with pytest.raises(off.InputError, match=r"the odds would reach ([\d.]+) to 1 instead of 2.718") as caught:
+    with pytest.raises(
+        off.InputError, match=r"the odds would reach ([\d.]+) to 1 instead of 2.718"
+    ) as caught:
         redact(table(SLOW, chains=400), QUICK)
     said = float(str(caught.value).split("reach ")[1].split(" to 1")[0])
     release = redact(table(SLOW, chains=400), QUICK, accept_model=True)
@@ -157,7 +185,9 @@ def test_the_odds_that_are_named_are_those_of_the_tables_own_chain(redact):
     private = int(table(SLOW, chains=400).filter(pl.col("chain") == 0)["p"].arg_max()) + 1
     true = off.leakage(off.Problem(SLOW, 60, [private], 1.0), matrix)
     assert np.exp(true) > 2 * np.e
-    assert said == pytest.approx(np.exp(true), rel=0.4)  # estimated from the table, and the largest of several secrets
+    assert said == pytest.approx(
+        np.exp(true), rel=0.4
+    )  # estimated from the table, and the largest of several secrets
 
 
 def test_a_refusal_leaves_nothing_and_every_engine_refuses(tmp_path, capsys):
@@ -179,7 +209,14 @@ def test_a_refusal_leaves_nothing_and_every_engine_refuses(tmp_path, capsys):
         "--epsilon",
         "1",
     ]
-    base += ["--dataset", "d", "--key-file", str(tmp_path / "key" / "key.json"), "-o", str(tmp_path / "out" / "o.csv")]
+    base += [
+        "--dataset",
+        "d",
+        "--key-file",
+        str(tmp_path / "key" / "key.json"),
+        "-o",
+        str(tmp_path / "out" / "o.csv"),
+    ]
     for engine in ("--in-memory", "--stream"):
         assert cli.main([*base, engine, "--model", str(tmp_path / "quick.json")]) == 2
         assert "not the model of these data" in capsys.readouterr().err
@@ -201,7 +238,10 @@ def test_tables_of_the_model_are_hardly_ever_refused(redact):
 
 def test_few_transitions_say_nothing_and_that_is_said(redact):
     release = redact(table(SLOW, chains=1, length=40), QUICK)
-    assert any("too few to tell whether the table follows the model" in warning for warning in release.summary.warnings)
+    assert any(
+        "too few to tell whether the table follows the model" in warning
+        for warning in release.summary.warnings
+    )
 
 
 @pytest.mark.filterwarnings("ignore::offrecord.errors.ChosenByValue")
@@ -210,7 +250,9 @@ def test_private_values_do_not_matter(redact):
     for data in (SLOW, QUICK):
         said = set()
         for value in (0, 1, 7):
-            frame = table(data).with_columns(pl.when("p").then(pl.lit(value)).otherwise("v").alias("v"))
+            frame = table(data).with_columns(
+                pl.when("p").then(pl.lit(value)).otherwise("v").alias("v")
+            )
             try:
                 said.add(json.dumps(redact(frame, SLOW).certificate))
             except off.InputError as error:
@@ -223,7 +265,9 @@ def test_higher_orders_and_phases_are_compared_too(redact):
     with pytest.raises(off.InputError, match="not the model of these data"):
         redact(table(SLOW, chains=100), second)
     fitted = off.fit(table(SLOW, chains=100, seed=9), **COLUMNS, chain_order=2)
-    assert redact(table(SLOW, chains=100), fitted.model).certificate["model_check"]["accepted"] == []
+    assert (
+        redact(table(SLOW, chains=100), fitted.model).certificate["model_check"]["accepted"] == []
+    )
     kernels = np.tile(QUICK.transition, (24, 1, 1))
     phased = off.PhasedChain("hour", kernels, np.tile(QUICK.start, (24, 1)))
     with pytest.raises(off.InputError, match="not the model of these data"):
@@ -242,8 +286,27 @@ def test_the_verdict_travels(redact, tmp_path, capsys):
     assert fitted.verdict.split(".")[0] in " ".join(str(release.summary).split())
     assert release.certificate["learned"] == fitted.model.learned.to_dict()
     table(SLOW).write_parquet(tmp_path / "t.parquet")
-    base = ["redact", str(tmp_path / "t.parquet"), "--value", "v", "--order", "t", "--by", "chain", "--private", "p"]
-    base += ["--epsilon", "1", "--dataset", "e", "--key-file", str(tmp_path / "keys" / "key.json"), "--dry-run"]
+    base = [
+        "redact",
+        str(tmp_path / "t.parquet"),
+        "--value",
+        "v",
+        "--order",
+        "t",
+        "--by",
+        "chain",
+        "--private",
+        "p",
+    ]
+    base += [
+        "--epsilon",
+        "1",
+        "--dataset",
+        "e",
+        "--key-file",
+        str(tmp_path / "keys" / "key.json"),
+        "--dry-run",
+    ]
     assert cli.main([*base, "--model", str(tmp_path / "model.json")]) == 0
     assert fitted.verdict.split(".")[0] in " ".join(capsys.readouterr().out.split())
     learning = redact(table(SLOW), None, fit=True, dataset="f")
@@ -283,7 +346,12 @@ def test_a_damaged_origin_is_refused(tmp_path, content):
 
 def test_a_file_keeps_what_a_model_was_learned_from(tmp_path):
     learned = Learned("v", "time", "1h", "Europe/Berlin", 3600.0, "fine")
-    for model in (SLOW, off.PhasedChain("weekday", np.tile(SLOW.transition, (7, 1, 1)), np.tile(SLOW.start, (7, 1)))):
+    for model in (
+        SLOW,
+        off.PhasedChain(
+            "weekday", np.tile(SLOW.transition, (7, 1, 1)), np.tile(SLOW.start, (7, 1))
+        ),
+    ):
         file = tmp_path / f"{model.phase if isinstance(model, off.PhasedChain) else 'plain'}.json"
         model.with_learned(learned).save(file)
         assert type(model).load(file).learned == learned

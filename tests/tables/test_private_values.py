@@ -1,4 +1,6 @@
-"""Nothing that is said or written depends on what a private cell holds: a value, another one, one nobody knows, or none."""
+"""Nothing that is said or written depends on what a private cell holds: a value, another one, one
+nobody knows, or none.
+"""
 
 import json
 
@@ -8,7 +10,7 @@ import pytest
 
 import offrecord as off
 from offrecord import cli
-from offrecord.tables import stream
+from offrecord.tables.engines import stream
 
 CHAIN = off.MarkovChain([[0.8, 0.2], [0.4, 0.6]])
 NEVER = off.MarkovChain([[0.5, 0.5], [1.0, 0.0]])
@@ -20,7 +22,14 @@ def table(cell, kind=pl.String, place=9):
     cells = [str(state) for state in STATES]
     cells[place] = cell
     cells = pl.Series(cells, dtype=pl.String).cast(kind, strict=False)
-    return pl.DataFrame({"room": ["a"] * 20 + ["b"] * 20, "t": [*range(20)] * 2, "v": cells, "p": [i == 9 for i in range(40)]})
+    return pl.DataFrame(
+        {
+            "room": ["a"] * 20 + ["b"] * 20,
+            "t": [*range(20)] * 2,
+            "v": cells,
+            "p": [i == 9 for i in range(40)],
+        }
+    )
 
 
 @pytest.fixture
@@ -33,7 +42,18 @@ def released(tmp_path, capsys):
         out = tmp_path / "out"
         out.mkdir(exist_ok=True)
         getattr(frame, f"write_{ending}")(tmp_path / f"t.{ending}")
-        arguments = ["redact", str(tmp_path / f"t.{ending}"), "--value", "v", "--order", "t", "--by", "room", "--private", "p"]
+        arguments = [
+            "redact",
+            str(tmp_path / f"t.{ending}"),
+            "--value",
+            "v",
+            "--order",
+            "t",
+            "--by",
+            "room",
+            "--private",
+            "p",
+        ]
         arguments += [
             "--epsilon",
             "1",
@@ -61,7 +81,9 @@ def released(tmp_path, capsys):
 CELLS = ("0", "1", "7", "NA", "wet", None)
 
 
-@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--stream",), ("--fit",), ("--mechanism", "window")], ids=str)
+@pytest.mark.parametrize(
+    "options", [(), ("--dry-run",), ("--stream",), ("--fit",), ("--mechanism", "window")], ids=str
+)
 def test_a_private_cell_may_hold_anything(released, options):
     found = [released(table(cell), *options) for cell in CELLS]
     assert [one[0] for one in found] == [0] * len(CELLS)
@@ -91,8 +113,9 @@ def test_a_private_cell_may_hold_anything_in_json(released, tmp_path, options, k
         def write_ndjson(self, path):
             rows = zip(["a"] * 20 + ["b"] * 20, [*range(20)] * 2, STATES, range(40), strict=True)
             lines = [
-                f'{{"room": "{room}", "t": {t}, "v": {self.cell if i == 9 else json.dumps(labels[state])},'
-                f' "p": {json.dumps(i == 9)}}}\n'
+                f'{{"room": "{room}", "t": {t}, "v":'
+                f' {self.cell if i == 9 else json.dumps(labels[state])}, "p":'
+                f" {json.dumps(i == 9)}}}\n"
                 for room, t, state, i in rows
             ]
             path.write_text("".join(lines))
@@ -130,10 +153,20 @@ def test_a_private_cell_may_hold_anything_in_a_frame_of_pandas(tmp_path):
 
 
 def test_so_may_a_record_that_is_redacted_whatever_it_is(released, monkeypatch):
-    """Right beside the private one; further out, an unknown value is an error, because it might be released."""
+    """Right beside the private one; further out, an unknown value is an error, because it might be
+    released.
+    """
     assert released(table("0", place=10))[0] == 0
     rule = off.redact(
-        table("0", pl.Int64), value="v", order="t", by="room", private="p", model=CHAIN, epsilon=1.0, dataset="e", dry_run=True
+        table("0", pl.Int64),
+        value="v",
+        order="t",
+        by="room",
+        private="p",
+        model=CHAIN,
+        epsilon=1.0,
+        dataset="e",
+        dry_run=True,
     ).explain()
     certain = rule.filter(region="L")["t"].to_list()
     assert 10 in certain
@@ -144,26 +177,36 @@ def test_so_may_a_record_that_is_redacted_whatever_it_is(released, monkeypatch):
     assert (code, files) == (2, {})
     assert "does not know in 1 rows, first in row 16" in said
     for engine in ("--stream", "--dry-run"):
-        assert "does not know in 1 rows, first in row 16" in released(table("7", place=15), engine)[2]
+        assert (
+            "does not know in 1 rows, first in row 16" in released(table("7", place=15), engine)[2]
+        )
     monkeypatch.setattr(stream, "_PART", 20)
     said = released(table("7", place=35), "--stream")[2]
     assert "first in row 16 (in rows 21 to 40, read by themselves)" in said
 
 
 def test_an_impossible_transition_beside_a_private_record_is_not_told(released):
-    """1 is never followed by 1 under this model: between private or always redacted records nobody may say that it was."""
+    """1 is never followed by 1 under this model: between private or always redacted records nobody
+    may say that it was.
+    """
     states = [0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0] * 2
     tables = []
     for pair in ((0, 1), (1, 1), (1, 0), (0, 0)):
         cells = [*states]
         cells[8], cells[9] = pair
         frame = table("0", pl.Int64).with_columns(pl.Series("v", cells))
-        tables.append(released(frame, "--mechanism", "window", model="never.json", ending="parquet"))
+        tables.append(
+            released(frame, "--mechanism", "window", model="never.json", ending="parquet")
+        )
     assert [one[0] for one in tables] == [0] * 4
     assert all(one == tables[0] for one in tables[1:])
 
 
 def test_counts_do_not_tell_whether_a_private_cell_was_empty(released):
-    full, empty, elsewhere = released(table("1")), released(table(None)), released(table(None, place=15), "--another-release")
+    full, empty, elsewhere = (
+        released(table("1")),
+        released(table(None)),
+        released(table(None, place=15), "--another-release"),
+    )
     assert json.loads(full[1])["missing"] == json.loads(empty[1])["missing"] == 0
     assert json.loads(elsewhere[1])["missing"] == 1

@@ -1,4 +1,6 @@
-"""A real local Spark gives the local release, to the last bit, also when tasks are killed; and tells nobody the key."""
+"""A real local Spark gives the local release, to the last bit, also when tasks are killed; and
+tells nobody the key.
+"""
 
 import base64
 import hashlib
@@ -17,15 +19,17 @@ import pytest
 
 import offrecord as off
 from definition import samples
-from offrecord.keys import Key
+from offrecord.release.keys import Key
 
 pyspark = pytest.importorskip("pyspark", reason="needs the extra spark: make test-spark")
 from pyspark.sql import SparkSession  # noqa: E402
 from pyspark.sql import functions as sql  # noqa: E402
 
-from offrecord.tables import spark as engine  # noqa: E402
+from offrecord.tables.engines import spark as engine  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:PySpark does not yet fully support pandas:FutureWarning"
+)
 
 CHAIN = off.MarkovChain([[0.8, 0.2], [0.4, 0.6]])
 COLUMNS = {"value": "state", "order": "hour", "by": "room"}
@@ -49,7 +53,10 @@ def session(folder, master="local[2,3]"):
     for name in ("local", "warehouse", "events"):
         (folder / name).mkdir(parents=True)
     builder = SparkSession.builder.master(master).appName("offrecord")
-    java = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Djava.io.tmpdir={folder / 'local'}"
+    java = (
+        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+        f" -Djava.io.tmpdir={folder / 'local'}"
+    )
     folders = {
         "spark.local.dir": folder / "local",
         "spark.sql.warehouse.dir": folder / "warehouse",
@@ -97,7 +104,9 @@ def frame(rooms=12, length=40, seed=1, gaps=0.0, empty=0.0):
             "hidden": rng.random(rows) < 0.06,
         }
     )
-    table = table.with_columns(pl.when(pl.Series(rng.random(rows) >= empty)).then("state").alias("state"))
+    table = table.with_columns(
+        pl.when(pl.Series(rng.random(rows) >= empty)).then("state").alias("state")
+    )
     table = table.filter((pl.col("hour") % (length - 1) == 0) | pl.Series(rng.random(rows) >= gaps))
     return table.sample(fraction=1.0, shuffle=True, seed=seed)
 
@@ -108,7 +117,17 @@ def there(spark, table):
 
 
 def options(key, **others):
-    return COLUMNS | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "dataset": "rooms", "key_file": key.file} | others
+    return (
+        COLUMNS
+        | {
+            "private": "hidden",
+            "model": CHAIN,
+            "epsilon": 1.5,
+            "dataset": "rooms",
+            "key_file": key.file,
+        }
+        | others
+    )
 
 
 @pytest.fixture
@@ -118,12 +137,18 @@ def same(spark, key):
     def compare(table, df=None, there_options=None, **others):
         chosen = options(key, **({"another_release": True} | others))
         here = off.redact(table, **chosen)
-        release = engine.redact(there(spark, table) if df is None else df, partitions=3, **(chosen | (there_options or {})))
+        release = engine.redact(
+            there(spark, table) if df is None else df,
+            partitions=3,
+            **(chosen | (there_options or {})),
+        )
         by = [chosen["by"]] if isinstance(chosen["by"], str) else chosen["by"]
         expected = here.frame.sort([*by, chosen["order"]])
         found = release.frame.toArrow()
         found = pl.DataFrame(found).sort([*by, chosen["order"]])
-        found = found.with_columns(pl.col(name).cast(kind) for name, kind in expected.schema.items())
+        found = found.with_columns(
+            pl.col(name).cast(kind) for name, kind in expected.schema.items()
+        )
         assert found.equals(expected)
         assert release.frame.columns == expected.columns
         assert release.certificate == here.certificate
@@ -147,13 +172,18 @@ def same(spark, key):
         {"step": 1},
         {"protect": "each", "publish_positions": True},
         {"mechanism": "window"},
-        {"model": off.MarkovChain([[0.8, 0.2], [0.4, 0.6]], start=[0.5, 0.5]), "mechanism": "window"},
+        {
+            "model": off.MarkovChain([[0.8, 0.2], [0.4, 0.6]], start=[0.5, 0.5]),
+            "mechanism": "window",
+        },
         {"epsilon": 0.0},
     ],
     ids=str,
 )
 def test_the_local_release(same, others):
-    same(frame(gaps=0.1 if "step" in others else 0.0, empty=0.1), dataset=f"rooms {others}", **others)
+    same(
+        frame(gaps=0.1 if "step" in others else 0.0, empty=0.1), dataset=f"rooms {others}", **others
+    )
 
 
 START = datetime(2026, 3, 8)
@@ -169,7 +199,12 @@ START = datetime(2026, 3, 8)
         ("room", lambda n: [i * 10**12 for i in n]),
         ("hour", lambda n: [date(2026, 1, 1) + timedelta(days=i) for i in n]),
         ("hour", lambda n: [START + timedelta(hours=i) for i in n]),
-        ("hour", lambda n: pl.Series([START + timedelta(hours=i) for i in n]).dt.replace_time_zone("UTC")),
+        (
+            "hour",
+            lambda n: pl.Series([START + timedelta(hours=i) for i in n]).dt.replace_time_zone(
+                "UTC"
+            ),
+        ),
         ("state", lambda n: ["unwell" if i else "ok" for i in n]),
         ("state", lambda n: [bool(i) for i in n]),
         ("state", lambda n: [0.5 * i for i in n]),
@@ -194,7 +229,9 @@ def test_a_model_of_another_table_is_refused(spark, key):
     with pytest.raises(off.InputError, match="not the model of these data"):
         engine.redact(there(spark, frame()), **options(key, dataset="another", model=other))
     assert key.ledger_file.read_bytes() == before
-    release = engine.redact(there(spark, frame()), **options(key, dataset="another", model=other, accept_model=True))
+    release = engine.redact(
+        there(spark, frame()), **options(key, dataset="another", model=other, accept_model=True)
+    )
     assert len(release.certificate["model_check"]["accepted"]) == 1
 
 
@@ -216,7 +253,9 @@ def test_kept_columns_of_every_shape(same):
 
 
 def test_several_chain_columns(same):
-    table = frame().with_columns((pl.col("room") % 3).alias("wing"), (pl.col("room") // 3).cast(pl.String).alias("room"))
+    table = frame().with_columns(
+        (pl.col("room") % 3).alias("wing"), (pl.col("room") // 3).cast(pl.String).alias("room")
+    )
     same(table, dataset="wings", by=["wing", "room"])
 
 
@@ -225,11 +264,20 @@ def test_private_lists(spark, same, kind):
     table = frame(gaps=0.1)
     keys = pl.DataFrame({"room": [3, 1, 3, 11, 3], "hour": [7, 3, 8, 20, 7]})
     listed = keys if kind == "polars" else spark.createDataFrame(keys.to_arrow()).repartition(3)
-    same(table, dataset="listed", private=None, private_list=keys, step=1, there_options={"private_list": listed})
+    same(
+        table,
+        dataset="listed",
+        private=None,
+        private_list=keys,
+        step=1,
+        there_options={"private_list": listed},
+    )
 
 
 def test_a_table_that_was_joined_on_its_chains(spark, same):
-    """Spark may take partitions by the join for ours, and split them where they are skewed: then chains would be cut."""
+    """Spark may take partitions by the join for ours, and split them where they are skewed: then
+    chains would be cut.
+    """
     settings = {
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1000",
@@ -241,7 +289,9 @@ def test_a_table_that_was_joined_on_its_chains(spark, same):
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:
-        wings = spark.createDataFrame([(room, "west") for room in range(8)], "room int, wing string")
+        wings = spark.createDataFrame(
+            [(room, "west") for room in range(8)], "room int, wing string"
+        )
         joined = there(spark, table).join(wings, "room")
         same(table, joined.select(*table.columns), dataset="joined")
     finally:
@@ -263,10 +313,14 @@ def test_a_dry_run_expects_what_it_does_here(spark, key):
 
 def test_a_table_that_changes_after_it_was_surveyed_is_not_decided(spark, key, tmp_path):
     table, file = frame(rooms=4), tmp_path / "t.parquet"
-    table.with_columns((pl.col("hour") == 15 + pl.col("room") % 2).alias("hidden")).write_parquet(file)
+    table.with_columns((pl.col("hour") == 15 + pl.col("room") % 2).alias("hidden")).write_parquet(
+        file
+    )
     release = engine.redact(spark.read.parquet(str(file)), **options(key, dataset="changed"))
     release.unpersist()
-    table.with_columns((pl.col("hour") == 16 - pl.col("room") % 2).alias("hidden")).write_parquet(file)
+    table.with_columns((pl.col("hour") == 16 - pl.col("room") % 2).alias("hidden")).write_parquet(
+        file
+    )
     with pytest.raises(pyspark.errors.PythonException, match="was changed after it was surveyed"):
         release.frame.collect()
     with pytest.raises(off.InputError, match="was changed after it was surveyed"):
@@ -309,7 +363,9 @@ def killing(marker, place):
 
 @pytest.mark.parametrize("place", ["before", "after"])
 @pytest.mark.parametrize("stage", ["survey", "decision"])
-def test_a_task_that_is_killed_is_tried_again_and_changes_nothing(spark, key, tmp_path, stage, place):
+def test_a_task_that_is_killed_is_tried_again_and_changes_nothing(
+    spark, key, tmp_path, stage, place
+):
     table = frame()
     chosen = options(key, dataset="killed")
     expected = off.redact(table, **chosen).frame
@@ -332,7 +388,12 @@ def test_a_task_that_is_killed_is_tried_again_and_changes_nothing(spark, key, tm
 
 def forms(secret):
     """What a key may look like in a file."""
-    found = [secret, secret.hex().encode(), repr(secret).encode()[2:-1], str(list(secret)).encode()[1:-1]]
+    found = [
+        secret,
+        secret.hex().encode(),
+        repr(secret).encode()[2:-1],
+        str(list(secret)).encode()[1:-1],
+    ]
     found += [json.dumps(repr(secret)).encode()[3:-2]]
     for shift in range(3):
         text = base64.b64encode(bytes(shift) + secret)
@@ -342,18 +403,34 @@ def forms(secret):
 
 def test_nobody_is_told_the_key(spark, key, folder, tmp_path, caplog):
     with caplog.at_level(logging.DEBUG):
-        release = engine.redact(there(spark, frame()), **options(key, dataset="told", another_release=True))
+        release = engine.redact(
+            there(spark, frame()), **options(key, dataset="told", another_release=True)
+        )
         release.write(str(tmp_path / "out"), certificate=tmp_path / "certificate.json")
         assert release.summary.rows == frame().height
-        plans = [release.frame._jdf.queryExecution().toString(), repr(release), str(release.summary)]
-    files = [file for place in (folder, tmp_path) for file in place.rglob("*") if file.is_file() and file != key.file]
+        plans = [
+            release.frame._jdf.queryExecution().toString(),
+            repr(release),
+            str(release.summary),
+        ]
+    files = [
+        file
+        for place in (folder, tmp_path)
+        for file in place.rglob("*")
+        if file.is_file() and file != key.file
+    ]
     events = [file for file in files if file.is_relative_to(folder / "events")]
     assert sum(file.stat().st_size for file in events) > 10_000
-    texts = {str(file): file.read_bytes() for file in files} | {"log": caplog.text.encode(), "plan": "\n".join(plans).encode()}
+    texts = {str(file): file.read_bytes() for file in files} | {
+        "log": caplog.text.encode(),
+        "plan": "\n".join(plans).encode(),
+    }
     assert "py4j" in caplog.text  # or nothing would have been logged
     for where, content in texts.items():
         assert [form for form in forms(key.secret) if form in content] == [], where
-    assert any(form in b"..." + base64.b64encode(b"abc" + key.secret) for form in forms(key.secret))  # such as these are found
+    assert any(
+        form in b"..." + base64.b64encode(b"abc" + key.secret) for form in forms(key.secret)
+    )  # such as these are found
 
 
 # ---- files
@@ -366,7 +443,10 @@ def test_files_and_their_certificate(spark, key, tmp_path):
         release.write(str(tmp_path / "out"), certificate=key.file.with_name("c.json"))
     release.write(str(tmp_path / "out"), certificate=tmp_path / "c.json")
     proof = json.loads((tmp_path / "c.json").read_text())
-    parts = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in (tmp_path / "out").glob("part-*")}
+    parts = {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in (tmp_path / "out").glob("part-*")
+    }
     assert proof["output"]["files"] == parts
     assert proof["output"]["rows"] == table.height
     found = pl.read_parquet(tmp_path / "out" / "*.parquet").sort("room", "hour")
@@ -380,15 +460,27 @@ def test_files_and_their_certificate(spark, key, tmp_path):
 
 WRONG = {
     "column": ({"value": "stat"}, None, "did you mean 'state'"),
-    "interval": ({}, lambda df: df.withColumn("hour", sql.expr("make_ym_interval(1, hour)")), "'hour' holds interval"),
+    "interval": (
+        {},
+        lambda df: df.withColumn("hour", sql.expr("make_ym_interval(1, hour)")),
+        "'hour' holds interval",
+    ),
     "array": ({}, lambda df: df.withColumn("room", sql.array("room")), "'room' holds array"),
     "fraction": ({}, lambda df: df.withColumn("hour", sql.col("hour") / 2), "'hour' holds double"),
-    "kept": ({"keep": "odd"}, lambda df: df.withColumn("odd", sql.expr("make_ym_interval(1, 2)")), "'odd' cannot be kept"),
+    "kept": (
+        {"keep": "odd"},
+        lambda df: df.withColumn("odd", sql.expr("make_ym_interval(1, 2)")),
+        "'odd' cannot be kept",
+    ),
     "no key": ({"key_file": "nowhere/key.json"}, None, "offrecord key new"),
     "no model": ({"model": None, "fit": True}, None, "needs a model"),
     "row": ({"order": "row"}, None, "order column"),
     "single": ({"by": None, "single_chain": True}, None, "needs chains"),
-    "null": ({}, lambda df: df.withColumn("hidden", sql.expr("if(hour = 7, null, hidden)")), "must say true or false"),
+    "null": (
+        {},
+        lambda df: df.withColumn("hidden", sql.expr("if(hour = 7, null, hidden)")),
+        "must say true or false",
+    ),
     "twice": ({}, lambda df: df.withColumn("hour", sql.lit(1)), "must order the records"),
     "value": ({}, lambda df: df.withColumn("state", sql.col("state") + 1), "does not know"),
     "none": ({}, lambda df: df.withColumn("hidden", sql.lit(False)), "no record is private"),
@@ -409,7 +501,10 @@ WRONG = {
         "'room' holds int in the table but string in the private list",
     ),
     "list zone": (
-        {"private": None, "private_list": pl.DataFrame({"room": [1], "hour": [datetime(2026, 1, 1)]})},
+        {
+            "private": None,
+            "private_list": pl.DataFrame({"room": [1], "hour": [datetime(2026, 1, 1)]}),
+        },
         lambda df: df.withColumn("hour", sql.expr("timestamp_seconds(hour)")),
         "'hour' holds timestamp in the table but timestamp_ntz in the private list",
     ),
@@ -418,8 +513,16 @@ WRONG = {
         None,
         "in every row",
     ),
-    "kept column tells": ({"keep": "copy"}, lambda df: df.withColumn("copy", sql.col("state") + 5), "'copy' tells the value"),
-    "released before": ({"dataset": "before", "epsilon": 2.0}, None, "was released before with another epsilon"),
+    "kept column tells": (
+        {"keep": "copy"},
+        lambda df: df.withColumn("copy", sql.col("state") + 5),
+        "'copy' tells the value",
+    ),
+    "released before": (
+        {"dataset": "before", "epsilon": 2.0},
+        None,
+        "was released before with another epsilon",
+    ),
 }
 
 
@@ -429,7 +532,9 @@ def test_wrong_input(spark, key, others, change, said):
     engine.redact(df, **options(key, dataset="before")).unpersist()
     ledger = key.ledger_file.read_bytes()
     with pytest.raises(off.InputError) as caught:
-        engine.redact(df if change is None else change(df), **options(key, **({"dataset": "wrong"} | others)))
+        engine.redact(
+            df if change is None else change(df), **options(key, **({"dataset": "wrong"} | others))
+        )
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert key.ledger_file.read_bytes() == ledger
@@ -483,5 +588,9 @@ def test_executors_without_the_package(tmp_path):
     }
     environment["PYTHONPATH"] = os.pathsep.join(map(str, Path(__file__).parents[:2]))
     command = [sys.executable, "-W", "ignore", "-c", MISSING, str(tmp_path)]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
-    assert "said: an executor cannot import offrecord: install it there" in ended.stdout, ended.stderr[-2000:]
+    ended = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=180, check=False
+    )
+    assert "said: an executor cannot import offrecord: install it there" in ended.stdout, (
+        ended.stderr[-2000:]
+    )

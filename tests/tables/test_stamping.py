@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
-from offrecord.designs import Design, Designs, Surrounding
-from offrecord.draws import ALWAYS, thresholds
-from offrecord.surroundings import Needs
+from offrecord.designs.library import Design, Designs, Surrounding
+from offrecord.designs.sharing import Needs
+from offrecord.release.coins import ALWAYS, thresholds
 from offrecord.tables.chains import Chains
 from offrecord.tables.erasure import erasure_leakage
 from offrecord.tables.secrets import Private, secrets_of
@@ -21,22 +21,40 @@ def situations(draw):
     """Chains with gaps and missing values, secrets, and arbitrary designs for them."""
     lengths = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4))
     starts = np.concatenate(([0], np.cumsum(lengths)))
-    codes = np.array([draw(st.sampled_from([-1, 0, 1, 1])) for _ in range(starts[-1])], dtype=np.int8)
+    codes = np.array(
+        [draw(st.sampled_from([-1, 0, 1, 1])) for _ in range(starts[-1])], dtype=np.int8
+    )
     steps = None
     if draw(st.booleans()):
         steps = np.concatenate(
-            [np.concatenate(([0], np.cumsum([draw(st.integers(1, 3)) for _ in range(n - 1)]))) for n in lengths]
+            [
+                np.concatenate(([0], np.cumsum([draw(st.integers(1, 3)) for _ in range(n - 1)])))
+                for n in lengths
+            ]
         )
-    chains = Chains(starts, codes, np.arange(starts[-1]), False, steps if steps is None else steps.astype(np.int64))
+    chains = Chains(
+        starts,
+        codes,
+        np.arange(starts[-1]),
+        False,
+        steps if steps is None else steps.astype(np.int64),
+    )
     items = []
     for chain, n in enumerate(lengths):
         last = n - 1 if steps is None else int(steps[starts[chain + 1] - 1])
-        items += [(chain, place) for place in sorted(draw(st.sets(st.integers(0, last), max_size=4)))]
+        items += [
+            (chain, place) for place in sorted(draw(st.sets(st.integers(0, last), max_size=4)))
+        ]
     private = Private(*(np.array([item[i] for item in items], dtype=np.int64) for i in (0, 1, 1)))
     secrets = secrets_of(chains, private, draw(st.sampled_from(["run", "each"])))
     made = []
     for _ in range(2):
-        rows = [np.array(draw(st.lists(st.tuples(CHANCES, CHANCES), max_size=5)), dtype=float).reshape(-1, 2) for _ in range(2)]
+        rows = [
+            np.array(draw(st.lists(st.tuples(CHANCES, CHANCES), max_size=5)), dtype=float).reshape(
+                -1, 2
+            )
+            for _ in range(2)
+        ]
         window = (draw(st.integers(0, 4)), draw(st.integers(0, 4)))
         rests = draw(st.booleans()), draw(st.booleans())
         made.append(Design(Surrounding(6, 6, 1), rows[0], rows[1], *rests, 0.0, 0.0, window))
@@ -57,8 +75,12 @@ def slowly(chains, secrets, designs, which):
                 continue
             left = place < secrets.first[i]
             distance = secrets.first[i] - place if left else place - secrets.last[i]
-            rows, rest = (design.left, design.left_rest) if left else (design.right, design.right_rest)
-            out[row] = np.maximum(out[row], rows[distance - 1] if distance <= len(rows) else float(rest))
+            rows, rest = (
+                (design.left, design.left_rest) if left else (design.right, design.right_rest)
+            )
+            out[row] = np.maximum(
+                out[row], rows[distance - 1] if distance <= len(rows) else float(rest)
+            )
     return out
 
 
@@ -70,10 +92,16 @@ def test_stamps_are_the_maximum_of_all_designs_by_distance(situation):
     stamping, rows = Stamping(designs), slice(0, len(chains.codes))
     assert np.array_equal(stamping.probabilities(chains, secrets, which, rows), expected)
     valued = chains.codes >= 0
-    decision = stamping.decide(chains, secrets, which, rows, lambda at: np.full(len(at), 2**62 - 1, dtype=np.uint64))
+    decision = stamping.decide(
+        chains, secrets, which, rows, lambda at: np.full(len(at), 2**62 - 1, dtype=np.uint64)
+    )
     own = expected[np.arange(len(expected)), chains.codes]
-    assert np.array_equal(decision.redacted[valued], own[valued] >= 0.25)  # the draw is just below a quarter
-    regions = np.where(np.all(expected == 1, axis=1), 2, np.where(np.any(expected > 0, axis=1), 1, 0))
+    assert np.array_equal(
+        decision.redacted[valued], own[valued] >= 0.25
+    )  # the draw is just below a quarter
+    regions = np.where(
+        np.all(expected == 1, axis=1), 2, np.where(np.any(expected > 0, axis=1), 1, 0)
+    )
     touched = decision.regions > 0
     assert np.array_equal(decision.regions[touched], np.maximum(regions, 1)[touched])
     assert np.all(regions[~touched] == 0)
@@ -89,13 +117,17 @@ def test_what_the_window_releases(situation):
         for row in range(chains.starts[c], chains.starts[c + 1]):
             place = chains.places[row]
             covered[row] |= secrets.first[i] - left <= place <= secrets.last[i] + right
-    assert windows_release(designs, chains, secrets, which) == int(((chains.codes >= 0) & ~covered).sum())
+    assert windows_release(designs, chains, secrets, which) == int(
+        ((chains.codes >= 0) & ~covered).sum()
+    )
 
 
 def test_few_secrets_with_far_reaching_designs():
     n, reach = 5000, 2000
     chains = Chains(np.array([0, n]), np.zeros(n, dtype=np.int8), np.arange(n), False, None)
-    secrets = secrets_of(chains, Private(np.array([0, 0]), np.array([100, 2500]), np.array([100, 2500])), "run")
+    secrets = secrets_of(
+        chains, Private(np.array([0, 0]), np.array([100, 2500]), np.array([100, 2500])), "run"
+    )
     rows = np.stack([np.linspace(1, 0.1, reach), np.ones(reach)], axis=1)
     design = Design(Surrounding(n, n, 1), rows, rows, False, False, 0.0, 0.0, (0, 0))
     designs = Designs(off.MarkovChain.binary(0.1, 0.2), 1.0, "mine", "run", (design,))
@@ -110,20 +142,33 @@ def test_few_secrets_with_far_reaching_designs():
 def needs_of(n, private):
     chains = Chains(np.array([0, n]), np.zeros(n, dtype=np.int8), np.arange(n), False, None)
     places = np.array(private) - 1
-    secrets = secrets_of(chains, Private(np.zeros(len(private), dtype=np.int64), places, places), "run")
-    around = np.stack((*secrets.rooms(chains), secrets.last - secrets.first + 1, np.zeros_like(secrets.first)), axis=1)
+    secrets = secrets_of(
+        chains, Private(np.zeros(len(private), dtype=np.int64), places, places), "run"
+    )
+    around = np.stack(
+        (*secrets.rooms(chains), secrets.last - secrets.first + 1, np.zeros_like(secrets.first)),
+        axis=1,
+    )
     return Needs(around, np.ones(secrets.count, dtype=np.int64))
 
 
 def test_erasure_leaks_what_erasing_the_private_records_alone_does():
     three = off.MarkovChain([[0.8, 0.15, 0.05], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]])
     zeros = off.MarkovChain([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]])
-    for chain in (off.MarkovChain.binary(0.05, 0.3), off.MarkovChain.binary(0.6, 0.8), three, zeros):
+    for chain in (
+        off.MarkovChain.binary(0.05, 0.3),
+        off.MarkovChain.binary(0.6, 0.8),
+        three,
+        zeros,
+    ):
         for n, private in ((7, [4]), (7, [1]), (7, [3, 4]), (2, [2]), (3, [1, 2, 3])):
             matrix = np.zeros((n, chain.k))
             matrix[np.array(private) - 1] = 1
             expected = off.leakage(off.Problem(chain, n, private, 1.0), matrix)
-            assert np.isclose(erasure_leakage(chain, needs_of(n, private)), expected, atol=1e-12) or expected == np.inf
+            assert (
+                np.isclose(erasure_leakage(chain, needs_of(n, private)), expected, atol=1e-12)
+                or expected == np.inf
+            )
 
 
 def test_erasure_in_a_chain_of_order_2_against_its_lifted_joint_distribution():

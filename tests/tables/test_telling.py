@@ -1,4 +1,6 @@
-"""A kept column that tells the value is refused in every engine; one that tells something is warned of; noise is neither."""
+"""A kept column that tells the value is refused in every engine; one that tells something is warned
+of; noise is neither.
+"""
 
 import json
 import re
@@ -11,13 +13,20 @@ import polars as pl
 import pytest
 
 import offrecord as off
-from offrecord.tables import stream
 from offrecord.tables.chains import Columns, arrange
+from offrecord.tables.engines import stream
 from offrecord.tables.telling import SAMPLE, Sample
 
 STAY = 0.9
 CHAIN = off.MarkovChain([[STAY, 1 - STAY], [1 - STAY, STAY]])
-OPTIONS = {"value": "state", "order": "hour", "by": "room", "private": "hidden", "model": CHAIN, "epsilon": 1.0}
+OPTIONS = {
+    "value": "state",
+    "order": "hour",
+    "by": "room",
+    "private": "hidden",
+    "model": CHAIN,
+    "epsilon": 1.0,
+}
 
 
 def states(rng, rooms=60, length=50, stay=STAY, k=2):
@@ -30,7 +39,9 @@ def states(rng, rooms=60, length=50, stay=STAY, k=2):
 def frame(values, **columns):
     rooms, length = values.shape
     room, hour = np.repeat(np.arange(rooms), length), np.tile(np.arange(length), rooms)
-    table = pl.DataFrame({"room": room, "hour": hour, "state": values.ravel(), "hidden": (room + hour) % 30 == 0})
+    table = pl.DataFrame(
+        {"room": room, "hour": hour, "state": values.ravel(), "hidden": (room + hour) % 30 == 0}
+    )
     return table.with_columns(**columns)
 
 
@@ -45,14 +56,22 @@ def lasted(values):
 def findings(values, redacted=0.2, **columns):
     """What is found in a table of which some rows are redacted."""
     table = frame(values, **columns)
-    arranged = arrange(table, Columns("state", "hour", ("room",), tuple(columns)), labels=range(max(int(values.max()), 1) + 1))
+    arranged = arrange(
+        table,
+        Columns("state", "hour", ("room",), tuple(columns)),
+        labels=range(max(int(values.max()), 1) + 1),
+    )
     sample = Sample.of(arranged, np.random.default_rng(0).random(table.height) < redacted)
     return {one.column: one for one in sample.findings}
 
 
 def duration(rng, values):
     """Minutes: three or more just where the state is 1."""
-    return pl.Series(np.where(values.ravel() == 1, 3 + rng.exponential(2, values.size), 3 * rng.random(values.size))).round(2)
+    return pl.Series(
+        np.where(
+            values.ravel() == 1, 3 + rng.exponential(2, values.size), 3 * rng.random(values.size)
+        )
+    ).round(2)
 
 
 # ---- refused
@@ -65,15 +84,25 @@ def kept(tmp_path, monkeypatch):
     CHAIN.save("model.json")
     rng = np.random.default_rng(1)
     values = states(rng)
-    return frame(values, duration=duration(rng, values), noise=rng.random(values.size), copy="was " + pl.col("state").cast(str))
+    return frame(
+        values,
+        duration=duration(rng, values),
+        noise=rng.random(values.size),
+        copy="was " + pl.col("state").cast(str),
+    )
 
 
 def nothing_released():
     """No ledger knows of a release."""
-    return all(json.loads(file.read_text())["releases"] == {} for file in Path().rglob("*.ledger.json"))
+    return all(
+        json.loads(file.read_text())["releases"] == {} for file in Path().rglob("*.ledger.json")
+    )
 
 
-SAID = r"kept column 'duration' tells the value: it predicts \d+\.\d % of the released values, guessing \d+\.\d %; leave it"
+SAID = (
+    r"kept column 'duration' tells the value: it predicts \d+\.\d % of the released values,"
+    r" guessing \d+\.\d %; leave it"
+)
 
 
 @pytest.mark.parametrize("all_cells", [False, True])
@@ -86,30 +115,62 @@ def test_a_duration_that_tells_the_state_is_refused_in_memory(kept, all_cells):
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".ndjson"])
 def test_it_is_refused_part_by_part(kept, monkeypatch, ending):
     monkeypatch.setattr(stream, "_PART", 200)
-    {".csv": kept.write_csv, ".parquet": kept.write_parquet, ".ndjson": kept.write_ndjson}[ending](f"t{ending}")
+    {".csv": kept.write_csv, ".parquet": kept.write_parquet, ".ndjson": kept.write_ndjson}[ending](
+        f"t{ending}"
+    )
     Path("out").mkdir()
     with pytest.raises(off.InputError, match=SAID):
-        off.redact_file(f"t{ending}", Path("out") / f"o{ending}", **OPTIONS, dataset="d", keep=["noise", "duration"])
+        off.redact_file(
+            f"t{ending}",
+            Path("out") / f"o{ending}",
+            **OPTIONS,
+            dataset="d",
+            keep=["noise", "duration"],
+        )
     assert not list(Path("out").iterdir())
     assert nothing_released()
 
 
 def test_it_is_refused_through_a_pipe(kept):
-    command = [sys.executable, "-c", "from offrecord.cli import run; run()", "redact", "-", "--format", "csv", "-o", "-"]
-    for name, value in (OPTIONS | {"model": "model.json", "dataset": "d", "keep": "duration", "certificate": "c.json"}).items():
+    command = [
+        sys.executable,
+        "-c",
+        "from offrecord.cli import run; run()",
+        "redact",
+        "-",
+        "--format",
+        "csv",
+        "-o",
+        "-",
+    ]
+    for name, value in (
+        OPTIONS
+        | {
+            "model": "model.json",
+            "dataset": "d",
+            "keep": "duration",
+            "certificate": "c.json",
+        }
+    ).items():
         command += [f"--{name}", str(value)]
-    ended = subprocess.run(command, input=kept.write_csv().encode(), capture_output=True, timeout=60, check=False)
+    ended = subprocess.run(
+        command, input=kept.write_csv().encode(), capture_output=True, timeout=60, check=False
+    )
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert re.search(SAID, ended.stderr.decode())
     assert not Path("c.json").exists()
 
 
 def test_another_name_for_the_value_is_refused(kept):
-    with pytest.raises(off.InputError, match=r"kept column 'copy' tells the value: it predicts 100\.0 %"):
+    with pytest.raises(
+        off.InputError, match=r"kept column 'copy' tells the value: it predicts 100\.0 %"
+    ):
         off.redact(kept, **OPTIONS, dataset="d", keep="copy")
 
 
-@pytest.mark.parametrize("kind", ["text", "truth", "empty cells", "time", "time as text", "decimal"])
+@pytest.mark.parametrize(
+    "kind", ["text", "truth", "empty cells", "time", "time as text", "decimal"]
+)
 def test_it_does_not_matter_how_it_is_told(kind):
     rng = np.random.default_rng(2)
     values = states(rng)
@@ -135,7 +196,9 @@ def test_one_value_that_is_told_is_enough():
     found = findings(values, ward=ward, noise=rng.random(values.size))
     assert found.keys() == {"ward"}
     assert found["ward"].sure
-    assert "tells where the value is 'hospital'" in found["ward"].says(["home", "work", "way", "hospital"])
+    assert "tells where the value is 'hospital'" in found["ward"].says(
+        ["home", "work", "way", "hospital"]
+    )
 
 
 def test_a_column_that_tells_the_record_before_or_after_is_refused():
@@ -144,7 +207,11 @@ def test_a_column_that_tells_the_record_before_or_after_is_refused():
     values = states(rng)
     before, after = np.roll(values, 1, axis=1).ravel(), np.roll(values, -1, axis=1).ravel()
     found = findings(
-        values, before=before, after=after, lasted=lasted(values), since=lasted(values) + rng.random(values.size) / 9
+        values,
+        before=before,
+        after=after,
+        lasted=lasted(values),
+        since=lasted(values) + rng.random(values.size) / 9,
     )
     assert {name: (one.sure, one.shift) for name, one in found.items()} == {
         "before": (True, -1),
@@ -176,9 +243,17 @@ def test_running_counts_beginnings_and_lags_are_refused():
 
 def test_a_column_that_predicts_well_but_not_surely_is_warned_of(kept):
     rng = np.random.default_rng(5)
-    guess = pl.Series(np.where(rng.random(kept.height) < 0.7, kept["state"], rng.integers(0, 2, kept.height)))
-    release = off.redact(kept.with_columns(guess=guess), **OPTIONS, dataset="d", keep=["noise", "guess"])
-    said = [one for one in release.summary.warnings if "tells something about the value: it predicts 8" in one]
+    guess = pl.Series(
+        np.where(rng.random(kept.height) < 0.7, kept["state"], rng.integers(0, 2, kept.height))
+    )
+    release = off.redact(
+        kept.with_columns(guess=guess), **OPTIONS, dataset="d", keep=["noise", "guess"]
+    )
+    said = [
+        one
+        for one in release.summary.warnings
+        if "tells something about the value: it predicts 8" in one
+    ]
     assert len(said) == 1
     assert said[0].startswith("kept column 'guess'")
     assert not any("'noise'" in one for one in release.summary.warnings)
@@ -195,7 +270,9 @@ SHAPES = {
 
 @pytest.mark.parametrize(("rooms", "length", "stay", "k"), SHAPES.values(), ids=SHAPES)
 def test_noise_and_time_pass(rooms, length, stay, k):
-    """Fifty tables, with eight columns each: below one false alarm in a hundred, and no refusal, is none at all here."""
+    """Fifty tables, with eight columns each: below one false alarm in a hundred, and no refusal, is
+    none at all here.
+    """
     for seed in range(50):
         rng = np.random.default_rng(seed)
         values = states(rng, rooms, length, stay, k)
@@ -209,7 +286,9 @@ def test_noise_and_time_pass(rooms, length, stay, k):
             time=time.ravel(),
             day=time.ravel() // 24,
             walk=rng.normal(size=values.shape).cumsum(axis=1).ravel(),
-            shift=rng.integers(0, 5, (rooms, length // 10 + 1)).repeat(10, axis=1)[:, :length].ravel(),
+            shift=rng.integers(0, 5, (rooms, length // 10 + 1))
+            .repeat(10, axis=1)[:, :length]
+            .ravel(),
         )
         assert found == {}
 
@@ -218,7 +297,15 @@ def test_few_rows_are_never_refused_by_chance():
     for seed in range(300):
         rng = np.random.default_rng(seed)
         values = states(rng, 5, 5, 0.7, 3)
-        assert findings(values, noise=rng.random(25), category=rng.integers(0, 3, 25), word=rng.integers(0, 25, 25)) == {}
+        assert (
+            findings(
+                values,
+                noise=rng.random(25),
+                category=rng.integers(0, 3, 25),
+                word=rng.integers(0, 25, 25),
+            )
+            == {}
+        )
 
 
 def test_nothing_to_test():
@@ -241,11 +328,16 @@ def test_parts_come_to_a_sample_of_the_whole():
         return Sample.of(arrange(rows, columns, labels=(0, 1)), np.zeros(rows.height, dtype=bool))
 
     whole = sample(table)
-    parts = [sample(table[begin : begin + size]) for begin, size in ((0, 400), (400, 40_000), (40_400, 39_600))]
+    parts = [
+        sample(table[begin : begin + size])
+        for begin, size in ((0, 400), (400, 40_000), (40_400, 39_600))
+    ]
     added = parts[0] + parts[1] + parts[2]
     for one in (whole, added):
         assert SAMPLE / 2 * 0.9 <= len(one.marks) <= SAMPLE
-        shares = np.bincount((np.unique(one.chain, return_inverse=True)[1] * 10) // 2000, minlength=10) / len(one.marks)
+        shares = np.bincount(
+            (np.unique(one.chain, return_inverse=True)[1] * 10) // 2000, minlength=10
+        ) / len(one.marks)
         assert len(np.unique(one.chain)) > 1900
         assert np.allclose(shares, 0.1, atol=0.02)
     assert np.bincount(whole.chain).max() <= 20
@@ -260,6 +352,9 @@ def test_small_tables_are_judged_alike_in_memory_and_part_by_part(kept, tmp_path
     memory = off.redact(table, **OPTIONS, dataset="d", keep="guess")
     monkeypatch.setattr(stream, "_PART", 200)
     streamed = off.redact_file("t.parquet", "out/o.parquet", **OPTIONS, dataset="d", keep="guess")
-    told = [[one for one in found.summary.warnings if "tells something" in one] for found in (memory, streamed)]
+    told = [
+        [one for one in found.summary.warnings if "tells something" in one]
+        for found in (memory, streamed)
+    ]
     assert told[0] == told[1]
     assert len(told[0]) == 1

@@ -1,4 +1,6 @@
-"""The command line. Each verb imports what it needs when it runs, so that --help answers at once."""
+"""The command line. Each verb imports what it needs when it runs, so that --help answers
+at once.
+"""
 
 from __future__ import annotations
 
@@ -79,12 +81,15 @@ def main(arguments: Iterable[str] | None = None) -> int:
     except SystemExit:
         raise
     except BaseException as error:  # a panic of the table engine is not an Exception
-        # A fault of this program. What it says may quote cells, so only its kind and place are shown.
+        # A fault of this program. What it says may quote cells, so only its kind and place are
+        # shown.
         if os.environ.get("OFFRECORD_TRACEBACK"):
             raise
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
-        return _fail(f"internal error ({where}); nothing was released. Please report it with this line")
+        return _fail(
+            f"internal error ({where}); nothing was released. Please report it with this line"
+        )
     return code if isinstance(code, int) else 0
 
 
@@ -105,24 +110,33 @@ def run() -> None:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
-    except OSError:  # whoever read it has gone: what is left goes nowhere, instead of failing once more at the end
+    # whoever read it has gone: what is left goes nowhere, instead of failing once more at the end
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = code or 2
     sys.exit(code)
 
 
 def _silence_engine() -> None:
-    """Let this program alone write to standard error: a panic of the table engine writes there itself, and may quote cells."""
+    """Let this program alone write to standard error: a panic of the table engine writes there
+    itself, and may quote cells.
+    """
     nothing = os.open(os.devnull, os.O_WRONLY)
-    if sys.stderr is None:  # closed: what is said goes nowhere, not into the next file that is opened
+    if (
+        sys.stderr is None
+    ):  # closed: what is said goes nowhere, not into the next file that is opened
         sys.stderr = os.fdopen(os.dup(nothing), "w", encoding="utf-8")
     else:
         sys.stderr.flush()
-        sys.stderr = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace", buffering=1)
+        sys.stderr = os.fdopen(
+            os.dup(2), "w", encoding="utf-8", errors="backslashreplace", buffering=1
+        )
     os.dup2(nothing, 2)
     if nothing != 2:
         os.close(nothing)
-    with suppress(ImportError, OSError, ValueError):  # nor should a crash leave an image of memory behind
+    with suppress(
+        ImportError, OSError, ValueError
+    ):  # nor should a crash leave an image of memory behind
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

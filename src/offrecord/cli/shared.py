@@ -34,7 +34,9 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.
 
 
 def progress(items: list[_T], what: str) -> Iterator[_T]:
-    """The items, with a bar on standard error once it takes over a second; none when that is not a terminal."""
+    """The items, with a bar on standard error once it takes over a second; none when that is not a
+    terminal.
+    """
     if not sys.stderr.isatty():
         yield from items
         return
@@ -53,16 +55,29 @@ def progress(items: list[_T], what: str) -> Iterator[_T]:
 
 @contextmanager
 def rows_done(what: str, rows: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error that is told how many more rows are done; none when that is not a terminal."""
+    """A bar on standard error that is told how many more rows are done; none when that is not a
+    terminal.
+    """
     if not sys.stderr.isatty():
         yield lambda done: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     shown = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]} rows"))
     with Progress(
-        *shown, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True), transient=True
+        *shown,
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
     ) as bar:
         of = "" if rows is None else f" of {rows:,}"
         task = bar.add_task(what, total=rows, rows=f"0{of}")
@@ -78,7 +93,9 @@ def rows_done(what: str, rows: int | None) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """A spinner on standard error while something takes long; nothing when that is not a terminal."""
+    """A spinner on standard error while something takes long; nothing when that is not a
+    terminal.
+    """
     if not sys.stderr.isatty():
         yield
         return

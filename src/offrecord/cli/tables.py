@@ -24,23 +24,51 @@ STREAM = Path("-")  #: standard input or output
 Table = Annotated[
     Path,
     typer.Argument(
-        help="CSV, Parquet, Arrow IPC or NDJSON file, by the ending of its name; - for standard input.", metavar="TABLE"
+        help=(
+            "CSV, Parquet, Arrow IPC or NDJSON file, by the ending of its name; - for standard"
+            " input."
+        ),
+        metavar="TABLE",
     ),
 ]
 Value = Annotated[str, typer.Option(help="Column with the records' values: 2 to 64 distinct ones.")]
-Order = Annotated[str, typer.Option(help="Column that orders the records of a chain (whole numbers, dates or times), or: row.")]
-By = Annotated[str | None, typer.Option(help="Column whose values name the chains; several by comma.")]
-SingleChain = Annotated[bool, typer.Option("--single-chain", help="All records are one chain (instead of --by).")]
-PrivateColumn = Annotated[str | None, typer.Option("--private", help="Boolean column: true where a record is private.")]
-PrivateList = Annotated[Path | None, typer.Option(help="File of keys (the --by and --order columns) of private records.")]
-StepSize = Annotated[
-    str | None, typer.Option("--step", help="Distance of neighbours, 1h or 1: what is missing counts as redacted.")
+Order = Annotated[
+    str,
+    typer.Option(
+        help="Column that orders the records of a chain (whole numbers, dates or times), or: row."
+    ),
 ]
-ChainOrder = Annotated[int, typer.Option(parser=whole, metavar="1|2", help="How many records the next one depends on.")]
+By = Annotated[
+    str | None, typer.Option(help="Column whose values name the chains; several by comma.")
+]
+SingleChain = Annotated[
+    bool, typer.Option("--single-chain", help="All records are one chain (instead of --by).")
+]
+PrivateColumn = Annotated[
+    str | None, typer.Option("--private", help="Boolean column: true where a record is private.")
+]
+PrivateList = Annotated[
+    Path | None,
+    typer.Option(help="File of keys (the --by and --order columns) of private records."),
+]
+StepSize = Annotated[
+    str | None,
+    typer.Option(
+        "--step", help="Distance of neighbours, 1h or 1: what is missing counts as redacted."
+    ),
+]
+ChainOrder = Annotated[
+    int, typer.Option(parser=whole, metavar="1|2", help="How many records the next one depends on.")
+]
 Phase = Annotated[str | None, typer.Option(help="A kernel for each hour, weekday or month.")]
-Format = Annotated[str | None, typer.Option("--format", help="csv, parquet, ipc or ndjson, instead of the input's ending.")]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="csv, parquet, ipc or ndjson, instead of the input's ending."),
+]
 MaxRows = Annotated[int, typer.Option(parser=whole, metavar="COUNT", help="Refuse longer tables.")]
-KeyFile = Annotated[Path | None, typer.Option(help="Key file, instead of the one in your data directory.")]
+KeyFile = Annotated[
+    Path | None, typer.Option(help="Key file, instead of the one in your data directory.")
+]
 
 
 def fit(
@@ -60,15 +88,34 @@ def fit(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Learn the model from reference data: kernel, uncertainty, and a verdict on how well it fits."""
+    """Learn the model from reference data: kernel, uncertainty, and a verdict on how well
+    it fits.
+    """
     from offrecord.files import check_writable
     from offrecord.tables.reference import fit as fit_table
 
     check_writable(output, force=force)
     _apart({"--output": output}, {"the input": table, "--private-list": private_list})
     found = fit_table(
-        _read(table, [value, *_order(order), *_names(by), *_names(private)], format, max_rows, text=[value]),
-        **_described(value, order, by, single_chain, private, private_list, chain_order, phase, step, max_rows),
+        _read(
+            table,
+            [value, *_order(order), *_names(by), *_names(private)],
+            format,
+            max_rows,
+            text=[value],
+        ),
+        **_described(
+            value,
+            order,
+            by,
+            single_chain,
+            private,
+            private_list,
+            chain_order,
+            phase,
+            step,
+            max_rows,
+        ),
     )
     found.model.save(output, force=force)
     for warning in found.warnings:
@@ -81,70 +128,129 @@ def redact(
     value: Value,
     order: Order,
     epsilon: Annotated[
-        float, typer.Option(parser=number, metavar="NUMBER", help="Privacy budget ε ≥ 0, natural log. No default: you decide.")
+        float,
+        typer.Option(
+            parser=number,
+            metavar="NUMBER",
+            help="Privacy budget ε ≥ 0, natural log. No default: you decide.",
+        ),
     ],
-    dataset: Annotated[str, typer.Option(help="Name of the data: the same for a re-release, another for other data.")],
+    dataset: Annotated[
+        str,
+        typer.Option(help="Name of the data: the same for a re-release, another for other data."),
+    ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Released table, its certificate beside it; - for standard output."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Released table, its certificate beside it; - for standard output.",
+        ),
     ] = None,
-    certificate: Annotated[Path | None, typer.Option(help="Where the certificate goes instead.")] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Where the certificate goes instead.")
+    ] = None,
     by: By = None,
     single_chain: SingleChain = False,
     private: PrivateColumn = None,
     private_list: PrivateList = None,
     model: Annotated[Path | None, typer.Option(help="Model file, from offrecord fit.")] = None,
-    learn: Annotated[bool, typer.Option("--fit", help="Learn the model from the chains without a private record.")] = False,
+    learn: Annotated[
+        bool,
+        typer.Option("--fit", help="Learn the model from the chains without a private record."),
+    ] = False,
     chain_order: ChainOrder = 1,
     phase: Phase = None,
     step: StepSize = None,
     keep: Annotated[
         str | None,
-        typer.Option(help="Columns to release too, by comma, where the value is released; the guarantee does not cover them."),
+        typer.Option(
+            help=(
+                "Columns to release too, by comma, where the value is released; the guarantee does"
+                " not cover them."
+            )
+        ),
     ] = None,
-    keep_all: Annotated[bool, typer.Option("--keep-all", help="Release their cells also where the value is redacted.")] = False,
+    keep_all: Annotated[
+        bool,
+        typer.Option("--keep-all", help="Release their cells also where the value is redacted."),
+    ] = False,
     mechanism: Annotated[
         str, typer.Option(help="quilt, window, 3r-relaxed, 3r-convex, 3r-constant or best-local.")
     ] = "best-local",
     protect: Annotated[
-        str, typer.Option(help="run: neighbouring private records are one secret; each: every one its own.")
+        str,
+        typer.Option(
+            help="run: neighbouring private records are one secret; each: every one its own."
+        ),
     ] = "run",
-    designs: Annotated[Path | None, typer.Option(help="File to take designs from, and to keep new ones in.")] = None,
+    designs: Annotated[
+        Path | None, typer.Option(help="File to take designs from, and to keep new ones in.")
+    ] = None,
     design_minutes: Annotated[
         float,
-        typer.Option(parser=number, metavar="MINUTES", help="How long designs for a model that is not stationary may take."),
+        typer.Option(
+            parser=number,
+            metavar="MINUTES",
+            help="How long designs for a model that is not stationary may take.",
+        ),
     ] = 10.0,
     key_file: KeyFile = None,
     format: Format = None,
     max_rows: MaxRows = MAX_ROWS,
     accept_model: Annotated[
-        bool, typer.Option("--accept-model", help="Go on although the table speaks against the model; the certificate says so.")
+        bool,
+        typer.Option(
+            "--accept-model",
+            help="Go on although the table speaks against the model; the certificate says so.",
+        ),
     ] = False,
-    allow_none: Annotated[bool, typer.Option("--allow-none", help="Go on although no record is private.")] = False,
+    allow_none: Annotated[
+        bool, typer.Option("--allow-none", help="Go on although no record is private.")
+    ] = False,
     another_release: Annotated[
-        bool, typer.Option("--another-release", help="Release data again that were released differently before.")
+        bool,
+        typer.Option(
+            "--another-release", help="Release data again that were released differently before."
+        ),
     ] = False,
     publish_positions: Annotated[
-        bool, typer.Option("--publish-positions", help="Put the private positions into the certificate.")
+        bool,
+        typer.Option("--publish-positions", help="Put the private positions into the certificate."),
     ] = False,
-    explain: Annotated[Path | None, typer.Option(help="Table to write: each row's region and redaction probabilities.")] = None,
+    explain: Annotated[
+        Path | None,
+        typer.Option(help="Table to write: each row's region and redaction probabilities."),
+    ] = None,
     stream: Annotated[
         bool | None,
-        typer.Option("--stream/--in-memory", help="Part by part, or the table at once. Default: whichever fits this machine."),
+        typer.Option(
+            "--stream/--in-memory",
+            help="Part by part, or the table at once. Default: whichever fits this machine.",
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Design and report, write nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Design and report, write nothing.")
+    ] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Redact a table: what is private and what would give it away. Writes the released table and its certificate."""
+    """Redact a table: what is private and what would give it away. Writes the released table and
+    its certificate.
+    """
     from offrecord.files import check_apart, check_outputs, check_writable
-    from offrecord.keys import default_key_file
+    from offrecord.release.keys import default_key_file
     from offrecord.tables.formats import format_of, stream_format
 
     if output is None and not dry_run:
         raise InputError("give --output FILE for the released table, or --dry-run")
     to_stream = output == STREAM and not dry_run
-    given = {"the input": table, "--private-list": private_list, "--model": model, "--designs": designs}
+    given = {
+        "the input": table,
+        "--private-list": private_list,
+        "--model": model,
+        "--designs": designs,
+    }
     outputs = {"--output": output, "--certificate": certificate, "--explain": explain}
     if dry_run:
         del outputs["--output"]
@@ -158,7 +264,9 @@ def redact(
             raise InputError("standard output is closed")
         if as_json:
             raise InputError("standard output holds either the table or --json, not both")
-        out_kind = stream_format(format if format is not None or table == STREAM else format_of(table))
+        out_kind = stream_format(
+            format if format is not None or table == STREAM else format_of(table)
+        )
         check_apart(secret, check_writable(certificate, force=force))
     elif output is not None and not dry_run:
         out_kind = _out_kind(output, format)
@@ -169,9 +277,14 @@ def redact(
         check_writable(explain, force=force)
     if designs is not None:
         check_writable(designs, force=True)
-        _apart({"--designs": designs}, {name: path for name, path in given.items() if name != "--designs"})
+        _apart(
+            {"--designs": designs},
+            {name: path for name, path in given.items() if name != "--designs"},
+        )
     kind = stream_format(format) if table == STREAM else format_of(table, format)
-    described = _described(value, order, by, single_chain, private, private_list, chain_order, phase, step, max_rows)
+    described = _described(
+        value, order, by, single_chain, private, private_list, chain_order, phase, step, max_rows
+    )
     options = described | {
         "epsilon": epsilon,
         "dataset": dataset,
@@ -193,12 +306,15 @@ def redact(
         "say": _note,
     }
     if stream and (table == STREAM or to_stream):
-        raise InputError("--stream is for files: a table on a standard stream is held in memory, as it takes two looks")
+        raise InputError(
+            "--stream is for files: a table on a standard stream is held in memory, as it takes two"
+            " looks"
+        )
     if stream is None and table != STREAM and not (to_stream or learn or single_chain):
         stream = _too_large(table, kind)
     fitted = None
     if stream:
-        from offrecord.tables.stream import redact_file
+        from offrecord.tables.engines.stream import redact_file
 
         streamed = redact_file(
             table,
@@ -216,8 +332,10 @@ def redact(
         summary, warnings = streamed.summary, [*streamed.summary.warnings]
     else:
         wanted = [value, *_order(order), *_names(by), *_names(private), *_names(keep)]
-        frame = _read(table, wanted, kind, max_rows, text=[value, *([] if keep_all else _names(keep))])
-        from offrecord.tables.release import redact as redact_table
+        frame = _read(
+            table, wanted, kind, max_rows, text=[value, *([] if keep_all else _names(keep))]
+        )
+        from offrecord.tables.engines.memory import redact as redact_table
         from offrecord.tables.writing import write_table
 
         release = redact_table(frame, remember=False, **options)
@@ -227,9 +345,13 @@ def redact(
             assert certificate is not None
             with suppress(OSError):  # whoever reads may take its time
                 os.set_blocking(sys.stdout.fileno(), True)
-            warnings += release.write_stream(sys.stdout.buffer, format=out_kind, certificate=certificate, force=force)
+            warnings += release.write_stream(
+                sys.stdout.buffer, format=out_kind, certificate=certificate, force=force
+            )
         elif output is not None and not dry_run:
-            warnings += release.write(output, format=out_kind, certificate=certificate, force=force)[1]
+            warnings += release.write(
+                output, format=out_kind, certificate=certificate, force=force
+            )[1]
         if explain is not None and explained is not None and explain_kind is not None:
             warnings += write_table(iter([explained]), explain, explain_kind, force=force)
     for warning in warnings:
@@ -253,7 +375,11 @@ def redact(
 
 def _shown(certificate: Path, output: Path | None) -> str:
     """The certificate's path, or its name where it lies beside the output."""
-    return certificate.name if output is not None and _same(certificate.parent, output.parent) else str(certificate)
+    return (
+        certificate.name
+        if output is not None and _same(certificate.parent, output.parent)
+        else str(certificate)
+    )
 
 
 def _too_large(table: Path, kind: str) -> bool:
@@ -267,30 +393,53 @@ def _too_large(table: Path, kind: str) -> bool:
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for what it writes.")] = Path("offrecord-demo"),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for what it writes.")
+    ] = Path("offrecord-demo"),
     force: Force = False,
 ) -> None:
-    """The whole job on real data: a year of rain at an airport, hour by hour; fit, redact, certify."""
+    """The whole job on real data: a year of rain at an airport, hour by hour; fit,
+    redact, certify.
+    """
     from offrecord.demo import run
 
-    run(output, force=force, say=typer.echo, warn=warned, progress=partial(progress, what="designing"))
+    run(
+        output,
+        force=force,
+        say=typer.echo,
+        warn=warned,
+        progress=partial(progress, what="designing"),
+    )
 
 
 def answer(
     policy: Annotated[Path, typer.Option(help="Policy file, as published (offrecord design -o).")],
-    record: Annotated[int, typer.Option(parser=whole, metavar="NUMBER", help="Which record is yours, counted from 1.")],
+    record: Annotated[
+        int,
+        typer.Option(parser=whole, metavar="NUMBER", help="Which record is yours, counted from 1."),
+    ],
     protocol: Annotated[
-        str, typer.Option(help="Your name for what you take part in: the same for the same record, whoever asks.")
+        str,
+        typer.Option(
+            help="Your name for what you take part in: the same for the same record, whoever asks."
+        ),
     ] = "answer",
-    max_epsilon: Annotated[float, typer.Option(parser=number, metavar="NUMBER", help="The largest ε that you agree to.")] = 3.0,
+    max_epsilon: Annotated[
+        float,
+        typer.Option(parser=number, metavar="NUMBER", help="The largest ε that you agree to."),
+    ] = 3.0,
     key_file: KeyFile = None,
-    mark: Annotated[str, typer.Option(help="What to print instead of a value that is withheld.")] = "⊥",
+    mark: Annotated[
+        str, typer.Option(help="What to print instead of a value that is withheld.")
+    ] = "⊥",
 ) -> None:
-    """One record's owner decides alone: its value on standard input, the value or ⊥ on standard output."""
-    from offrecord.keys import Key, default_key_file, ledger
-    from offrecord.owner import answer as answer_one
-    from offrecord.owner import value_of
-    from offrecord.policy import Policy
+    """One record's owner decides alone: its value on standard input, the value or ⊥ on standard
+    output.
+    """
+    from offrecord.mechanisms.answer import answer as answer_one
+    from offrecord.mechanisms.answer import value_of
+    from offrecord.mechanisms.policy import Policy
+    from offrecord.release.keys import Key, default_key_file, ledger
 
     published = Policy.load(policy)
     if mark in map(str, published.problem.chain.labels) or not mark.isprintable():
@@ -307,16 +456,20 @@ def answer(
     if not book.announced:
         warned(f"made a new key, {file}: keep it, so that the same question gets the same answer")
     if not book.complete:
-        warned(f"the key {file} was there without its ledger, so nobody knows what was answered before")
+        warned(
+            f"the key {file} was there without its ledger, so nobody knows what was answered before"
+        )
     typer.echo(mark if shown is None else given)
 
 
 def key(
-    action: Annotated[str, typer.Argument(metavar="new|show-id", help="Make a key, or show the public id of one.")],
+    action: Annotated[
+        str, typer.Argument(metavar="new|show-id", help="Make a key, or show the public id of one.")
+    ],
     key_file: KeyFile = None,
 ) -> None:
     """Make a key, or show its public id."""
-    from offrecord.keys import Key, default_key_file
+    from offrecord.release.keys import Key, default_key_file
 
     file = default_key_file() if key_file is None else key_file
     if action == "new":
@@ -329,15 +482,19 @@ def key(
         raise InputError(f"key takes new or show-id, got {action!r}")
 
 
-def _read(path: Path, columns: list[str], kind: str | None, max_rows: int, *, text: Sequence[str] = ()) -> pl.DataFrame:
-    """The columns of a table; what works on it is imported while the engine reads. text: columns that are not to be typed."""
+def _read(
+    path: Path, columns: list[str], kind: str | None, max_rows: int, *, text: Sequence[str] = ()
+) -> pl.DataFrame:
+    """The columns of a table; what works on it is imported while the engine reads. text: columns
+    that are not to be typed.
+    """
     from concurrent.futures import ThreadPoolExecutor
     from importlib import import_module
 
     from offrecord.tables.formats import table_file, table_stream
 
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(import_module, "offrecord.tables.release")
+        pool.submit(import_module, "offrecord.tables.engines.memory")
         source = table_stream(sys.stdin.buffer, kind) if path == STREAM else table_file(path, kind)
         return source.read(list(dict.fromkeys(columns)), text=text, max_rows=max_rows)
 
@@ -363,7 +520,9 @@ def _described(
         "by": _names(by) or None,
         "single_chain": single_chain,
         "private": private,
-        "private_list": None if private_list is None else read_frame(private_list, max_rows=max_rows),
+        "private_list": (
+            None if private_list is None else read_frame(private_list, max_rows=max_rows)
+        ),
         "chain_order": chain_order,
         "phase": phase,
         "step": step,

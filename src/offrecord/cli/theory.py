@@ -13,20 +13,31 @@ from offrecord.errors import InputError
 from offrecord.text import aligned
 
 if TYPE_CHECKING:
-    from offrecord.chain import MarkovChain
-    from offrecord.problem import Problem
+    from offrecord.models.chain import MarkovChain
+    from offrecord.theory.problem import Problem
 
 MAX_PRIVATE = 1_000_000
 
 Alpha = Annotated[
-    float | None, typer.Option(parser=number, metavar="NUMBER", help="P(0→1) of a chain with two values, in (0, 1].")
+    float | None,
+    typer.Option(
+        parser=number, metavar="NUMBER", help="P(0→1) of a chain with two values, in (0, 1]."
+    ),
 ]
-Beta = Annotated[float | None, typer.Option(parser=number, metavar="NUMBER", help="P(1→0), in (0, 1].")]
+Beta = Annotated[
+    float | None, typer.Option(parser=number, metavar="NUMBER", help="P(1→0), in (0, 1].")
+]
 Model = Annotated[Path | None, typer.Option(help="Model file, instead of --alpha and --beta.")]
 N = Annotated[int, typer.Option("--n", parser=whole, metavar="COUNT", help="Number of records.")]
 Private = Annotated[str, typer.Option(help="Private records, counted from 1: 3,7 or 10-12.")]
-Protect = Annotated[str, typer.Option(help="run: neighbouring private records are one secret; each: every one its own.")]
-Split = Annotated[str | None, typer.Option(help="3R: the left side's share of ε: best, even, or a number from 0 to 1.")]
+Protect = Annotated[
+    str,
+    typer.Option(help="run: neighbouring private records are one secret; each: every one its own."),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(help="3R: the left side's share of ε: best, even, or a number from 0 to 1."),
+]
 
 
 def design(
@@ -34,7 +45,11 @@ def design(
     private: Private,
     epsilon: Annotated[
         float,
-        typer.Option(parser=number, metavar="NUMBER", help="Privacy budget ε ≥ 0, natural log. No default: you decide."),
+        typer.Option(
+            parser=number,
+            metavar="NUMBER",
+            help="Privacy budget ε ≥ 0, natural log. No default: you decide.",
+        ),
     ],
     alpha: Alpha = None,
     beta: Beta = None,
@@ -44,7 +59,9 @@ def design(
     ] = "best-local",
     split: Split = None,
     protect: Protect = "run",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Save the policy here (JSON).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Save the policy here (JSON).")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -68,11 +85,15 @@ def design(
 def compare(
     n: N,
     private: Private,
-    epsilon: Annotated[str, typer.Option(help="Privacy budgets: 0.1,0.5,1 or from:to:count such as 0.1:3:30.")],
+    epsilon: Annotated[
+        str, typer.Option(help="Privacy budgets: 0.1,0.5,1 or from:to:count such as 0.1:3:30.")
+    ],
     alpha: Alpha = None,
     beta: Beta = None,
     model: Model = None,
-    mechanism: Annotated[str | None, typer.Option(help="Mechanisms to compare, by comma; all without it.")] = None,
+    mechanism: Annotated[
+        str | None, typer.Option(help="Mechanisms to compare, by comma; all without it.")
+    ] = None,
     split: Split = None,
     protect: Protect = "run",
     csv: Annotated[Path | None, typer.Option(help="Write the table here.")] = None,
@@ -80,11 +101,13 @@ def compare(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Mechanisms side by side over a range of ε: utility and exact leakage, as a table, CSV or picture."""
-    from offrecord import comparison
-    from offrecord.charts import check_picture, utility_chart, write_chart
+    """Mechanisms side by side over a range of ε: utility and exact leakage, as a table, CSV or
+    picture.
+    """
     from offrecord.files import check_writable, write_text
-    from offrecord.problem import budget
+    from offrecord.paper import comparison
+    from offrecord.paper.charts import check_picture, utility_chart, write_chart
+    from offrecord.theory.problem import budget
 
     epsilons = [budget(value) for value in _epsilons(epsilon)]
     chosen = comparison.mechanisms(mechanism.split(",") if mechanism else None, _split(split))
@@ -98,24 +121,40 @@ def compare(
     rows = [
         row
         for value in progress(epsilons, "comparing")
-        for row in comparison.compare(problem.with_epsilon(value), chosen, named=mechanism is not None)
+        for row in comparison.compare(
+            problem.with_epsilon(value), chosen, named=mechanism is not None
+        )
     ]
     if csv is not None:
         write_text(csv, comparison.csv_text(rows), force=force)
     if picture is not None:
         drawn = list(dict.fromkeys(row["mechanism"] for row in rows))
         write_chart(utility_chart(rows, drawn), picture, force=force)
-    typer.echo(as_json_text({"n": n, "private": list(problem.private), "results": rows}) if as_json else comparison.table(rows))
+    typer.echo(
+        as_json_text({"n": n, "private": list(problem.private), "results": rows})
+        if as_json
+        else comparison.table(rows)
+    )
 
 
 def reproduce(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the figures.")] = Path("offrecord-paper"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the figures.")] = Path(
+        "offrecord-paper"
+    ),
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Every number, table and figure of the paper beside the paper's value; exit 1 if anything disagrees."""
-    from offrecord import paper
-    from offrecord.charts import check_picture, influence_chart, redaction_chart, utility_chart, write_chart
+    """Every number, table and figure of the paper beside the paper's value; exit 1 if anything
+    disagrees.
+    """
+    from offrecord.paper import reproduce as paper
+    from offrecord.paper.charts import (
+        check_picture,
+        influence_chart,
+        redaction_chart,
+        utility_chart,
+        write_chart,
+    )
 
     try:
         if output.exists() and not output.is_dir():
@@ -134,7 +173,11 @@ def reproduce(
         checks = list(progress(list(paper.checks()), "numbers"))
         errata = list(paper.errata())
         profile, profile_names = paper.fig3()
-        points = [row for epsilon in progress(paper.FIG2_EPSILONS, "Fig. 2") for row in paper.fig2([epsilon])]
+        points = [
+            row
+            for epsilon in progress(paper.FIG2_EPSILONS, "Fig. 2")
+            for row in paper.fig2([epsilon])
+        ]
         charts = [
             influence_chart(*paper.fig1()),
             utility_chart(points, paper.FIG2_NAMES),
@@ -146,12 +189,17 @@ def reproduce(
         if made and not any(output.iterdir()):
             output.rmdir()
         raise
-    failed = sum(not check.agrees for check in checks) + sum(not erratum.recomputed for erratum in errata)
+    failed = sum(not check.agrees for check in checks) + sum(
+        not erratum.recomputed for erratum in errata
+    )
     if as_json:
         typer.echo(
             as_json_text(
                 {
-                    "checks": [{**vars(check), "difference": check.difference, "agrees": check.agrees} for check in checks],
+                    "checks": [
+                        {**vars(check), "difference": check.difference, "agrees": check.agrees}
+                        for check in checks
+                    ],
                     "errata": [vars(erratum) for erratum in errata],
                     "figures": [str(file) for file in files],
                     "failed": failed,
@@ -195,13 +243,13 @@ def _problem(
     epsilon: float,
     protect: str,
 ) -> Problem:
-    from offrecord.problem import Problem
+    from offrecord.theory.problem import Problem
 
     return Problem(_chain(alpha, beta, model), n, _positions(private, n), epsilon, protect)
 
 
 def _chain(alpha: float | None, beta: float | None, model: Path | None) -> MarkovChain:
-    from offrecord.chain import MarkovChain
+    from offrecord.models.chain import MarkovChain
 
     if model is not None:
         if alpha is not None or beta is not None:
@@ -220,12 +268,15 @@ def _positions(text: str, n: int) -> list[int]:
             low = int(first)
             high = int(last) if dash else low
         except ValueError:
-            raise InputError(f"--private must be records such as 3,7 or 10-12, got {part.strip()!r}") from None
+            raise InputError(
+                f"--private must be records such as 3,7 or 10-12, got {part.strip()!r}"
+            ) from None
         if high < low or high - low >= n:
             raise InputError(f"--private must be ranges within 1 to {n}, got {part.strip()!r}")
         if len(positions) + high - low >= MAX_PRIVATE:
             raise InputError(
-                f"--private must name at most {MAX_PRIVATE} records, got {part.strip()!r} and {len(positions)} more"
+                f"--private must name at most {MAX_PRIVATE} records, got {part.strip()!r} and"
+                f" {len(positions)} more"
             )
         positions.extend(range(low, high + 1))
     return positions

@@ -1,7 +1,9 @@
-"""Mechanisms: small frozen objects with one method, a problem in and a policy out; `design` is the verb.
+"""Mechanisms: small frozen objects with one method, a problem in and a policy out; `design` is the
+verb.
 
-quilt.py, window.py, three_region.py, best_local.py: one mechanism a file. binary_optimum.py and sequential_lp.py: the two ways
-in which best_local finds its own. secrets.py: from one secret to the whole chain. referee.py: what every policy has to pass.
+quilt.py, window.py, three_region.py, best_local.py: one mechanism a file. binary_optimum.py and
+sequential_lp.py: the two ways in which best_local finds its own. secrets.py: from one secret to the
+whole chain. referee.py: what every policy has to pass.
 """
 
 from __future__ import annotations
@@ -10,14 +12,23 @@ import difflib
 from typing import Any, Protocol
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.best_local import BestLocal
+from offrecord.mechanisms.best_local.mechanism import BestLocal
+from offrecord.mechanisms.policy import Policy
 from offrecord.mechanisms.quilt import MarkovQuilt
 from offrecord.mechanisms.three_region import TUNINGS, ThreeRegion
 from offrecord.mechanisms.window import BestWindow
-from offrecord.policy import Policy
-from offrecord.problem import Problem
+from offrecord.theory.problem import Problem
 
-__all__ = ["MECHANISMS", "BestLocal", "BestWindow", "MarkovQuilt", "Mechanism", "ThreeRegion", "design", "mechanism_named"]
+__all__ = [
+    "MECHANISMS",
+    "BestLocal",
+    "BestWindow",
+    "MarkovQuilt",
+    "Mechanism",
+    "ThreeRegion",
+    "design",
+    "mechanism_named",
+]
 
 #: Names on the command line, in the order in which the paper meets them.
 MECHANISMS = ("quilt", "window", *(f"3r-{tuning}" for tuning in TUNINGS), "best-local")
@@ -37,14 +48,17 @@ class Mechanism(Protocol):
 
 
 def design(problem: Problem, mechanism: Mechanism | str | None = None) -> Policy:
-    """The policy of a mechanism (an object or its name), of the best local one without it. Its leakage never exceeds ε."""
+    """The policy of a mechanism (an object or its name), of the best local one without it. Its
+    leakage never exceeds ε.
+    """
     if isinstance(mechanism, str):
         mechanism = mechanism_named(mechanism)
     return (mechanism if mechanism is not None else BestLocal()).design(problem)
 
 
 def mechanism_named(name: str, **parameters: Any) -> Mechanism:
-    """The mechanism the command line knows by this name; InputError with the nearest name otherwise.
+    """The mechanism the command line knows by this name; InputError with the nearest name
+    otherwise.
 
     parameters: split, for the mechanisms that have one.
     """
@@ -56,5 +70,9 @@ def mechanism_named(name: str, **parameters: Any) -> Mechanism:
         return ThreeRegion(tuning=name.removeprefix("3r-"), **parameters)
     if parameters:
         raise InputError(f"{next(iter(parameters))} is for the 3R mechanisms, not for {name}")
-    simple: dict[str, Mechanism] = {"quilt": MarkovQuilt(), "window": BestWindow(), "best-local": BestLocal()}
+    simple: dict[str, Mechanism] = {
+        "quilt": MarkovQuilt(),
+        "window": BestWindow(),
+        "best-local": BestLocal(),
+    }
     return simple[name]

@@ -8,19 +8,19 @@ from typing import ClassVar
 import numpy as np
 
 from offrecord.errors import InputError
+from offrecord.mechanisms.policy import Policy
 from offrecord.mechanisms.referee import refereed
 from offrecord.mechanisms.secrets import SidePlan, per_secret
-from offrecord.policy import Policy
-from offrecord.problem import Problem, Secret
-from offrecord.side import Side, binary_influence
+from offrecord.theory.problem import Problem, Secret
+from offrecord.theory.side import Side, binary_influence
 
 
 @dataclass(frozen=True)
 class MarkovQuilt:
     """Redact a window around the private record whose border has little enough max-influence.
 
-    As printed: Δ = Δ*(ε), one record more a side than needed. A private run counts as one record; Δ* is capped at n where it
-    does not exist.
+    As printed: Δ = Δ*(ε), one record more a side than needed. A private run counts as one record;
+    Δ* is capped at n where it does not exist.
     """
 
     name: ClassVar[str] = "quilt"
@@ -29,9 +29,12 @@ class MarkovQuilt:
         """Raises InputError unless the chain has two values and is stationary."""
         if not problem.chain.paper:
             raise InputError(
-                "quilt takes stationary chains with two values, both of which can change; window takes every chain"
+                "quilt takes stationary chains with two values, both of which can change; window"
+                " takes every chain"
             )
-        return refereed(problem, self.name, lambda reduced: per_secret(reduced, _around, share=False))
+        return refereed(
+            problem, self.name, lambda reduced: per_secret(reduced, _around, share=False)
+        )
 
 
 def _around(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan]:
@@ -42,7 +45,9 @@ def _around(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[
     def high(distance: int) -> float:
         if distance == 0:
             return np.inf
-        return float(binary_influence(problem.chain.alpha, problem.chain.beta, np.array([distance])).max())
+        return float(
+            binary_influence(problem.chain.alpha, problem.chain.beta, np.array([distance])).max()
+        )
 
     def delta_star(budget: float) -> int:
         return Side(problem.chain, 1, 1, n).reach(budget) or n

@@ -1,20 +1,23 @@
-"""The referee: no policy leaves a mechanism unless its exact leakage is within ε, rounding included."""
+"""The referee: no policy leaves a mechanism unless its exact leakage is within ε, rounding
+included.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from offrecord.exact_leakage import worst_output
-from offrecord.policy import Policy
-from offrecord.problem import Problem
-from offrecord.redaction import Redaction
+from offrecord.mechanisms.policy import Policy
+from offrecord.theory.leakage import worst_output
+from offrecord.theory.problem import Problem
+from offrecord.theory.redaction import Redaction
 
 
 def refereed(problem: Problem, name: str, propose: Callable[[Problem], Redaction]) -> Policy:
     """The policy that `propose` makes of a problem, its exact leakage checked.
 
-    Mechanisms place designs on the edge of the budget, where floating point may land on the wrong side. So they are given a
-    budget smaller by the rounding of the leakage they cause; should that not do, everything is redacted.
+    Mechanisms place designs on the edge of the budget, where floating point may land on the wrong
+    side. So they are given a budget smaller by the rounding of the leakage they cause; should that
+    not do, everything is redacted.
     """
     margin = _first_margin(problem)
     for _ in range(6):
@@ -22,7 +25,10 @@ def refereed(problem: Problem, name: str, propose: Callable[[Problem], Redaction
         worst = worst_output(problem, matrix)
         if worst.upper <= problem.epsilon:
             return Policy(problem, matrix, name)
-        margin = min(max(4 * margin, 2 * worst.rounding, 2 * (worst.upper - problem.epsilon)), problem.epsilon)
+        margin = min(
+            max(4 * margin, 2 * worst.rounding, 2 * (worst.upper - problem.epsilon)),
+            problem.epsilon,
+        )
     return Policy(problem, Redaction.everything(problem.n, problem.chain.k), name)
 
 

@@ -8,15 +8,17 @@ from typing import TypeAlias
 
 import numpy as np
 
-from offrecord.chain import Floats
-from offrecord.problem import Problem, Secret
-from offrecord.redaction import Integers, Redaction
-from offrecord.side import Side
+from offrecord.models.base import Floats, Integers
+from offrecord.theory.problem import Problem, Secret
+from offrecord.theory.redaction import Redaction
+from offrecord.theory.side import Side
 
 
 @dataclass(frozen=True, eq=False)
 class SidePlan:
-    """Redaction of one side by distance: stretches of `lengths` records with probabilities `rows`, then all is released."""
+    """Redaction of one side by distance: stretches of `lengths` records with probabilities `rows`,
+    then all is released.
+    """
 
     rows: Floats
     lengths: Integers
@@ -47,7 +49,8 @@ Around: TypeAlias = Callable[[Problem, Secret, Side, Side], tuple[SidePlan, Side
 def per_secret(problem: Problem, around: Around, *, share: bool = True) -> Redaction:
     """Design around each secret on its own and take the per-value maximum (F3).
 
-    Secrets of a stationary chain share a design where it ends before either room does (F14): it is then the same for more room.
+    Secrets of a stationary chain share a design where it ends before either room does (F14): it is
+    then the same for more room.
     """
     room = _shared_room(problem) if share and len(problem.secrets) > 1 else None
     shared: dict[tuple[int, int, int], tuple[SidePlan, SidePlan]] = {}
@@ -77,7 +80,9 @@ def per_secret(problem: Problem, around: Around, *, share: bool = True) -> Redac
 def _shared_room(problem: Problem) -> int | None:
     if not problem.chain.stationary or problem.chain.order > 1:
         return None
-    reaches = [Side(problem.chain, problem.n, d, problem.n - 1).reach(problem.epsilon / 2) for d in (-1, 1)]
+    reaches = [
+        Side(problem.chain, problem.n, d, problem.n - 1).reach(problem.epsilon / 2) for d in (-1, 1)
+    ]
     return None if None in reaches else 4 * max(r for r in reaches if r is not None) + 16
 
 

@@ -9,14 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.chain import Floats
 from offrecord.errors import InputError
+from offrecord.mechanisms.policy import Policy
 from offrecord.mechanisms.referee import refereed
 from offrecord.mechanisms.secrets import SidePlan, per_secret
-from offrecord.policy import Policy
-from offrecord.problem import Problem, Secret
-from offrecord.redaction import Integers
-from offrecord.side import Side
+from offrecord.models.base import Floats, Integers
+from offrecord.theory.problem import Problem, Secret
+from offrecord.theory.side import Side
 
 TUNINGS = ("relaxed", "convex", "constant")
 SPLITS = ("best", "even")
@@ -26,13 +25,16 @@ SHARES = 201
 
 @dataclass(frozen=True)
 class ThreeRegion:
-    """Redact L always, S never, and in M the values with large influence always, the others with probability q_t.
+    """Redact L always, S never, and in M the values with large influence always, the others with
+    probability q_t.
 
     tuning: how q_t is chosen on each side, within that side's share of ε.
       "relaxed": the closed form of Sec. IV-C, one q.
-      "convex": the programme of App. A, min Σ q_t under the relaxed leakage bound, solved in closed form (F13).
-      "constant": one q for all of a side's M, the smallest whose exact leakage is within the share.
-    split: the left side's share of ε: "even" (½, the paper), "best" (no worse than 201 evenly spaced shares), or a number
+      "convex": the programme of App. A, min Σ q_t under the relaxed leakage bound, solved in closed
+      form (F13). "constant": one q for all of a side's M, the smallest whose exact leakage is
+      within the share.
+    split: the left side's share of ε: "even" (½, the paper), "best" (no worse than 201 evenly
+    spaced shares), or a number
       in [0, 1]. A side without records takes no share.
     Takes every chain.
     """
@@ -47,8 +49,14 @@ class ThreeRegion:
             raise InputError(f"tuning must be one of {', '.join(TUNINGS)}, got {self.tuning!r}")
         if isinstance(self.split, str):
             if self.split not in SPLITS:
-                raise InputError(f"split must be best, even or a number from 0 to 1, got {self.split!r}")
-        elif isinstance(self.split, bool) or not isinstance(self.split, (int, float)) or not 0 <= self.split <= 1:
+                raise InputError(
+                    f"split must be best, even or a number from 0 to 1, got {self.split!r}"
+                )
+        elif (
+            isinstance(self.split, bool)
+            or not isinstance(self.split, (int, float))
+            or not 0 <= self.split <= 1
+        ):
             raise InputError(f"split must be best, even or a number from 0 to 1, got {self.split}")
 
     @property
@@ -60,7 +68,9 @@ class ThreeRegion:
         """Cost O(window·k³) for each share tried."""
         return refereed(problem, self.name, lambda reduced: per_secret(reduced, self._around))
 
-    def _around(self, problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan]:
+    def _around(
+        self, problem: Problem, secret: Secret, left: Side, right: Side
+    ) -> tuple[SidePlan, SidePlan]:
         epsilon = problem.epsilon
         if left.room == 0 or right.room == 0:
             left_shares = right_shares = [epsilon]
@@ -72,12 +82,18 @@ class ThreeRegion:
             left_shares, right_shares = [epsilon * share], [epsilon - epsilon * share]
         left_plans = {share: self.side(left, share) for share in left_shares}
         # Both sides of the paper's chain are alike as far as a plan does not meet the chain's end.
-        alike = {s: p for s, p in left_plans.items() if left.chain.paper and p.size < min(left.room, right.room)}
+        alike = {
+            s: p
+            for s, p in left_plans.items()
+            if left.chain.paper and p.size < min(left.room, right.room)
+        }
         right_plans = {s: alike[s] if s in alike else self.side(right, s) for s in right_shares}
         left_costs = [left_plans[s].cost(left) for s in left_shares]
         right_costs = [right_plans[s].cost(right) for s in right_shares]
         middle = (len(left_shares) - 1) / 2
-        best = min(range(len(left_shares)), key=lambda i: (left_costs[i] + right_costs[i], abs(i - middle)))
+        best = min(
+            range(len(left_shares)), key=lambda i: (left_costs[i] + right_costs[i], abs(i - middle))
+        )
         return left_plans[left_shares[best]], right_plans[right_shares[best]]
 
     def side(self, side: Side, share: float) -> SidePlan:
@@ -94,7 +110,8 @@ class ThreeRegion:
 
 
 def convex_minorant_slopes(heights: Floats) -> Floats:
-    """(m,) slopes of the greatest convex minorant of (0, 0), (1, heights[0]), …, (m, heights[m − 1]) (F13).
+    """(m,) slopes of the greatest convex minorant of (0, 0), (1, heights[0]), …, (m, heights[m −
+    1]) (F13).
 
     They are the isotonic regression of the heights' increments.
     """
@@ -107,7 +124,8 @@ def convex_minorant_slopes(heights: Floats) -> Floats:
 class _Medium:
     """Regions L and M of one side at a share of ε: which values may be released where.
 
-    releasable: (m, k) for stretches of `lengths` records; opens: region S follows. deltas: (|M|,) the paper's δ_t.
+    releasable: (m, k) for stretches of `lengths` records; opens: region S follows. deltas: (|M|,)
+    the paper's δ_t.
     """
 
     side: Side
@@ -128,7 +146,9 @@ class _Medium:
         medium = np.flatnonzero((releasable & (inner > -np.inf)).any(axis=1))
         if len(medium) == 0:
             return None
-        largest = np.where(releasable, inner, -np.inf).max(axis=1)  # of the values each record may release
+        largest = np.where(releasable, inner, -np.inf).max(
+            axis=1
+        )  # of the values each record may release
         following = influence[reach - 1].max() if reach else 0.0
         keep = np.zeros_like(releasable)
         keep[medium] = releasable[medium]
@@ -138,11 +158,18 @@ class _Medium:
         beyond = 0 if reach else side.room - len(inner)
         rows = keep[starts[:-1]]
         if beyond:  # a chain that never forgets: what is not followed stays redacted
-            rows, lengths = np.vstack((rows, np.zeros((1, side.record_chain.k), dtype=bool))), np.append(lengths, beyond)
-        return cls(side, rows, lengths, reach is not None, np.append(largest[medium[1:]], following))
+            rows, lengths = (
+                np.vstack((rows, np.zeros((1, side.record_chain.k), dtype=bool))),
+                np.append(lengths, beyond),
+            )
+        return cls(
+            side, rows, lengths, reach is not None, np.append(largest[medium[1:]], following)
+        )
 
     def plan(self, q: float | Floats) -> SidePlan:
-        """Redact releasable values with probability q: one number, or one for each record of M in order of distance."""
+        """Redact releasable values with probability q: one number, or one for each record of M in
+        order of distance.
+        """
         q = np.minimum(np.asarray(q) * (1 + 2.0**-50), 1.0)  # rounded up, which is always safe (F3)
         if q.ndim == 0:
             return SidePlan(np.where(self.releasable, q, 1.0), self.lengths)
@@ -154,12 +181,16 @@ class _Medium:
         return SidePlan(np.where(rows, each[:, np.newaxis], 1.0), lengths)
 
     def constant(self, share: float) -> SidePlan:
-        """The smallest private constant q, to the last few bits or 2^-40: leakage never rises with q (F3)."""
+        """The smallest private constant q, to the last few bits or 2^-40: leakage never rises with
+        q (F3).
+        """
         from scipy.optimize import brentq
 
         @cache
         def excess(q: float) -> float:
-            found = self.side.leakage(np.where(self.releasable, q, 1.0), self.lengths, opens=self.opens)
+            found = self.side.leakage(
+                np.where(self.releasable, q, 1.0), self.lengths, opens=self.opens
+            )
             return min(self.side.counted(found.worst), share + 100.0) - share
 
         least, most = 2.0**-40, 1.0 - 2.0**-53

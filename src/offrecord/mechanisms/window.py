@@ -9,21 +9,22 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.exact_leakage import possible_ends
+from offrecord.mechanisms.policy import Policy
 from offrecord.mechanisms.referee import refereed
 from offrecord.mechanisms.secrets import SidePlan, per_secret
-from offrecord.policy import Policy
-from offrecord.problem import Problem, Secret
-from offrecord.side import Side
+from offrecord.theory.leakage import possible_ends
+from offrecord.theory.problem import Problem, Secret
+from offrecord.theory.side import Side
 
 
 @dataclass(frozen=True)
 class BestWindow:
-    """Redact the shortest window around the private record that keeps within ε; release everything else.
+    """Redact the shortest window around the private record that keeps within ε; release everything
+    else.
 
-    No data-independent mechanism releases more: whether a record may be released counts, not how often, and given the nearest
-    released records on both sides all others are free. Directions add (F2), so the window need not be symmetric.
-    Takes every chain.
+    No data-independent mechanism releases more: whether a record may be released counts, not how
+    often, and given the nearest released records on both sides all others are free. Directions add
+    (F2), so the window need not be symmetric. Takes every chain.
     """
 
     name: ClassVar[str] = "window"
@@ -38,7 +39,8 @@ def _around(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[
     possible = possible_ends(problem, secret)
     whole = left.room, right.room
     reaches = [side.reach(epsilon) for side in (left, right)]
-    # Without looking at pairs: one side closed altogether and the other within ε, or both within ε/2.
+    # Without looking at pairs: one side closed altogether and the other within ε, or both within
+    # ε/2.
     options = [whole]
     if reaches[0] is not None:
         options.append((reaches[0] - 1, right.room))
@@ -54,15 +56,21 @@ def _around(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[
     return SidePlan.always(k, best[0]), SidePlan.always(k, best[1])
 
 
-def _both_open(left: Side, right: Side, limit: int, possible: NDArray[np.bool_], epsilon: float) -> tuple[int, int] | None:
-    """The pair of window sizes with both sides opened and the smallest sum below limit; None if there is none.
+def _both_open(
+    left: Side, right: Side, limit: int, possible: NDArray[np.bool_], epsilon: float
+) -> tuple[int, int] | None:
+    """The pair of window sizes with both sides opened and the smallest sum below limit; None if
+    there is none.
 
-    Influence never rises with distance. So for each distance at which the left is opened, and each pair of left end values, the
-    right is opened at the first distance that keeps the sum of both within ε.
+    Influence never rises with distance. So for each distance at which the left is opened, and each
+    pair of left end values, the right is opened at the first distance that keeps the sum of both
+    within ε.
     """
     counts = [min(side.room, limit + 1) for side in (left, right)]
     left_pairs, right_pairs = left.pairs(counts[0]), right.pairs(counts[1])
-    opened = np.zeros(counts[0], dtype=np.int64)  # the right's distance from 0 for each of the left's
+    opened = np.zeros(
+        counts[0], dtype=np.int64
+    )  # the right's distance from 0 for each of the left's
     k = len(possible)
     values = left.secret_values
     for a, other in product(range(k), repeat=2):
@@ -71,7 +79,9 @@ def _both_open(left: Side, right: Side, limit: int, possible: NDArray[np.bool_],
         ends = np.ix_(range(counts[1]), possible[a], possible[other])
         if right_pairs[ends].size:
             allowed = -(epsilon - left_pairs[:, a, other])
-            np.maximum(opened, np.searchsorted(-right_pairs[ends].max(axis=(1, 2)), allowed), out=opened)
+            np.maximum(
+                opened, np.searchsorted(-right_pairs[ends].max(axis=(1, 2)), allowed), out=opened
+            )
     sums = np.where(opened < counts[1], np.arange(counts[0]) + opened, limit)
     best = int(np.argmin(sums))
     return (best, int(opened[best])) if sums[best] < limit else None

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord import clock
-from offrecord.chain import Label
 from offrecord.errors import InputError
-from offrecord.redaction import Integers
+from offrecord.models import clock
+from offrecord.models.base import Integers, Label
 from offrecord.tables.cells import (
     MISSING,
     Codes,
@@ -63,12 +62,19 @@ class Columns:
         keep: str | Sequence[str] | None = None,
         keep_all: bool = False,
     ) -> Columns:
-        """From what a person gives; InputError unless that says what makes a chain, or if a column is named twice."""
+        """From what a person gives; InputError unless that says what makes a chain, or if a column
+        is named twice.
+        """
         if bool(by) == single_chain:
-            raise InputError("say which records belong together: --by (a column or several, one chain each), or --single-chain")
+            raise InputError(
+                "say which records belong together: --by (a column or several, one chain each), or"
+                " --single-chain"
+            )
         if keep_all and not keep:
             raise InputError("--keep-all is about --keep: name the columns to release too")
-        columns = cls(value, None if order == ROW else order, _several(by), _several(keep), keep_all)
+        columns = cls(
+            value, None if order == ROW else order, _several(by), _several(keep), keep_all
+        )
         names = columns.released
         for name in names:
             if names.count(name) > 1:
@@ -89,9 +95,10 @@ def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
 class Chains:
     """Records sorted by chain and order.
 
-    starts: (m + 1,) where each chain begins, and the end. codes: (n,) which of the model's labels, MISSING or UNKNOWN.
-    order: (n,) order values, whole numbers or (timed) nanoseconds, UTC. steps: (n,) each record's distance from the first of
-    its chain, None where records stand one step apart.
+    starts: (m + 1,) where each chain begins, and the end. codes: (n,) which of the model's labels,
+    MISSING or UNKNOWN.
+    order: (n,) order values, whole numbers or (timed) nanoseconds, UTC. steps: (n,) each record's
+    distance from the first of its chain, None where records stand one step apart.
     """
 
     starts: Integers
@@ -135,13 +142,17 @@ class Chains:
 
 @dataclass(frozen=True, eq=False)
 class Arranged:
-    """A table whose rows stand sorted by chain and order: what leaves of it (the value column apart), and its chains.
+    """A table whose rows stand sorted by chain and order: what leaves of it (the value column
+    apart), and its chains.
 
-    names: the columns that name chains, text that is all whole numbers as such. labels: the values that codes stand for.
-    private: (n,) marked rows, None without such a column. beside: rows that do not lie on the grid of the step. spread: without
-    a step, the shortest and the longest time between neighbours. pairs: neighbouring rows, and how many of them are one step
-    apart. spacing: without a step, the median distance of neighbours, and of how many. rows: where each row stood, None if
-    they stood as they do. unlabelled: the value column, as long as it has no labels: no record has a code then.
+    names: the columns that name chains, text that is all whole numbers as such. labels: the values
+    that codes stand for.
+    private: (n,) marked rows, None without such a column. beside: rows that do not lie on the grid
+    of the step. spread: without a step, the shortest and the longest time between neighbours.
+    pairs: neighbouring rows, and how many of them are one step apart. spacing: without a step, the
+    median distance of neighbours, and of how many. rows: where each row stood, None if they stood
+    as they do. unlabelled: the value column, as long as it has no labels: no record has a code
+    then.
     """
 
     columns: Columns
@@ -176,36 +187,52 @@ class Arranged:
         return "row" if self.columns.order is None else "time" if self.chains.timed else "integer"
 
     def phases(self, phase: str, zone: str | None) -> NDArray[np.int8]:
-        """(n,) the phase of each record, by its own clock in a zone that must be the table's own."""
+        """(n,) the phase of each record, by its own clock in a zone that must be the
+        table's own.
+        """
         import polars as pl
 
         if not self.chains.timed:
             raise InputError(f"a kernel for each {phase} needs an order column that holds times")
         if phase == "hour" and self.order_type == pl.Date:
-            raise InputError("a kernel for each hour needs an order column with the time of day, not dates")
-        if zone != self.zone:
-            here, there = (f"in the zone {one}" if one else "without a time zone" for one in (self.zone, zone))
             raise InputError(
-                f"the model tells the {phase} from times {there}, but those of column {self.columns.order!r} are {here};"
-                " give both the same zone, or phases would slip"
+                "a kernel for each hour needs an order column with the time of day, not dates"
+            )
+        if zone != self.zone:
+            here, there = (
+                f"in the zone {one}" if one else "without a time zone" for one in (self.zone, zone)
+            )
+            raise InputError(
+                f"the model tells the {phase} from times {there}, but those of column"
+                f" {self.columns.order!r} are {here}; give both the same zone, or phases would slip"
             )
         return clock.phases_of(self.chains.order.astype(np.int64), phase, zone)
 
     def gap_times(self, chain: int, places: Integers) -> Integers:
-        """(m,) the times of places without a row, as a chain's rows keep to the grid: off it by as much as half of them are."""
+        """(m,) the times of places without a row, as a chain's rows keep to the grid: off it by as
+        much as half of them are.
+        """
         chains, step = self.chains, self.step
         assert chains.steps is not None
         assert step is not None
         rows = slice(int(chains.starts[chain]), int(chains.starts[chain + 1]))
         first = np.asarray(chains.order[rows.start : rows.start + 1].astype(np.int64))
-        off = chains.order[rows].astype(np.int64) - step.onward(first, chains.steps[rows], self.zone)
+        off = chains.order[rows].astype(np.int64) - step.onward(
+            first, chains.steps[rows], self.zone
+        )
         return step.onward(first, places, self.zone) + int(np.median(off))
 
     def labelled(self, labels: tuple[Label, ...]) -> Arranged:
         """Coded by labels."""
         assert self.unlabelled is not None
         codes, kind = coded(self.unlabelled, labels), released_type(self.unlabelled.dtype, labels)
-        return replace(self, chains=replace(self.chains, codes=codes), labels=labels, value_type=kind, unlabelled=None)
+        return replace(
+            self,
+            chains=replace(self.chains, codes=codes),
+            labels=labels,
+            value_type=kind,
+            unlabelled=None,
+        )
 
     def chain_values(self, chains: Integers) -> list[list[bytes]]:
         """For each by column, the encoded values of some chains, for their coins."""
@@ -223,16 +250,20 @@ def arrange(
     private: str | None = None,
     step: Step | None = None,
 ) -> Arranged:
-    """Sort a table into chains and code its values; InputError for whatever would make that a guess.
+    """Sort a table into chains and code its values; InputError for whatever would make that a
+    guess.
 
-    labels: what values may be, in the order of their codes; without it, values wait for their labels: see `labelled`.
+    labels: what values may be, in the order of their codes; without it, values wait for their
+    labels: see `labelled`.
     """
     import polars as pl
 
     check_columns([*columns.released, *([private] if private else [])], frame.columns, "the table")
     if frame.height == 0:
         raise InputError("the table has no rows")
-    frame = frame.select([*columns.released, *([private] if private else [])]).rechunk()  # arrays then need no copies
+    frame = frame.select(
+        [*columns.released, *([private] if private else [])]
+    ).rechunk()  # arrays then need no copies
     by = [chain_column(frame[name]) for name in columns.by]
     order = None if columns.order is None else order_column(frame[columns.order])
     values = frame[columns.value]
@@ -248,7 +279,10 @@ def arrange(
         numbers = nanoseconds(order) if timed else order.to_numpy()
     starts, ordered = _boundaries(by, numbers if order is not None else None, frame.height)
     kept = [plain(frame[name]) for name in columns.keep]
-    outgoing = [plain(frame[name]) for name in (*columns.by, *([] if columns.order is None else [columns.order]))] + kept
+    outgoing = [
+        plain(frame[name])
+        for name in (*columns.by, *([] if columns.order is None else [columns.order]))
+    ] + kept
     table = pl.DataFrame(outgoing) if outgoing else pl.DataFrame()
     rows = None
     if not ordered:
@@ -257,7 +291,9 @@ def arrange(
         marked = None if marked is None else marked[rows]
         by = [series[rows] for series in by]
         numbers = numbers[rows] if order is not None else numbers
-        starts, _ = _boundaries(by, numbers if order is not None else None, frame.height, sort=False)
+        starts, _ = _boundaries(
+            by, numbers if order is not None else None, frame.height, sort=False
+        )
         values = values.gather(rows) if labels is None else values
     for series in by:
         check_names(series.gather(starts[:-1]), "the table")
@@ -273,7 +309,9 @@ def arrange(
     linked = pairs
     if step is not None:
         steps, beside = _steps(numbers, starts, step, timed, columns.order, zone)
-        linked = int((np.diff(steps) == 1).sum()) - int((np.diff(steps)[starts[1:-1] - 1] == 1).sum())
+        linked = int((np.diff(steps) == 1).sum()) - int(
+            (np.diff(steps)[starts[1:-1] - 1] == 1).sum()
+        )
         if bare and linked < pairs:
             _check_clock(numbers, starts, step, str(columns.order))
     elif order is not None:
@@ -300,7 +338,9 @@ def arrange(
     )
 
 
-def _boundaries(by: list[pl.Series], order: NDArray[Any] | None, rows: int, *, sort: bool = True) -> tuple[Integers, bool]:
+def _boundaries(
+    by: list[pl.Series], order: NDArray[Any] | None, rows: int, *, sort: bool = True
+) -> tuple[Integers, bool]:
     """Where chains begin, and whether rows stand sorted by chain and order already."""
 
     change = np.zeros(rows, dtype=bool)
@@ -320,8 +360,13 @@ def _boundaries(by: list[pl.Series], order: NDArray[Any] | None, rows: int, *, s
 
 
 def increasing(columns: list[pl.Series]) -> bool:
-    """Rows grow from one to the next, column by column; a series may wrongly claim to be sorted, so it is not asked."""
-    arrays = [(series.to_physical() if series.dtype.is_temporal() else series).to_numpy() for series in columns]
+    """Rows grow from one to the next, column by column; a series may wrongly claim to be sorted, so
+    it is not asked.
+    """
+    arrays = [
+        (series.to_physical() if series.dtype.is_temporal() else series).to_numpy()
+        for series in columns
+    ]
     count = len(arrays[0]) - 1
     grown, equal = np.zeros(count, dtype=bool), np.ones(count, dtype=bool)
     for array in arrays:
@@ -331,12 +376,16 @@ def increasing(columns: list[pl.Series]) -> bool:
 
 
 def _sorted_rows(by: list[pl.Series], order: NDArray[Any] | None, rows: int) -> NDArray[Any]:
-    """The rows by chain and order; where everything fits into one number, by that, which is several times faster."""
+    """The rows by chain and order; where everything fits into one number, by that, which is several
+    times faster.
+    """
     import polars as pl
 
     columns = [_rank(series) for series in by]
     if order is not None:
-        columns.append((order.astype(np.int64), int(order.min()), int(order.max()) - int(order.min()) + 1))
+        columns.append(
+            (order.astype(np.int64), int(order.min()), int(order.max()) - int(order.min()) + 1)
+        )
     if math.prod(size for _, _, size in columns) < 2**62:
         key = np.zeros(rows, dtype=np.int64)
         for values, low, size in columns:
@@ -344,16 +393,22 @@ def _sorted_rows(by: list[pl.Series], order: NDArray[Any] | None, rows: int) -> 
         if order is not None:
             return pl.Series(key).arg_sort().to_numpy()
         columns = [(key, 0, 0)]
-    table = pl.DataFrame([pl.Series(str(i), values) for i, (values, _, _) in enumerate(columns)]).with_row_index("row")
+    table = pl.DataFrame(
+        [pl.Series(str(i), values) for i, (values, _, _) in enumerate(columns)]
+    ).with_row_index("row")
     return table.sort([str(i) for i in range(len(columns))], maintain_order=True)["row"].to_numpy()
 
 
 def _rank(series: pl.Series) -> tuple[NDArray[Any], int, int]:
-    """Numbers that are ordered as a column of chain names is: the numbers, the lowest, and how many there may be."""
+    """Numbers that are ordered as a column of chain names is: the numbers, the lowest, and how many
+    there may be.
+    """
     import polars as pl
 
     if series.dtype in (pl.String, pl.UInt64):
-        series = series + ("" if series.dtype == pl.String else 0)  # made anew, it no longer claims to be sorted
+        series = series + (
+            "" if series.dtype == pl.String else 0
+        )  # made anew, it no longer claims to be sorted
         values = series.rank("dense").to_numpy().astype(np.int64)
         return values, 1, int(values.max())
     values = series.to_physical().to_numpy().astype(np.int64)
@@ -369,44 +424,71 @@ def _check_strict(order: NDArray[Any], starts: Integers, name: str, bare: bool) 
     twice = np.unique(order[1:][repeated])[:_SPACINGS]
     back = bare and any(np.all(apart > 0) for _, apart in clock.changes(twice, twice))
     raise InputError(
-        f"column {name!r} must order the records of a chain: {count} rows repeat the order value before them"
-        + (": clocks were put back then, and times without a time zone come twice; give times with a zone" if back else "")
+        f"column {name!r} must order the records of a chain: {count} rows repeat the order value"
+        " before them"
+        + (
+            ": clocks were put back then, and times without a time zone come twice; give times with"
+            " a zone"
+            if back
+            else ""
+        )
     )
 
 
 def _steps(
-    order: NDArray[Any], starts: Integers, step: Step, timed: bool, name: str | None, zone: str | None
+    order: NDArray[Any],
+    starts: Integers,
+    step: Step,
+    timed: bool,
+    name: str | None,
+    zone: str | None,
 ) -> tuple[Integers, int]:
-    """The distance of each record from the first of its chain in steps, and how many lie beside that grid."""
+    """The distance of each record from the first of its chain in steps, and how many lie beside
+    that grid.
+    """
     if name is None:
         raise InputError("--step needs an order column, not --order row")
     if step.timed != timed:
         raise InputError(
-            f"--step {step.text} is {'a time' if step.timed else 'a number'}, but column {name!r} holds"
-            f" {'times' if timed else 'whole numbers'}"
+            f"--step {step.text} is {'a time' if step.timed else 'a number'}, but column {name!r}"
+            f" holds {'times' if timed else 'whole numbers'}"
         )
     first = np.repeat(order[starts[:-1]], np.diff(starts))
     if int((order.astype(np.int64) - first.astype(np.int64)).min()) < 0:
-        raise InputError(f"--step {step.text} is too short for column {name!r}: it makes more steps than can be counted")
+        raise InputError(
+            f"--step {step.text} is too short for column {name!r}: it makes more steps than can be"
+            " counted"
+        )
     steps, off = step.counted(first, order, zone)
     far = int((4 * off > step.length).sum())
     if far:
-        raise InputError(f"--step {step.text} does not fit column {name!r}: {far} rows lie over a quarter step off the grid")
+        raise InputError(
+            f"--step {step.text} does not fit column {name!r}: {far} rows lie over a quarter step"
+            " off the grid"
+        )
     if (int(steps.max()) + 2) * len(starts) >= 2**62:
-        raise InputError(f"--step {step.text} is too short for column {name!r}: it makes more steps than can be counted")
+        raise InputError(
+            f"--step {step.text} is too short for column {name!r}: it makes more steps than can be"
+            " counted"
+        )
     same = steps[1:] == steps[:-1]
     same[starts[1:-1] - 1] = False
     if same.any():
-        raise InputError(f"--step {step.text} is too long for column {name!r}: {int(same.sum())} rows fall on the same step")
+        raise InputError(
+            f"--step {step.text} is too long for column {name!r}: {int(same.sum())} rows fall on"
+            " the same step"
+        )
     return steps, int(np.count_nonzero(off))
 
 
 def _check_clock(order: NDArray[Any], starts: Integers, step: Step, name: str) -> None:
-    """InputError where times without a zone miss just the hour that clocks somewhere skip: neighbours would seem further apart.
+    """InputError where times without a zone miss just the hour that clocks somewhere skip:
+    neighbours would seem further apart.
 
     Unless another row has a time that those clocks never show.
 
-    The hour that clocks repeat in autumn makes order values that come twice, or steps that are too short: errors as well.
+    The hour that clocks repeat in autumn makes order values that come twice, or steps that are too
+    short: errors as well.
     """
     if step.kind != "time":
         return
@@ -418,18 +500,23 @@ def _check_clock(order: NDArray[Any], starts: Integers, step: Step, name: str) -
     for zone, apart in clock.changes(pairs[:, 0].copy(), pairs[:, 1].copy()):
         if np.any(4 * np.abs(apart - step.size) <= step.size) and clock.shows(order, zone):
             raise InputError(
-                f"times in column {name!r} have no time zone and miss the hour that clocks skip in zones like {zone}, so their"
-                " steps cannot be told; give times with a zone (UTC, if that is what they are)"
+                f"times in column {name!r} have no time zone and miss the hour that clocks skip in"
+                f" zones like {zone}, so their steps cannot be told; give times with a zone (UTC,"
+                " if that is what they are)"
             )
 
 
 def _spacing(order: NDArray[Any], starts: Integers) -> tuple[float, int] | None:
-    """The median distance of neighbours of a chain, and of how many it is: a sample where there are many."""
+    """The median distance of neighbours of a chain, and of how many it is: a sample where there are
+    many.
+    """
     rows = np.arange(0, len(order) - 1, max(len(order) // _SPACINGS, 1))
     rows = rows[starts[np.searchsorted(starts, rows + 1)] != rows + 1]
     if not len(rows):
         return None
-    return float(np.median(order[rows + 1].astype(np.int64) - order[rows].astype(np.int64))), len(rows)
+    return float(np.median(order[rows + 1].astype(np.int64) - order[rows].astype(np.int64))), len(
+        rows
+    )
 
 
 def _spread(order: NDArray[Any], starts: Integers) -> tuple[int, int] | None:
@@ -441,13 +528,19 @@ def _spread(order: NDArray[Any], starts: Integers) -> tuple[int, int] | None:
     return (int(distances.min()), int(distances.max())) if len(distances) else None
 
 
-def order_warnings(columns: Columns, step: Step | None, beside: int, spread: tuple[int, int] | None) -> list[str]:
+def order_warnings(
+    columns: Columns, step: Step | None, beside: int, spread: tuple[int, int] | None
+) -> list[str]:
     """What a person should know about the order of records, from what `arrange` has counted."""
     warnings = []
     if step is not None and beside:
-        warnings.append(f"{beside} rows lie beside the grid of --step {step.text}; each counts at its nearest step")
+        warnings.append(
+            f"{beside} rows lie beside the grid of --step {step.text}; each counts at its nearest"
+            " step"
+        )
     if spread is not None and spread[0] != spread[1]:
         warnings.append(
-            f"times in column {columns.order!r} are irregular; neighbours count as one step apart, give --step to count time"
+            f"times in column {columns.order!r} are irregular; neighbours count as one step apart,"
+            " give --step to count time"
         )
     return warnings

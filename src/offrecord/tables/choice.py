@@ -1,14 +1,17 @@
 """Whether records were made private because of their values.
 
-The guarantee assumes that they were not: who takes all sick days off the record, and no others, has told which days were sick,
-whatever is redacted. So the values of private records are compared with those of their chains. Each run of private records
-counts once, by its first record, and only if it is far from the one before it: had it been put anywhere in its chain, it would
-show a value as often as the chain does. The number of runs that show a value is then a sum of independent truth values with
-different probabilities, and by a theorem of Hoeffding (On the distribution of the number of successes in independent trials,
-1956) its tails, one or more away from the mean, are at most those of a binomial with the same mean: an exact test that is
-never too sure.
+The guarantee assumes that they were not: who takes all sick days off the record, and no others, has
+told which days were sick, whatever is redacted. So the values of private records are compared with
+those of their chains. Each run of private records
+counts once, by its first record, and only if it is far from the one before it: had it been put
+anywhere in its chain, it would show a value as often as the chain does. The number of runs that
+show a value is then a sum of independent truth values with different probabilities, and by a
+theorem of Hoeffding (On the distribution of the number of successes in independent trials, 1956)
+its tails, one or more away from the mean, are at most those of a binomial with the same mean: an
+exact test that is never too sure.
 
-What it finds depends on private values. So it goes into no artefact: a warning, for the one who runs it.
+What it finds depends on private values. So it goes into no artefact: a warning, for the one who
+runs it.
 """
 
 from __future__ import annotations
@@ -17,27 +20,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from offrecord.chain import Floats
-from offrecord.chance import binomial_tails
-from offrecord.counting import Counts, binned
+from offrecord.fitting.chance import binomial_tails
+from offrecord.fitting.counting import Counts, binned
+from offrecord.models.base import Floats
 from offrecord.tables.chains import Chains
 from offrecord.tables.secrets import Secrets
 
-#: Of so many tables whose private records were chosen whatever their values, at most one gets the warning.
+#: Of so many tables whose private records were chosen whatever their values, at most one gets the
+#: warning.
 RARELY = 1000
 _LOOKED_AT = 500  # runs of a part, at most, about
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """runs: how many were looked at. seen, expected: (k,) how many show each value, and how many would by chance."""
+    """runs: how many were looked at. seen, expected: (k,) how many show each value, and how many
+    would by chance.
+    """
 
     runs: int
     seen: Counts
     expected: Floats
 
     def __add__(self, other: Choice) -> Choice:
-        return Choice(self.runs + other.runs, self.seen + other.seen, self.expected + other.expected)
+        return Choice(
+            self.runs + other.runs, self.seen + other.seen, self.expected + other.expected
+        )
 
     @property
     def p_value(self) -> float:
@@ -53,14 +61,17 @@ class Choice:
         if self.p_value * RARELY >= 1:
             return None
         return (
-            "private records have other values than the rest of their chains, beyond chance (exact test, wrong in less than"
-            f" 1 of {RARELY} tables): if records were made private because of their value, that choice tells it, whatever is"
-            " redacted (docs/tables.md, Opt-outs chosen by value). This warning depends on private values and is in no file"
+            "private records have other values than the rest of their chains, beyond chance (exact"
+            f" test, wrong in less than 1 of {RARELY} tables): if records were made private because"
+            " of their value, that choice tells it, whatever is redacted (docs/tables.md, Opt-outs"
+            " chosen by value). This warning depends on private values and is in no file"
         )
 
 
 def choice_of(chains: Chains, secrets: Secrets, k: int, apart: int) -> Choice:
-    """The first values of private runs against their chains. apart: steps after which a chain has about forgotten."""
+    """The first values of private runs against their chains. apart: steps after which a chain has
+    about forgotten.
+    """
     seen, expected, runs = np.zeros(k, dtype=np.int64), np.zeros(k), 0
     shares: dict[int, Floats] = {}
     before = (-1, 0)

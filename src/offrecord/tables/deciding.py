@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.chain import Floats, MarkovChain
-from offrecord.counting import Counts
-from offrecord.designs import Designs, Model
+from offrecord.designs.library import Designs, Model
+from offrecord.designs.sharing import Needs
 from offrecord.errors import InputError
-from offrecord.phased import PhasedChain
-from offrecord.redaction import Integers
-from offrecord.surroundings import Needs
+from offrecord.fitting.counting import Counts
+from offrecord.models.base import Floats, Integers
+from offrecord.models.chain import MarkovChain
+from offrecord.models.phased import PhasedChain
 from offrecord.tables.cells import MISSING, UNKNOWN
 from offrecord.tables.chains import Arranged, Chains
 from offrecord.tables.choice import Choice, choice_of
@@ -32,17 +32,21 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 18  # rows that are decided at a time: few enough to stay in the processor's cache
 _STRIP = 1 << 15  # and fewer still where numbers of 64 bits are computed with
-_ODD = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], dtype=np.uint64)  # of order values, and of what is shown
+_ODD = np.array(
+    [0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], dtype=np.uint64
+)  # of order values, and of what is shown
 REGIONS = ("S", "M", "L", "private")
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of what was decided: rows by region (S, M, L with private ones), and records that leave, also by the window.
+    """Counts of what was decided: rows by region (S, M, L with private ones), and records that
+    leave, also by the window.
 
-    moves: transitions among records of region S, as the model counts them. choice: which values private records have. Both None
-    where nothing was decided. kept: released rows with their kept cells, a sample of them. content: a digest of what leaves of
-    the chains that hold a secret, record by record, for the key's owner alone.
+    moves: transitions among records of region S, as the model counts them. choice: which values
+    private records have. Both None where nothing was decided. kept: released rows with their kept
+    cells, a sample of them. content: a digest of what leaves of the chains that hold a secret,
+    record by record, for the key's owner alone.
     """
 
     regions: tuple[int, ...] = (0, 0, 0)
@@ -90,7 +94,13 @@ class Deciding:
     @classmethod
     def made(cls, designs: Designs, needs: Needs, which: Integers) -> Deciding:
         """From the designs of the surroundings of a whole table."""
-        return cls(designs, {tuple(around): at for around, at in zip(needs.around.tolist(), which.tolist(), strict=True)})
+        return cls(
+            designs,
+            {
+                tuple(around): at
+                for around, at in zip(needs.around.tolist(), which.tolist(), strict=True)
+            },
+        )
 
     @cached_property
     def _stamping(self) -> Stamping:
@@ -99,10 +109,14 @@ class Deciding:
     @cached_property
     def _reach(self) -> int:
         """How far any design reaches."""
-        return max((max(len(design.left), len(design.right)) for design in self.designs.designs), default=0)
+        return max(
+            (max(len(design.left), len(design.right)) for design in self.designs.designs), default=0
+        )
 
     def which_of(self, part: Part) -> Integers:
-        """Which design each secret of a part has; InputError if it was not part of the table that was surveyed."""
+        """Which design each secret of a part has; InputError if it was not part of the table that
+        was surveyed.
+        """
         rows, used, _ = part.distinct
         try:
             return np.array([self.which[tuple(row)] for row in rows.tolist()], dtype=np.int64)[used]
@@ -121,10 +135,18 @@ class Deciding:
         moves = np.zeros(model.transition.shape, dtype=np.int64)
         contents = []
         for rows, mine in blocks(chains, secrets):
-            decision = step.decide(chains, secrets.part(mine.start, mine.stop), which[mine], rows, part.drawn)
+            decision = step.decide(
+                chains, secrets.part(mine.start, mine.stop), which[mine], rows, part.drawn
+            )
             gone[rows] = decision.redacted
             contents.append(_contents(chains, rows, decision.redacted))
-            released += int((~decision.redacted if chains.whole else ~decision.redacted & (chains.codes[rows] >= 0)).sum())
+            released += int(
+                (
+                    ~decision.redacted
+                    if chains.whole
+                    else ~decision.redacted & (chains.codes[rows] >= 0)
+                ).sum()
+            )
             counts += np.bincount(decision.regions, minlength=3)
             _check_known(part.arranged, rows, decision.regions)
             plain = np.where(decision.regions == 0, chains.codes[rows], np.int8(MISSING))
@@ -134,7 +156,9 @@ class Deciding:
         kept = Sample.of(part.arranged, gone)
         told = np.concatenate(contents)[part.tagged], np.diff(chains.starts)[part.tagged]
         content = part.coins.content_digest(part.tags, *told)
-        return _table(part.arranged, gone), Tally(tuple(counts.tolist()), released, window, moves, choice, kept, content)
+        return _table(part.arranged, gone), Tally(
+            tuple(counts.tolist()), released, window, moves, choice, kept, content
+        )
 
     def expect(self, part: Part) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
@@ -143,16 +167,22 @@ class Deciding:
         counts = np.zeros(3, dtype=np.int64)
         released = 0.0
         for rows, mine in blocks(chains, secrets):
-            rule = self._stamping.probabilities(chains, secrets.part(mine.start, mine.stop), which[mine], rows)
+            rule = self._stamping.probabilities(
+                chains, secrets.part(mine.start, mine.stop), which[mine], rows
+            )
             regions = _region(rule)
             _check_known(part.arranged, rows, regions)
             weights = masses if masses.ndim == 1 else masses[rows]
             released += float((1.0 - (rule * weights).sum(axis=1))[chains.codes[rows] >= 0].sum())
             counts += np.bincount(regions, minlength=3)
-        return Tally(tuple(counts.tolist()), released, windows_release(self.designs, chains, secrets, which))
+        return Tally(
+            tuple(counts.tolist()), released, windows_release(self.designs, chains, secrets, which)
+        )
 
     def explain(self, part: Part) -> pl.DataFrame:
-        """For each row its region and the redaction probability of every value: the rule, never what was drawn."""
+        """For each row its region and the redaction probability of every value: the rule, never
+        what was drawn.
+        """
         import polars as pl
 
         arranged, chains, secrets = part.arranged, part.arranged.chains, part.secrets
@@ -161,15 +191,27 @@ class Deciding:
         secret = np.zeros(len(chains.codes), dtype=bool)
         secret[part.hidden.rows(chains)] = True
         for rows, mine in blocks(chains, secrets):
-            rule = self._stamping.probabilities(chains, secrets.part(mine.start, mine.stop), which[mine], rows)
+            rule = self._stamping.probabilities(
+                chains, secrets.part(mine.start, mine.stop), which[mine], rows
+            )
             rules.append(rule)
             regions.append(np.where(secret[rows], 3, _region(rule)))
-        names = arranged.columns.released[: len(arranged.columns.released) - 1 - len(arranged.columns.keep)]
+        names = arranged.columns.released[
+            : len(arranged.columns.released) - 1 - len(arranged.columns.keep)
+        ]
         frame = arranged.frame.select(names) if names else pl.DataFrame()
         whole = np.concatenate(rules)
         taken = "region" in names
-        added = [pl.Series("region of the record" if taken else "region", np.array(REGIONS)[np.concatenate(regions)])]
-        added += [pl.Series(f"Pr(redacted | {label})", whole[:, i]) for i, label in enumerate(arranged.labels)]
+        added = [
+            pl.Series(
+                "region of the record" if taken else "region",
+                np.array(REGIONS)[np.concatenate(regions)],
+            )
+        ]
+        added += [
+            pl.Series(f"Pr(redacted | {label})", whole[:, i])
+            for i, label in enumerate(arranged.labels)
+        ]
         return frame.with_columns(added) if names else pl.DataFrame(added)
 
 
@@ -180,25 +222,32 @@ def blocks(chains: Chains, secrets: Secrets) -> Iterable[tuple[slice, slice]]:
         end = int(np.searchsorted(chains.starts, chains.starts[begin] + _BLOCK, side="right")) - 1
         end = min(max(end, begin + 1), chains.count)
         mine = np.searchsorted(secrets.chain, (begin, end))
-        yield slice(int(chains.starts[begin]), int(chains.starts[end])), slice(int(mine[0]), int(mine[1]))
+        yield (
+            slice(int(chains.starts[begin]), int(chains.starts[end])),
+            slice(int(mine[0]), int(mine[1])),
+        )
         begin = end
 
 
 def _check_known(arranged: Arranged, rows: slice, regions: NDArray[np.int8]) -> None:
-    """InputError for a value that the model does not know, unless its record is redacted whatever it is."""
+    """InputError for a value that the model does not know, unless its record is redacted whatever
+    it is.
+    """
     unknown = (arranged.chains.codes[rows] == UNKNOWN) & (regions != 2)
     if not unknown.any():
         return
     first = rows.start + int(np.argmax(unknown))
     row = (first if arranged.rows is None else int(arranged.rows[first])) + 1
     raise InputError(
-        f"value column {arranged.columns.value!r} holds a value the model does not know in {int(unknown.sum())} rows,"
-        f" first in row {row}"
+        f"value column {arranged.columns.value!r} holds a value the model does not know in"
+        f" {int(unknown.sum())} rows, first in row {row}"
     )
 
 
 def _contents(chains: Chains, rows: slice, redacted: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """(m,) a number for what leaves of each chain in `rows`: over its records, the sum of their order value and code, mixed."""
+    """(m,) a number for what leaves of each chain in `rows`: over its records, the sum of their
+    order value and code, mixed.
+    """
     shown = ((chains.codes[rows] + np.int8(1)) * ~redacted).view(np.uint8)  # 0: empty
     order = chains.order[rows]
     mixed = np.empty(len(shown), dtype=np.uint64)
@@ -235,7 +284,9 @@ def _region(rule: Floats) -> NDArray[np.int8]:
 def _table(arranged: Arranged, gone: NDArray[np.bool_]) -> pl.DataFrame:
     columns, chains = arranged.columns, arranged.chains
     empty = gone | (chains.codes < 0)
-    values = released_values(columns.value, chains.codes, empty, arranged.labels, arranged.value_type)
+    values = released_values(
+        columns.value, chains.codes, empty, arranged.labels, arranged.value_type
+    )
     frame = arranged.frame.with_columns(values) if arranged.frame.width else values.to_frame()
     frame = frame.select(columns.released)
     if columns.keep and not columns.keep_all:

@@ -6,19 +6,21 @@ from itertools import product
 
 import numpy as np
 
-from offrecord.chain import Floats, MarkovChain
-from offrecord.designs import Model
-from offrecord.exact_leakage import combine
-from offrecord.surroundings import Needs, distinct
+from offrecord.designs.library import Model
+from offrecord.designs.sharing import Needs, distinct
+from offrecord.models.base import Floats
+from offrecord.models.chain import MarkovChain
+from offrecord.theory.leakage import combine
 
 _MOST = 1 << 21
 
 
 def erasure_leakage(model: Model, needs: Needs) -> float | None:
-    """The largest log-ratio about a secret if nothing but private records were redacted; None where it is not computed.
+    """The largest log-ratio about a secret if nothing but private records were redacted; None where
+    it is not computed.
 
-    Exact. Given the nearest `order` records on each side, all others are independent of the secret. For order above 1 a run of
-    private records counts as if all but its last were known.
+    Exact. Given the nearest `order` records on each side, all others are independent of the secret.
+    For order above 1 a run of private records counts as if all but its last were known.
     """
     if len(needs.around) == 0:
         return 0.0
@@ -30,7 +32,9 @@ def erasure_leakage(model: Model, needs: Needs) -> float | None:
             return None
         return max(_window_leakage(model, int(a), int(b)) for a, b in distinct(left, right)[0])
     lengths = np.minimum(needs.around[:, 2], 64)
-    return max(_run_leakage(model, *around) for around in distinct(left, right, lengths)[0].tolist())
+    return max(
+        _run_leakage(model, *around) for around in distinct(left, right, lengths)[0].tolist()
+    )
 
 
 def _run_leakage(model: MarkovChain, left: int, right: int, length: int) -> float:
@@ -39,14 +43,18 @@ def _run_leakage(model: MarkovChain, left: int, right: int, length: int) -> floa
     for present, kernel in ((left, model.reversed_kernel(2)), (right, model.kernel(1))):
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(kernel)
-            ratios = np.where(kernel[:, None] > 0, logs[:, None] - logs[None], -np.inf).max(axis=2)  # of x over x'
+            ratios = np.where(kernel[:, None] > 0, logs[:, None] - logs[None], -np.inf).max(
+                axis=2
+            )  # of x over x'
         sides.append(ratios if present else np.zeros_like(ratios))
     steps = np.linalg.matrix_power((model.transition > 0).astype(float), length - 1) > 0
     return combine(sides[0], sides[1], np.diag(model.support(1)) @ steps)[0]
 
 
 def _window_leakage(model: MarkovChain, left: int, right: int) -> float:
-    """Of one record of a chain of any order whose `left` and `right` neighbours are all released: every window is tried."""
+    """Of one record of a chain of any order whose `left` and `right` neighbours are all released:
+    every window is tried.
+    """
     n = left + 1 + right
     joint: Floats = np.zeros((model.k,) * n)
     tuples = model.start

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 Native: TypeAlias = Any
 
 
-def from_native(frame: Native, columns: Sequence[str] | None = None, value: str | None = None) -> pl.DataFrame:
+def from_native(
+    frame: Native, columns: Sequence[str] | None = None, value: str | None = None
+) -> pl.DataFrame:
     """Any frame as one of polars.
 
-    columns: those that are needed; others may hold anything. value: a column whose cells may be of several types in pandas:
-    they are text then, whatever each of them is, so that none decides what becomes of the others.
+    columns: those that are needed; others may hold anything. value: a column whose cells may be of
+    several types in pandas: they are text then, whatever each of them is, so that none decides what
+    becomes of the others.
     """
     import polars as pl
 
@@ -30,7 +33,10 @@ def from_native(frame: Native, columns: Sequence[str] | None = None, value: str 
     try:
         known = nw.from_native(frame)
     except TypeError:
-        raise InputError(f"the table must be a frame (polars, pandas, pyarrow, DuckDB …), got {type(frame).__name__}") from None
+        raise InputError(
+            "the table must be a frame (polars, pandas, pyarrow, DuckDB …), got"
+            f" {type(frame).__name__}"
+        ) from None
     if isinstance(frame, pl.LazyFrame):
         return collected(frame)
     try:
@@ -39,10 +45,14 @@ def from_native(frame: Native, columns: Sequence[str] | None = None, value: str 
         if isinstance(known, nw.LazyFrame):
             known = known.collect()
         if known.implementation.is_pandas() and value in known.columns:
-            known = nw.from_native(_one_type(known.to_native(), str(value), nw.get_native_namespace(known)))
+            known = nw.from_native(
+                _one_type(known.to_native(), str(value), nw.get_native_namespace(known))
+            )
         table: pl.DataFrame = known.to_polars()
     except Exception:
-        raise InputError("the table cannot be converted: give each column values of one type") from None
+        raise InputError(
+            "the table cannot be converted: give each column values of one type"
+        ) from None
     return table
 
 
@@ -53,13 +63,21 @@ def _one_type(frame: Native, value: str, pandas: Any) -> Native:
 
     def text(cell: Any) -> str | None:
         empty = pandas.isna(cell)  # of a list, a list
-        return cell if isinstance(cell, str) else None if empty is True or str(empty) == "True" else str(cell)
+        return (
+            cell
+            if isinstance(cell, str)
+            else None
+            if empty is True or str(empty) == "True"
+            else str(cell)
+        )
 
     return frame.assign(**{value: frame[value].map(text)})
 
 
 def to_native(frame: pl.DataFrame, like: Native, value: str) -> Native:
-    """A frame of polars as the kind another one is; whole numbers and truth values stay such in pandas, nulls and all."""
+    """A frame of polars as the kind another one is; whole numbers and truth values stay such in
+    pandas, nulls and all.
+    """
     import polars as pl
 
     if isinstance(like, pl.DataFrame):
@@ -76,7 +94,14 @@ def to_native(frame: pl.DataFrame, like: Native, value: str) -> Native:
     native = nw.DataFrame.from_arrow(plain, backend=known.implementation).to_native()
     if known.implementation.is_pandas_like():
         pandas = nw.get_native_namespace(known)  # or what is like it
-        for name, kind in frame.schema.items():  # by way of floats, large numbers would not stay what they are
-            if (kind.is_integer() or kind == pl.Boolean) and (name == value or frame[name].null_count()):
-                native[name] = pandas.array(frame[name].to_list(), dtype="boolean" if kind == pl.Boolean else str(kind))
+        for (
+            name,
+            kind,
+        ) in frame.schema.items():  # by way of floats, large numbers would not stay what they are
+            if (kind.is_integer() or kind == pl.Boolean) and (
+                name == value or frame[name].null_count()
+            ):
+                native[name] = pandas.array(
+                    frame[name].to_list(), dtype="boolean" if kind == pl.Boolean else str(kind)
+                )
     return native

@@ -1,6 +1,8 @@
-"""Whether a table in CSV is whole: it ends with a line end, and every line has as many cells as the first.
+"""Whether a table in CSV is whole: it ends with a line end, and every line has as many cells as the
+first.
 
-The engine fills up lines that are too short, and cuts those that are too long where their last cells are not asked for.
+The engine fills up lines that are too short, and cuts those that are too long where their last
+cells are not asked for.
 """
 
 from __future__ import annotations
@@ -32,13 +34,15 @@ def check_end(content: Path | io.BytesIO, name: str) -> None:
         if file.read() != b"\n":
             how = f"echo >> {content}" if isinstance(content, Path) else "end it with one"
             raise InputError(
-                f"{name} stops in the middle of a line: it was cut short; a table in CSV ends with a line end"
-                f" (if this one is whole and merely lacks it: {how})"
+                f"{name} stops in the middle of a line: it was cut short; a table in CSV ends with"
+                f" a line end (if this one is whole and merely lacks it: {how})"
             )
 
 
 def check_lines(content: Path | io.BytesIO, name: str) -> None:
-    """InputError if a table in CSV has lines with more or fewer cells than its header, or stops in a quoted cell."""
+    """InputError if a table in CSV has lines with more or fewer cells than its header, or stops in
+    a quoted cell.
+    """
     with _opened(content) as file:
         file.seek(0)
         if not _even(file):
@@ -54,7 +58,9 @@ def _even(file: BinaryIO) -> bool:
         if not line:
             block = block.removeprefix(_BOM).lstrip(b"\r\n")
         cut = block.rfind(b"\n") + 1
-        if block.count(b'"', 0, cut) % 2:  # that line end is within a cell: back to the one before it
+        if (
+            block.count(b'"', 0, cut) % 2
+        ):  # that line end is within a cell: back to the one before it
             cut = block.rfind(b"\n", 0, block.rfind(b'"', 0, cut)) + 1
         block, held = block[:cut], block[cut:]
         if len(held) > _CELL:
@@ -67,7 +73,9 @@ def _even(file: BinaryIO) -> bool:
 
 
 def _check_rows(file: BinaryIO, name: str) -> None:
-    """InputError for rows with more or fewer cells than the header, row by row; where quotes may stand anywhere."""
+    """InputError for rows with more or fewer cells than the header, row by row; where quotes may
+    stand anywhere.
+    """
     text = io.TextIOWrapper(file, encoding="latin-1", newline="")
     before = csv.field_size_limit(_CELL)
     width = count = first = row = 0
@@ -82,15 +90,17 @@ def _check_rows(file: BinaryIO, name: str) -> None:
                 if len(cells or [""]) != width:
                     count, first = count + 1, first or row
     except csv.Error:  # strict: a quote that does not end, or a cell that goes on after it
-        raise InputError(f"{name} has a quoted cell that does not end as one: it was cut short, or damaged") from None
+        raise InputError(
+            f"{name} has a quoted cell that does not end as one: it was cut short, or damaged"
+        ) from None
     finally:
         csv.field_size_limit(before)
         text.detach()
     if count:
         have = "has" if count == 1 else "have"
         raise InputError(
-            f"{name}: {many(count, 'row')} {have} more or fewer cells than its header ({width}), first row {first};"
-            " cells that hold commas or line ends need quotes"
+            f"{name}: {many(count, 'row')} {have} more or fewer cells than its header ({width}),"
+            f" first row {first}; cells that hold commas or line ends need quotes"
         )
 
 

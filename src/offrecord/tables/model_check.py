@@ -1,10 +1,11 @@
 """Whether a table follows its model, told from the records that are released as they are.
 
-Only records in region S are looked at: no value of theirs is ever redacted, so what is found here can be computed from the
-release, and which records those are does not depend on values. A likelihood-ratio test says whether transitions differ from the
-model's beyond chance; with many records everything does, so a difference counts only if it matters: by the table's own
-transitions the designs would tell clearly more than they may, or the model describes the data clearly worse than their own
-transitions do.
+Only records in region S are looked at: no value of theirs is ever redacted, so what is found here
+can be computed from the release, and which records those are does not depend on values. A
+likelihood-ratio test says whether transitions differ from the model's beyond chance; with many
+records everything does, so a difference counts only if it matters: by the table's own transitions
+the designs would tell clearly more than they may, or the model describes the data clearly worse
+than their own transitions do.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.chain import Floats, MarkovChain
-from offrecord.chance import chi_square_tail
-from offrecord.counting import Counts, counted, linked_records
-from offrecord.designs import Designs, Model, leakage_under
+from offrecord.designs.library import Designs, Model, leakage_under
 from offrecord.errors import InputError
-from offrecord.learned import Learned
-from offrecord.phased import PhasedChain
-from offrecord.redaction import Integers
+from offrecord.fitting.chance import chi_square_tail
+from offrecord.fitting.counting import Counts, counted, linked_records
+from offrecord.models.base import Floats, Integers
+from offrecord.models.chain import MarkovChain
+from offrecord.models.learned import Learned
+from offrecord.models.phased import PhasedChain
 from offrecord.tables.cells import Codes
 from offrecord.tables.chains import Chains
 from offrecord.tables.steps import Step
@@ -30,12 +31,17 @@ from offrecord.text import odds
 
 SIGNIFICANCE = 1e-6  #: a smaller p-value is more than chance
 ODDS = 1.25  #: how much larger than promised the odds may be by the table's own transitions
-WASTE = 0.05  #: how much more a record may cost under the model than under its own transitions, as a share of its entropy
+#: how much more a record may cost under the model than under its own transitions, as a share of its
+#: entropy
+WASTE = 0.05
 SPARSE = 0.1  #: share of neighbouring rows that must be one step apart
-SPACING = 1.5  #: how many times as far as where the model comes from neighbours may be, or as near, where no step is given
+#: how many times as far as where the model comes from neighbours may be, or as near, where no step
+#: is given
+SPACING = 1.5
 NEIGHBOURS = 20  #: rows below which their distance says nothing
 ENOUGH = 100  #: transitions below which nothing is said
-_PRIOR = 50  # transitions from each value that the model itself counts for, where the table's own are estimated
+# transitions from each value that the model itself counts for, where the table's own are estimated
+_PRIOR = 50
 _JUDGED = 10  # designs that are judged by them: the most frequent ones
 
 
@@ -44,15 +50,18 @@ def check_origin(learned: Learned, order_kind: str, step: Step | None, zone: str
     if learned.order != order_kind:
         kinds = {"row": "the order of rows", "integer": "whole numbers", "time": "times"}
         here, there = kinds[order_kind], kinds.get(learned.order, learned.order)
-        raise InputError(f"the model was learned from records ordered by {there}, not by {here}: it is not the model of these")
+        raise InputError(
+            f"the model was learned from records ordered by {there}, not by {here}: it is not the"
+            " model of these"
+        )
     known = None if learned.step is None else Step.parsed(learned.step)
     same = known is step if known is None or step is None else known.same(step, zone)
     if not same:
         fitted, asked = (f"--step {one.text}" if one else "no --step" for one in (known, step))
         remedy = f"give {fitted}" if known else f"fit it with {asked}"
         raise InputError(
-            f"the model was learned with {fitted}, but is used with {asked}: it says how records change from one such step to"
-            f" the next; {remedy}, or fit a model for this step"
+            f"the model was learned with {fitted}, but is used with {asked}: it says how records"
+            f" change from one such step to the next; {remedy}, or fit a model for this step"
         )
 
 
@@ -60,20 +69,36 @@ def sparse(pairs: int, linked: int) -> str | None:
     """What speaks against a step at which hardly any record has a neighbour."""
     if pairs < NEIGHBOURS or linked >= SPARSE * pairs:
         return None
-    return f"only {linked:,} of {pairs:,} neighbouring rows are one --step apart: records come at another step than that"
+    return (
+        f"only {linked:,} of {pairs:,} neighbouring rows are one --step apart: records come at"
+        " another step than that"
+    )
 
 
 def spaced(learned: Learned, spacing: float | None) -> str | None:
-    """What speaks against a model whose records came at another distance, where no step says how far they are apart."""
-    if not learned.spacing or not spacing or max(learned.spacing / spacing, spacing / learned.spacing) <= SPACING:
+    """What speaks against a model whose records came at another distance, where no step says how
+    far they are apart.
+    """
+    if (
+        not learned.spacing
+        or not spacing
+        or max(learned.spacing / spacing, spacing / learned.spacing) <= SPACING
+    ):
         return None
     unit = " seconds" if learned.order == "time" else ""
     here, there = f"{spacing:g}{unit}", f"{learned.spacing:g}{unit}"
-    return f"neighbours are {here} apart (the median), but {there} in the data that the model was learned from"
+    return (
+        f"neighbours are {here} apart (the median), but {there} in the data that the model was"
+        " learned from"
+    )
 
 
-def model_counts(model: Model, chains: Chains, rows: slice, codes: Codes, phases: Codes | None) -> Counts:
-    """(…) transitions of some whole chains, as the model's `transition` counts them; codes: negative where not looked at."""
+def model_counts(
+    model: Model, chains: Chains, rows: slice, codes: Codes, phases: Codes | None
+) -> Counts:
+    """(…) transitions of some whole chains, as the model's `transition` counts them; codes:
+    negative where not looked at.
+    """
     first = int(np.searchsorted(chains.starts, rows.start))
     last = int(np.searchsorted(chains.starts, rows.stop))
     steps = None if chains.steps is None else chains.steps[rows]
@@ -82,10 +107,14 @@ def model_counts(model: Model, chains: Chains, rows: slice, codes: Codes, phases
     contexts = math.prod(model.transition.shape[: -model.order - 1])
     if isinstance(model, PhasedChain):
         assert phases is not None
-        context = np.roll(phases[rows], 1)  # the record before: the first of a chain ends no transition
+        context = np.roll(
+            phases[rows], 1
+        )  # the record before: the first of a chain ends no transition
     elif model.length is not None:
         context = np.clip(chains.places[rows] - 1, 0, contexts - 1)
-    return counted(codes, linked, model.k, model.order, context, contexts).reshape(model.transition.shape)
+    return counted(codes, linked, model.k, model.order, context, contexts).reshape(
+        model.transition.shape
+    )
 
 
 def check_lengths(model: Model, chains: Chains) -> None:
@@ -93,16 +122,20 @@ def check_lengths(model: Model, chains: Chains) -> None:
     length = None if isinstance(model, PhasedChain) else model.length
     wrong = 0 if length is None else int((chains.places[chains.starts[1:] - 1] + 1 != length).sum())
     if length is not None and wrong:
-        raise InputError(f"the model has a kernel for each of {length - 1} steps, but {wrong} chains have another length")
+        raise InputError(
+            f"the model has a kernel for each of {length - 1} steps, but {wrong} chains have"
+            " another length"
+        )
 
 
 @dataclass(frozen=True)
 class Comparison:
     """What a table's released transitions say about its model.
 
-    transitions: how many were looked at. impossible: those the model gives probability 0. waste: what a record costs more
-    under the model than under the table's own transitions, as a share of its entropy. leakage: the largest of a design, by the
-    table's own transitions; None where that is not computed: nothing differs beyond chance, or the model is not stationary.
+    transitions: how many were looked at. impossible: those the model gives probability 0. waste:
+    what a record costs more under the model than under the table's own transitions, as a share of
+    its entropy. leakage: the largest of a design, by the table's own transitions; None where that
+    is not computed: nothing differs beyond chance, or the model is not stationary.
     """
 
     transitions: int
@@ -126,24 +159,34 @@ class Comparison:
             return None
         if self.leakage is not None and self.leakage > epsilon + math.log(ODDS):
             return (
-                f"by the table's own transitions the odds would reach {odds(self.leakage)} to 1 instead of {odds(epsilon)}"
-                f" (p {self.told_p})"
+                f"by the table's own transitions the odds would reach {odds(self.leakage)} to 1"
+                f" instead of {odds(epsilon)} (p {self.told_p})"
             )
         if self.waste > WASTE:
-            return f"it describes a record {self.waste:.0%} worse than the table's own transitions do (p {self.told_p})"
+            return (
+                f"it describes a record {self.waste:.0%} worse than the table's own transitions do"
+                f" (p {self.told_p})"
+            )
         return None
 
     def warning(self) -> str | None:
         """What a person should know although it is no objection."""
         if self.transitions < ENOUGH:
             return (
-                f"only {self.transitions} transitions are released as they are, too few to tell whether the table follows the"
-                " model; that it does is taken on trust"
+                f"only {self.transitions} transitions are released as they are, too few to tell"
+                " whether the table follows the model; that it does is taken on trust"
             )
         if not self.differs:
             return None
-        reach = "" if self.leakage is None else f": by its own transitions the odds would reach {odds(self.leakage)} to 1"
-        return f"the table differs from the model beyond chance (p {self.told_p}), but not by much{reach}"
+        reach = (
+            ""
+            if self.leakage is None
+            else f": by its own transitions the odds would reach {odds(self.leakage)} to 1"
+        )
+        return (
+            f"the table differs from the model beyond chance (p {self.told_p}), but not by"
+            f" much{reach}"
+        )
 
     @property
     def told_p(self) -> str:
@@ -153,14 +196,20 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """For certificates: four digits."""
         return {
-            name: float(f"{value:.4g}") if isinstance(value, float) and math.isfinite(value) else value
+            name: (
+                float(f"{value:.4g}")
+                if isinstance(value, float) and math.isfinite(value)
+                else value
+            )
             for name, value in vars(self).items()
             if value != math.inf
         } | {"significance": SIGNIFICANCE}
 
 
 def compared(designs: Designs, uses: Integers, counts: Counts) -> Comparison:
-    """The model of some designs against the transitions counted. uses: how many secrets each design serves."""
+    """The model of some designs against the transitions counted. uses: how many secrets each design
+    serves.
+    """
     model, total = designs.model, int(counts.sum())
     p = model.transition
     impossible = int(counts[p == 0].sum())
@@ -172,9 +221,21 @@ def compared(designs: Designs, uses: Integers, counts: Counts) -> Comparison:
     degrees = int(((visits[..., 0] > 0) * np.maximum(np.count_nonzero(p, axis=-1) - 1, 0)).sum())
     p_value = chi_square_tail(degrees, statistic)
     entropy = -float((counts * np.log(own, out=np.zeros_like(own), where=counts > 0)).sum())
-    waste = max(statistic - degrees, 0.0) / 2 / entropy if entropy else 0.0 if statistic <= degrees else math.inf
+    waste = (
+        max(statistic - degrees, 0.0) / 2 / entropy
+        if entropy
+        else 0.0
+        if statistic <= degrees
+        else math.inf
+    )
     leakage = None
-    if total >= ENOUGH and p_value < SIGNIFICANCE and not impossible and isinstance(model, MarkovChain) and model.stationary:
+    if (
+        total >= ENOUGH
+        and p_value < SIGNIFICANCE
+        and not impossible
+        and isinstance(model, MarkovChain)
+        and model.stationary
+    ):
         leakage = _leakage(designs, uses, _estimated(model, counts, visits))
     return Comparison(total, impossible, statistic, degrees, p_value, waste, leakage)
 
@@ -188,4 +249,10 @@ def _estimated(model: MarkovChain, counts: Counts, visits: Counts) -> MarkovChai
 def _leakage(designs: Designs, uses: Integers, chain: MarkovChain) -> float:
     """The largest of the most frequent designs, were this the chain."""
     frequent = np.argsort(-uses, kind="stable")[:_JUDGED].tolist()
-    return max((leakage_under(designs.designs[at], chain, designs.epsilon, designs.protect) for at in frequent), default=0.0)
+    return max(
+        (
+            leakage_under(designs.designs[at], chain, designs.epsilon, designs.protect)
+            for at in frequent
+        ),
+        default=0.0,
+    )

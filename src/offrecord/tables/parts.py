@@ -1,8 +1,10 @@
-"""Parts of a table: stretches of whole chains, and what is found out about them before anything is decided.
+"""Parts of a table: stretches of whole chains, and what is found out about them before anything is
+decided.
 
-A chain is decided by itself, so a table may come in parts: all of it at once, stretch by stretch from a file, or spread over
-machines. What parts have in common (which designs are needed, what the certificate and the ledger say) needs no more of each
-part than its `Survey`; surveys add up, in any order, to that of the table.
+A chain is decided by itself, so a table may come in parts: all of it at once, stretch by stretch
+from a file, or spread over machines. What parts have in common (which designs are needed, what the
+certificate and the ledger say) needs no more of each part than its `Survey`; surveys add up, in any
+order, to that of the table.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord import draws
-from offrecord.clock import phases_of
-from offrecord.designs import Model
+from offrecord.designs.library import Model
+from offrecord.designs.sharing import Needs, context_of, distinct
 from offrecord.errors import InputError
-from offrecord.phased import PhasedChain
-from offrecord.redaction import Integers
-from offrecord.surroundings import Needs, context_of, distinct
+from offrecord.models.base import Integers
+from offrecord.models.clock import phases_of
+from offrecord.models.phased import PhasedChain
+from offrecord.release import coins as draws
 from offrecord.tables.cells import MISSING
 from offrecord.tables.chains import Arranged, Chains, Columns, arrange, order_warnings
 from offrecord.tables.model_check import check_lengths
@@ -39,7 +41,8 @@ _HELD = 64  # surveys at a time
 class Part:
     """Whole chains, what is private in them, and the secrets that makes.
 
-    around: (s, 4) the surroundings of each secret, and contexts, as in Needs. phases: of each record, if the model has them.
+    around: (s, 4) the surroundings of each secret, and contexts, as in Needs. phases: of each
+    record, if the model has them.
     tagged, tags: the chains that hold a secret, sorted, and the tags their coins come from.
     """
 
@@ -76,7 +79,9 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """How parts of a table are read. limits: rooms beyond which a larger one makes no difference."""
+    """How parts of a table are read. limits: rooms beyond which a larger one makes no
+    difference.
+    """
 
     columns: Columns
     private: str | None
@@ -89,7 +94,9 @@ class Reading:
 
     def part(self, frame: pl.DataFrame, listed: pl.DataFrame | None) -> Part:
         """Rows of whole chains as a part."""
-        arranged = arrange(frame, self.columns, labels=self.model.labels, private=self.private, step=self.step)
+        arranged = arrange(
+            frame, self.columns, labels=self.model.labels, private=self.private, step=self.step
+        )
         return self.part_of(arranged, private_records(arranged, listed, self.step))
 
     def part_of(self, arranged: Arranged, hidden: Private) -> Part:
@@ -103,13 +110,20 @@ class Reading:
             room if limit is None else np.minimum(room, limit)
             for room, limit in zip(secrets.rooms(chains), self.limits, strict=True)
         ]
-        around = np.stack((*rooms, secrets.last - secrets.first + 1, np.zeros_like(secrets.first)), axis=1)
+        around = np.stack(
+            (*rooms, secrets.last - secrets.first + 1, np.zeros_like(secrets.first)), axis=1
+        )
         contexts: dict[int, Integers] = {}
         if isinstance(self.model, PhasedChain):
             assert phases is not None
             for secret, (left, right, length, _) in enumerate(around.tolist()):
                 along = self._along(
-                    self.model, arranged, hidden, phases, int(secrets.chain[secret]), left + length + max(right, 1)
+                    self.model,
+                    arranged,
+                    hidden,
+                    phases,
+                    int(secrets.chain[secret]),
+                    left + length + max(right, 1),
                 )
                 around[secret, 3] = context_of(along)
                 contexts[int(around[secret, 3])] = along
@@ -118,7 +132,13 @@ class Reading:
         return Part(arranged, hidden, secrets, around, contexts, phases, self.coins, tagged, tags)
 
     def _along(
-        self, model: PhasedChain, arranged: Arranged, hidden: Private, phases: NDArray[np.int8], chain: int, count: int
+        self,
+        model: PhasedChain,
+        arranged: Arranged,
+        hidden: Private,
+        phases: NDArray[np.int8],
+        chain: int,
+        count: int,
     ) -> Integers:
         """The phases of the first records of a chain: by their own clocks, as in a fit.
 
@@ -149,9 +169,13 @@ class Reading:
         chains = arranged.chains
         check_lengths(self.model, chains)
         rows, used, counts = part.distinct
-        placed = part.coins.set_digests(part.tags_of(secrets.chain), secrets.order, part.kind, used, len(rows))
+        placed = part.coins.set_digests(
+            part.tags_of(secrets.chain), secrets.order, part.kind, used, len(rows)
+        )
         one = np.zeros(hidden.count, dtype=np.int64)
-        private = part.coins.set_digests(part.tags_of(hidden.chain), hidden.order, part.kind, one, 1)
+        private = part.coins.set_digests(
+            part.tags_of(hidden.chain), hidden.order, part.kind, one, 1
+        )
         return Survey(
             rows=len(chains.codes),
             chains=chains.count,
@@ -180,11 +204,13 @@ class Reading:
 class Survey:
     """What is found out about a table, or a part of it, before anything is decided.
 
-    Nothing of it depends on a value, only on which records that are not private have one. missing: rows without a value,
-    private ones apart. touched: chains that hold a secret. marked: rows that are private. keys: rows of the private list that
-    were found. pairs, linked: neighbouring rows, and those one step apart. spacings: without a step, median distances of
-    neighbours in parts, and of how many. kinds, texts: whether all chain names are whole numbers, and whether they came as
-    text, column by column. placed: (m, 2) for each surrounding the digest of its secrets. digest: that of the private records.
+    Nothing of it depends on a value, only on which records that are not private have one. missing:
+    rows without a value, private ones apart. touched: chains that hold a secret. marked: rows that
+    are private. keys: rows of the private list that were found. pairs, linked: neighbouring rows,
+    and those one step apart. spacings: without a step, median distances of neighbours in parts, and
+    of how many. kinds, texts: whether all chain names are whole numbers, and whether they came as
+    text, column by column. placed: (m, 2) for each surrounding the digest of its secrets. digest:
+    that of the private records.
     """
 
     rows: int
@@ -215,7 +241,9 @@ class Survey:
 
     @property
     def spacing(self) -> float | None:
-        """The median distance of neighbours, in seconds or numbers, where there is no step; about that of a table in parts."""
+        """The median distance of neighbours, in seconds or numbers, where there is no step; about
+        that of a table in parts.
+        """
         if not self.spacings:
             return None
         medians, weights = np.array(sorted(self.spacings)).T
@@ -224,7 +252,9 @@ class Survey:
 
     @property
     def fingerprint(self) -> str:
-        """The same for another survey of the same records, and of no others: it says which records are private and where."""
+        """The same for another survey of the same records, and of no others: it says which records
+        are private and where.
+        """
         counted = (self.rows, self.chains, self.missing, self.private, self.secrets, self.keys)
         rows = np.lexsort(self.needs.around.T)
         told = hashlib.sha256(repr(counted).encode() + self.digest.tobytes())
@@ -238,7 +268,9 @@ class Survey:
 
     @classmethod
     def of_all(cls, parts: Iterable[Survey], columns: Columns) -> Survey:
-        """The survey of a table from those of its parts, of which never more than a few are held."""
+        """The survey of a table from those of its parts, of which never more than a few
+        are held.
+        """
         held: list[Survey] = []
         for part in parts:
             held.append(part)
@@ -253,8 +285,14 @@ class Survey:
         first = parts[0]
         if len(parts) == 1:
             return first
-        if any(part.timed != first.timed or (first.timed and part.order_type != first.order_type) for part in parts):
-            raise InputError(f"column {columns.order!r} must hold whole numbers, dates or times (ISO 8601), all of one kind")
+        if any(
+            part.timed != first.timed or (first.timed and part.order_type != first.order_type)
+            for part in parts
+        ):
+            raise InputError(
+                f"column {columns.order!r} must hold whole numbers, dates or times (ISO 8601), all"
+                " of one kind"
+            )
         total = {
             name: sum(getattr(part, name) for part in parts)
             for name in (
@@ -281,7 +319,11 @@ class Survey:
         spreads = [part.spread for part in parts if part.spread is not None]
         return cls(
             **total,
-            spread=(min(low for low, _ in spreads), max(high for _, high in spreads)) if spreads else None,
+            spread=(
+                (min(low for low, _ in spreads), max(high for _, high in spreads))
+                if spreads
+                else None
+            ),
             spacings=tuple(spacing for part in parts for spacing in part.spacings),
             kinds=tuple(all(kinds) for kinds in zip(*(part.kinds for part in parts), strict=True)),
             texts=first.texts,
@@ -293,11 +335,18 @@ class Survey:
         )
 
     def published_positions(self) -> list[list[Any]]:
-        """The keys of private records, sorted; chain names as whole numbers only where all of them are."""
+        """The keys of private records, sorted; chain names as whole numbers only where all of them
+        are.
+        """
         if not self.positions:
             return []
-        texts = [text and not kind for text, kind in zip(self.texts, self.kinds, strict=True)] + [False]  # the order value
-        return sorted([str(cell) if text else cell for cell, text in zip(row, texts, strict=True)] for row in self.positions)
+        texts = [text and not kind for text, kind in zip(self.texts, self.kinds, strict=True)] + [
+            False
+        ]  # the order value
+        return sorted(
+            [str(cell) if text else cell for cell, text in zip(row, texts, strict=True)]
+            for row in self.positions
+        )
 
 
 def _distinct(around: Integers) -> tuple[Integers, Integers, Integers]:

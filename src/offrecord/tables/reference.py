@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from offrecord.clock import phase_count
 from offrecord.errors import InputError
-from offrecord.learned import Learned
-from offrecord.redaction import Integers
+from offrecord.models.base import Integers
+from offrecord.models.clock import phase_count
+from offrecord.models.learned import Learned
 from offrecord.tables.cells import labels_of
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.frames import Native, from_native
@@ -20,7 +20,7 @@ from offrecord.tables.secrets import private_records
 from offrecord.tables.steps import Step
 
 if TYPE_CHECKING:
-    from offrecord.fitting import Fit
+    from offrecord.fitting.fit import Fit
 
 
 def fit(
@@ -38,8 +38,8 @@ def fit(
 ) -> Fit:
     """Learn a chain from reference data, with uncertainty and a verdict in words.
 
-    Columns and steps as in `redact`. private, private_list: every chain that holds a private record is left out. chain_order: 1
-    or 2. phase: "hour", "weekday" or "month", for a kernel each.
+    Columns and steps as in `redact`. private, private_list: every chain that holds a private record
+    is left out. chain_order: 1 or 2. phase: "hour", "weekday" or "month", for a kernel each.
     """
     if private is not None and private_list is not None:
         raise InputError("give --private (a column) or --private-list (keys), one of them at most")
@@ -51,25 +51,35 @@ def fit(
     arranged = arrange(table, columns, labels=None, private=private, step=steps)
     held = np.empty(0, dtype=np.int64)
     if private is not None or private_list is not None:
-        held = private_records(arranged, None if private_list is None else from_native(private_list), steps).chain
+        held = private_records(
+            arranged, None if private_list is None else from_native(private_list), steps
+        ).chain
     found = fit_arranged(arranged, held, chain_order, phase)[1]
     return replace(found, warnings=(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)])))
 
 
 def fit_arranged(
-    arranged: Arranged, held: Integers, chain_order: int, phase: str | None, say: Callable[[str], None] | None = None
+    arranged: Arranged,
+    held: Integers,
+    chain_order: int,
+    phase: str | None,
+    say: Callable[[str], None] | None = None,
 ) -> tuple[Arranged, Fit]:
-    """Fit to the chains that hold no private record; the table coded by the labels of those chains, and the fit.
+    """Fit to the chains that hold no private record; the table coded by the labels of those chains,
+    and the fit.
 
-    Labels come from them alone: a value seen only next to private records would tell about these. say: is told the values
-    before anything is learned.
+    Labels come from them alone: a value seen only next to private records would tell about these.
+    say: is told the values before anything is learned.
     """
-    from offrecord.fitting import fit_chains, listed_values
+    from offrecord.fitting.fit import fit_chains, listed_values
 
     dropped = np.zeros(arranged.chains.count, dtype=bool)
     dropped[held] = True
     if dropped.all():
-        raise InputError("every chain holds a private record, so none is left to learn from; fit other data and give --model")
+        raise InputError(
+            "every chain holds a private record, so none is left to learn from; fit other data and"
+            " give --model"
+        )
     kept = np.repeat(~dropped, np.diff(arranged.chains.starts))
     assert arranged.unlabelled is not None
     where = " in the chains without a private record" if len(held) else ""
@@ -81,8 +91,14 @@ def fit_arranged(
         say(f"learning from {listed_values(dict(zip(labels, counts.tolist(), strict=True)))}")
     phases = None if phase is None else arranged.phases(phase, arranged.zone)
     zone = None if phase is None else arranged.zone
-    result = fit_chains(chains, labels, order=chain_order, phases=phases, phase=phase, zone=zone, dropped=dropped)
-    spacing = None if arranged.spacing is None else arranged.spacing[0] / (1e9 if chains.timed else 1)
+    result = fit_chains(
+        chains, labels, order=chain_order, phases=phases, phase=phase, zone=zone, dropped=dropped
+    )
+    spacing = (
+        None if arranged.spacing is None else arranged.spacing[0] / (1e9 if chains.timed else 1)
+    )
     step = None if arranged.step is None else arranged.step.text
-    learned = Learned(columns.value, arranged.order_kind, step, arranged.zone, spacing, result.verdict)
+    learned = Learned(
+        columns.value, arranged.order_kind, step, arranged.zone, spacing, result.verdict
+    )
     return arranged, replace(result, model=result.model.with_learned(learned))

@@ -1,4 +1,6 @@
-"""Which records of a table are private: by a column, or by a list of keys, none of which may be lost."""
+"""Which records of a table are private: by a column, or by a list of keys, none of which may be
+lost.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.redaction import Integers
+from offrecord.models.base import Integers
 from offrecord.tables.cells import MISSING, check_names, nanoseconds, parsed_times, type_name
 from offrecord.tables.chains import ROW, Arranged, Chains
 from offrecord.tables.formats import check_columns
@@ -24,10 +26,11 @@ _DAYS = ("times", "days")
 
 @dataclass(frozen=True, eq=False)
 class Private:
-    """Private records, sorted: the chain of each, and its place in it, counted in steps from the chain's first record.
+    """Private records, sorted: the chain of each, and its place in it, counted in steps from the
+    chain's first record.
 
-    A place may be a gap between rows. order: their order values, of a gap the one that was listed. keys: how many rows of a
-    private list were found.
+    A place may be a gap between rows. order: their order values, of a gap the one that was listed.
+    keys: how many rows of a private list were found.
     """
 
     chain: Integers
@@ -48,7 +51,8 @@ class Private:
 
 @dataclass(frozen=True, eq=False)
 class Secrets:
-    """What is protected, sorted: the chain, the places of the first and last record, and the rows low … high − 1 it holds.
+    """What is protected, sorted: the chain, the places of the first and last record, and the rows
+    low … high − 1 it holds.
 
     order: of the first record.
     """
@@ -69,8 +73,11 @@ class Secrets:
         """The secrets begin … end − 1."""
         return Secrets(*(values[begin:end] for values in vars(self).values()))
 
-    def bounds(self, chains: Chains, sizes: Integers, rests: NDArray[np.bool_]) -> tuple[Integers, Integers]:
-        """The first row, and the one after the last, within sizes[:, 0] to a secret's left and sizes[:, 1] to its right.
+    def bounds(
+        self, chains: Chains, sizes: Integers, rests: NDArray[np.bool_]
+    ) -> tuple[Integers, Integers]:
+        """The first row, and the one after the last, within sizes[:, 0] to a secret's left and
+        sizes[:, 1] to its right.
 
         Where it rests, all rows of its chain on that side.
         """
@@ -79,9 +86,17 @@ class Secrets:
             left, right = self.low - sizes[:, 0], self.high + sizes[:, 1]
         else:
             base = self.chain * chains.width
-            left = np.searchsorted(chains.keys, base + np.maximum(self.first - sizes[:, 0], 0), side="left")
-            right = np.searchsorted(chains.keys, base + np.minimum(self.last + sizes[:, 1], chains.width - 1), side="right")
-        return np.where(rests[:, 0], begin, np.maximum(left, begin)), np.where(rests[:, 1], end, np.minimum(right, end))
+            left = np.searchsorted(
+                chains.keys, base + np.maximum(self.first - sizes[:, 0], 0), side="left"
+            )
+            right = np.searchsorted(
+                chains.keys,
+                base + np.minimum(self.last + sizes[:, 1], chains.width - 1),
+                side="right",
+            )
+        return np.where(rests[:, 0], begin, np.maximum(left, begin)), np.where(
+            rests[:, 1], end, np.minimum(right, end)
+        )
 
     def rooms(self, chains: Chains) -> tuple[Integers, Integers]:
         """How many records, gaps included, each secret has to its left and right."""
@@ -98,14 +113,20 @@ def private_records(arranged: Arranged, listed: pl.DataFrame | None, step: Step 
     chains = arranged.chains
     if listed is not None:
         return _listed(arranged, listed, step)
-    rows = np.empty(0, dtype=np.int64) if arranged.private is None else np.flatnonzero(arranged.private)
+    rows = (
+        np.empty(0, dtype=np.int64)
+        if arranged.private is None
+        else np.flatnonzero(arranged.private)
+    )
     chain = np.searchsorted(chains.starts, rows, side="right") - 1
     place = rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
     return Private(chain, place, np.asarray(chains.order[rows].astype(np.int64)))
 
 
 def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
-    """Private records as secrets: runs of them, with whatever is missing in between, or each on its own."""
+    """Private records as secrets: runs of them, with whatever is missing in between, or each on its
+    own.
+    """
     before, after = _rows(chains, private)
     joins = np.zeros(private.count, dtype=bool)  # to the private record before it
     if protect == "run":
@@ -122,16 +143,22 @@ def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
 
 
 def _rows(chains: Chains, private: Private) -> tuple[Integers, Integers]:
-    """The row of each private record, and the one after; both the row that follows it for a record in a gap."""
+    """The row of each private record, and the one after; both the row that follows it for a record
+    in a gap.
+    """
     if chains.steps is None:
         rows = chains.starts[private.chain] + private.place
         return rows, rows + 1
     keys = private.chain * chains.width + private.place
-    return np.searchsorted(chains.keys, keys, side="left"), np.searchsorted(chains.keys, keys, side="right")
+    return np.searchsorted(chains.keys, keys, side="left"), np.searchsorted(
+        chains.keys, keys, side="right"
+    )
 
 
 def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Private:
-    """Match each key of these chains to its row, or under a step to the gap it is in; one that finds neither is an error."""
+    """Match each key of these chains to its row, or under a step to the gap it is in; one that
+    finds neither is an error.
+    """
     import polars as pl
 
     columns, chains = arranged.columns, arranged.chains
@@ -145,12 +172,19 @@ def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Priv
     if columns.by:
         # text as it stands, whatever other chains are called
         known = [
-            arranged.frame[name] if arranged.frame[name].dtype == pl.String else arranged.names[name] for name in columns.by
+            (
+                arranged.frame[name]
+                if arranged.frame[name].dtype == pl.String
+                else arranged.names[name]
+            )
+            for name in columns.by
         ]
         for series in known:
             check_names(listed[series.name], "the private list")
         keys = [_as_type(listed[series.name], series.dtype, series.name) for series in known]
-        firsts = pl.DataFrame([series.gather(chains.starts[:-1]).alias(f"by {series.name}") for series in known])
+        firsts = pl.DataFrame(
+            [series.gather(chains.starts[:-1]).alias(f"by {series.name}") for series in known]
+        )
         firsts = firsts.with_columns(pl.Series("chain", np.arange(chains.count)))
         wanted = wanted.with_columns(series.alias(f"by {series.name}") for series in keys)
         wanted = wanted.join(firsts, on=[f"by {name}" for name in columns.by], how="inner")
@@ -161,8 +195,8 @@ def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Priv
     lost = int((place < 0).sum())
     if lost:
         raise InputError(
-            f"the private list names {lost} records that the table does not have; no opt-out may be lost"
-            + ("" if step else " (records in gaps can be protected with --step)")
+            f"the private list names {lost} records that the table does not have; no opt-out may be"
+            " lost" + ("" if step else " (records in gaps can be protected with --step)")
         )
     pairs, once = np.unique(np.stack((chain, place), axis=1), axis=0, return_index=True)
     chain, place = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
@@ -177,12 +211,17 @@ def check_all_found(found: int, listed: int) -> None:
     """InputError unless every row of a private list was found."""
     if found != listed:
         raise InputError(
-            f"the private list names {listed - found} records of chains that the table does not have; no opt-out may be lost"
+            f"the private list names {listed - found} records of chains that the table does not"
+            " have; no opt-out may be lost"
         )
 
 
-def _places(arranged: Arranged, chain: Integers, order: NDArray[Any], step: Step | None) -> Integers:
-    """The place of each key in its chain; −1 where there is neither a row nor, under a step, a gap within the chain's span."""
+def _places(
+    arranged: Arranged, chain: Integers, order: NDArray[Any], step: Step | None
+) -> Integers:
+    """The place of each key in its chain; −1 where there is neither a row nor, under a step, a gap
+    within the chain's span.
+    """
     chains = arranged.chains
     begin, end = chains.starts[chain], chains.starts[chain + 1] - 1
     if step is not None:
@@ -203,7 +242,10 @@ def _as_type(series: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
     import polars as pl
 
     if series.null_count():
-        raise InputError(f"the private list must name a record in every row: column {name!r} is empty in {series.null_count()}")
+        raise InputError(
+            f"the private list must name a record in every row: column {name!r} is empty in"
+            f" {series.null_count()}"
+        )
     if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
         series = series.cast(pl.String)
     numeric = series.dtype.is_integer() or series.dtype == pl.String
@@ -215,7 +257,8 @@ def _as_type(series: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
         cast = _zoned(parsed_times(series), kind, name).cast(kind, strict=False)
     else:
         raise InputError(
-            f"column {name!r} holds {type_name(kind)} in the table but {type_name(series.dtype)} in the private list"
+            f"column {name!r} holds {type_name(kind)} in the table but {type_name(series.dtype)} in"
+            " the private list"
         )
     return cast
 
@@ -225,11 +268,22 @@ def _zoned(times: pl.Series | None, kind: pl.DataType, name: str) -> pl.Series:
     import polars as pl
 
     if times is None:
-        raise InputError(f"the private list must hold dates or times (ISO 8601) in column {name!r}, got other text")
-    zones = [bool(one.time_zone) if isinstance(one, pl.Datetime) else False for one in (kind, times.dtype)]
+        raise InputError(
+            f"the private list must hold dates or times (ISO 8601) in column {name!r}, got other"
+            " text"
+        )
+    zones = [
+        bool(one.time_zone) if isinstance(one, pl.Datetime) else False
+        for one in (kind, times.dtype)
+    ]
     if zones[0] != zones[1]:
-        has = ("the table's times have a time zone, the private list's have none", "the private list's times have a time zone")
-        raise InputError(f"column {name!r}: {has[zones[1]]}; give both the same, or opt-outs would slip by hours")
+        has = (
+            "the table's times have a time zone, the private list's have none",
+            "the private list's times have a time zone",
+        )
+        raise InputError(
+            f"column {name!r}: {has[zones[1]]}; give both the same, or opt-outs would slip by hours"
+        )
     return times
 
 
@@ -239,19 +293,33 @@ def _order_keys(series: pl.Series, arranged: Arranged, name: str) -> NDArray[Any
 
     kind = arranged.order_type
     if series.null_count():
-        raise InputError(f"the private list must name a record in every row: column {name!r} is empty in {series.null_count()}")
+        raise InputError(
+            f"the private list must name a record in every row: column {name!r} is empty in"
+            f" {series.null_count()}"
+        )
     if kind.is_integer():
         numbers = _as_type(series, pl.Int64(), name)
         if numbers.null_count():
-            raise InputError(f"the private list names {numbers.null_count()} records whose {name!r} is no whole number")
+            raise InputError(
+                f"the private list names {numbers.null_count()} records whose {name!r} is no whole"
+                " number"
+            )
         return numbers.to_numpy()
     times = parsed_times(series) if series.dtype == pl.String else series
-    if times is not None and times.dtype == pl.Datetime and kind == pl.Date and (times.dt.time() == time()).all():
+    if (
+        times is not None
+        and times.dtype == pl.Datetime
+        and kind == pl.Date
+        and (times.dt.time() == time()).all()
+    ):
         times = times.dt.date()
     if times is not None and (times.dtype == pl.Date) != (kind == pl.Date):
         raise InputError(
-            f"column {name!r} holds {_DAYS[kind == pl.Date]} in the table but {_DAYS[kind != pl.Date]} in the private list"
+            f"column {name!r} holds {_DAYS[kind == pl.Date]} in the table but"
+            f" {_DAYS[kind != pl.Date]} in the private list"
         )
     if times is None or not (times.dtype == pl.Date or isinstance(times.dtype, pl.Datetime)):
-        raise InputError(f"the private list must hold dates or times in column {name!r}, as the table does")
+        raise InputError(
+            f"the private list must hold dates or times in column {name!r}, as the table does"
+        )
     return nanoseconds(_zoned(times, kind, name))

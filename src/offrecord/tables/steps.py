@@ -1,7 +1,7 @@
 """Steps: how far one record is from the next, in numbers, in time, or on the calendar.
 
-Days, weeks, months and years are those of the calendar, in the time zone of the order column: a day in which clocks are changed
-is one step. Hours and less are counted in time that passes.
+Days, weeks, months and years are those of the calendar, in the time zone of the order column: a day
+in which clocks are changed is one step. Hours and less are counted in time that passes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord import clock
 from offrecord.errors import InputError
-from offrecord.redaction import Integers
+from offrecord.models import clock
+from offrecord.models.base import Integers
 
-_EXACT = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9, "h": clock.HOUR}
+_EXACT = {
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "min": 60 * 10**9,
+    "h": clock.HOUR,
+}
 _DAYS = {"d": 1, "w": 7}
 _MONTHS = {"mo": 1, "y": 12}
 _UNITS = (*_EXACT, *_DAYS, *_MONTHS)
@@ -25,7 +33,9 @@ _UNITS = (*_EXACT, *_DAYS, *_MONTHS)
 
 @dataclass(frozen=True)
 class Step:
-    """The distance of one record from the next. size: in numbers, nanoseconds, days or months, as kind says."""
+    """The distance of one record from the next. size: in numbers, nanoseconds, days or months, as
+    kind says.
+    """
 
     size: int
     kind: str
@@ -57,22 +67,33 @@ class Step:
     @property
     def length(self) -> int:
         """How long it is, in numbers or nanoseconds; for the calendar, at least so long."""
-        return self.size * {"number": 1, "time": 1, "days": clock.DAY, "months": 28 * clock.DAY}[self.kind]
+        return (
+            self.size
+            * {"number": 1, "time": 1, "days": clock.DAY, "months": 28 * clock.DAY}[self.kind]
+        )
 
     def same(self, other: Step, zone: str | None) -> bool:
-        """Both are the same distance: 60m is 1h, and 24h is 1d unless the zone may change its clocks."""
+        """Both are the same distance: 60m is 1h, and 24h is 1d unless the zone may change its
+        clocks.
+        """
         apart = (self.kind, self.size) != (other.kind, other.size)
         plain = {self.kind, other.kind} <= {"time", "days"} and zone in (None, "UTC")
         return not apart or (plain and self.length == other.length)
 
-    def counted(self, since: NDArray[Any], order: NDArray[Any], zone: str | None) -> tuple[Integers, Integers]:
-        """(n,) how many steps order values are from others, and how far off a whole number of steps."""
+    def counted(
+        self, since: NDArray[Any], order: NDArray[Any], zone: str | None
+    ) -> tuple[Integers, Integers]:
+        """(n,) how many steps order values are from others, and how far off a whole number of
+        steps.
+        """
         since, order = since.astype(np.int64), order.astype(np.int64)
         if self.kind != "months":
             apart = order - since
             steps = (apart + self.length // 2) // self.length
             off = np.abs(apart - steps * self.length)
-            if self.kind == "days" and zone is not None:  # as clocks show it, unless a calendar has skipped a day
+            if (
+                self.kind == "days" and zone is not None
+            ):  # as clocks show it, unless a calendar has skipped a day
                 shown = clock.shown(order, zone) - clock.shown(since, zone)
                 off = np.minimum(off, np.abs(shown - steps * self.length))
             return steps, off
@@ -89,8 +110,14 @@ class Step:
         if self.kind in ("number", "time"):
             return np.asarray(order + self.size * steps)
         there = clock.shown(order, zone)
-        there = there + self.length * steps if self.kind == "days" else _months_later(there, self.size * steps)
-        return np.where(steps == 0, order, clock.instants(there, zone))  # a time that comes twice is the one it is
+        there = (
+            there + self.length * steps
+            if self.kind == "days"
+            else _months_later(there, self.size * steps)
+        )
+        return np.where(
+            steps == 0, order, clock.instants(there, zone)
+        )  # a time that comes twice is the one it is
 
 
 def _month(times: Integers) -> Integers:

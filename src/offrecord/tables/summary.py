@@ -14,10 +14,11 @@ from offrecord.text import aligned, many, odds
 class Summary:
     """What a release amounts to, for people and machines.
 
-    touched: chains that hold a secret. released, window: share of the records with a value that leave with it, and that the
-    best data-independent mechanism would let go. exact: leakage is no mere upper bound. erasure: what erasing private records
-    alone would have leaked. loss: expected redactions that rounding rooms up to a grid costs a secret. verdict: what the fit of
-    the model said about itself, None if the model does not say.
+    touched: chains that hold a secret. released, window: share of the records with a value that
+    leave with it, and that the best data-independent mechanism would let go. exact: leakage is no
+    mere upper bound. erasure: what erasing private records alone would have leaked. loss: expected
+    redactions that rounding rooms up to a grid costs a secret. verdict: what the fit of the model
+    said about itself, None if the model does not say.
     """
 
     dataset: str
@@ -54,22 +55,50 @@ class Summary:
             else f"would have given {odds(self.erasure)} to 1"
         )
         regions = {name: f"{count:,}" for name, count in self.regions.items()}
-        where = many(self.chains, "chain") if self.touched == self.chains else f"{self.touched:,} of {self.chains:,} chains"
+        where = (
+            many(self.chains, "chain")
+            if self.touched == self.chains
+            else f"{self.touched:,} of {self.chains:,} chains"
+        )
         bound = "" if self.exact else " (an upper bound: the chain remembers more than one record)"
-        loss = f", rooms rounded up: about {self.loss:.2g} records a secret lost by that" if self.loss > 5e-4 else ""
+        loss = (
+            f", rooms rounded up: about {self.loss:.2g} records a secret lost by that"
+            if self.loss > 5e-4
+            else ""
+        )
         nothing = ": nothing else had to go" if self.regions["L"] == self.regions["M"] == 0 else ""
-        verdict = textwrap.wrap("not said: the model was not learned by fit" if self.verdict is None else self.verdict, 100)
+        verdict = textwrap.wrap(
+            "not said: the model was not learned by fit" if self.verdict is None else self.verdict,
+            100,
+        )
         return aligned(
             [
-                ["released", f"{self.released:.2%} of {self.rows - self.missing:,} records (window: {self.window:.2%})"],
-                ["protected", f"{many(self.private, 'private record')}, {many(self.secrets, 'secret')}, in {where}"],
-                ["odds", f"at most {odds(self.leakage)} to 1 between two values of a secret{bound}"],
+                [
+                    "released",
+                    (
+                        f"{self.released:.2%} of {self.rows - self.missing:,} records (window:"
+                        f" {self.window:.2%})"
+                    ),
+                ],
+                [
+                    "protected",
+                    (
+                        f"{many(self.private, 'private record')}, {many(self.secrets, 'secret')},"
+                        f" in {where}"
+                    ),
+                ],
+                [
+                    "odds",
+                    f"at most {odds(self.leakage)} to 1 between two values of a secret{bound}",
+                ],
                 ["allowed", f"e^{self.epsilon:g} = {odds(self.epsilon)} to 1"],
                 ["plain erasure", plain],
                 [
                     "regions",
-                    f"{regions['private']} private, {regions['L']} L (always redacted), {regions['M']} M (sometimes),"
-                    f" {regions['S']} S{nothing}",
+                    (
+                        f"{regions['private']} private, {regions['L']} L (always redacted),"
+                        f" {regions['M']} M (sometimes), {regions['S']} S{nothing}"
+                    ),
                 ],
                 ["mechanism", f"{self.mechanism}, {many(self.designs, 'design')}{loss}"],
                 *zip(["model", *[""] * (len(verdict) - 1)], verdict, strict=True),

@@ -1,10 +1,12 @@
-"""Whether kept columns tell the value: a test on released rows alone, so that nothing redacted can show in its answer.
+"""Whether kept columns tell the value: a test on released rows alone, so that nothing redacted can
+show in its answer.
 
-A sample of released rows is split into two halves by chain. In one it is learned how to guess a value from a kept cell, in the
-other the guesses are counted. Three questions: does the cell tell the value of its own record, does it tell where one certain
-value stands, and does it tell the value of a record some before or after (a previous state, or how long a state has lasted)
-better than the cell's own value does, which is released anyway? The same of how a cell differs from the one before it: that is
-what running counts, and times at which a state began, tell by.
+A sample of released rows is split into two halves by chain. In one it is learned how to guess a
+value from a kept cell, in the other the guesses are counted. Three questions: does the cell tell
+the value of its own record, does it tell where one certain value stands, and does it tell the value
+of a record some before or after (a previous state, or how long a state has lasted) better than the
+cell's own value does, which is released anyway? The same of how a cell differs from the one before
+it: that is what running counts, and times at which a state began, tell by.
 """
 
 from __future__ import annotations
@@ -18,18 +20,19 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.chain import Floats, Label
 from offrecord.errors import InputError
-from offrecord.redaction import Integers
+from offrecord.models.base import Floats, Integers, Label
 from offrecord.tables.cells import MISSING, Codes, parsed_times
 from offrecord.tables.chains import Arranged, Chains
 
 if TYPE_CHECKING:
     import polars as pl
 
-#: Rows of a sample: enough to tell an error rate of 2 % from one of 40 %, few enough to cost nothing.
+#: Rows of a sample: enough to tell an error rate of 2 % from one of 40 %, few enough to cost
+#: nothing.
 SAMPLE = 20_000
-#: A column that takes away so much of the error of guessing determines the value but for rounding and typing errors.
+#: A column that takes away so much of the error of guessing determines the value but for rounding
+#: and typing errors.
 SURE = 0.95
 #: One that takes away so much tells something a person should know of.
 SOME = 0.1
@@ -39,13 +42,17 @@ _BINS = 64  # at most, of numbers
 _BIN = 40  # rows that a bin has for learning, at least
 _REACH = 3  # records before and after whose values are foretold
 _FOLD = 0.2  # a smaller share of the rows is too little for a half
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiples of it are spread evenly, in step with no period of the data
+_GOLDEN = np.uint64(
+    0x9E3779B97F4A7C15
+)  # multiples of it are spread evenly, in step with no period of the data
 
 
 class Finding(NamedTuple):
-    """What a column tells. code: of the one value it is about, if it is; shift: how many records after (or, negative, before).
+    """What a column tells. code: of the one value it is about, if it is; shift: how many records
+    after (or, negative, before).
 
-    right, guessed: how many of the values are foretold with the column and without. gain: the share of errors it takes away.
+    right, guessed: how many of the values are foretold with the column and without. gain: the share
+    of errors it takes away.
     """
 
     column: str
@@ -63,14 +70,18 @@ class Finding(NamedTuple):
     def says(self, labels: Sequence[Label]) -> str:
         """In words."""
         where = "" if abs(self.shift) == 1 else f" {abs(self.shift)}"
-        what = "the value" + ("" if self.shift == 0 else f" of the record{where} {'after' if self.shift > 0 else 'before'}")
+        what = "the value" + (
+            ""
+            if self.shift == 0
+            else f" of the record{where} {'after' if self.shift > 0 else 'before'}"
+        )
         if self.code is not None:
             what = f"where the value is {labels[self.code]!r}"
         without = "guessing" if self.shift == 0 else "without it"
         tells = "tells" if self.sure else "tells something about"
         return (
-            f"kept column {self.column!r} {tells} {what}: it predicts {_percent(self.right)} of the released values,"
-            f" {without} {_percent(self.guessed)}"
+            f"kept column {self.column!r} {tells} {what}: it predicts {_percent(self.right)} of the"
+            f" released values, {without} {_percent(self.guessed)}"
         )
 
 
@@ -80,12 +91,14 @@ def _percent(share: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Released rows of a table, spread evenly. level: one in 2^level was taken, those with the lowest marks.
+    """Released rows of a table, spread evenly. level: one in 2^level was taken, those with the
+    lowest marks.
 
-    codes: (n, 2·_REACH + 1) the values of records by how many they come after, the record itself first, those before it last,
-    MISSING where one is not released. chain: (n,) which chain it is of, counted from 0. cells, numbers: (n, c) the kept cells,
-    as names of categories and, where they are numbers or times, as such; NaN where they are empty. changes: (n, c) how they
-    differ from those of the record before, NaN where that is not released.
+    codes: (n, 2·_REACH + 1) the values of records by how many they come after, the record itself
+    first, those before it last, MISSING where one is not released. chain: (n,) which chain it is
+    of, counted from 0. cells, numbers: (n, c) the kept cells, as names of categories and, where
+    they are numbers or times, as such; NaN where they are empty. changes: (n, c) how they differ
+    from those of the record before, NaN where that is not released.
     """
 
     columns: tuple[str, ...]
@@ -99,8 +112,12 @@ class Sample:
 
     @classmethod
     def of(cls, arranged: Arranged, gone: NDArray[np.bool_]) -> Sample | None:
-        """A sample of a part of a table, in which some rows are redacted; None without kept columns."""
-        names = tuple(name for name in arranged.columns.keep if not arranged.frame[name].dtype.is_nested())
+        """A sample of a part of a table, in which some rows are redacted; None without kept
+        columns.
+        """
+        names = tuple(
+            name for name in arranged.columns.keep if not arranged.frame[name].dtype.is_nested()
+        )
         if not names:
             return None
         chains = arranged.chains
@@ -150,11 +167,16 @@ class Sample:
         if len(self.marks) < 2:
             return []
         test = self._test_half()
-        found = (max(self._tried(at, test), key=lambda one: one.gain, default=None) for at in range(len(self.columns)))
+        found = (
+            max(self._tried(at, test), key=lambda one: one.gain, default=None)
+            for at in range(len(self.columns))
+        )
         return [one for one in found if one is not None]
 
     def _test_half(self) -> NDArray[np.bool_]:
-        """(n,) the rows that are foretold: every other chain, or what comes later where chains are few or of unequal length."""
+        """(n,) the rows that are foretold: every other chain, or what comes later where chains are
+        few or of unequal length.
+        """
         odd = np.unique(self.chain, return_inverse=True)[1] % 2 == 1
         if _FOLD <= odd.mean() <= 1 - _FOLD:
             return np.asarray(odd)
@@ -170,21 +192,36 @@ class Sample:
         if numeric:
             sorts.append((_quantiles(numbers, ~test), every))
         grown = ~np.isnan(changes)
-        sorts += [(np.unique(changes, return_inverse=True)[1], grown), (_quantiles(changes, ~test & grown), grown)]
+        sorts += [
+            (np.unique(changes, return_inverse=True)[1], grown),
+            (_quantiles(changes, ~test & grown), grown),
+        ]
         for shift in sorted(range(-_REACH, _REACH + 1), key=abs):
-            target, known = self.codes[:, shift], np.zeros(len(own), dtype=np.int64) if shift == 0 else own.astype(np.int64)
+            target, known = (
+                self.codes[:, shift],
+                np.zeros(len(own), dtype=np.int64) if shift == 0 else own.astype(np.int64),
+            )
             there = target != MISSING
             tried = list(sorts)
-            if numeric and np.any(there & ~test):  # one threshold, for where a value stands, or for where it changes
+            if numeric and np.any(
+                there & ~test
+            ):  # one threshold, for where a value stands, or for where it changes
                 learn = there & ~test
                 aims = np.arange(k)[:, None] == target if shift == 0 else (target != own)[None]
-                tried += [((numbers > cut).astype(np.int64), every) for cut in _cuts(numbers[learn], aims[:, learn])]
+                tried += [
+                    ((numbers > cut).astype(np.int64), every)
+                    for cut in _cuts(numbers[learn], aims[:, learn])
+                ]
             for bins, usable in tried:
                 learn, check = there & usable & ~test, there & usable & test
                 if learn.any() and check.any():
-                    yield from self._judged(column, shift, _Counts.of(bins, known, target, learn, check, k), check)
+                    yield from self._judged(
+                        column, shift, _Counts.of(bins, known, target, learn, check, k), check
+                    )
 
-    def _judged(self, column: int, shift: int, counts: _Counts, check: NDArray[np.bool_]) -> Iterator[Finding]:
+    def _judged(
+        self, column: int, shift: int, counts: _Counts, check: NDArray[np.bool_]
+    ) -> Iterator[Finding]:
         """Findings, if any, from counts of learned and foretold rows."""
         total = int(counts.foretold.sum())
         k = counts.learned.shape[2]
@@ -194,11 +231,22 @@ class Sample:
             if base == 0 or 1 - wrong / base < SOME:
                 continue
             missed = self._missed(shift, code, counts, check)
-            size = _independent(missed, self.codes[check, shift], self.chain[check]) / (base / total)
+            size = _independent(missed, self.codes[check, shift], self.chain[check]) / (
+                base / total
+            )
             if _chance(wrong / total, base / total, size) < CHANCE:
-                yield Finding(self.columns[column], code, shift, 1 - wrong / total, 1 - base / total, 1 - wrong / base)
+                yield Finding(
+                    self.columns[column],
+                    code,
+                    shift,
+                    1 - wrong / total,
+                    1 - base / total,
+                    1 - wrong / base,
+                )
 
-    def _missed(self, shift: int, code: int | None, counts: _Counts, check: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _missed(
+        self, shift: int, code: int | None, counts: _Counts, check: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
         """The rows that the best guess without the column gets wrong."""
         target, plain = self.codes[check, shift], counts.foretold.sum(axis=0)
         if code is not None:
@@ -209,19 +257,29 @@ class Sample:
 
 
 class _Counts(NamedTuple):
-    """(bins, known, k) how often a value stood with a bin and what is known without it, for learning and for foretelling."""
+    """(bins, known, k) how often a value stood with a bin and what is known without it, for
+    learning and for foretelling.
+    """
 
     learned: Integers
     foretold: Integers
 
     @classmethod
     def of(
-        cls, bins: Integers, known: Integers, target: Codes, learn: NDArray[np.bool_], check: NDArray[np.bool_], k: int
+        cls,
+        bins: Integers,
+        known: Integers,
+        target: Codes,
+        learn: NDArray[np.bool_],
+        check: NDArray[np.bool_],
+        k: int,
     ) -> _Counts:
         shape = (int(bins.max()) + 1, int(known.max()) + 1, k)
         keys = (bins * shape[1] + known) * k + target
         size = shape[0] * shape[1] * k
-        return cls(*(np.bincount(keys[half], minlength=size).reshape(shape) for half in (learn, check)))
+        return cls(
+            *(np.bincount(keys[half], minlength=size).reshape(shape) for half in (learn, check))
+        )
 
     def errors(self) -> tuple[int, int]:
         """Wrong guesses of the value: by the bin, and at best without it."""
@@ -252,21 +310,35 @@ def _low(marks: NDArray[np.uint64], level: int) -> NDArray[np.bool_]:
 
 
 def _around(shown: Codes, chains: Chains, rows: Integers) -> Codes:
-    """(n, 2·_REACH + 1) what is shown in rows, after each and before each in its chain: by shift, negative ones last."""
+    """(n, 2·_REACH + 1) what is shown in rows, after each and before each in its chain: by shift,
+    negative ones last.
+    """
     chain = np.searchsorted(chains.starts, rows, side="right") - 1
     begin, end = chains.starts[chain], chains.starts[chain + 1]
     columns = []
     for shift in (*range(_REACH + 1), *range(-_REACH, 0)):
         there = rows + shift
-        columns.append(np.where((there >= begin) & (there < end), shown[np.clip(there, 0, len(shown) - 1)], MISSING))
+        columns.append(
+            np.where(
+                (there >= begin) & (there < end), shown[np.clip(there, 0, len(shown) - 1)], MISSING
+            )
+        )
     return np.stack(columns, axis=1).astype(np.int8)
 
 
-def _changes(told: tuple[Floats, Floats], before: tuple[Floats, Floats], follows: NDArray[np.bool_]) -> Floats:
-    """(n,) how much a number grows from the record before, or whether another cell stays; NaN where that is not released."""
+def _changes(
+    told: tuple[Floats, Floats], before: tuple[Floats, Floats], follows: NDArray[np.bool_]
+) -> Floats:
+    """(n,) how much a number grows from the record before, or whether another cell stays; NaN where
+    that is not released.
+    """
     (cells, numbers), (old_cells, old_numbers) = told, before
     with np.errstate(invalid="ignore"):
-        grown = np.where(np.isfinite(numbers) & np.isfinite(old_numbers), numbers - old_numbers, cells == old_cells)
+        grown = np.where(
+            np.isfinite(numbers) & np.isfinite(old_numbers),
+            numbers - old_numbers,
+            cells == old_cells,
+        )
     return np.where(follows, grown, np.nan)
 
 
@@ -301,10 +373,16 @@ def _told(series: pl.Series) -> tuple[Floats, Floats]:
 
 
 def _quantiles(numbers: Floats, learn: NDArray[np.bool_]) -> Integers:
-    """Bins of numbers with about as many rows for learning each, equal numbers together; NaN has one of its own."""
+    """Bins of numbers with about as many rows for learning each, equal numbers together; NaN has
+    one of its own.
+    """
     known = np.sort(numbers[learn & ~np.isnan(numbers)])
     count = min(_BINS, len(known) // _BIN)
-    edges = np.unique(known[np.arange(1, count) * len(known) // max(count, 1)]) if count > 1 else known[:0]
+    edges = (
+        np.unique(known[np.arange(1, count) * len(known) // max(count, 1)])
+        if count > 1
+        else known[:0]
+    )
     bins = np.searchsorted(edges, numbers, side="right")
     return np.where(np.isnan(numbers), len(edges) + 1, bins)
 
@@ -327,7 +405,9 @@ def _cuts(numbers: Floats, aims: NDArray[np.bool_]) -> Iterator[float]:
 
 
 def _independent(missed: NDArray[np.bool_], values: Codes, chain: Integers) -> float:
-    """How many of the missed rows say something of their own: those of a run say the same, and long runs weigh more."""
+    """How many of the missed rows say something of their own: those of a run say the same, and long
+    runs weigh more.
+    """
     run = np.cumsum((np.diff(values, prepend=-1) != 0) | (np.diff(chain, prepend=-1) != 0))
     lengths = np.bincount(run[missed]).astype(np.float64)
     return float(lengths.sum() ** 2 / (lengths**2).sum())

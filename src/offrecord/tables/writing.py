@@ -1,4 +1,6 @@
-"""Safe writing: a release and its certificate are complete or absent, and nothing redacted is in their bytes."""
+"""Safe writing: a release and its certificate are complete or absent, and nothing redacted is in
+their bytes.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.chain import Label
 from offrecord.errors import InputError
 from offrecord.files import beside, check_writable, sync, sync_folder, write_bytes
+from offrecord.models.base import Label
 from offrecord.tables.cells import Codes, label_family
 from offrecord.tables.formats import check_holds, stream_frame, write_frame
 
@@ -27,7 +29,9 @@ _FORMULA = r"^[=+\-@\t\r]"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
-def released_values(name: str, codes: Codes, gone: NDArray[np.bool_], labels: Sequence[Label], kind: pl.DataType) -> pl.Series:
+def released_values(
+    name: str, codes: Codes, gone: NDArray[np.bool_], labels: Sequence[Label], kind: pl.DataType
+) -> pl.Series:
     """The released column: made anew from codes and labels, with nothing under its nulls."""
     import polars as pl
 
@@ -36,21 +40,34 @@ def released_values(name: str, codes: Codes, gone: NDArray[np.bool_], labels: Se
         indices = pl.select(pl.when(pl.Series(~gone)).then(indices)).to_series()
         return pl.Series(list(labels), dtype=pl.String).gather(indices).alias(name)
     truths = label_family(labels) == "truth"
-    table = np.array([*labels, 0], dtype=np.bool_ if truths else pl.Series([], dtype=kind).to_numpy().dtype)
+    table = np.array(
+        [*labels, 0], dtype=np.bool_ if truths else pl.Series([], dtype=kind).to_numpy().dtype
+    )
     shown = codes.copy()
     shown[gone] = len(labels)  # a constant where there will be a null
-    return pl.select(pl.when(pl.Series(~gone)).then(pl.Series(table[shown]))).to_series().cast(kind).alias(name)
+    return (
+        pl.select(pl.when(pl.Series(~gone)).then(pl.Series(table[shown])))
+        .to_series()
+        .cast(kind)
+        .alias(name)
+    )
 
 
 def emptied(frame: pl.DataFrame, columns: Sequence[str], gone: NDArray[np.bool_]) -> pl.DataFrame:
-    """Columns without their cells in some rows; what they held still lies under the nulls: see `without_hidden`."""
+    """Columns without their cells in some rows; what they held still lies under the nulls: see
+    `without_hidden`.
+    """
     import polars as pl
 
-    return frame.with_columns(pl.when(pl.Series(~gone)).then(pl.col(name)).alias(name) for name in columns)
+    return frame.with_columns(
+        pl.when(pl.Series(~gone)).then(pl.col(name)).alias(name) for name in columns
+    )
 
 
 def without_hidden(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Kept columns by way of Parquet, which stores nothing under a null; Arrow keeps whatever was there."""
+    """Kept columns by way of Parquet, which stores nothing under a null; Arrow keeps whatever was
+    there.
+    """
     import polars as pl
 
     if not columns:
@@ -62,7 +79,9 @@ def without_hidden(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def _constant_nulls(series: pl.Series) -> pl.Series:
-    """A column with the same bytes under every null, however many rows were read at once; as it is if it is nested."""
+    """A column with the same bytes under every null, however many rows were read at once; as it is
+    if it is nested.
+    """
     import polars as pl
 
     if not series.null_count() or series.dtype.is_nested() or series.dtype == pl.Null:
@@ -83,11 +102,13 @@ def write_release(
     *,
     force: bool,
 ) -> None:
-    """Write a release and its certificate. write: writes the table to a path; certificate: gives that of a table's SHA-256.
+    """Write a release and its certificate. write: writes the table to a path; certificate: gives
+    that of a table's SHA-256.
 
-    Both are written in full under other names and synced; in between `enter` enters the release into the ledger, so that the
-    certificate says how it stands there. Then an old output goes, the certificate gets its name, and last the output does. So
-    whenever the output is there it is whole, its certificate is there too, and the ledger knows it.
+    Both are written in full under other names and synced; in between `enter` enters the release
+    into the ledger, so that the certificate says how it stands there. Then an old output goes, the
+    certificate gets its name, and last the output does. So whenever the output is there it is
+    whole, its certificate is there too, and the ledger knows it.
     """
     with beside(path, certificate_path) as (table, proof):
         write(table)
@@ -117,7 +138,8 @@ def write_to_stream(
 ) -> None:
     """Write a release to a stream, and its certificate once the last byte has been taken.
 
-    The ledger knows the release before the first byte leaves: whoever reads may keep what came before the stream broke.
+    The ledger knows the release before the first byte leaves: whoever reads may keep what came
+    before the stream broke.
     """
     enter()
     digest = stream_frame(frame, out, kind)
@@ -143,7 +165,9 @@ def write_table(pieces: Iterator[pl.DataFrame], path: Path, kind: str, *, force:
 
 
 def write_pieces(pieces: Iterator[pl.DataFrame], path: Path, kind: str) -> None:
-    """Write a table that comes in pieces, each made when the one before is on its way; at least one."""
+    """Write a table that comes in pieces, each made when the one before is on its way; at least
+    one.
+    """
     from polars.io.plugins import register_io_source
 
     first = next(pieces)
@@ -166,7 +190,8 @@ def write_pieces(pieces: Iterator[pl.DataFrame], path: Path, kind: str) -> None:
 def ready(frame: pl.DataFrame, kept: Sequence[str], kind: str) -> tuple[pl.DataFrame, Counter[str]]:
     """A table as a format can hold it, and how many cells were changed for that, by column.
 
-    Of cells in CSV that a spreadsheet would run, kept ones get an apostrophe in front, names of chains and values are refused.
+    Of cells in CSV that a spreadsheet would run, kept ones get an apostrophe in front, names of
+    chains and values are refused.
     """
     import polars as pl
 
@@ -183,10 +208,12 @@ def ready(frame: pl.DataFrame, kept: Sequence[str], kind: str) -> tuple[pl.DataF
             continue
         if name not in kept:
             raise InputError(
-                f"column {name!r} has {risky.sum()} cells that a spreadsheet would run (they begin with =, +, - or @);"
-                " rename them, or write another format than CSV"
+                f"column {name!r} has {risky.sum()} cells that a spreadsheet would run (they begin"
+                " with =, +, - or @); rename them, or write another format than CSV"
             )
-        frame = frame.with_columns(pl.when(risky).then("'" + pl.col(name)).otherwise(pl.col(name)).alias(name))
+        frame = frame.with_columns(
+            pl.when(risky).then("'" + pl.col(name)).otherwise(pl.col(name)).alias(name)
+        )
         changed[name] = int(risky.sum())
     return frame, changed
 

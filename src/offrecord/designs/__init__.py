@@ -1,0 +1,1 @@
+"""Designs for the secrets of a table: which are needed, and files of them."""

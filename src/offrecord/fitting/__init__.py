@@ -1,0 +1,1 @@
+"""Learning a model from reference data, and judging how well it fits."""

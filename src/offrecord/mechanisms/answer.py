@@ -1,0 +1,173 @@
+"""The owner of a single record: decides alone, from a policy and a key of their own, what the
+collector gets to see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.mechanisms.policy import Policy
+from offrecord.models.base import Label
+from offrecord.release.coins import INTEGER, Coins, Draws, redacts, subkey, thresholds
+from offrecord.release.keys import Key, ledger
+from offrecord.text import printable
+from offrecord.theory.problem import budget
+from offrecord.theory.redaction import Redaction
+
+PROTOCOL = "answer"  #: what an owner calls what they take part in, unless they say otherwise
+_AGAIN = "Do not answer; another --protocol is for other records alone"
+MAX_EPSILON = 3.0  #: the largest ε that an owner agrees to, unless they say otherwise
+
+
+def answer(
+    policy: Policy,
+    record: int,
+    value: Label,
+    key: Key,
+    *,
+    protocol: str = PROTOCOL,
+    max_epsilon: float = MAX_EPSILON,
+    remember: bool = True,
+) -> Label | None:
+    """The value of one record, or None if its owner stays silent.
+
+    The coin comes from the owner's key, the protocol that the owner named and the record, and from
+    nothing that whoever asks
+    can choose: asked again, the owner answers the same. remember: keep the question and a digest of
+    the answer in the ledger beside the key, so that there is but one of each; without it that is up
+    to whoever calls.
+
+    Raises InputError for what should not be answered: a policy that leaks more than it says or has
+    an ε above max_epsilon, another question about the record than before, and one whose answer
+    would be another than before.
+    """
+    printable("protocol", protocol)
+    if policy.problem.epsilon > budget(max_epsilon, "max_epsilon"):
+        raise InputError(
+            f"this policy has ε = {policy.problem.epsilon:g}, more than your --max-epsilon"
+            f" {max_epsilon:g}; do not answer it"
+        )
+    if not policy.private:
+        raise InputError(
+            f"this policy leaks {policy.leakage:.4g}, more than its ε = {policy.problem.epsilon:g};"
+            " do not answer it"
+        )
+    rule = policy.rule(record)
+    label = policy.problem.chain.labels[policy.problem.chain.value_index(value)]
+    silent = bool(redacts(draw(key, protocol, record), thresholds(np.array([rule[label]])))[0])
+    if remember:
+        _remember(policy, record, rule, None if silent else label, key, protocol)
+    return None if silent else value
+
+
+def draw(key: Key, protocol: str, record: int) -> Draws:
+    """(1,) the coin of one record of a protocol (docs/coins.md has the bytes); no table of the same
+    owner has its like.
+    """
+    coins = Coins(subkey(key.secret, b"offrecord/owner"), protocol, "answer")
+    return coins.draw(coins.chain_tags([b""]), np.array([record]), INTEGER)
+
+
+def _remember(
+    policy: Policy,
+    record: int,
+    rule: dict[Label, float],
+    said: Label | None,
+    key: Key,
+    protocol: str,
+) -> None:
+    """Enter an answer into the ledger before it is given; InputError if there was another question,
+    or another answer.
+    """
+    asked = {json.dumps(label): chance for label, chance in rule.items()}
+    told = json.dumps([protocol, record, said]).encode()
+    digest = hashlib.blake2b(
+        told, key=key.secret, digest_size=16, person=b"offrecord/answer"
+    ).hexdigest()
+    with ledger(key) as book:
+        answers = book.answers.setdefault(protocol, {})
+        before = answers.get(str(record))
+        if before is None:
+            _check_others(
+                policy, {int(other): one["rule"] for other, one in answers.items()}, protocol
+            )
+            answers[str(record)] = {"rule": asked, "answer": digest}
+            book.save()
+            return
+    if before["rule"] != asked:
+        both = _together(policy, record, asked, before["rule"])
+        raise InputError(
+            f"record {record} of protocol {protocol!r} was asked about before by another rule;"
+            f" {both}. {_AGAIN}"
+        )
+    if before["answer"] != digest:
+        raise InputError(
+            f"record {record} of protocol {protocol!r} was answered differently before: its value"
+            f" is another one now, and both answers together tell more than either. {_AGAIN}"
+        )
+
+
+def _check_others(policy: Policy, answered: dict[int, dict[str, float]], protocol: str) -> None:
+    """InputError if what was answered about other records, by other rules, leaks too much together
+    with this policy.
+    """
+    labels = [json.dumps(label) for label in policy.problem.chain.labels]
+    sparse, mixed = policy.sparse, False
+    for record, rule in answered.items():
+        known = record <= sparse.n and list(rule) == labels
+        if known and list(rule.values()) != sparse.row(record - 1).tolist():
+            sparse, mixed = _replaced(sparse, record - 1, list(rule.values())), True
+        elif not known:
+            raise InputError(
+                f"protocol {protocol!r} was answered about other records than this policy has."
+                f" {_AGAIN}"
+            )
+    if not mixed:
+        return
+    together = Policy(policy.problem, sparse, policy.mechanism)
+    if not together.private:
+        raise InputError(
+            f"other records of protocol {protocol!r} were answered by another policy; together with"
+            f" this one they leak {together.leakage:.4g}, more than its ε ="
+            f" {policy.problem.epsilon:g}. {_AGAIN}"
+        )
+
+
+def _replaced(sparse: Redaction, at: int, row: list[float]) -> Redaction:
+    """The same redaction but for one record."""
+    stretches = [*zip(sparse.starts.tolist(), sparse.stops.tolist(), sparse.rows, strict=True)]
+    before = [(start, min(stop, at), one) for start, stop, one in stretches]
+    after = [(max(start, at + 1), stop, one) for start, stop, one in stretches]
+    return Redaction.of(sparse.n, sparse.k, [*before, (at, at + 1, row), *after])
+
+
+def _together(
+    policy: Policy, record: int, asked: dict[str, float], before: dict[str, float]
+) -> str:
+    """What the answers to two rules for a record leak: they share a coin, so it is what their
+    minimum leaks (F3).
+    """
+    if asked.keys() != before.keys():
+        return "both answers together leak what the smaller of both probabilities leaks"
+    least = [min(chance, before[label]) for label, chance in asked.items()]
+    leakage = Policy(
+        policy.problem, _replaced(policy.sparse, record - 1, least), policy.mechanism
+    ).leakage
+    much = f"{leakage:.4g} or more" if math.isfinite(leakage) else "without bound"
+    return (
+        f"both answers together leak {much}, where this policy allows ε ="
+        f" {policy.problem.epsilon:g}"
+    )
+
+
+def value_of(policy: Policy, text: str) -> Label:
+    """The label that a text stands for."""
+    for label in policy.problem.chain.labels:
+        if str(label) == text or (isinstance(label, bool) and str(label).lower() == text.lower()):
+            return label
+    raise InputError(f"the value must be one of {', '.join(map(str, policy.problem.chain.labels))}")

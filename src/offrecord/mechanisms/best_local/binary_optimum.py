@@ -1,0 +1,381 @@
+"""The best local mechanism around one secret of the paper's chain with α + β < 1, and a bound that
+no local mechanism passes.
+
+docs/proofs/F5-one-side.md and F6-two-sides.md prove both. In short: on each side some records come
+first that are always redacted; then some that redact the rare value always and the other with
+falling probabilities; then all is free, or the chain ends. The direction 1:0 (the rare value over
+the other) is a budget split between the sides; the direction 0:1 decides how early the other value
+may be released first.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.mechanisms.best_local import _binary_bounds as _value
+from offrecord.mechanisms.secrets import SidePlan
+from offrecord.models.base import Floats
+
+_CELLS = 1 << 13  # how finely the state is cut
+_ENTRIES = 1 << 22  # how large a table of values may be
+_STAGES = 1000  # how many records up to the chain's end a table may look ahead
+_LOOKS = 1_500_000  # states that are looked at to find the split of the budget, at most
+_TOLERANCE = 2e-7  # of n: how close the bound is brought, if that many looks do
+
+
+class Optimum(NamedTuple):
+    """Plans for both sides, and the least expected number of redacted records that any local
+    mechanism has on them.
+    """
+
+    left: SidePlan
+    right: SidePlan
+    least: float
+
+
+class _Values(NamedTuple):
+    """What the rest of a side at least costs, by state and number of records (see
+    _value.lower_bounds).
+    """
+
+    nodes: Floats
+    images: Floats
+    values: Floats
+    slopes: Floats
+    firsts: NDArray[np.int32]
+
+
+class _Tables(NamedTuple):
+    free: _Values  # until everything is free
+    end: _Values  # until the chain's end
+    span: int  # how many records before everything is free a best path may begin to release
+
+
+class _Path(NamedTuple):
+    """One side: `always` records, then the states s_0 … s_j around j records that redact the common
+    value sometimes.
+    """
+
+    always: int
+    states: Floats
+    cost: float
+
+
+def best_around(
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    ceiling: float,
+    rooms: tuple[int, int],
+    *,
+    together: bool,
+    n: int,
+) -> Optimum | None:
+    """The best plans within epsilon, and what any mechanism within ceiling ≥ epsilon costs at
+    least; for α + β < 1, ε > 0.
+
+    None where that would take more than can be tabulated: a chain so slow that thousands of records
+    up to its end matter.
+
+    together: a secret of several records, whose sides' largest leakages add (F9) instead of those
+    in each direction (F2).
+    n: of how many records a utility is a share, which sets how close the bound needs to be.
+    """
+    swap = alpha > beta
+    solver = _TwoSides(min(alpha, beta), max(alpha, beta), rooms, together, n)
+    solved = solver.solve(epsilon, ceiling)
+    if solved is None:
+        return None
+    paths, least = solved
+    left, right = (_plan(path, solver, swap) for path in paths)
+    return Optimum(left, right, least)
+
+
+def _plan(path: _Path, solver: _TwoSides, swap: bool) -> SidePlan:
+    probabilities = np.minimum(
+        solver.image(path.states[:-1]) / path.states[1:] * (1 + 2.0**-50), 1.0
+    )
+    rows = np.ones((len(probabilities) + 1, 2))
+    rows[1:, 0] = probabilities
+    lengths = np.concatenate(([path.always], np.ones(len(probabilities), dtype=np.int64)))
+    kept = lengths > 0
+    return SidePlan(rows[kept][:, ::-1] if swap else rows[kept], lengths[kept].astype(np.int64))
+
+
+class _TwoSides:
+    """Both sides of a secret, α ≤ β, α + β < 1."""
+
+    def __init__(
+        self, alpha: float, beta: float, rooms: tuple[int, int], together: bool, n: int
+    ) -> None:
+        self.alpha, self.beta, self.rooms, self.together = alpha, beta, rooms, together
+        self.gap = math.fsum((1.0, -alpha, -beta))
+        self.pi0, self.pi1 = beta / (alpha + beta), alpha / (alpha + beta)
+        self.free_state = alpha / (1.0 - beta)
+        self.tolerance = _TOLERANCE * n
+        self.longest, self.longest_end = self._longest()
+        total = alpha + beta
+        self.log_gap = math.log1p(-total) if total < 0.5 else math.log(self.gap)
+        self.chain = (alpha, beta, self.log_gap)
+
+    # ---- the state, in closed form
+
+    def image(self, s: Floats) -> Floats:
+        """f(s): the state after one always-redacted record."""
+        return (s * (1.0 - self.beta) - self.alpha) / ((1.0 - self.alpha) - s * self.beta)
+
+    def _longest(self) -> tuple[int, int]:
+        """No best path redacts the common value only sometimes for more records, before all is free
+        and before the end.
+
+        Backwards along a best path q grows by D(s) = s·f'(s)/f(s) a record, from at least its value
+        one before the last.
+        """
+        a, gap = 1.0 - self.alpha, self.gap
+        # D(s) − 1 = α/(u − α) + v/(A − v) with u = (1 − β)s, v = βs; least where its derivative is
+        # 0
+        root = math.sqrt(self.alpha * (1.0 - self.beta) / (a * self.beta))
+        least = (self.alpha + root * a) / ((1.0 - self.beta) + root * self.beta)
+        s = min(max(least, self.free_state * (1 + 1e-9)), 1.0)
+        u, v = (1.0 - self.beta) * s, self.beta * s
+        growth = math.log1p(self.alpha / (u - self.alpha) + v / (a - v))
+        slope = (1.0 - self.beta) ** 2 / gap  # f'(s_free)
+        counts = []
+        for q in (slope, slope * self.free_state):
+            counts.append(1 if q >= 1 else 3 + math.floor(-math.log(q) / growth * (1 + 1e-9)))
+        return counts[0], counts[1]
+
+    # ---- the value functions, for the rooms and budgets at hand
+
+    def _values(self, widest: float) -> _Tables | None:
+        """widest: no side costs more than this in an optimum, so that the chain's end matters only
+        where it is nearer.
+        """
+        ends = [room for room in self.rooms if room - self.longest_end <= widest]
+        stages_end = min(max(ends, default=0), self.longest_end)
+        stages = min(self.longest, max(self.rooms))
+        if max(stages, stages_end) > _STAGES:
+            return None
+        cells = min(_CELLS, _ENTRIES // (max(stages, stages_end) + 1))
+        return _tables(self.alpha, self.beta, cells, stages, stages_end)
+
+    # ---- both sides together
+
+    def solve(self, epsilon: float, ceiling: float) -> tuple[tuple[_Path, _Path], float] | None:
+        """The best paths within epsilon and a lower bound on every mechanism's cost
+        within ceiling.
+        """
+        whole = float(sum(self.rooms))
+        half = sum(
+            min(
+                _value.reach(
+                    epsilon / 2, room, self.alpha / self.beta, self.log_gap, self.free_state
+                ),
+                room,
+            )
+            for room in self.rooms
+        )
+        values = self._values(min(whole, half))
+        if values is None:
+            return None
+        if 0 in self.rooms:
+            budget = (0.0, epsilon) if self.rooms[0] == 0 else (epsilon, 0.0)
+            most = (0.0, ceiling) if self.rooms[0] == 0 else (ceiling, 0.0)
+            least = self._pair(values, *most, ceiling)[0]
+            paths = self._paths(values, budget, epsilon)
+            return paths, min(least, paths[0].cost + paths[1].cost)
+        return self._split(values, epsilon, ceiling)
+
+    def _split(
+        self, values: _Tables, epsilon: float, ceiling: float
+    ) -> tuple[tuple[_Path, _Path], float]:
+        """Branch and bound over the left side's budget: a side's cost never rises with
+        its budget.
+        """
+        shares = np.linspace(0.0, 1.0, 65)
+        best = min(
+            (
+                self._paths(values, (epsilon * s, epsilon - epsilon * s), epsilon)
+                for s in (0.0, 0.5, 1.0)
+            ),
+            key=_cost,
+        )
+        intervals = np.stack((shares[:-1], shares[1:]), axis=1)
+        settled = math.inf
+        looks, most = (
+            0,
+            max(_LOOKS // (len(values.end.values) + min(values.span, max(self.rooms)) + 10), 500),
+        )
+        tolerance = self.tolerance
+        while len(intervals) and looks < most:
+            bounds = np.empty(len(intervals))
+            for i, (low, high) in enumerate(intervals):
+                bounds[i] = self._pair(values, ceiling * high, ceiling * (1.0 - low), ceiling)[0]
+            looks += len(intervals)
+            for i in np.argsort(bounds)[:3]:
+                share = float(intervals[i].mean())
+                found = self._paths(values, (epsilon * share, epsilon - epsilon * share), epsilon)
+                if _cost(found) <= _cost(best):
+                    best = found
+                    # closer than the tables are here, no cutting of intervals brings the bound
+                    at_best = self._pair(values, ceiling * share, ceiling * (1.0 - share), ceiling)[
+                        0
+                    ]
+                    tolerance = max(self.tolerance, 1.5 * (_cost(best) - at_best))
+            close = bounds >= _cost(best) - tolerance
+            settled = min(settled, float(bounds[close].min(initial=math.inf)))
+            rest = intervals[~close]
+            if looks >= most:
+                settled = min(settled, float(bounds[~close].min(initial=math.inf)))
+            cuts = np.linspace(rest[:, 0], rest[:, 1], 5, axis=1)
+            intervals = np.stack((cuts[:, :-1].ravel(), cuts[:, 1:].ravel()), axis=1)
+        best = self._polish(values, best, epsilon)
+        assert settled <= _cost(best) * (1 + 1e-9) + 1e-9, "a bound above what it bounds"
+        return best, min(settled, _cost(best))
+
+    def _pair(
+        self, values: _Tables, left: float, right: float, epsilon: float
+    ) -> tuple[float, int, int]:
+        """See _value.pair."""
+        found: tuple[float, int, int] = _value.pair(
+            (float(left), float(right)),
+            float(epsilon),
+            self.rooms,
+            self.together,
+            values.span,
+            self.chain,
+            tuple(values.free),
+            tuple(values.end),
+        )
+        return found
+
+    # ---- paths that meet the bounds
+
+    def _paths(
+        self, values: _Tables, budgets: tuple[float, float], epsilon: float
+    ) -> tuple[_Path, _Path]:
+        _, *always = self._pair(values, *budgets, epsilon)
+        left, right = (
+            self._path(values, budget, room, first)
+            for budget, room, first in zip(budgets, self.rooms, always, strict=True)
+        )
+        return left, right
+
+    def _path(self, values: _Tables, budget: float, room: int, always: int) -> _Path:
+        """The best path that begins with so many always-redacted records."""
+        state = (
+            _value.state_after(budget, float(always), self.alpha / self.beta, self.log_gap)
+            if budget > 0
+            else 1.0
+        )
+        remaining = room - always
+        nothing = _Path(always, np.array([state]), float(always))
+        if remaining == 0 or (state <= self.free_state and budget > 0):
+            return nothing
+        candidates = [_Path(room, np.array([state]), float(room))]
+        image = float(self.image(np.array([state]))[0])
+        arguments = (
+            state,
+            image,
+            True,
+            self.pi0,
+            self.pi1,
+            (self.alpha, self.beta),
+            tuple(values.free),
+        )
+        most = min(remaining, len(values.free.values) - 1)
+        least = [_value.from_first(j, *arguments) for j in range(most + 1)]
+        count = int(np.argmin(least))
+        candidates += [
+            self._settled(always, state, j, self.free_state)
+            for j in (count, count + 1)
+            if 0 < j <= remaining
+        ]
+        if remaining < len(values.end.values):
+            candidates.append(self._settled(always, state, remaining, 1.0))
+        return min(candidates, key=lambda path: path.cost)
+
+    def _settled(self, always: int, state: float, count: int, goal: float) -> _Path:
+        """The path of `count` records from a state to a goal, from anywhere feasible to a minimum
+        of its cost.
+        """
+        states = np.full(count + 1, goal)
+        for i in range(count - 1, -1, -1):  # as high as can still come down to the goal
+            x = states[i + 1]
+            states[i] = min(
+                (x * (1.0 - self.alpha) + self.alpha) / ((1.0 - self.beta) + x * self.beta), 1.0
+            )
+        if count < 1 or state > states[0]:
+            return _Path(always, np.array([state]), math.inf)
+        states[0] = state
+        total = _value.settle(states, self.alpha, self.beta, self.free_state)
+        if np.any(
+            states[:-1] <= self.free_state * (1 + 1e-12)
+        ):  # free before its end: a path with fewer records
+            return _Path(always, states[:1], math.inf)
+        return _Path(always, states, always + count * self.pi1 + self.pi0 * total)
+
+    def _polish(
+        self, values: _Tables, best: tuple[_Path, _Path], epsilon: float
+    ) -> tuple[_Path, _Path]:
+        """The best split for the numbers of records that were found, by one more search
+        around it.
+        """
+        from scipy.optimize import minimize_scalar
+
+        def paths(budget: float) -> tuple[_Path, _Path]:
+            return self._paths(values, (budget, epsilon - budget), epsilon)
+
+        for width in (1 / 64, 1 / 1024, 1 / 16384):
+            center = self._budget_of(best[0])
+            low, high = max(center - epsilon * width, 0.0), min(center + epsilon * width, epsilon)
+            result = minimize_scalar(
+                lambda b: _cost(paths(float(b))),
+                bounds=(low, high),
+                method="bounded",
+                options={"xatol": 1e-14},
+            )
+            best = min(best, paths(float(result.x)), key=_cost)
+        return best
+
+    def _budget_of(self, path: _Path) -> float:
+        ratio = self.alpha / self.beta
+        s = float(path.states[0])
+        w = (1.0 - s) / (s + ratio) * math.exp(path.always * self.log_gap)
+        return -math.log((1.0 - w * ratio) / (1.0 + w)) if w > 0 else 0.0
+
+
+def _cost(paths: tuple[_Path, _Path]) -> float:
+    return paths[0].cost + paths[1].cost
+
+
+@lru_cache(maxsize=16)
+def _tables(alpha: float, beta: float, cells: int, stages: int, stages_end: int) -> _Tables:
+    """Value functions from below: one set serves every budget and split."""
+    free_state, ratio = alpha / (1.0 - beta), alpha / beta
+    nodes = np.exp(np.linspace(math.log(free_state), 0.0, cells + 1))
+    nodes[0], nodes[-1] = free_state, 1.0
+    images = (nodes * (1.0 - beta) - alpha) / ((1.0 - alpha) - nodes * beta)
+    images[0], images[-1] = 0.0, 1.0
+    weights = beta / (alpha + beta), alpha / (alpha + beta)
+    free = _Values(
+        nodes, images, *_value.lower_bounds(nodes, images, *weights, (alpha, beta), stages, True)
+    )
+    end = _Values(
+        nodes,
+        images,
+        *_value.lower_bounds(nodes, images, *weights, (alpha, beta), stages_end, False),
+    )
+    finite = np.flatnonzero(np.isfinite(free.values[-1]))
+    # one record before the highest state inside a path that can still come down to s_free
+    top = float(nodes[min(finite[-1] + 1, cells)]) if len(finite) else free_state
+    high, low = ((1.0 - s) / (s + ratio) for s in (free_state, top))
+    span = (
+        1 << 60 if low <= 0 else math.ceil(math.log(high / low) / -math.log1p(-(alpha + beta))) + 3
+    )
+    return _Tables(free, end, span)

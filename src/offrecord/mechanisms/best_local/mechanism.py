@@ -1,0 +1,209 @@
+"""BestLocal: the best local mechanism there is, or the best that is found, with a bound on what any
+other could release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from offrecord.mechanisms.policy import Policy
+from offrecord.mechanisms.referee import refereed
+from offrecord.mechanisms.secrets import SidePlan, per_secret
+from offrecord.mechanisms.three_region import TUNINGS, ThreeRegion
+from offrecord.mechanisms.window import BestWindow
+from offrecord.theory.problem import Problem, Secret
+from offrecord.theory.redaction import Redaction
+from offrecord.theory.side import Side
+
+if TYPE_CHECKING:
+    from offrecord.mechanisms.best_local.binary_optimum import Optimum
+
+_TOLERANCE = 1e-6  # of n: utility not worth another linear programme
+_BLOCK = 1000  # entries that are improved together
+_MOST = 20_000  # entries of a stretch of redactions that is improved at all
+_TRIES = 600  # closings tried, divided by the entries of a block
+
+
+@dataclass(frozen=True)
+class BestLocal:
+    """Release as much as any local mechanism can.
+
+    One secret in the paper's chain with α + β < 1: the optimum, with a bound that no local
+    mechanism exceeds, 10⁻⁶ or so above it (binary_optimum.py). Every other problem, and chains so
+    slow that thousands of records up to their end matter: the best of the other mechanisms,
+    improved by linear programmes (sequential_lp.py), so never worse than they are; the bound is
+    then what F4 forces, or for several secrets the least of what each alone allows. The policy
+    carries it as utility_bound. Takes every chain.
+
+    effort: how much work the linear programmes may take, as a multiple of the default.
+    """
+
+    name: ClassVar[str] = "best-local"
+    effort: float = 1.0
+
+    def design(self, problem: Problem) -> Policy:
+        """Cost grows with the window, not with n."""
+        least: list[float] = []
+
+        def around(
+            reduced: Problem, secret: Secret, left: Side, right: Side
+        ) -> tuple[SidePlan, SidePlan]:
+            optimum = _optimum(reduced, problem.epsilon, secret, left, right)
+            if optimum is None:
+                return SidePlan.always(2, left.room), SidePlan.always(2, right.room)
+            least[:] = [optimum.least + secret.last - secret.first + 1]
+            return optimum.left, optimum.right
+
+        starts = (
+            [refereed(problem, self.name, lambda reduced: per_secret(reduced, around))]
+            if solved(problem)
+            else []
+        )
+        if least and len(problem.secrets) == 1:
+            return _noted(
+                replace(starts[0], utility_bound=max(1.0 - least[0] / problem.n, starts[0].utility))
+            )
+        starts += [
+            BestWindow().design(problem),
+            *(ThreeRegion(tuning).design(problem) for tuning in TUNINGS),
+        ]
+        start = max(starts, key=lambda policy: policy.utility)
+        best, bound = replace(start, mechanism=self.name), utility_bound(problem)
+        if bound is None or best.utility < bound - _TOLERANCE:
+            improved = refereed(
+                problem, self.name, lambda reduced: _improved(reduced, start.sparse, self.effort)
+            )
+            best = improved if improved.utility >= best.utility else best
+        return _noted(replace(best, utility_bound=bound))
+
+
+def solved(problem: Problem) -> bool:
+    """The case that is solved: two values, stationary, α + β < 1 by more than rounding, a budget,
+    nothing extreme.
+    """
+    chain = problem.chain
+    if not chain.paper or not 0 < problem.epsilon <= 300:
+        return False
+    return chain.alpha + chain.beta < 1 - 1e-7 and min(chain.alpha, chain.beta) > 1e-15
+
+
+def _optimum(
+    problem: Problem, ceiling: float, secret: Secret, left: Side, right: Side
+) -> Optimum | None:
+    from offrecord.mechanisms.best_local.binary_optimum import best_around
+
+    if problem.epsilon <= 0:
+        return None
+    return best_around(
+        problem.chain.alpha,
+        problem.chain.beta,
+        problem.epsilon,
+        max(ceiling, problem.epsilon),
+        (left.room, right.room),
+        together=secret.last > secret.first,
+        n=problem.n,
+    )
+
+
+def utility_bound(problem: Problem) -> float | None:
+    """A utility that no local mechanism exceeds: the least over the secrets of what each alone
+    allows; None for order above 1.
+
+    Where the optimum around one secret is known, that; else F4: no value whose influence on a
+    secret exceeds ε is released.
+    """
+    if problem.chain.order > 1:
+        return None  # F4 speaks of records, the leakage bound of tuples
+    bound = 1.0 - _forced(problem) / problem.n
+    if len(problem.secrets) <= 64 and solved(problem):
+        for secret in problem.secrets:
+            left, right = problem.sides(secret)
+            optimum = _optimum(problem, problem.epsilon, secret, left, right)
+            if optimum is not None:
+                bound = min(
+                    bound, 1.0 - (optimum.least + secret.last - secret.first + 1) / problem.n
+                )
+    return min(max(bound, 0.0) + 1e-12, 1.0)  # above its own rounding
+
+
+def _forced(problem: Problem) -> float:
+    """Expected number of records that F4 forces every mechanism to redact."""
+    forced = Redaction.maximum([_forced_around(problem, secret) for secret in problem.secrets])
+    return problem.n - forced.released(problem.chain)
+
+
+def _forced_around(problem: Problem, secret: Secret) -> Redaction:
+    """1 where a value's influence on a secret exceeds ε, and on the secret itself."""
+    positions, rows = (
+        [np.arange(secret.first - 1, secret.last)],
+        [np.ones((secret.last - secret.first + 1, problem.chain.k))],
+    )
+    for side in problem.sides(secret):
+        reach = (side.reach(problem.epsilon) or side.followed + 1) - 1
+        if reach:
+            rows.append(
+                (side.influence(reach) > problem.epsilon * (1 + 1e-9) + 1e-12).astype(float)
+            )
+            positions.append(side.edge - 1 + side.direction * np.arange(1, reach + 1))
+    order = np.argsort(np.concatenate(positions))
+    starts = np.concatenate(positions)[order]
+    return Redaction(problem.n, starts, starts + 1, np.concatenate(rows)[order]).compressed()
+
+
+def _improved(problem: Problem, start: Redaction, effort: float) -> Redaction:
+    """The start, improved block by block wherever it redacts at all, with room to redact a little
+    further out.
+    """
+    from offrecord.mechanisms.best_local.sequential_lp import improve
+
+    k = problem.chain.k
+    size = max(_BLOCK // k, 8)
+    parts = []
+    for first, last in _clusters(problem, start):
+        if (last - first) * k > _MOST:  # too long to improve: as it was
+            parts.append(start.part(first, last))
+            continue
+        # Between stretches everything is released, so each has only its own secrets to keep.
+        within = [p for p in problem.private if first < p <= last]
+        local = Problem(problem.chain, problem.n, within, problem.epsilon, problem.protect)
+        matrix = start.matrix(first, last)
+        for begin in range(0, last - first, size // 2) if last - first > size else (0,):
+            movable = np.zeros(matrix.shape, dtype=bool)
+            movable[begin : begin + size] = True
+            tries = max(_TRIES // (min(size, last - first) * k), 3) // len(local.secrets)
+            matrix = improve(local, matrix, first, movable, _TOLERANCE * problem.n, tries, effort)
+        positions = np.arange(first, last)
+        parts.append(Redaction(problem.n, positions, positions + 1, matrix))
+    return Redaction.maximum(parts) if parts else start
+
+
+def _clusters(problem: Problem, start: Redaction) -> list[tuple[int, int]]:
+    """Spans of positions, each wider by some records than what the start redacts, that do not
+    touch.
+    """
+    clusters: list[list[int]] = []
+    for begin, end in zip(start.starts.tolist(), start.stops.tolist(), strict=True):
+        if clusters and begin - clusters[-1][1] <= 0:
+            clusters[-1][1] = end
+        else:
+            clusters.append([begin, end])
+    wider: list[list[int]] = []
+    for begin, end in clusters:
+        extra = max(3, (end - begin) // 4)
+        low, high = max(begin - extra, 0), min(end + extra, problem.n)
+        if wider and low <= wider[-1][1]:
+            wider[-1][1] = high
+        else:
+            wider.append([low, high])
+    return [(low, high) for low, high in wider]
+
+
+def _noted(policy: Policy) -> Policy:
+    if policy.utility > 0:
+        return policy
+    return replace(
+        policy, details={**policy.details, "note": "nothing can be released within this budget"}
+    )

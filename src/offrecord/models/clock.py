@@ -1,0 +1,157 @@
+"""Clocks: what a clock in a time zone shows at an instant, which instant it shows a time at, and
+the phases it tells.
+
+Instants are nanoseconds since 1970, UTC. What a clock shows (wall time) is counted in the same way,
+as if it stood in UTC.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Nanoseconds = NDArray[np.int64]
+
+HOUR = 3600 * 10**9
+DAY = 24 * HOUR
+#: What a phase can be, and how many there are: hours from midnight, weekdays from Monday, months
+#: from January.
+PHASES = {"hour": 24, "weekday": 7, "month": 12}
+#: One zone for each rule by which clocks have been changed since 1970, as far as rules differ in
+#: date or hour.
+CHANGING = (
+    "America/New_York",
+    "Europe/London",
+    "Europe/Berlin",
+    "Europe/Athens",
+    "Europe/Moscow",
+    "Africa/Cairo",
+    "Africa/Casablanca",
+    "America/Asuncion",
+    "America/Havana",
+    "America/Mexico_City",
+    "America/Santiago",
+    "America/Sao_Paulo",
+    "America/St_Johns",
+    "America/Nuuk",
+    "Antarctica/Troll",
+    "Asia/Amman",
+    "Asia/Baku",
+    "Asia/Beirut",
+    "Asia/Damascus",
+    "Asia/Dhaka",
+    "Asia/Gaza",
+    "Asia/Jerusalem",
+    "Asia/Karachi",
+    "Asia/Tehran",
+    "Asia/Ulaanbaatar",
+    "Australia/Lord_Howe",
+    "Australia/Sydney",
+    "Europe/Istanbul",
+    "Pacific/Auckland",
+    "Pacific/Easter",
+    "Pacific/Fiji",
+)
+
+
+def shown(instants: Nanoseconds, zone: str | None) -> Nanoseconds:
+    """(n,) what a clock in the zone shows at these instants; without a zone, times as
+    they stand.
+    """
+    if zone is None:
+        return instants
+    return np.asarray(_in_zone(instants, zone).dt.replace_time_zone(None).to_physical().to_numpy())
+
+
+def instants(shown: Nanoseconds, zone: str | None) -> Nanoseconds:
+    """(n,) when a clock in the zone shows these times: the first time if twice, and what it jumps
+    to if never.
+    """
+    import polars as pl
+
+    if zone is None:
+        return shown
+    found = _placed(shown, zone)
+    for skipped in (
+        "30m",
+        "1h",
+        "2h",
+        "1d",
+    ):  # clocks jump by so much at most, and a calendar may by a day
+        if found.null_count():
+            later = (
+                pl.Series("time", shown)
+                .cast(pl.Datetime("ns"))
+                .dt.offset_by(skipped)
+                .to_physical()
+                .to_numpy()
+            )
+            found = found.fill_null(_placed(later, zone))
+    return np.asarray(found.dt.convert_time_zone("UTC").to_physical().to_numpy())
+
+
+def changes(before: Nanoseconds, after: Nanoseconds) -> list[tuple[str, Nanoseconds]]:
+    """How far apart pairs of wall times are on clocks that are changed: zones, and the distance of
+    each pair there.
+
+    Of times that a clock shows twice, the earlier before and the later after; −1 where it never
+    shows one of them.
+    """
+    found = []
+    for zone in CHANGING:
+        ends = _placed(before, zone, "earliest"), _placed(after, zone, "latest")
+        first, last = (one.dt.convert_time_zone("UTC").to_physical() for one in ends)
+        found.append((zone, (last - first).fill_null(-1).to_numpy()))
+    return found
+
+
+def shows(times: Nanoseconds, zone: str) -> bool:
+    """Whether clocks in a zone ever show all of these times."""
+    return _placed(times, zone).null_count() == 0
+
+
+def _placed(
+    times: Nanoseconds, zone: str, twice: Literal["earliest", "latest"] = "earliest"
+) -> pl.Series:
+    """When a clock in the zone shows these times: null if never, and the earliest or latest time if
+    twice.
+    """
+    import polars as pl
+
+    bare = pl.Series("time", np.asarray(times, dtype=np.int64)).cast(pl.Datetime("ns"))
+    return bare.dt.replace_time_zone(zone, ambiguous=twice, non_existent="null")
+
+
+def phase_count(phase: Any) -> int:
+    """How many phases there are; InputError for a phase that is not known."""
+    if not isinstance(phase, str) or phase not in PHASES:
+        raise InputError(f"phase must be one of {', '.join(PHASES)}, got {phase!r}")
+    return PHASES[phase]
+
+
+def phases_of(instants: Nanoseconds, phase: str, zone: str | None = None) -> NDArray[np.int8]:
+    """(n,) the phase, from 0, that a clock in the zone tells at these instants."""
+    phase_count(phase)
+    times = _in_zone(instants, "UTC" if zone is None else zone)
+    if phase == "hour":
+        return times.dt.hour().to_numpy()
+    return (times.dt.weekday() if phase == "weekday" else times.dt.month()).to_numpy() - np.int8(1)
+
+
+def _in_zone(instants: Nanoseconds, zone: str) -> pl.Series:
+    import polars as pl
+
+    times = pl.Series("time", np.asarray(instants, dtype=np.int64)).cast(pl.Datetime("ns", "UTC"))
+    try:
+        return times.dt.convert_time_zone(zone)
+    except Exception:
+        raise InputError(
+            f"zone must be the name of a time zone, such as Europe/Berlin, got {zone!r}"
+        ) from None

@@ -1,0 +1,196 @@
+"""PhasedChain: a chain whose kernel depends on the hour of day, the day of week or the month, and
+the files of both kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from offrecord.errors import InputError
+from offrecord.files import checked_content, read_json
+from offrecord.models.base import Floats, Label
+from offrecord.models.chain import (
+    MAX_VALUES,
+    MODEL_VERSION,
+    MarkovChain,
+    _distributions,
+    _labels,
+    _numbers,
+    _shape,
+    learned_of,
+    save_model,
+)
+from offrecord.models.clock import phase_count
+from offrecord.models.learned import Learned
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class PhasedChain:
+    """A first-order chain with one kernel for each phase; a record's phase decides the step out of
+    it.
+
+    transition: (P, k, k). start: (P, k), the distribution of a record in each phase. labels: the k
+    values as they appear in the data. zone: the time zone in which phases are told, without it that
+    of times as they stand. learned: as in MarkovChain.
+
+    Raises InputError for anything that is not such a chain.
+    """
+
+    phase: str
+    transition: Floats
+    start: Floats
+    labels: tuple[Label, ...]
+    zone: str | None
+    learned: Learned | None
+
+    def __init__(
+        self,
+        phase: str,
+        transition: ArrayLike,
+        start: ArrayLike,
+        labels: Sequence[Label] | None = None,
+        zone: str | None = None,
+        learned: Learned | None = None,
+    ) -> None:
+        object.__setattr__(self, "learned", learned)
+        count = phase_count(phase)
+        kernels, starts = _numbers("transition", transition), _numbers("start", start)
+        if (
+            kernels.ndim != 3
+            or kernels.shape[1] != kernels.shape[2]
+            or len(kernels) != count
+            or kernels.shape[2] < 2
+        ):
+            raise InputError(
+                f"transition by {phase} must be {count} k × k matrices with k ≥ 2, got shape"
+                f" {_shape(kernels)}"
+            )
+        k = kernels.shape[2]
+        if k > MAX_VALUES:
+            raise InputError(f"transition must have at most {MAX_VALUES} values, got {k}")
+        if starts.shape != (count, k):
+            raise InputError(
+                f"start by {phase} must hold {count} rows of {k} probabilities, got shape"
+                f" {_shape(starts)}"
+            )
+        if zone is not None and not isinstance(zone, str):
+            raise InputError(f"zone must be the name of a time zone, got {type(zone).__name__}")
+        kernels, starts = _distributions("transition", kernels), _distributions("start", starts)
+        kernels.setflags(write=False)
+        starts.setflags(write=False)
+        object.__setattr__(self, "phase", phase)
+        object.__setattr__(self, "transition", kernels)
+        object.__setattr__(self, "start", starts)
+        object.__setattr__(self, "labels", _labels(labels, k))
+        object.__setattr__(self, "zone", zone)
+
+    @property
+    def k(self) -> int:
+        """Number of values."""
+        return int(self.transition.shape[-1])
+
+    @property
+    def order(self) -> int:
+        """How many records the next one depends on."""
+        return 1
+
+    def along(self, phases: ArrayLike) -> MarkovChain:
+        """The chain of records that stand in these phases, one step apart; phases: (n,) from 0."""
+        known = checked_phases(phases, self.phase)
+        if len(known) == 0:
+            raise InputError("phases must name at least one record's phase, got none")
+        if len(known) == 1:  # a lone record takes no step: any kernel serves
+            return MarkovChain(self.transition[known[0]], self.start[known[0]], self.labels)
+        return MarkovChain(self.transition[known[:-1]], self.start[known[0]], self.labels)
+
+    # ---- model files
+
+    def with_learned(self, learned: Learned) -> PhasedChain:
+        """The same chain, with what it was learned from."""
+        known = copy(self)
+        object.__setattr__(known, "learned", learned)
+        return known
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of a model file."""
+        return {
+            "format": "offrecord-model",
+            "version": MODEL_VERSION,
+            "order": 1,
+            "phase": self.phase,
+            "zone": self.zone,
+            "labels": list(self.labels),
+            "transition": self.transition.tolist(),
+            "start": self.start.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Any) -> PhasedChain:
+        """The chain of a model file's content; InputError for another format or version, or a model
+        without phases.
+        """
+        content = checked_content(
+            content, "model", MODEL_VERSION, ("phase", "transition", "start", "labels")
+        )
+        if content.get("order", 1) != 1:
+            raise InputError(f"a model with phases must have order 1, got {content['order']!r}")
+        if not isinstance(content["labels"], list):
+            raise InputError('model file: "labels" must be a list')
+        zone, learned = content.get("zone"), learned_of(content)
+        return cls(
+            content["phase"],
+            content["transition"],
+            content["start"],
+            content["labels"],
+            zone,
+            learned,
+        )
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write a model file; complete or absent, and never over an existing one without force."""
+        save_model(self.to_dict(), self.learned, path, force=force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> PhasedChain:
+        """Read a model file with phases."""
+        model = load_model(path)
+        if not isinstance(model, cls):
+            raise InputError(f'{path}: model file lacks "phase"')
+        return model
+
+    def __repr__(self) -> str:
+        return f"<PhasedChain k={self.k} by {self.phase}{f' in {self.zone}' if self.zone else ''}>"
+
+
+def load_model(path: str | Path) -> MarkovChain | PhasedChain:
+    """Read a model file, with or without phases."""
+    content = read_json(path)
+    try:
+        return model_from_dict(content)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def model_from_dict(content: Any) -> MarkovChain | PhasedChain:
+    """The model of a model file's content, with or without phases."""
+    phased = isinstance(content, dict) and content.get("phase") is not None
+    return PhasedChain.from_dict(content) if phased else MarkovChain.from_dict(content)
+
+
+def checked_phases(phases: ArrayLike, phase: str) -> NDArray[np.integer[Any]]:
+    """The phases as whole numbers from 0; InputError for anything else."""
+    known, count = np.asarray(phases), phase_count(phase)
+    if known.ndim != 1 or (known.size and known.dtype.kind not in "iu"):
+        raise InputError("phases must be whole numbers in one row")
+    if known.size and not (known.min() >= 0 and known.max() < count):
+        raise InputError(
+            f"phases by {phase} must be from 0 to {count - 1}, got {known.min()} to {known.max()}"
+        )
+    return known if known.size else np.empty(0, dtype=np.int64)

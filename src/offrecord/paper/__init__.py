@@ -1,0 +1,1 @@
+"""The paper: its numbers and figures computed anew, and its bounds as printed."""

@@ -1,0 +1,101 @@
+"""The paper's bounds as printed, beside the exact values they stand for.
+
+| as printed | exact |
+| --- | --- |
+| theorem2_as_printed: utility no data-independent mechanism exceeds | data_independent_utility |
+| quilt_utility_as_printed: utility Algorithm 1 reaches (App. C) | design(problem,
+MarkovQuilt()).utility | | relaxed_leakage_as_printed: leakage of a 3R mechanism (Sec. IV-C) |
+leakage(problem, redaction) |
+
+The printed ones are loose or wrong in places (docs/errata.md); nothing in Offrecord relies on them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from offrecord.errors import InputError
+from offrecord.mechanisms import BestWindow, design
+from offrecord.theory.influence import max_influence
+from offrecord.theory.problem import Problem
+from offrecord.theory.redaction import Redaction
+from offrecord.theory.side import Side
+
+
+def data_independent_utility(problem: Problem) -> float:
+    """The largest utility of any data-independent local mechanism, exact."""
+    return design(problem, BestWindow()).utility
+
+
+def theorem2_as_printed(problem: Problem) -> float:
+    """Theorem 2: an upper bound on data-independent utility. Off by one record for two-sided
+    releases, more for α + β > 1.
+    """
+    return _theorem2(problem, (0, 0))
+
+
+def quilt_utility_as_printed(problem: Problem) -> float:
+    """App. C: a lower bound on the utility of Algorithm 1, one record below Theorem 2 on one side,
+    two on both.
+    """
+    return max(_theorem2(problem, (1, 2)), 0.0)
+
+
+def _theorem2(problem: Problem, lost: tuple[int, int]) -> float:
+    """Theorem 2's three cases, with `lost` records fewer in the one- and the two-sided case."""
+    chain, n, epsilon = problem.chain, problem.n, problem.epsilon
+    if not chain.paper or len(problem.private) != 1:
+        raise InputError(
+            "Theorem 2 is about one private record in a stationary chain with two values"
+        )
+    p = min(problem.private[0], n + 1 - problem.private[0])  # re-indexed, as the paper assumes
+
+    def delta_star(budget: float) -> int:
+        return Side(chain, 1, 1, n).reach(budget) or n
+
+    to_end, to_start = (float(max_influence(chain, p, t)) for t in (n, 1))
+    if epsilon < to_end:
+        return 0.0
+    one_sided = delta_star(epsilon) + p - 1
+    if epsilon >= to_start + to_end:
+        return 1 - (min(one_sided, 2 * delta_star(epsilon / 2) - 1) + lost[1]) / n
+    return 1 - (one_sided + lost[0]) / n
+
+
+def relaxed_leakage_as_printed(problem: Problem, redaction: ArrayLike | Redaction) -> float:
+    """Sec. IV-C: max over t ∈ M of δ_t − Σ_{i ∈ M_t} log q_i, added over the two sides; 0 for a
+    side without M.
+
+    Not the leakage, nor above it: the first release in M itself is left out. M and S are read off
+    the matrix.
+    """
+    if len(problem.private) != 1:
+        raise InputError("the relaxed leakage bound is about one private record")
+    chain = problem.chain
+    matrix = (
+        redaction
+        if isinstance(redaction, Redaction)
+        else Redaction.from_matrix(redaction, problem.n, chain.k)
+    )
+    total = 0.0
+    for side in problem.sides(problem.secrets[0]):
+        if side.room == 0:
+            continue
+        origin = side.origin - 1
+        rows = (
+            matrix.matrix(origin + 1, problem.n)
+            if side.direction > 0
+            else matrix.matrix(0, origin)[::-1]
+        )
+        free = np.flatnonzero(~rows.any(axis=1))
+        rows = rows[: free[0] + 1] if len(free) else rows
+        influence = side.influence(len(rows))
+        medium = np.flatnonzero((rows < 1).any(axis=1) & rows.any(axis=1))
+        if len(medium) == 0:
+            continue
+        spent = np.cumsum(-np.log(rows[medium].min(axis=1)))
+        released = np.where(rows < 1, influence, -np.inf).max(axis=1)
+        deltas = [released[t + 1] if t + 1 < len(rows) else 0.0 for t in medium]
+        total += float(np.max(np.maximum(deltas, 0.0) + spent))
+    return total

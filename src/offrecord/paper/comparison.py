@@ -1,0 +1,81 @@
+"""Mechanisms side by side: the same problem, every mechanism that takes it, utility and exact
+leakage of each.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from offrecord.errors import InputError
+from offrecord.mechanisms import MECHANISMS, Mechanism, design, mechanism_named
+from offrecord.paper.bounds import theorem2_as_printed
+from offrecord.text import aligned
+from offrecord.theory.problem import Problem
+
+#: The column of Theorem 2, which is a bound and no mechanism.
+THEOREM2 = "Theorem 2 (printed bound)"
+
+
+def mechanisms(names: Sequence[str] | None, parameters: Mapping[str, Any]) -> dict[str, Mechanism]:
+    """The mechanisms of these names, all without them; parameters go to those that have them."""
+    chosen = {}
+    for name in names or MECHANISMS:
+        takes = parameters if name.strip().startswith("3r-") else {}
+        chosen[name.strip()] = mechanism_named(name.strip(), **takes)
+    return chosen
+
+
+def compare(
+    problem: Problem, chosen: Mapping[str, Mechanism], *, named: bool = True
+) -> list[dict[str, Any]]:
+    """A row for each mechanism: epsilon, mechanism, utility, leakage; Theorem 2 first where it
+    applies (leakage None).
+
+    named: a mechanism that does not take the problem's chain is an error; otherwise it is left out.
+    """
+    rows: list[dict[str, Any]] = []
+    if problem.chain.paper and len(problem.private) == 1:
+        bound = theorem2_as_printed(problem)
+        rows.append(
+            {"epsilon": problem.epsilon, "mechanism": THEOREM2, "utility": bound, "leakage": None}
+        )
+    for name, mechanism in chosen.items():
+        try:
+            policy = design(problem, mechanism)
+        except InputError:
+            if named:
+                raise
+            continue
+        rows.append(
+            {
+                "epsilon": problem.epsilon,
+                "mechanism": name,
+                "utility": policy.utility,
+                "leakage": policy.leakage,
+            }
+        )
+    return rows
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Utility as text, a line for each ε and a column for each mechanism."""
+    names = list(dict.fromkeys(row["mechanism"] for row in rows))
+    lines = [["ε", *names]]
+    for epsilon in dict.fromkeys(row["epsilon"] for row in rows):
+        here = {row["mechanism"]: row["utility"] for row in rows if row["epsilon"] == epsilon}
+        lines.append([f"{epsilon:.6g}", *(f"{here[name]:.4f}" for name in names)])
+    return "utility (expected share of records released)\n" + aligned(lines)
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows as CSV, numbers in full."""
+    text = io.StringIO()
+    writer = csv.DictWriter(
+        text, ["epsilon", "mechanism", "utility", "leakage"], lineterminator="\n"
+    )
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,1 @@
+"""What a release rests on and leaves behind: coins, keys, the ledger, the certificate."""

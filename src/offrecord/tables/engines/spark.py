@@ -1,0 +1,656 @@
+"""Tables spread over machines: the same job on a PySpark DataFrame, and the same release to the
+last bit.
+
+Rows are packed into buckets by a hash of their chain's name, so that whole chains meet in one task.
+One look at the buckets surveys them; the driver sees the surveys, which are small, and never a row.
+Another look decides them; of released rows the driver sees a sample then, if columns are kept. The
+key travels inside a small pickled function, which Spark shows nowhere; all else that executors need
+is broadcast.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.errors import InputError
+from offrecord.files import check_apart, check_writable, write_text
+from offrecord.tables.cells import released_type
+from offrecord.tables.chains import Columns
+from offrecord.tables.deciding import Deciding, Tally
+from offrecord.tables.formats import check_columns, never_spill
+from offrecord.tables.frames import Native, from_native
+from offrecord.tables.job import Job, Plan
+from offrecord.tables.parts import Part, Reading, Survey
+from offrecord.tables.summary import Summary
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+    from pyspark import Broadcast
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+_PACKED = 1 << 20  # rows that are packed at a time, and rows of a part, about
+# at most, and eight for each partition, unless there are more partitions: few rows in a bucket
+# cost more
+_BUCKETS = 4096
+_LISTED = "offrecord listed"
+_CHANGED = "the table was changed after it was surveyed; redact it again"
+_MARK = "offrecord: "  # how a message of ours begins among those of Spark
+_NAMES = (
+    "string",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "boolean",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+)
+_ORDERS = tuple(name for name in _NAMES if name != "boolean")
+_VALUES = (*_NAMES, "float", "double", "decimal")
+_MARKS = ("boolean", "tinyint", "smallint", "int", "bigint", "string")
+_UNKEPT = ("interval", "variant", "void", "udt")
+
+
+@dataclass(frozen=True, eq=False)
+class SparkRelease:
+    """A release as a DataFrame of Spark, which is evaluated when it is used: each time to the same
+    rows.
+
+    certificate: what it says about the release; `write` adds what it says about the files.
+    """
+
+    frame: DataFrame | None
+    certificate: dict[str, Any]
+    summary: Summary
+    _plan: Plan = field(repr=False)
+    _held: DataFrame = field(repr=False)
+
+    def write(
+        self, path: str, *, certificate: str | Path, format: str = "parquet", force: bool = False
+    ) -> None:
+        """Write the release as a folder of files, then its certificate, with the SHA-256 of each of
+        them, to a local file.
+        """
+        if self.frame is None:
+            raise InputError("a dry run has nothing to write")
+        check_apart(self._plan.job.key.file, check_writable(Path(certificate), force=force))
+        spark = self.frame.sparkSession
+        with _spark_errors():
+            self.frame.write.format(format).mode("overwrite" if force else "error").save(path)
+            files = (
+                spark.read.format("binaryFile")
+                .load(path)
+                .selectExpr("path", "sha2(content, 256) as digest")
+                .collect()
+            )
+        output = {
+            "format": format,
+            "files": {row.path.rsplit("/", 1)[-1]: row.digest for row in sorted(files)},
+            "rows": self._plan.survey.rows,
+            "columns": self.frame.columns,
+        }
+        content = json.dumps(
+            {**self.certificate, "output": output}, ensure_ascii=False, allow_nan=False, indent=1
+        )
+        write_text(Path(certificate), content + "\n", force=force)
+
+    def unpersist(self) -> None:
+        """Let go of the rows that executors hold in memory; the frame stays, and reads its source
+        again.
+        """
+        self._held.unpersist()
+
+
+def redact(df: DataFrame, *, partitions: int | None = None, **options: Any) -> SparkRelease:
+    """Redact a PySpark DataFrame so that no private record can be inferred beyond a likelihood
+    ratio of e^epsilon.
+
+    partitions: chains are spread over so many, and a task holds one in memory: a few million rows
+    each are well; without it, four for each core of the cluster. options: those of
+    `offrecord.redact`, but for fit, single_chain and order="row"; private_list may be a PySpark
+    DataFrame too. The key, which must exist, and the ledger stay on the driver's machine.
+
+    Raises InputError for wrong input, before anything is released.
+    """
+    from pyspark.sql import functions as sql
+    from pyspark.storagelevel import StorageLevel
+
+    job = Job(**options)
+    if job.given is None:
+        raise InputError(
+            "Spark needs a model: make one with offrecord.fit from reference data, and give it"
+            " instead of fit=True"
+        )
+    if job.single_chain or job.columns.order is None:
+        raise InputError(
+            "Spark needs chains and an order column: by and order, not single_chain nor order='row'"
+        )
+    if not hasattr(df, "mapInArrow"):
+        raise InputError(f"the table must be a PySpark DataFrame, got {type(df).__name__}")
+    try:
+        context = df.sparkSession.sparkContext
+    except Exception:
+        raise InputError("offrecord needs a classic Spark session, not Spark Connect") from None
+    if not job.key_path.exists():  # a driver may be gone tomorrow, and with it the key
+        raise InputError(
+            f"there is no key {job.key_path}: make one with offrecord key new, and keep it where it"
+            " lasts"
+        )
+    table, listed = _checked(df, job), 0
+    if job.private_list is not None:
+        keys, listed = _keys(job.private_list, df, job.columns)
+        flagged = table.withColumn(_LISTED, sql.lit(False))
+        table = flagged.unionByName(
+            keys.withColumn(_LISTED, sql.lit(True)), allowMissingColumns=True
+        )
+    partitions = 4 * context.defaultParallelism if partitions is None else partitions
+    reading = job.reading(job.given)
+    keyless = replace(reading, coins=replace(reading.coins, key=b""))
+    shared = context.broadcast(_Shared(version("offrecord"), keyless, None, job.dry_run))
+    with _spark_errors(), _unlogged():
+        plain = table.toDF(
+            *(f"c{i}" for i in range(len(table.columns)))
+        )  # it takes no names with dots
+        packing = _Packing(
+            table.columns, job.columns.by, max(min(8 * partitions, _BUCKETS), partitions)
+        )
+        packed = plain.mapInArrow(packing, "bucket int, rows long, content binary")
+        # The function before it keeps Spark from taking this for a repartition that the table has
+        # had already.
+        held = packed.repartition(partitions, "bucket").mapInArrow(
+            _Surveying(job.key.secret, shared), "survey binary, rows binary"
+        )
+        held = held.persist(StorageLevel.MEMORY_ONLY)
+        found = [
+            pickle.loads(row.survey)
+            for row in held.select("survey").where("survey is not null").collect()
+        ]
+    try:
+        for error in (one for one in found if isinstance(one, str)):
+            raise InputError(error)
+        plan = job.plan(
+            reading, Survey.of_all((survey for survey, _ in found), job.columns), listed
+        )
+    except BaseException:
+        held.unpersist()
+        raise
+    parts = held.select("rows").where("rows is not null")
+    known = frozenset(mark for _, marks in found for mark in marks)
+    deciding = _Shared(version("offrecord"), keyless, plan.deciding, job.dry_run, known)
+    shared = context.broadcast(deciding)
+    frame = None
+    try:
+        with _spark_errors(), _unlogged():
+            counted = parts.mapInArrow(_Tallying(job.key.secret, shared), "tally binary").collect()
+            tallies: list[tuple[Tally, list[int]]] = [pickle.loads(row.tally) for row in counted]
+            tally = sum((one for one, _ in tallies), Tally())
+            plan.judge(tally)
+            if not job.dry_run:
+                shared = context.broadcast(
+                    replace(
+                        deciding, contents=frozenset(one for _, each in tallies for one in each)
+                    )
+                )
+                frame = parts.mapInArrow(
+                    _Releasing(job.key.secret, shared), _schema(df, job.columns, job.given.labels)
+                )
+        plan.enter(tally)
+    except BaseException:
+        held.unpersist()
+        raise
+    return SparkRelease(frame, plan.certificate(), plan.summary(tally), plan, held)
+
+
+# ---- on the driver
+
+
+def _column(name: str) -> Any:
+    from pyspark.sql import functions as sql
+
+    return sql.col("`" + name.replace("`", "``") + "`")
+
+
+def _kind(kind: DataType) -> str:
+    """What a type of Spark is called, without its parameters."""
+    return str(kind.simpleString()).split("(")[0].split("<")[0].split(" ")[0]
+
+
+def _checked(df: DataFrame, job: Job) -> DataFrame:
+    """The columns that are needed; InputError for one that is not there, or is of a type that Spark
+    and we do not share.
+    """
+    columns = job.columns
+    wanted = [*columns.released, *([] if job.private is None else [job.private])]
+    check_columns(wanted, df.columns, "the table")
+    allowed: dict[str, tuple[str, ...]] = dict.fromkeys(columns.by, _NAMES)
+    allowed |= {str(columns.order): _ORDERS, columns.value: _VALUES}
+    allowed |= {} if job.private is None else {job.private: _MARKS}
+    for name in wanted:
+        kind = _kind(df.schema[name].dataType)
+        if name in allowed and kind not in allowed[name]:
+            raise InputError(
+                f"column {name!r} holds {kind}; it must hold one of {', '.join(allowed[name])}"
+            )
+        if any(one in df.schema[name].dataType.simpleString() for one in _UNKEPT):
+            raise InputError(f"column {name!r} cannot be kept: it holds {kind}")
+    return df.select(*map(_column, wanted))
+
+
+def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, int]:
+    """The keys of private records with the types that the table has, and how many they are."""
+    from pyspark.sql import functions as sql
+
+    if not hasattr(listed, "mapInArrow"):
+        listed = as_spark(df.sparkSession, from_native(listed))
+    names = [*columns.by, str(columns.order)]
+    check_columns(names, listed.columns, "the private list")
+    chosen = []
+    for name in names:
+        here, there = _kind(df.schema[name].dataType), _kind(listed.schema[name].dataType)
+        if here != there and not ({here, there} <= {"tinyint", "smallint", "int", "bigint"}):
+            raise InputError(
+                f"column {name!r} holds {here} in the table but {there} in the private list; give"
+                " both the same type"
+            )
+        chosen.append(_column(name).try_cast(df.schema[name].dataType).alias(name))
+    keys = listed.select(*chosen)
+    empty = sql.count_if(
+        sql.greatest(*(_column(name).isNull() for name in names))
+        if len(names) > 1
+        else _column(names[0]).isNull()
+    )
+    with _spark_errors():
+        count, nulls = keys.agg(sql.count("*"), empty).first() or (0, 0)
+    if nulls:
+        raise InputError(
+            f"the private list must name a record of the table in every row: {nulls} rows do not"
+        )
+    return keys, int(count)
+
+
+def as_spark(session: SparkSession, frame: pl.DataFrame) -> DataFrame:
+    """A frame of polars as one of Spark; times without a zone stay such, where Spark would give
+    them its own.
+    """
+    import polars as pl
+
+    bare = [
+        name
+        for name, kind in frame.schema.items()
+        if isinstance(kind, pl.Datetime) and kind.time_zone is None
+    ]
+    plain = frame.with_columns(pl.col(bare).dt.strftime("%Y-%m-%d %H:%M:%S%.6f"))
+    found = session.createDataFrame(plain.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    return (
+        found.withColumns({name: _column(name).cast("timestamp_ntz") for name in bare})
+        if bare
+        else found
+    )
+
+
+def _schema(df: DataFrame, columns: Columns, labels: Sequence[Any]) -> Any:
+    """The schema of what leaves."""
+    import polars as pl
+    from pyspark.sql import types as kinds
+
+    widths = {
+        "tinyint": pl.Int8(),
+        "smallint": pl.Int16(),
+        "int": pl.Int32(),
+        "float": pl.Float32(),
+    }
+    kind = released_type(widths.get(_kind(df.schema[columns.value].dataType), pl.Int64()), labels)
+    if _kind(df.schema[columns.value].dataType) == "double":
+        kind = released_type(pl.Float64(), labels)
+    there = {
+        pl.String: kinds.StringType(),
+        pl.Boolean: kinds.BooleanType(),
+        pl.Int8: kinds.ByteType(),
+        pl.Int16: kinds.ShortType(),
+        pl.Int32: kinds.IntegerType(),
+        pl.Int64: kinds.LongType(),
+        pl.Float32: kinds.FloatType(),
+        pl.Float64: kinds.DoubleType(),
+    }
+    types = {name: df.schema[name].dataType for name in columns.released} | {
+        columns.value: there[type(kind)]
+    }
+    return kinds.StructType([kinds.StructField(name, types[name]) for name in columns.released])
+
+
+@contextmanager
+def _spark_errors() -> Iterator[None]:
+    """Whatever Spark throws becomes one line."""
+    try:
+        yield
+    except (InputError, KeyboardInterrupt, SystemExit):
+        raise
+    except Exception as error:
+        said = str(error)
+        kind = type(error).__name__
+    else:
+        return
+    if "No module named 'offrecord'" in said:
+        raise InputError(
+            "an executor cannot import offrecord: install it there, in the same version as here"
+        )
+    if _MARK in said:
+        raise InputError(said.split(_MARK, 1)[1].splitlines()[0])
+    raise InputError(f"Spark could not do it ({kind}); its own messages say more")
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep the bridge to Spark from logging what it sends, the key among it, where a program logs
+    everything.
+    """
+    loggers = [
+        logging.getLogger(name) for name in ("py4j", "py4j.clientserver", "py4j.java_gateway")
+    ]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(max(logger.getEffectiveLevel(), logging.INFO))
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+# ---- on executors
+
+
+@dataclass(frozen=True)
+class _Packing:
+    """Rows as Arrow IPC streams, one for each bucket that chains fall into. names: of the
+    columns.
+    """
+
+    names: list[str]
+    by: tuple[str, ...]
+    buckets: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held: list[pa.RecordBatch] = []
+        count = 0
+        for batch in batches:
+            held.append(batch)
+            count += batch.num_rows
+            if count >= _PACKED:
+                yield self._packed(held)
+                held, count = [], 0
+        if count:
+            yield self._packed(held)
+
+    def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        table = pa.Table.from_batches(batches).rename_columns(self.names)
+        bucket = (_hashed(table.select(self.by)) % np.uint64(self.buckets)).astype(np.int32)
+        order = np.argsort(
+            bucket.astype(np.int16) if self.buckets < 1 << 15 else bucket, kind="stable"
+        )
+        table = table.take(order).combine_chunks()
+        found, starts = np.unique(bucket[order], return_index=True)
+        rows = np.diff(np.append(starts, len(order)))
+        contents = [
+            _stream(table.slice(start, length))
+            for start, length in zip(starts.tolist(), rows.tolist(), strict=True)
+        ]
+        arrays = [
+            pa.array(found, pa.int32()),
+            pa.array(rows, pa.int64()),
+            pa.array(contents, pa.binary()),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=["bucket", "rows", "content"])
+
+
+def _hashed(names: pa.Table) -> NDArray[np.uint64]:
+    """A number for each row that depends on its chain's name alone, on every machine."""
+    import pyarrow as pa
+
+    hashes = np.zeros(names.num_rows, dtype=np.uint64)
+    for column in names.itercolumns():
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            words = column.combine_chunks().dictionary_encode()
+            known = [crc32((word or "").encode()) for word in words.dictionary.to_pylist()]
+            values = np.array([*known, 0], dtype=np.uint64)[
+                words.indices.fill_null(len(known)).to_numpy()
+            ]
+        else:
+            small = pa.types.is_boolean(column.type) or pa.types.is_date32(column.type)
+            whole = (
+                column.cast(pa.uint8() if pa.types.is_boolean(column.type) else pa.int32())
+                if small
+                else column
+            )
+            values = whole.cast(pa.int64()).fill_null(0).to_numpy().astype(np.uint64)
+        hashes = (hashes ^ values) * np.uint64(
+            0x9E3779B97F4A7C15
+        )  # Fibonacci hashing, then the high bits down
+        hashes ^= hashes >> np.uint64(32)
+    return hashes
+
+
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """What executors need besides the key. surveyed: the fingerprints of all parts. contents: what
+    leaves of them.
+    """
+
+    version: str
+    reading: Reading
+    deciding: Deciding | None
+    dry_run: bool
+    surveyed: frozenset[str] = frozenset()
+    contents: frozenset[int] = frozenset()
+
+
+class _Work(ABC):
+    """What an executor does to its buckets. It holds the key, so it shows nothing of itself, nor of
+    an error in it.
+    """
+
+    def __init__(self, key: bytes, shared: Broadcast[_Shared]) -> None:
+        self._key, self._shared = key, shared
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        failure = ""
+        try:
+            yield from self._done(batches)
+        except (GeneratorExit, KeyboardInterrupt, SystemExit):
+            raise
+        except InputError as error:
+            failure = str(error)
+        except (
+            BaseException
+        ) as error:  # a panic of the table engine is not an Exception; what it says may quote cells
+            failure = f"internal error ({type(error).__name__}) on an executor"
+        if failure:  # out here nothing of what went wrong is attached to it
+            raise RuntimeError(_MARK + failure)
+
+    @abstractmethod
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What becomes of the rows of a task."""
+
+    @cached_property
+    def _reading(self) -> Reading:
+        never_spill()
+        shared: _Shared = self._shared.value
+        if shared.version != version("offrecord"):
+            raise InputError(
+                f"an executor has offrecord {version('offrecord')}, the driver {shared.version}:"
+                " install the same"
+            )
+        return replace(shared.reading, coins=replace(shared.reading.coins, key=self._key))
+
+    def _part(self, table: pa.Table) -> Part | None:
+        """Rows, and keys of private records among them, as a part; None if there are no rows."""
+        import polars as pl
+        import pyarrow as pa
+
+        keys = None
+        if _LISTED in table.column_names:
+            columns = self._reading.columns
+            keys = pl.DataFrame(table.filter(table[_LISTED]).select([*columns.by, columns.order]))
+            table = table.filter(pa.compute.invert(table[_LISTED]))
+        return self._reading.part(pl.DataFrame(table), keys) if table.num_rows else None
+
+
+class _Surveying(_Work):
+    """Makes parts of buckets, surveys them, and passes their rows on, sorted.
+
+    What is wrong with the table is an answer, not a failure: that would only be tried again.
+    """
+
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        total: list[Survey] = []
+        marks = []
+        try:
+            for table in self._tables(batches):
+                part = self._part(table)
+                if part is not None:
+                    survey = self._reading.survey(part)
+                    marks.append(survey.fingerprint)
+                    total = [Survey.of_all([*total, survey], self._reading.columns)]
+                    yield _row(survey=None, rows=_stream(_sorted(table, part)))
+            if total:
+                yield _row(survey=pickle.dumps((total[0], marks)), rows=None)
+        except InputError as error:
+            yield _row(survey=pickle.dumps(str(error)), rows=None)
+
+    def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Buckets, enough of them together to make a part."""
+        import pyarrow as pa
+
+        held: dict[int, list[pa.Buffer]] = defaultdict(list)
+        rows: dict[int, int] = defaultdict(int)
+        for batch in batches:
+            for bucket, count, content in zip(*(batch.column(i) for i in range(3)), strict=True):
+                held[bucket.as_py()].append(content.as_buffer())
+                rows[bucket.as_py()] += count.as_py()
+        together: list[pa.Buffer] = []
+        size = 0
+        for bucket in sorted(held):
+            together += held.pop(bucket)
+            size += rows[bucket]
+            if size >= _PACKED or not held:
+                yield pa.concat_tables(
+                    [pa.ipc.open_stream(content).read_all() for content in together]
+                )
+                together, size = [], 0
+
+
+class _Deciding(_Work):
+    """Goes through parts that have been surveyed."""
+
+    def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Part, pa.Schema]]:
+        """The parts, each with the types its columns came in."""
+        import pyarrow as pa
+
+        for batch in batches:
+            for content in batch.column(0):
+                table = pa.ipc.open_stream(content.as_buffer()).read_all()
+                part = self._part(table)
+                if (
+                    part is None
+                    or self._reading.survey(part).fingerprint not in self._shared.value.surveyed
+                ):
+                    raise InputError(_CHANGED)
+                yield part, table.schema
+
+    @property
+    def _deciding(self) -> Deciding:
+        shared: _Shared = self._shared.value
+        assert shared.deciding is not None
+        return shared.deciding
+
+
+class _Tallying(_Deciding):
+    """Counts what is decided, or for a dry run expected; and what leaves of each part."""
+
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        expected = self._shared.value.dry_run
+        total, contents = Tally(), []
+        for part, _ in self._tables(batches):
+            tally = self._deciding.expect(part) if expected else self._deciding.decide(part)[1]
+            contents.append(tally.content)
+            total += tally
+        yield _row(tally=pickle.dumps((total, contents)))
+
+
+class _Releasing(_Deciding):
+    """Gives the released rows."""
+
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import polars as pl
+        import pyarrow as pa
+
+        value = self._reading.columns.value
+        for part, schema in self._tables(batches):
+            decided, tally = self._deciding.decide(part)
+            if tally.content not in self._shared.value.contents:  # the ledger knows of other values
+                raise InputError(_CHANGED)
+            table = decided.to_arrow(compat_level=pl.CompatLevel.oldest())
+            fields = [
+                field if field.name == value else schema.field(field.name) for field in table.schema
+            ]
+            plain = [
+                pa.field(one.name, one.type, nullable=True) for one in fields
+            ]  # Spark takes columns as they were declared
+            yield from table.cast(pa.schema(plain)).to_batches(max_chunksize=1 << 16)
+
+
+def _sorted(table: pa.Table, part: Part) -> pa.Table:
+    """The rows as they were arranged, then keys of private records, so that the next look need not
+    sort again.
+    """
+    import pyarrow as pa
+
+    rows = part.arranged.rows
+    if rows is None:
+        return table
+    if _LISTED not in table.column_names:
+        return table.take(rows)
+    keys = table.filter(table[_LISTED])
+    return pa.concat_tables([table.filter(pa.compute.invert(table[_LISTED])).take(rows), keys])
+
+
+def _stream(table: pa.Table) -> bytes:
+    """A table as an Arrow IPC stream."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _row(**cells: bytes | None) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict(
+        {name: pa.array([cell], pa.binary()) for name, cell in cells.items()}
+    )

@@ -1,0 +1,3 @@
+"""The mathematics of one secret: the problem, influence, and exact leakage of any local
+redaction.
+"""

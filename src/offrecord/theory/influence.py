@@ -1,0 +1,228 @@
+"""Pointwise and max-influence of one record on others, and the regions they make (paper, Sec. II
+and App. F).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from enum import StrEnum
+from itertools import pairwise, product
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from offrecord.errors import InputError
+from offrecord.models.base import Floats, Label
+from offrecord.models.chain import MarkovChain, whole_number
+from offrecord.theory.problem import budget
+from offrecord.theory.side import Side, binary_influence
+
+_MOST_REALIZATIONS = 4096
+
+
+class Region(StrEnum):
+    """How much a record can tell about the private one."""
+
+    LARGE = "L"
+    MEDIUM = "M"
+    SMALL = "S"
+
+
+def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLike) -> Floats:
+    """i(X_p ⇝ X_t = x) for each value x: (k,) for one record t, (m, k) for m of them, each on its
+    own.
+
+    ∞ at t = p; −∞ for a value that X_t never takes. Closed form (Prop. 1) in the paper's setting,
+    else O(distance·k³).
+    """
+    _check(chain, private)
+    positions = np.atleast_1d(np.asarray(records))
+    if positions.dtype.kind not in "iu":
+        raise InputError("records must be whole numbers")
+    for record in {int(positions.min()), int(positions.max())} if len(positions) else ():
+        _check(chain, record)
+    distances = np.abs(positions.astype(np.int64) - private)
+    out = np.full((len(positions), chain.k), np.inf)
+    if chain.order > 1:
+        for i, record in enumerate(positions.tolist()):
+            if record != private:
+                out[i] = _influence_of_joint(chain, private, record)
+    elif chain.paper:
+        away = distances > 0
+        out[away] = binary_influence(chain.alpha, chain.beta, distances[away])
+    else:
+        for direction in (-1, 1):
+            here = (positions - private) * direction > 0
+            if here.any():
+                furthest = int(distances[here].max())
+                out[here] = Side(chain, private, direction, furthest).influence(furthest)[
+                    distances[here] - 1
+                ]
+    return out[0] if np.ndim(records) == 0 else out
+
+
+def _influence_of_joint(chain: MarkovChain, private: int, record: int) -> Floats:
+    joint = chain.joint(min(private, record), max(private, record))
+    joint = joint if private < record else joint.T
+    marginal = joint.sum(axis=1)
+    given = joint[marginal > 0] / marginal[marginal > 0, np.newaxis]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        influence = np.log(given.max(axis=0)) - np.log(given.min(axis=0))
+    return np.where(given.max(axis=0) > 0, influence, -np.inf)
+
+
+def max_influence(chain: MarkovChain, private: int, records: int | ArrayLike) -> float | Floats:
+    """I(X_p ⇝ X_t): the largest pointwise influence, a float for one record, (m,) for m of them,
+    each on its own.
+    """
+    influence = pointwise_influence(chain, private, records)
+    return float(influence.max()) if influence.ndim == 1 else influence.max(axis=1)
+
+
+def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, Label]) -> float:
+    """i(X_p ⇝ X_S = x_S) of several records together: only the nearest on each side count (Markov
+    property).
+
+    realization: record → label. InputError if those values cannot occur together.
+    """
+    values = {
+        whole_number("record", t): chain.value_index(label) for t, label in realization.items()
+    }
+    _check(chain, private)
+    for record in values:
+        _check(chain, record)
+    if private in values:
+        return np.inf
+    if chain.order > 1:
+        return _set_influence_of_tuples(chain, private, values)
+    ordered = sorted([*values, private])
+    support = chain.support(private)
+    logs = np.zeros(chain.k)
+    if ordered[0] != private and not chain.support(ordered[0])[values[ordered[0]]]:
+        raise InputError("these values cannot occur together")
+    for t, following in pairwise(ordered):
+        if (
+            private not in (t, following)
+            and not chain.can_follow(t, following)[values[t], values[following]]
+        ):
+            raise InputError("these values cannot occur together")
+    for neighbour in (
+        max((t for t in values if t < private), default=0),
+        min((t for t in values if t > private), default=0),
+    ):
+        if neighbour:  # up to a factor that is the same for every value of the private record
+            distance = abs(neighbour - private)
+            side = Side(chain, private, 1 if neighbour > private else -1, distance)
+            logs += side.likelihoods(distance)[-1][:, values[neighbour]]
+    logs = logs[support]
+    if np.all(np.isneginf(logs)):
+        raise InputError("these values cannot occur together")
+    return float(logs.max() - logs.min())
+
+
+def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) -> float:
+    """I(X_p ⇝ X_S): 0 for no records, ∞ if p is among them, else of the nearest record on each side
+    together.
+    """
+    wanted = {whole_number("record", t) for t in records}
+    _check(chain, private)
+    for record in wanted:
+        _check(chain, record)
+    if private in wanted:
+        return np.inf
+    if chain.order > 1:
+        if chain.k ** len(wanted) > _MOST_REALIZATIONS:
+            raise InputError(
+                f"sets of at most {_MOST_REALIZATIONS} realizations for order above 1, got"
+                f" {chain.k}^{len(wanted)}"
+            )
+        found = [0.0]
+        for values in product(range(chain.k), repeat=len(wanted)):
+            with suppress(InputError):  # values that cannot occur together
+                found.append(
+                    _set_influence_of_tuples(
+                        chain, private, dict(zip(sorted(wanted), values, strict=True))
+                    )
+                )
+        return max(found)
+    total = np.zeros((chain.k, chain.k))
+    for direction in (-1, 1):
+        distances = [abs(t - private) for t in wanted if (t - private) * direction > 0]
+        if distances:
+            nearest = min(distances)
+            total = total + Side(chain, private, direction, nearest).pairs(nearest)[-1]
+    support = chain.support(private)
+    return float(total[np.ix_(support, support)].max())
+
+
+def _set_influence_of_tuples(chain: MarkovChain, private: int, values: Mapping[int, int]) -> float:
+    """Order above 1: every record of the set counts, by one pass over the lifted chain for each
+    value of the private record.
+    """
+    supported = np.flatnonzero(chain.support(private)).tolist()
+    logs = np.array(
+        [
+            _log_probability(chain, {**values, private: x}) - _log_probability(chain, {private: x})
+            for x in supported
+        ]
+    )
+    if np.all(np.isneginf(logs)):
+        raise InputError("these values cannot occur together")
+    return float(logs.max() - logs.min())
+
+
+def _log_probability(chain: MarkovChain, values: Mapping[int, int]) -> float:
+    """log Pr(X_t = values[t] for every t in it); the largest weight is kept at 1, so that none gets
+    too small.
+    """
+    order, lifted = chain.order, chain.lifted
+    begin = max(min(values), order)
+    weights, log = np.array(lifted.marginal(begin - order + 1)), 0.0
+    for place in range(order):
+        if begin - order + 1 + place in values:
+            weights[chain.coordinate(place) != values[begin - order + 1 + place]] = 0.0
+    for record in range(begin + 1, max(values) + 1):
+        largest = float(weights.max())
+        if largest == 0.0:
+            return -np.inf
+        weights, log = (
+            weights / largest @ lifted.kernel(record - order),
+            log + float(np.log(largest)),
+        )
+        if record in values:
+            weights[chain.coordinate(order - 1) != values[record]] = 0.0
+    total = float(weights.sum())
+    return log + float(np.log(total)) if total > 0.0 else -np.inf
+
+
+def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
+    """Δ*(ε) of a stationary chain: the smallest distance to the right with max-influence at most ε;
+    None beyond limit.
+    """
+    if not chain.stationary or chain.order > 1:
+        raise InputError("delta_star needs a stationary chain of order 1")
+    if whole_number("limit", limit) < 1:
+        raise InputError(f"limit must be at least 1, got {limit}")
+    return Side(chain, 1, 1, limit).reach(budget(epsilon))
+
+
+def regions(
+    chain: MarkovChain, private: int, records: ArrayLike, epsilon: float
+) -> NDArray[np.str_]:
+    """(m,) "L", "M" or "S" for each record at ε′ = epsilon: none, some or all of the values it can
+    take have influence ≤ ε′.
+    """
+    influence = pointwise_influence(chain, private, np.atleast_1d(np.asarray(records)))
+    epsilon = budget(epsilon)
+    possible = influence > -np.inf
+    releasable = possible & (influence <= epsilon)
+    some, every = releasable.any(axis=1), (releasable == possible).all(axis=1)
+    return np.where(
+        every, Region.SMALL.value, np.where(some, Region.MEDIUM.value, Region.LARGE.value)
+    )
+
+
+def _check(chain: MarkovChain, record: int) -> None:
+    whole_number("record", record)
+    chain.marginal(record)

@@ -1,0 +1,255 @@
+"""Exact leakage of any local redaction mechanism (F1, F2, F9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from offrecord.models.base import Floats, Integers, Label
+from offrecord.theory.problem import Problem, Secret
+from offrecord.theory.redaction import Redaction
+from offrecord.theory.side import Side, SideLeakage
+
+
+@dataclass(frozen=True)
+class FirstRelease:
+    """What is first seen on one side of a secret: this record with this value."""
+
+    record: int
+    value: Label
+
+
+@dataclass(frozen=True)
+class WorstOutput:
+    """The output that tells most about a secret, and how much.
+
+    leakage: its log-likelihood ratio, ∞ included. rounding: floating point is no further than this
+    from the true leakage.
+    secret: the private records it is about. more_likely, less_likely: the values of the secret's
+    first and last record under which the output is most and least likely. left, right: the first
+    release on each side, None where nothing is released to the end.
+    """
+
+    leakage: float
+    rounding: float
+    secret: Secret
+    more_likely: tuple[Label, Label]
+    less_likely: tuple[Label, Label]
+    left: FirstRelease | None
+    right: FirstRelease | None
+    itself: bool = False
+    exact: bool = True  # False for chains of order above 1, where it is an upper bound (F8)
+
+    @property
+    def upper(self) -> float:
+        """A number the true leakage does not exceed."""
+        return self.leakage + self.rounding
+
+    def __str__(self) -> str:
+        records = f"X_{self.secret.first}"
+        more, less = repr(self.more_likely[0]), repr(self.less_likely[0])
+        if self.secret.last > self.secret.first:
+            records = f"(X_{self.secret.first}, …, X_{self.secret.last})"
+            more, less = (f"({a!r}, …, {b!r})" for a, b in (self.more_likely, self.less_likely))
+        if self.itself:
+            return f"{records} itself is released"
+        if self.leakage == 0:
+            return "no output tells anything"
+        seen = [
+            (
+                f"X_{side.record} = {side.value!r} first on the {name}"
+                if side
+                else f"nothing released on the {name}"
+            )
+            for name, side in (("left", self.left), ("right", self.right))
+            if side or name == "right" or self.secret.first > 1
+        ]
+        return (
+            f"{' and '.join(seen)}: e^{self.leakage:.6g} times likelier if {records} = {more} than"
+            f" {less}"
+        )
+
+
+def leakage(problem: Problem, redaction: ArrayLike | Redaction) -> float:
+    """𝓛(X_p → Y) of a local redaction matrix (n, k), the largest over the problem's secrets;
+    O(n·k³) each, ∞ included.
+    """
+    return worst_output(problem, redaction).leakage
+
+
+def worst_output(problem: Problem, redaction: ArrayLike | Redaction) -> WorstOutput:
+    """The output that tells most about one of the problem's secrets."""
+    n, k = problem.n, problem.chain.k
+    matrix = (
+        redaction.checked(n, k)
+        if isinstance(redaction, Redaction)
+        else Redaction.from_matrix(redaction, n, k)
+    )
+    lengths = matrix.stops - matrix.starts
+    worst: WorstOutput | None = None
+    for secret in problem.secrets:
+        output = _worst_about(problem, matrix, lengths, secret)
+        if worst is None or output.upper > worst.upper:
+            worst = output
+        if worst.leakage == np.inf:
+            break
+    assert worst is not None
+    return worst
+
+
+def side_leakage(side: Side, matrix: Redaction, lengths: Integers) -> SideLeakage:
+    """Directional leakage of one side under the rows of a whole redaction matrix."""
+    start = side.edge  # position (from 0) of the first record to the right of the edge
+    if side.direction > 0:
+        index = int(np.searchsorted(matrix.stops, start, side="right"))
+        return _walk_out(side, matrix, lengths, index, 1, start)
+    index = int(np.searchsorted(matrix.starts, start - 1, side="left")) - 1
+    return _walk_out(side, matrix, lengths, index, -1, start - 1)
+
+
+def _walk_out(
+    side: Side, matrix: Redaction, lengths: Integers, index: int, step: int, edge: int
+) -> SideLeakage:
+    """Cut the stretches next to `edge` so that the walk starts there and ends at the first gap or
+    the chain's end.
+    """
+    starts, stops = matrix.starts, matrix.stops
+    begins, ends, end_of_chain = (starts, stops, matrix.n) if step > 0 else (stops, starts, 0)
+    last = len(starts) - 1 if step > 0 else 0
+    remaining = (last - index) * step + 1
+    if remaining <= 0:
+        return side.leakage(matrix.rows[:0], lengths[:0], opens=side.room > 0)
+    inner = begins[index]
+    inside = (inner < edge) if step > 0 else (inner > edge)
+    if not inside and inner != edge:
+        return side.leakage(matrix.rows[:0], lengths[:0], opens=True)
+    if inside:  # the edge lies within a stretch: only its outer part counts
+        lengths = lengths.copy()
+        lengths[index] = abs(int(ends[index]) - edge)
+    order = slice(index, None, step)
+    gaps = np.flatnonzero(ends[order][:-1] != begins[order][1:])
+    count = int(gaps[0]) + 1 if len(gaps) else remaining
+    opens = bool(ends[index + step * (count - 1)] != end_of_chain)
+    if step > 0:
+        return side.leakage(
+            matrix.rows[: index + count], lengths[: index + count], opens=opens, index=index
+        )
+    first = index - count + 1
+    return side.leakage(matrix.rows[first:], lengths[first:], opens=opens, index=count - 1, step=-1)
+
+
+def combine(
+    left: Floats, right: Floats, possible: NDArray[np.bool_], values: Integers | None = None
+) -> tuple[float, tuple[int, int, int, int]]:
+    """The largest left[a, a'] + right[b, b'] over possible ends (a, b), (a', b') of a secret, and
+    where it is met (F2, F9).
+
+    values: for one record in a chain of order above 1, its value in each state; pairs of states
+    with the same one do not count.
+    """
+    a, b = np.nonzero(possible)
+    best, where = 0.0, (int(a[0]), int(b[0]), int(a[0]), int(b[0]))
+    for i in range(len(a)):
+        totals = left[a[i], a] + right[b[i], b]
+        if values is not None:
+            totals[values[a] == values[a[i]]] = 0.0
+        j = int(np.argmax(totals))
+        if totals[j] > best:
+            best, where = float(totals[j]), (int(a[i]), int(b[i]), int(a[j]), int(b[j]))
+    return best, where
+
+
+def possible_ends(problem: Problem, secret: Secret) -> NDArray[np.bool_]:
+    """(states, states) which states the two ends of a secret can take together."""
+    left, right = problem.sides(secret)
+    return np.diag(left.support) @ left.chain.can_follow(left.origin, right.origin)
+
+
+def _worst_about(
+    problem: Problem, matrix: Redaction, lengths: Integers, secret: Secret
+) -> WorstOutput:
+    possible = possible_ends(problem, secret)
+    exact = problem.chain.order == 1
+    left_side, right_side = problem.sides(secret)
+    labels = problem.chain.labels
+    ends = (  # the secret's first and last value in each state at its ends
+        [labels[v] for v in problem.chain.coordinate(secret.first - problem.core(secret).first)],
+        [
+            labels[v]
+            for v in problem.chain.coordinate(
+                problem.chain.order - 1 - (problem.core(secret).last - secret.last)
+            )
+        ],
+    )
+    a, b = np.nonzero(possible)
+    if _given_away(problem, matrix, problem.core(secret)):
+        more, less = ((ends[0][a[i]], ends[1][b[i]]) for i in (0, -1))
+        return WorstOutput(np.inf, 0.0, secret, more, less, None, None, itself=True, exact=exact)
+    left = side_leakage(left_side, matrix, lengths)
+    right = side_leakage(right_side, matrix, lengths)
+    single = secret.first == secret.last
+    values = left_side.secret_values if single and not exact else None
+    total, (first, last, other_first, other_last) = combine(
+        left.worst, right.worst, possible, values
+    )
+
+    def release(side: Side, found: SideLeakage, x: int, other: int) -> FirstRelease | None:
+        if side.independent:
+            return _any_release(problem, matrix, side)
+        value = int(found.value[x, other])
+        if value < 0:
+            return None
+        return FirstRelease(
+            side.edge + side.direction * int(found.distance[x, other]), labels[side.shown[value]]
+        )
+
+    return WorstOutput(
+        total,
+        left.rounding + right.rounding,
+        secret,
+        (ends[0][first], ends[1][last]),
+        (ends[0][other_first], ends[1][other_last]),
+        release(left_side, left, first, other_first),
+        release(right_side, right, last, other_last),
+        exact=exact,
+    )
+
+
+def _any_release(problem: Problem, matrix: Redaction, side: Side) -> FirstRelease | None:
+    """A first release on a side that tells nothing, whatever it shows; looked for among the nearest
+    thousand records.
+    """
+    for distance in range(1, min(side.room, 1000) + 1):
+        record = side.edge + side.direction * distance
+        released = np.flatnonzero((matrix.row(record - 1) < 1.0) & problem.chain.support(record))
+        if len(released):
+            return FirstRelease(record, problem.chain.labels[released[0]])
+    return None
+
+
+def _given_away(problem: Problem, matrix: Redaction, secret: Secret) -> bool:
+    """A record of the secret's core may be released although it could have had another value (trap
+    2).
+    """
+    first, last = secret.first - 1, secret.last  # positions from 0, end excluded
+    low = int(np.searchsorted(matrix.stops, first, side="right"))
+    high = int(np.searchsorted(matrix.starts, last, side="left"))
+    starts, stops, rows = matrix.starts[low:high], matrix.stops[low:high], matrix.rows[low:high]
+    covered = (
+        len(starts) > 0
+        and starts[0] <= first
+        and stops[-1] >= last
+        and bool(np.all(starts[1:] == stops[:-1]))
+    )
+    if covered and bool(np.all(rows == 1.0)):
+        return False
+    if problem.chain.stationary:
+        support = problem.chain.support(1)
+        return int(support.sum()) > 1 and not (covered and bool(np.all(rows[:, support] == 1.0)))
+    supports = np.stack(
+        [problem.chain.support(record) for record in range(secret.first, secret.last + 1)]
+    )
+    released = matrix.matrix(first, last) < 1.0
+    return bool(np.any((released & supports).any(axis=1) & (supports.sum(axis=1) > 1)))

@@ -1,0 +1,157 @@
+"""Policy: prints, saves, loads, and answers the owner of one record."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import offrecord as off
+from definition import problems
+
+CHAIN = off.MarkovChain.binary(0.01, 0.8, labels=["away", "home"])
+
+
+def policy(n=10, private=(1,), epsilon=1.0, mechanism=None):
+    return off.design(off.Problem(CHAIN, n, private, epsilon), mechanism or off.ThreeRegion())
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems(max_n=5))
+def test_policy_files_come_back_as_they_were(problem, tmp_path_factory):
+    made = off.design(problem, off.ThreeRegion())
+    path = tmp_path_factory.mktemp("policy") / "policy.json"
+    made.save(path)
+    again = off.Policy.load(path)
+    assert np.array_equal(again.redaction, made.redaction)
+    assert (again.leakage, again.utility, again.mechanism) == (
+        made.leakage,
+        made.utility,
+        made.mechanism,
+    )
+    assert again.problem.secrets == problem.secrets
+
+
+def test_a_policy_file_does_not_vouch_for_itself(tmp_path):
+    """A file with a smaller matrix than its leakage claims is found out: the leakage is computed
+    anew.
+    """
+    content = policy().to_dict()
+    content["redaction"] = [[1, 1, [1.0, 1.0]]]
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps(content))
+    loaded = off.Policy.load(path)
+    assert content["leakage"] <= 1.0 < loaded.leakage
+    assert not loaded.private
+    assert "> ε = 1" in repr(loaded)
+    assert str(loaded).startswith("NOT PRIVATE")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.update(version=9), "policy file version must be 1, got 9"),
+        (lambda c: c.update(format="x"), "not a policy file"),
+        (lambda c: c.pop("epsilon"), 'lacks "epsilon"'),
+        (lambda c: c["redaction"].__setitem__(0, [2, 1, [1, 1]]), "in order, got 2 to 1"),
+        (lambda c: c["redaction"].__setitem__(0, [0, 1, [1, 1]]), "from 1 to 10 in order"),
+        (lambda c: c["redaction"].append([1, 2, [1, 1]]), "in order"),
+        (lambda c: c["redaction"].append([9, 11, [1, 1]]), "from 1 to 10"),
+        (lambda c: c["redaction"].append([9, 9, [1, 1.5]]), "between 0 and 1"),
+        (lambda c: c["redaction"].append([9, 9, [1, "a"]]), "between 0 and 1"),
+        (lambda c: c["redaction"].append([9, 9, [1]]), "2 probabilities"),
+        (lambda c: c.update(private=[0]), "records count from 1"),
+        (lambda c: c["model"].update(version=0), "model file version"),
+    ],
+)
+def test_damaged_policy_files_are_refused(tmp_path, change, message):
+    content = policy().to_dict()
+    change(content)
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(off.InputError, match=message):
+        off.Policy.load(path)
+
+
+def test_exactly_one_survives_the_file(tmp_path):
+    """Trap 1: no serialiser turns 1 into 0.999…, nor the next float below 1 into 1."""
+    made = policy()
+    path = tmp_path / "p.json"
+    near = off.Redaction.of(10, 2, [(0, 1, [1.0, 1.0]), (1, 3, [1 - 2**-53, 1.0])])
+    off.Policy(made.problem, near, "mine").save(path)
+    rows = off.Policy.load(path).redaction
+    assert rows[1].tolist() == [1 - 2**-53, 1.0]
+
+
+def test_rule_is_all_the_owner_of_a_record_needs():
+    made = policy()
+    assert made.rule(2) == {"away": pytest.approx(0.5469265, abs=1e-7), "home": 1.0}
+    assert made.rule(10) == {"away": 0.0, "home": 0.0}
+    with pytest.raises(off.InputError, match="record must be from 1 to 10, got 0"):
+        made.rule(0)
+
+
+def test_it_prints_what_a_reader_needs():
+    text = str(policy())
+    assert "3r-constant: releases 78.95% of 10 records, exact leakage 1 of ε = 1" in text
+    assert "Pr(⊥ | away)" in text
+    assert [line.split() for line in text.splitlines()[-3:]] == [
+        ["1", "private", "1", "1"],
+        ["2–3", "M", "0.5469", "1"],
+        ["4–10", "S", "0", "0"],
+    ]
+    assert repr(policy()) == "<Policy 3r-constant: utility 0.7895, leakage 1 ≤ ε = 1>"
+
+
+def test_a_probability_that_is_almost_one_is_not_printed_as_one():
+    near = off.Redaction.of(10, 2, [(0, 1, [1.0, 1.0]), (1, 2, [1.0, 1 - 2**-53])])
+    assert "0.99999999999999989" in str(off.Policy(policy().problem, near, "mine"))
+
+
+def test_in_a_notebook_it_is_a_table_with_labels_escaped():
+    chain = off.MarkovChain.binary(0.01, 0.8, labels=["<b>", "&"])
+    shown = off.design(off.Problem(chain, 10, [1], 1.0), off.ThreeRegion())._repr_html_()
+    assert shown.count("<tr>") == 4
+    assert "Pr(⊥ | &lt;b&gt;)" in shown
+    assert "<b>)" not in shown
+
+
+def test_regions_and_span_follow_the_contract():
+    small, large = policy(n=10_000, private=[5000]), policy(n=10_001, private=[5000])
+    assert (small.first, small.last, len(small.regions)) == (1, 10_000, 10_000)
+    assert large.last - large.first < 20
+    assert large.rows(large.first, large.first).any()
+    assert large.rows(large.last, large.last).any()
+    assert large.regions[5000 - large.first] == "private"
+
+
+def test_rows_and_regions_of_policies_that_come_from_elsewhere():
+    made = policy()
+    for first, last in ((0, 3), (5, 3), (1, 11)):
+        with pytest.raises(off.InputError, match="records must be from 1 to 10"):
+            made.rows(first, last)
+    problem = off.Problem(CHAIN, 20_000, [19_000], 1.0)
+    elsewhere = off.Policy(problem, off.Redaction.of(20_000, 2, [(99, 200, [1, 1])]), "mine")
+    assert set(elsewhere.regions) == {"L"}
+    assert elsewhere.leakage == np.inf
+
+
+def test_spans_too_long_to_list_say_so():
+    wide = off.design(off.Problem(CHAIN, 10**9, [1, 10**9], 1.0), off.ThreeRegion())
+    with pytest.raises(off.InputError, match="save the policy instead"):
+        wide.summary()
+    with pytest.raises(off.InputError, match="too many to spell out"):
+        _ = wide.redaction
+    assert len(json.dumps(wide.to_dict())) < 10_000
+
+
+def test_redaction_maximum_row_and_compression():
+    a = off.Redaction.of(10, 2, [(0, 4, [1, 1]), (4, 6, [0.5, 1])])
+    b = off.Redaction.of(10, 2, [(3, 8, [0.7, 0.2])])
+    together = off.Redaction.maximum([a, b])
+    assert np.array_equal(together.matrix(), np.maximum(a.matrix(), b.matrix()))
+    assert together.row(5).tolist() == [0.7, 1.0]
+    assert together.row(9).tolist() == [0.0, 0.0]
+    dense = off.Redaction.from_matrix(together.matrix(), 10, 2).compressed()
+    assert len(dense.starts) == len(together.starts) == 3
+    assert np.array_equal(dense.matrix(2, 7), together.matrix()[2:7])
