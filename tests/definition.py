@@ -173,7 +173,7 @@ def exact_leakage(problem, redaction):
     """Leakage of a first-order chain with one kernel, by its definition, in fractions."""
     chain, n = problem.chain, problem.n
     kernel = exact_kernel(chain.transition)
-    start = exact_stationary(kernel) if chain.stationary else exact_kernel([chain.start])[0]
+    start = exact_stationary(kernel) if chain.is_stationary else exact_kernel([chain.start])[0]
     chances = [[Fraction(float(q)) for q in row] for row in np.asarray(redaction)]
     found = 0.0
     for first, last in problem.secrets:

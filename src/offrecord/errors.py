@@ -1,4 +1,9 @@
-"""The one exception for wrong input."""
+"""What is said to whoever uses Offrecord wrongly, at a risk, or by an old name."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
 
 
 class InputError(ValueError):
@@ -11,3 +16,21 @@ class ChosenByValue(UserWarning):
     """Private records seem to have been chosen by their values, which tells them. It is for whoever
     runs a release alone.
     """
+
+
+class renamed:  # noqa: N801 - used like property
+    """The old name of an attribute, which keeps working and warns: `old = renamed("new")`."""
+
+    def __init__(self, new: str) -> None:
+        self.new = new
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.owner, self.old = owner.__name__, name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        warnings.warn(
+            f"{self.owner}.{self.old} is now called {self.new}", DeprecationWarning, stacklevel=2
+        )
+        return getattr(instance, self.new)

@@ -582,7 +582,7 @@ def test_the_model_is_stationary_and_its_kernel_close_to_the_smoothed_shares():
     for order in (1, 2):
         fit = fit_chains(as_chains(values), range(3), order=order)
         smoothed = (fit.counts + 0.5) / (fit.counts.sum(axis=-1, keepdims=True) + 1.5)
-        assert fit.model.stationary
+        assert fit.model.is_stationary
         assert fit.model.order == order
         assert np.allclose(fit.model.transition, smoothed, rtol=0, atol=5e-4)
 

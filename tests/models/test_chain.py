@@ -53,8 +53,8 @@ def test_binary_chains_of_every_kind(alpha, beta):
     chain = off.MarkovChain.binary(alpha, beta)
     assert (chain.alpha, chain.beta) == (alpha, beta)
     assert chain.start[0] == pytest.approx(beta / (alpha + beta), rel=1e-15)
-    assert chain.paper
-    assert chain.stationary
+    assert chain.is_paper_setting
+    assert chain.is_stationary
 
 
 def test_binary_chain_with_alpha_plus_beta_one_is_independent_to_the_last_bit():
@@ -110,7 +110,7 @@ def test_stationary_distribution_of_transitions_however_rare(data):
 def test_models_with_rare_transitions_serve_everything(kernel, tmp_path):
     off.MarkovChain(kernel, order=np.ndim(kernel) - 1).save(tmp_path / "model.json")
     chain = off.MarkovChain.load(tmp_path / "model.json")
-    assert chain.stationary
+    assert chain.is_stationary
     problem = off.Problem(chain, 5, [3], 1.0)
     for mechanism in (
         off.BestLocal(),
@@ -142,7 +142,7 @@ def test_alpha_and_beta_do_not_speak_for_a_value_that_they_hide():
     """
     for kernel in ([[1e-30, 1], [0.01, 0.99]], [[1e-250, 1], [1e-200, 1]], [[1, 1e-17], [1, 0]]):
         chain = off.MarkovChain(kernel)
-        assert not chain.paper
+        assert not chain.is_paper_setting
         exact = exact_kernel(kernel)
         for value in (0, 1):
             low, high = sorted((exact[0][value], exact[1][value]))
@@ -158,8 +158,8 @@ def test_transient_values_have_stationary_probability_zero():
 
 def test_a_start_that_is_stationary_is_recognised():
     chain = off.MarkovChain.binary(0.1, 0.3)
-    assert off.MarkovChain(chain.transition, start=chain.start).stationary
-    assert not off.MarkovChain(chain.transition, start=[0.5, 0.5]).stationary
+    assert off.MarkovChain(chain.transition, start=chain.start).is_stationary
+    assert not off.MarkovChain(chain.transition, start=[0.5, 0.5]).is_stationary
 
 
 def test_a_start_that_is_almost_stationary_is_not_taken_for_it():
@@ -168,7 +168,7 @@ def test_a_start_that_is_almost_stationary_is_not_taken_for_it():
     """
     a = 2e-13
     chain = off.MarkovChain([[1 - a, a], [a, 1 - a]], start=[0.8, 0.2])
-    assert not chain.stationary
+    assert not chain.is_stationary
     problem = off.Problem(chain, 2, [2], 29.5)
     assert off.leakage(problem, [[0, 0], [1, 1]]) == pytest.approx(30.62675, abs=1e-4)
     assert off.design(problem, off.BestWindow()).utility == 0.0
@@ -298,3 +298,20 @@ def test_records_count_from_one():
     steps = off.MarkovChain([[[0.5, 0.5], [0.1, 0.9]]], start=[0.5, 0.5])
     with pytest.raises(off.InputError, match="this chain has 2 records"):
         steps.marginal(3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("stationary", "is_stationary"),
+        ("homogeneous", "is_homogeneous"),
+        ("paper", "is_paper_setting"),
+    ],
+)
+def test_old_names_of_predicates_answer_the_same_and_warn(old, new):
+    for chain in (
+        off.MarkovChain.binary(0.1, 0.2),
+        off.MarkovChain([[[0.5, 0.5], [0.1, 0.9]]], [1.0, 0.0]),
+    ):
+        with pytest.warns(DeprecationWarning, match=rf"MarkovChain\.{old} is now called {new}"):
+            assert getattr(chain, old) is getattr(chain, new)

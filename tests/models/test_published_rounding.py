@@ -45,7 +45,7 @@ def test_models_of_every_kind():
         assert np.allclose(short.transition, model.transition, rtol=0, atol=5e-4)
         assert rounded_model(short) is short
         if isinstance(model, off.MarkovChain):
-            assert short.stationary == model.stationary
+            assert short.is_stationary == model.is_stationary
     assert rounded_model(off.MarkovChain.binary(0.01, 0.8)).alpha == 0.01
 
 

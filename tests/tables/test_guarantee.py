@@ -159,7 +159,7 @@ def test_nor_where_rooms_are_rounded_up_or_sides_designed_apart(table, epsilon, 
         patch.setattr(surroundings, "JOINT", 0)
         patch.setattr(surroundings, "_SIDE_NODES", 4)
         apart = check_table(chain, frame, keys, epsilon, protect, "best-local")
-    if chain.stationary:
+    if chain.is_stationary:
         assert coarse.summary.designs >= 1
         assert apart.summary.loss >= 0
 

@@ -83,7 +83,7 @@ def room_limits(
 
     known: designs from before, which say so themselves if they are sealed.
     """
-    if isinstance(model, MarkovChain) and model.stationary:
+    if isinstance(model, MarkovChain) and model.is_stationary:
         grids = None if known is None else known.grids
         cap = (
             _Rooms(model, epsilon, BestWindow(), "run").cap()
@@ -118,7 +118,7 @@ def designs_for(
     """
     if len(needs.around) == 0:
         return Designs(model, epsilon, mechanism.name, protect, ()), np.empty(0, dtype=np.int64)
-    if isinstance(model, MarkovChain) and model.stationary:
+    if isinstance(model, MarkovChain) and model.is_stationary:
         return _Rooms(model, epsilon, mechanism, protect).shared(needs, known, progress)
     return _one_by_one(model, epsilon, mechanism, protect, needs, known, progress, max_minutes)
 

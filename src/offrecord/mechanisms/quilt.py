@@ -27,7 +27,7 @@ class MarkovQuilt:
 
     def design(self, problem: Problem) -> Policy:
         """Raises InputError unless the chain has two values and is stationary."""
-        if not problem.chain.paper:
+        if not problem.chain.is_paper_setting:
             raise InputError(
                 "quilt takes stationary chains with two values, both of which can change; window"
                 " takes every chain"

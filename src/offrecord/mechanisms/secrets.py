@@ -36,7 +36,7 @@ class SidePlan:
 
     def cost(self, side: Side) -> float:
         """Expected number of redacted records."""
-        if side.chain.stationary:
+        if side.chain.is_stationary:
             return float(self.lengths @ (self.rows @ side.record_chain.marginal(1)))
         rows = np.repeat(self.rows, self.lengths, axis=0)
         return float((rows * side.masses(len(rows))).sum()) if len(rows) else 0.0
@@ -78,7 +78,7 @@ def per_secret(problem: Problem, around: Around, *, share: bool = True) -> Redac
 
 
 def _shared_room(problem: Problem) -> int | None:
-    if not problem.chain.stationary or problem.chain.order > 1:
+    if not problem.chain.is_stationary or problem.chain.order > 1:
         return None
     reaches = [
         Side(problem.chain, problem.n, d, problem.n - 1).reach(problem.epsilon / 2) for d in (-1, 1)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, renamed
 from offrecord.files import checked_content, read_json, write_text
 from offrecord.models.base import Floats, Label
 from offrecord.models.learned import Learned
@@ -192,24 +192,24 @@ class MarkovChain:
         return int(self.transition.shape[-1])
 
     @property
-    def homogeneous(self) -> bool:
+    def is_homogeneous(self) -> bool:
         """One kernel for every step."""
         return self.order > 1 or self.transition.ndim == 2
 
     @property
     def length(self) -> int | None:
         """The only n this chain can serve, or None for any."""
-        return None if self.homogeneous else len(self.transition) + 1
+        return None if self.is_homogeneous else len(self.transition) + 1
 
     @cached_property
-    def stationary(self) -> bool:
+    def is_stationary(self) -> bool:
         """Every record has the same distribution and every step the same kernel."""
         if self.order > 1:
-            return self.lifted.stationary
-        return self.homogeneous and self._start_is_implied
+            return self.lifted.is_stationary
+        return self.is_homogeneous and self._start_is_implied
 
     @cached_property
-    def paper(self) -> bool:
+    def is_paper_setting(self) -> bool:
         """The paper's setting: two values, stationary, both transitions possible, and alpha and
         beta say all about it.
 
@@ -219,7 +219,7 @@ class MarkovChain:
         if (
             self.order > 1
             or self.k != 2
-            or not self.stationary
+            or not self.is_stationary
             or not (self.alpha > 0 and self.beta > 0)
         ):
             return False
@@ -227,6 +227,10 @@ class MarkovChain:
             return bool(np.all(self.transition[0] == self.transition[1]))
         stays, rest = np.diag(self.transition), np.array([1.0 - self.alpha, 1.0 - self.beta])
         return bool(np.all(np.abs(stays - rest) <= 1e-9 * stays))
+
+    homogeneous = renamed("is_homogeneous")
+    stationary = renamed("is_stationary")
+    paper = renamed("is_paper_setting")
 
     @property
     def alpha(self) -> float:
@@ -239,7 +243,7 @@ class MarkovChain:
         return self._binary(1, 0)
 
     def _binary(self, i: int, j: int) -> float:
-        if self.k != 2 or not self.homogeneous or self.order > 1:
+        if self.k != 2 or not self.is_homogeneous or self.order > 1:
             raise InputError(
                 "alpha and beta exist for first-order chains with two values and one kernel only"
             )
@@ -267,9 +271,9 @@ class MarkovChain:
         count = last - first + 1
         if self.order > 1:
             return self._record_marginals(first, last)
-        if self.stationary:
+        if self.is_stationary:
             return np.broadcast_to(self.start, (count, self.k))
-        if not self.homogeneous:
+        if not self.is_homogeneous:
             return np.asarray(self._all_marginals[first - 1 : last])
         rows = np.empty((count, self.k))
         rows[0] = self.start @ np.linalg.matrix_power(self.transition, first - 1)
@@ -310,9 +314,9 @@ class MarkovChain:
             place = self.coordinate(record - end + self.order - 1)
             return np.bincount(place[tuples], minlength=self.k) > 0
         reached = self.start > 0
-        if self.stationary:
+        if self.is_stationary:
             return reached
-        if not self.homogeneous:
+        if not self.is_homogeneous:
             return np.asarray(self._all_supports[record - 1])
         steps, base = record - 1, self.transition > 0
         while steps:
@@ -324,7 +328,7 @@ class MarkovChain:
 
     def _supports(self, first: int, last: int) -> NDArray[np.bool_]:
         """(last − first + 1, k) the values that the records first … last can take."""
-        if not self.homogeneous:
+        if not self.is_homogeneous:
             return np.asarray(self._all_supports[first - 1 : last])
         rows = np.empty((last - first + 1, self.k), dtype=bool)
         rows[0], base = self.support(first), self.transition > 0
@@ -344,14 +348,14 @@ class MarkovChain:
         """(k, k) Pr(X_{record+1} = j | X_record = i)."""
         self._check_record(record)
         self._first_order()
-        return self.transition if self.homogeneous else self.transition[record - 1]
+        return self.transition if self.is_homogeneous else self.transition[record - 1]
 
     def reversed_kernel(self, record: int) -> Floats:
         """(k, k) Pr(X_{record−1} = i | X_record = j), by Bayes; the row of a value that never
         occurs is 0 (F7).
         """
         self._first_order()
-        if self.stationary:
+        if self.is_stationary:
             return self._stationary_reverse
         return np.asarray(self.kernels(record, record - 1)[0])
 
@@ -382,10 +386,10 @@ class MarkovChain:
         if steps == 0:
             return np.empty((0, self.k, self.k))
         if target > source:
-            if self.homogeneous:
+            if self.is_homogeneous:
                 return self.transition[np.newaxis]
             return self.transition[source - 1 : target - 1]
-        if self.stationary:
+        if self.is_stationary:
             return self._stationary_reverse[np.newaxis]
         marginals = self.marginals(target, source)
         if np.any((marginals < _SMALLEST) & self._supports(target, source)):
@@ -464,7 +468,7 @@ class MarkovChain:
 
     def to_dict(self) -> dict[str, Any]:
         """What the chain is, as model files, policies, designs and certificates hold it."""
-        implied = self.homogeneous and self._start_is_implied
+        implied = self.is_homogeneous and self._start_is_implied
         return {
             "format": "offrecord-model",
             "version": MODEL_VERSION,
@@ -517,15 +521,15 @@ class MarkovChain:
             ) from None
 
     def __repr__(self) -> str:
-        if self.paper and self.labels == (0, 1):
+        if self.is_paper_setting and self.labels == (0, 1):
             return f"MarkovChain.binary(alpha={self.alpha!r}, beta={self.beta!r})"
         if self.order > 1:
             return f"<MarkovChain k={self.k} order={self.order}>"
         kind = (
             "stationary"
-            if self.stationary
+            if self.is_stationary
             else "one kernel"
-            if self.homogeneous
+            if self.is_homogeneous
             else f"n={self.length}"
         )
         return f"<MarkovChain k={self.k} {kind}>"

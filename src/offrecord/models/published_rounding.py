@@ -51,7 +51,7 @@ def rounded_model(model: MarkovChain | PhasedChain) -> MarkovChain | PhasedChain
                 model.phase, transition, start, model.labels, model.zone, model.learned
             )
         )
-    if model.stationary:  # its start follows from its kernel
+    if model.is_stationary:  # its start follows from its kernel
         same = np.array_equal(transition, model.transition)
         return (
             model

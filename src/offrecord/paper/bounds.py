@@ -45,7 +45,7 @@ def quilt_utility_as_printed(problem: Problem) -> float:
 def _theorem2(problem: Problem, lost: tuple[int, int]) -> float:
     """Theorem 2's three cases, with `lost` records fewer in the one- and the two-sided case."""
     chain, n, epsilon = problem.chain, problem.n, problem.epsilon
-    if not chain.paper or len(problem.private) != 1:
+    if not chain.is_paper_setting or len(problem.private) != 1:
         raise InputError(
             "Theorem 2 is about one private record in a stationary chain with two values"
         )

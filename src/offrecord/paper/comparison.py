@@ -37,7 +37,7 @@ def compare(
     named: a mechanism that does not take the problem's chain is an error; otherwise it is left out.
     """
     rows: list[dict[str, Any]] = []
-    if problem.chain.paper and len(problem.private) == 1:
+    if problem.chain.is_paper_setting and len(problem.private) == 1:
         bound = theorem2_as_printed(problem)
         rows.append(
             {"epsilon": problem.epsilon, "mechanism": THEOREM2, "utility": bound, "leakage": None}

@@ -270,7 +270,7 @@ def _masses(model: Model, part: Part) -> Floats:
         assert part.phases is not None
         return model.start[part.phases]
     assert isinstance(model, MarkovChain)
-    if model.stationary:
+    if model.is_stationary:
         return model.marginal(1)
     places = part.arranged.chains.places
     return np.asarray(model.marginals(1, int(places.max()) + 1)[places])

@@ -24,7 +24,7 @@ def erasure_leakage(model: Model, needs: Needs) -> float | None:
     """
     if len(needs.around) == 0:
         return 0.0
-    if not isinstance(model, MarkovChain) or not model.stationary:
+    if not isinstance(model, MarkovChain) or not model.is_stationary:
         return None
     left, right = np.minimum(needs.around[:, :2], model.order).T
     if model.order > 1:

@@ -234,7 +234,7 @@ def compared(designs: Designs, uses: Integers, counts: Counts) -> Comparison:
         and p_value < SIGNIFICANCE
         and not impossible
         and isinstance(model, MarkovChain)
-        and model.stationary
+        and model.is_stationary
     ):
         leakage = _leakage(designs, uses, _estimated(model, counts, visits))
     return Comparison(total, impossible, statistic, degrees, p_value, waste, leakage)

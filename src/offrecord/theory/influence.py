@@ -48,7 +48,7 @@ def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLi
         for i, record in enumerate(positions.tolist()):
             if record != private:
                 out[i] = _influence_of_joint(chain, private, record)
-    elif chain.paper:
+    elif chain.is_paper_setting:
         away = distances > 0
         out[away] = binary_influence(chain.alpha, chain.beta, distances[away])
     else:
@@ -200,7 +200,7 @@ def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
     """Δ*(ε) of a stationary chain: the smallest distance to the right with max-influence at most ε;
     None beyond limit.
     """
-    if not chain.stationary or chain.order > 1:
+    if not chain.is_stationary or chain.order > 1:
         raise InputError("delta_star needs a stationary chain of order 1")
     if whole_number("limit", limit) < 1:
         raise InputError(f"limit must be at least 1, got {limit}")

@@ -245,7 +245,7 @@ def _given_away(problem: Problem, matrix: Redaction, secret: Secret) -> bool:
     )
     if covered and bool(np.all(rows == 1.0)):
         return False
-    if problem.chain.stationary:
+    if problem.chain.is_stationary:
         support = problem.chain.support(1)
         return int(support.sum()) > 1 and not (covered and bool(np.all(rows[:, support] == 1.0)))
     supports = np.stack(

@@ -145,7 +145,7 @@ class Redaction:
         """Expected number of released records, each record weighed by its own marginal."""
         lengths = self.stops - self.starts
         total = float(self.n - int(lengths.sum()))
-        if chain.stationary:
+        if chain.is_stationary:
             return total + float(lengths @ ((1.0 - self.rows) @ chain.marginal(1)))
         for start, stop, row in zip(self.starts, self.stops, self.rows, strict=True):
             if np.any(row < 1):

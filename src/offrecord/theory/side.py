@@ -98,13 +98,13 @@ class Side:
     @property
     def closed_form(self) -> bool:
         """The paper's setting, where Proposition 1 gives every influence by itself."""
-        return self.chain.paper
+        return self.chain.is_paper_setting
 
     def kernels(self, count: int) -> Floats:
         """The kernels met on the first `count` steps away from the origin, (1, k, k) if they are
         all the same.
         """
-        if not self.chain.stationary and count * self.chain.k**2 > MAX_PROFILE:
+        if not self.chain.is_stationary and count * self.chain.k**2 > MAX_PROFILE:
             raise InputError(
                 f"{count} records with a kernel each are too many to follow;"
                 " give the chain its stationary start, or fewer records"
@@ -269,7 +269,7 @@ class Side:
         )
         if self.independent or (count == 0 and not opens):
             return nothing
-        if self.chain.stationary or (self.chain.homogeneous and self.direction > 0):
+        if self.chain.is_stationary or (self.chain.is_homogeneous and self.direction > 0):
             kernels = self.kernels(1)
         else:
             walked = rows[index:] if step > 0 else rows[index::-1]
@@ -310,9 +310,13 @@ class Side:
         Stationary ones are accurate to 2k units or so, and those of two values are the chain's own;
         others have come a record's way from the start. A walk that meets no output has no rounding.
         """
-        if self.direction > 0 or rounding == 0.0 or (self.chain.stationary and self.chain.k == 2):
+        if (
+            self.direction > 0
+            or rounding == 0.0
+            or (self.chain.is_stationary and self.chain.k == 2)
+        ):
             return rounding
-        if self.chain.stationary:
+        if self.chain.is_stationary:
             return (
                 9.0 * rounding
             )  # a step of the walk itself counts for at least an eighth of what that adds

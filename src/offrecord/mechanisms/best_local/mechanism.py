@@ -85,7 +85,7 @@ def solved(problem: Problem) -> bool:
     nothing extreme.
     """
     chain = problem.chain
-    if not chain.paper or not 0 < problem.epsilon <= 300:
+    if not chain.is_paper_setting or not 0 < problem.epsilon <= 300:
         return False
     return chain.alpha + chain.beta < 1 - 1e-7 and min(chain.alpha, chain.beta) > 1e-15
 
