@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError, renamed
 from offrecord.files import checked_content, read_json, write_text
-from offrecord.models.base import Floats, Label
+from offrecord.models.base import Floats, Integers, Label, Phases
 from offrecord.models.learned import Learned
+from offrecord.models.published_rounding import rounded_distributions
 
 #: Rows must sum to 1 within this much; what is off by more than rounding is then divided by its
 #: sum.
@@ -255,6 +256,45 @@ class MarkovChain:
             if known == label and isinstance(known, str) == isinstance(label, str):
                 return index
         raise InputError(f"value must be one of {list(self.labels)}, got {label!r}")
+
+    # ---- as one model among others; places count from 0
+
+    @property
+    def clock(self) -> None:
+        """None: phases make no difference."""
+        return None
+
+    def along(self, phases: Integers | None = None) -> MarkovChain:
+        """The chain itself; InputError for phases, which it does not know."""
+        if phases is not None:
+            raise InputError("this chain has no phases, but records are given with theirs")
+        return self
+
+    def masses(self, places: Integers, phases: Phases | None = None) -> Floats:
+        """How likely each value of records at these places is: (k,) if stationary, else (n, k)."""
+        if self.is_stationary:
+            return self.marginal(1)
+        return np.asarray(self.marginals(1, int(places.max(initial=0)) + 1)[places])
+
+    def contexts(self, places: Integers, phases: Phases | None = None) -> Integers | None:
+        """(n,) the number of the kernel that leads to each place; None for one kernel."""
+        if self.is_homogeneous:
+            return None
+        # no step leads to a chain's first place: any kernel will do there
+        return np.clip(places - 1, 0, len(self.transition) - 1)
+
+    def rounded(self) -> MarkovChain:
+        """The chain with its probabilities as they are published; itself where they are so."""
+        transition = rounded_distributions(self.transition)
+        same = np.array_equal(transition, self.transition)
+        start: Floats | None = None  # that of a stationary chain follows from its kernel
+        if not self.is_stationary:
+            # of order m, the start is one distribution of m records
+            start = rounded_distributions(self.start.ravel()).reshape(self.start.shape)
+            same = same and np.array_equal(start, self.start)
+        if same:
+            return self
+        return MarkovChain(transition, start, self.labels, self.order, self.learned)
 
     # ---- distributions; records count from 1
 

@@ -7,12 +7,14 @@ as if it stood in UTC.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
+from offrecord.models.base import Phases
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,6 +61,26 @@ CHANGING = (
     "Pacific/Easter",
     "Pacific/Fiji",
 )
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What tells the phase of a record: "hour", "weekday" or "month", in a time zone.
+
+    Without a zone, of times as they stand.
+    """
+
+    phase: str
+    zone: str | None = None
+
+    @property
+    def count(self) -> int:
+        """How many phases there are."""
+        return phase_count(self.phase)
+
+    def phases(self, instants: Nanoseconds) -> Phases:
+        """(n,) the phase, from 0, at each instant."""
+        return phases_of(instants, self.phase, self.zone)
 
 
 def shown(instants: Nanoseconds, zone: str | None) -> Nanoseconds:
@@ -136,7 +158,7 @@ def phase_count(phase: Any) -> int:
     return PHASES[phase]
 
 
-def phases_of(instants: Nanoseconds, phase: str, zone: str | None = None) -> NDArray[np.int8]:
+def phases_of(instants: Nanoseconds, phase: str, zone: str | None = None) -> Phases:
     """(n,) the phase, from 0, that a clock in the zone tells at these instants."""
     phase_count(phase)
     times = _in_zone(instants, "UTC" if zone is None else zone)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
 from offrecord.files import checked_content, read_json
-from offrecord.models.base import Floats, Label
+from offrecord.models.base import Floats, Integers, Label, Phases
 from offrecord.models.chain import (
     MAX_VALUES,
     MODEL_VERSION,
@@ -27,8 +27,9 @@ from offrecord.models.chain import (
     learned_of,
     save_model,
 )
-from offrecord.models.clock import phase_count
+from offrecord.models.clock import Clock, phase_count
 from offrecord.models.learned import Learned
+from offrecord.models.published_rounding import rounded_distributions
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -101,14 +102,51 @@ class PhasedChain:
         """How many records the next one depends on."""
         return 1
 
-    def along(self, phases: ArrayLike) -> MarkovChain:
+    @property
+    def length(self) -> None:
+        """None: it serves any number of records."""
+        return None
+
+    @property
+    def is_stationary(self) -> bool:
+        """False: the phase in which a secret stands matters."""
+        return False
+
+    @property
+    def clock(self) -> Clock:
+        """What tells the phases of records."""
+        return Clock(self.phase, self.zone)
+
+    def along(self, phases: ArrayLike | None = None) -> MarkovChain:
         """The chain of records that stand in these phases, one step apart; phases: (n,) from 0."""
+        if phases is None:
+            raise InputError(f"a chain by {self.phase} needs the phases of its records")
         known = checked_phases(phases, self.phase)
         if len(known) == 0:
             raise InputError("phases must name at least one record's phase, got none")
         if len(known) == 1:  # a lone record takes no step: any kernel serves
             return MarkovChain(self.transition[known[0]], self.start[known[0]], self.labels)
         return MarkovChain(self.transition[known[:-1]], self.start[known[0]], self.labels)
+
+    def masses(self, places: Integers, phases: Phases | None = None) -> Floats:
+        """(n, k) how likely each value of records in these phases is."""
+        assert phases is not None
+        return self.start[phases]
+
+    def contexts(self, places: Integers, phases: Phases | None = None) -> Phases:
+        """(n,) the phase of the record before each: it decides the step out of that one."""
+        assert phases is not None
+        return np.roll(phases, 1)
+
+    def rounded(self) -> PhasedChain:
+        """The chain with its probabilities as they are published; itself where they are so."""
+        transition, start = (
+            rounded_distributions(self.transition),
+            rounded_distributions(self.start),
+        )
+        if np.array_equal(transition, self.transition) and np.array_equal(start, self.start):
+            return self
+        return PhasedChain(self.phase, transition, start, self.labels, self.zone, self.learned)
 
     # ---- model files
 

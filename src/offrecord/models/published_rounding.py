@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import TypeVar
 
 import numpy as np
 
-from offrecord.models.base import Floats
-from offrecord.models.chain import MarkovChain
-from offrecord.models.phased import PhasedChain
+from offrecord.models.base import Floats, Model
+
+M = TypeVar("M", bound=Model)
 
 DIGITS = 4
 _SHORT = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN)
@@ -35,36 +36,15 @@ def rounded_row(shares: Sequence[Decimal]) -> list[float]:
     return [float(share) for share in short]
 
 
-def rounded_model(model: MarkovChain | PhasedChain) -> MarkovChain | PhasedChain:
+def rounded_model(model: M) -> M:
     """The model with its probabilities rounded; the model itself where they are already."""
-    transition = _rounded(model.transition)
-    one = (
-        model.start.size if isinstance(model, MarkovChain) else model.k
-    )  # of order m: one distribution of m records
-    start = _rounded(model.start.reshape(-1, one)).reshape(model.start.shape)
-    if isinstance(model, PhasedChain):
-        same = np.array_equal(transition, model.transition) and np.array_equal(start, model.start)
-        return (
-            model
-            if same
-            else PhasedChain(
-                model.phase, transition, start, model.labels, model.zone, model.learned
-            )
-        )
-    if model.is_stationary:  # its start follows from its kernel
-        same = np.array_equal(transition, model.transition)
-        return (
-            model
-            if same
-            else MarkovChain(transition, None, model.labels, model.order, model.learned)
-        )
-    same = np.array_equal(transition, model.transition) and np.array_equal(start, model.start)
-    return (
-        model if same else MarkovChain(transition, start, model.labels, model.order, model.learned)
-    )
+    return model.rounded()
 
 
-def _rounded(distributions: Floats) -> Floats:
+def rounded_distributions(distributions: Floats) -> Floats:
+    """Distributions along the last axis, each with DIGITS significant digits; as given where it
+    has no more.
+    """
     rows = distributions.reshape(-1, distributions.shape[-1]).tolist()
     shares = [[Decimal(repr(p)) for p in row] for row in rows]
     done = [
