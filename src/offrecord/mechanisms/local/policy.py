@@ -1,25 +1,24 @@
-"""Policy: what a mechanism decided, with its exact leakage and utility; prints, saves, loads, and
-answers record by record.
-"""
+"""LocalPolicy: a redaction matrix for one problem, with its exact leakage and utility."""
 
 from __future__ import annotations
 
-import html
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 
-from offrecord.errors import InputError
-from offrecord.files import checked_content, read_json, write_text
+from offrecord.errors import InputError, renamed
+from offrecord.files import checked_content
+from offrecord.mechanisms.base import Policy
+from offrecord.mechanisms.local import shown
+from offrecord.mechanisms.local.referee import Passed
+from offrecord.mechanisms.records import PRIVATE, REGIONS, Mask, certainty_of
 from offrecord.models.base import Floats, Label
 from offrecord.models.chain import MarkovChain, whole_number
-from offrecord.theory.influence import Region
 from offrecord.theory.leakage import WorstOutput, worst_output
 from offrecord.theory.problem import Problem
 from offrecord.theory.redaction import Redaction
@@ -29,12 +28,12 @@ POLICY_VERSION = 1
 WHOLE = 10_000
 #: The longest span of records that is listed one by one.
 MAX_LISTED = 1_000_000
-PRIVATE = "private"
-_SHOWN = 24
+#: The most records of which every outcome is listed.
+MAX_OUTCOMES = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Policy:
+class LocalPolicy(Policy):
     """A local redaction mechanism for one problem.
 
     sparse: the redaction matrix where it is not 0. mechanism: the name of what designed it.
@@ -42,11 +41,19 @@ class Policy:
     to say about the design.
     """
 
+    kind: ClassVar[str] = "local"
+
     problem: Problem
     sparse: Redaction
     mechanism: str
     utility_bound: float | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, problem: Problem, found: Passed[Any] | None, name: str) -> LocalPolicy:
+        """What passed the referee, or everything redacted where nothing did."""
+        everything = Redaction.everything(problem.n, problem.chain.k)
+        return cls(problem, everything if found is None else found.redaction, name)
 
     @cached_property
     def worst(self) -> WorstOutput:
@@ -103,12 +110,7 @@ class Policy:
         """For the records first … last: "private", else "L" (all values always redacted), "S" (none
         ever) or "M".
         """
-        rows = self._listed()
-        names: list[str] = np.where(
-            np.all(rows == 1, axis=1),
-            Region.LARGE.value,
-            np.where(np.all(rows == 0, axis=1), Region.SMALL.value, Region.MEDIUM.value),
-        ).tolist()
+        names = [REGIONS[one] for one in certainty_of(self._listed())]
         for p in self.problem.private:
             if self.first <= p <= self.last:
                 names[p - self.first] = PRIVATE
@@ -133,6 +135,24 @@ class Policy:
         return dict(
             zip(self.problem.chain.labels, self.sparse.row(record - 1).tolist(), strict=True)
         )
+
+    def outcomes(self, values: Sequence[int]) -> Iterator[tuple[Mask, float]]:
+        """Every mask of released records that one sequence of values (0 … k − 1) may get, with its
+        probability: each record is decided by itself.
+        """
+        n = self.problem.n
+        if len(values) != n or n > MAX_OUTCOMES:
+            raise InputError(
+                f"outcomes are listed for {n} values, if they are at most {MAX_OUTCOMES}, got"
+                f" {len(values)}"
+            )
+        silent = self.redaction[np.arange(n), np.asarray(values)]
+        unsure = np.flatnonzero((silent > 0) & (silent < 1))
+        for choice in product((False, True), repeat=len(unsure)):
+            released = silent < 1
+            released[unsure] = choice
+            chance = np.where(choice, 1 - silent[unsure], silent[unsure])
+            yield released, float(np.prod(chance))
 
     # ---- for machines
 
@@ -179,7 +199,7 @@ class Policy:
         }
 
     @classmethod
-    def from_dict(cls, content: Any) -> Policy:
+    def from_dict(cls, content: Any) -> LocalPolicy:
         """The policy of a policy file's content; its leakage and utility are computed anew, never
         taken from the file.
         """
@@ -198,137 +218,29 @@ class Policy:
             details if isinstance(details, dict) else {},
         )
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write a policy file; complete or absent, and never over an existing one without force."""
-        write_text(path, json.dumps(self.to_dict(), allow_nan=False) + "\n", force=force)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Policy:
-        """Read a policy file."""
-        content = read_json(path)
-        try:
-            return cls.from_dict(content)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-
     # ---- for people
 
     @property
-    def private(self) -> bool:
+    def is_private(self) -> bool:
         """Within its ε, rounding included: always so for what a mechanism designed, to be asked of
         what came from a file.
         """
         return self.worst.upper <= self.problem.epsilon
 
+    private = renamed("is_private")
+
     def __repr__(self) -> str:
         leakage = (
-            f"leakage {self.leakage:.4g} {'≤' if self.private else '>'} ε ="
+            f"leakage {self.leakage:.4g} {'≤' if self.is_private else '>'} ε ="
             f" {self.problem.epsilon:g}"
         )
         return f"<Policy {self.mechanism}: utility {self.utility:.4f}, {leakage}>"
 
     def __str__(self) -> str:
-        lines = [
-            *(
-                []
-                if self.private
-                else [
-                    f"NOT PRIVATE: leakage {self.leakage:.6g} exceeds ε = {self.problem.epsilon:g}"
-                ]
-            ),
-            (
-                f"{self.mechanism}: releases {self.utility:.2%} of {self.problem.n} records,"
-                f" {'exact leakage' if self.worst.exact else 'leakage at most'} {self.leakage:.6g}"
-                f" of ε = {self.problem.epsilon:g}"
-            ),
-            *(
-                []
-                if self.utility_bound is None
-                else [f"no local mechanism releases more than {self.utility_bound:.4%}"]
-            ),
-            f"worst output: {self.worst}",
-            *(f"{name}: {value}" for name, value in self.details.items()),
-            "",
-        ]
-        table = self._table()
-        widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-        lines += [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in table
-        ]
-        return "\n".join(lines)
+        return shown.text(self)
 
     def _repr_html_(self) -> str:
-        head, *body = self._table()
-        cells = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in body
-        )
-        title, worst = (html.escape(line) for line in str(self).splitlines()[:2])
-        table = f"<table><thead><tr>{cells}</tr></thead><tbody>{rows}</tbody></table>"
-        return f"<p><b>{title}</b><br>{worst}</p>{table}"
-
-    def _table(self) -> list[list[str]]:
-        """Stretches of records that are treated alike: records, region, and how often each value is
-        withheld.
-        """
-        private = set(self.problem.private)
-        stretches: list[tuple[int, int, str, Floats]] = []
-
-        def add(first: int, last: int, row: Floats) -> None:
-            if last < first:
-                return
-            region = (
-                PRIVATE
-                if first in private
-                else "L"
-                if np.all(row == 1)
-                else "S"
-                if not row.any()
-                else "M"
-            )
-            stretches.append((first, last, region, row))
-
-        position = 1
-        for start, stop, row in zip(
-            self.sparse.starts, self.sparse.stops, self.sparse.rows, strict=True
-        ):
-            if len(stretches) > 4 * _SHOWN:
-                break
-            add(position, int(start), np.zeros(self.sparse.k))
-            position = int(start) + 1
-            for p in self.problem.private:
-                if position <= p <= stop:
-                    add(position, p - 1, row)
-                    add(p, p, row)
-                    position = p + 1
-            add(position, int(stop), row)
-            position = int(stop) + 1
-        else:
-            add(position, self.problem.n, np.zeros(self.sparse.k))
-        table = [
-            ["records", "region", *(f"Pr(⊥ | {label})" for label in self.problem.chain.labels)]
-        ]
-        for first, last, region, row in stretches[:_SHOWN]:
-            table.append(
-                [
-                    str(first) if first == last else f"{first}–{last}",
-                    region,
-                    *(_probability(q) for q in row),
-                ]
-            )
-        if len(stretches) > _SHOWN:
-            table.append(["…"] * len(table[0]))
-        return table
-
-
-def _probability(q: float) -> str:
-    """Four digits, and never 0 or 1 for what is neither."""
-    if q in (0.0, 1.0):
-        return str(int(q))
-    shown = f"{q:.4f}"
-    return shown if 0.0 < float(shown) < 1.0 else f"{q:.17g}"
+        return shown.html(self)
 
 
 def _stretches(content: Any, n: int, k: int) -> Redaction:
