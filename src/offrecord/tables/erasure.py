@@ -6,9 +6,8 @@ from itertools import product
 
 import numpy as np
 
-from offrecord.designs.library import Model
 from offrecord.designs.sharing import Needs, distinct
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Model
 from offrecord.models.chain import MarkovChain
 from offrecord.theory.leakage import combine
 
@@ -24,16 +23,17 @@ def erasure_leakage(model: Model, needs: Needs) -> float | None:
     """
     if len(needs.around) == 0:
         return 0.0
-    if not isinstance(model, MarkovChain) or not model.is_stationary:
+    if not model.is_stationary:
         return None
-    left, right = np.minimum(needs.around[:, :2], model.order).T
-    if model.order > 1:
-        if model.k ** (2 * model.order + 1) > _MOST:
+    chain = model.along()
+    left, right = np.minimum(needs.around[:, :2], chain.order).T
+    if chain.order > 1:
+        if chain.k ** (2 * chain.order + 1) > _MOST:
             return None
-        return max(_window_leakage(model, int(a), int(b)) for a, b in distinct(left, right)[0])
+        return max(_window_leakage(chain, int(a), int(b)) for a, b in distinct(left, right)[0])
     lengths = np.minimum(needs.around[:, 2], 64)
     return max(
-        _run_leakage(model, *around) for around in distinct(left, right, lengths)[0].tolist()
+        _run_leakage(chain, *around) for around in distinct(left, right, lengths)[0].tolist()
     )
 
 
