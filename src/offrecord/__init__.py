@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     )
     from offrecord.mechanisms.policy import Policy
     from offrecord.models.chain import MarkovChain
-    from offrecord.models.phased import PhasedChain, load_model
+    from offrecord.models.loading import load_model
+    from offrecord.models.phased import PhasedChain
     from offrecord.paper.bounds import (
         data_independent_utility,
         quilt_utility_as_printed,
@@ -133,10 +134,8 @@ _ROOMS = {
         "design",
         "mechanism_named",
     ),
-    "models.phased": (
-        "PhasedChain",
-        "load_model",
-    ),
+    "models.loading": ("load_model",),
+    "models.phased": ("PhasedChain",),
     "mechanisms.policy": ("Policy",),
     "theory.problem": (
         "Problem",

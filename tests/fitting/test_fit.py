@@ -24,7 +24,8 @@ from offrecord.errors import InputError
 from offrecord.fitting.fit import Check, fit_chains, rounded, wilson
 from offrecord.models.chain import MarkovChain
 from offrecord.models.clock import phases_of
-from offrecord.models.phased import PhasedChain, load_model
+from offrecord.models.loading import load_model
+from offrecord.models.phased import PhasedChain
 from offrecord.tables.chains import Chains
 
 THREE = np.array([[0.90, 0.08, 0.02], [0.10, 0.80, 0.10], [0.05, 0.15, 0.80]])

@@ -25,7 +25,8 @@ from offrecord.mechanisms import BestWindow, Mechanism
 from offrecord.mechanisms.policy import Policy
 from offrecord.models.base import Floats, Integers
 from offrecord.models.chain import MarkovChain
-from offrecord.models.phased import PhasedChain, model_from_dict
+from offrecord.models.loading import model_from_dict
+from offrecord.models.phased import PhasedChain
 from offrecord.release.coins import subkey
 from offrecord.theory.leakage import worst_output
 from offrecord.theory.problem import MAX_RECORDS, Problem

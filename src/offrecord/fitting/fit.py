@@ -26,8 +26,9 @@ from offrecord.fitting.counting import (
     tuples,
 )
 from offrecord.models.base import Floats, Label
-from offrecord.models.chain import MAX_VALUES as MAX_STATES
-from offrecord.models.chain import MarkovChain, whole_number
+from offrecord.models.chain import MarkovChain
+from offrecord.models.checking import MAX_VALUES as MAX_STATES
+from offrecord.models.checking import whole_number
 from offrecord.models.clock import phase_count
 from offrecord.models.phased import PhasedChain, checked_phases
 from offrecord.models.published_rounding import DIGITS, rounded_row

@@ -18,7 +18,8 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.files import checked_content, read_json, write_text
 from offrecord.models.base import Floats, Label
-from offrecord.models.chain import MarkovChain, whole_number
+from offrecord.models.chain import MarkovChain
+from offrecord.models.checking import whole_number
 from offrecord.theory.influence import Region
 from offrecord.theory.leakage import WorstOutput, worst_output
 from offrecord.theory.problem import Problem

@@ -9,6 +9,7 @@ import numpy as np
 from offrecord.designs.sharing import Needs, distinct
 from offrecord.models.base import Floats, Model
 from offrecord.models.chain import MarkovChain
+from offrecord.models.walks import pattern_power
 from offrecord.theory.leakage import combine
 
 _MOST = 1 << 21
@@ -43,12 +44,11 @@ def _run_leakage(model: MarkovChain, left: int, right: int, length: int) -> floa
     for present, kernel in ((left, model.reversed_kernel(2)), (right, model.kernel(1))):
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(kernel)
-            ratios = np.where(kernel[:, None] > 0, logs[:, None] - logs[None], -np.inf).max(
-                axis=2
-            )  # of x over x'
+            # of x over x', the largest over what the neighbour shows
+            ratios = np.where(kernel[:, None] > 0, logs[:, None] - logs[None], -np.inf).max(axis=2)
         sides.append(ratios if present else np.zeros_like(ratios))
-    steps = np.linalg.matrix_power((model.transition > 0).astype(float), length - 1) > 0
-    return combine(sides[0], sides[1], np.diag(model.support(1)) @ steps)[0]
+    ends = pattern_power(model.transition > 0, length - 1)
+    return combine(sides[0], sides[1], np.diag(model.support(1)) @ ends)[0]
 
 
 def _window_leakage(model: MarkovChain, left: int, right: int) -> float:

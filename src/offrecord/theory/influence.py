@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Label
-from offrecord.models.chain import MarkovChain, whole_number
+from offrecord.models.chain import MarkovChain
+from offrecord.models.checking import whole_number
 from offrecord.theory.problem import budget
 from offrecord.theory.side import Side, binary_influence
 
