@@ -1,12 +1,22 @@
-"""Text for people, and from them: columns that line up, words that follow a number, names."""
+"""What people are told, and tell: columns that line up, words that follow a number, names, and how
+far something is.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeAlias, TypeVar
 
 from offrecord.errors import InputError
+
+#: Called with what is done and how many of it there are (None: unknown), for a function that is
+#: told how many more are done.
+Progress: TypeAlias = Callable[[str, "int | None"], AbstractContextManager[Callable[[int], None]]]
+
+_T = TypeVar("_T")
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
@@ -41,3 +51,34 @@ def printable(name: str, text: str) -> str:
     ):
         raise InputError(f"{name} must be 1 to 200 printable characters, got {text!r}")
     return text
+
+
+@contextmanager
+def unwatched(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
+    """Nobody looks."""
+    yield lambda done: None
+
+
+def followed(items: Sequence[_T], what: str, progress: Progress) -> Iterator[_T]:
+    """The items one after the other, each told once it is done with."""
+    with progress(what, len(items)) as tell:
+        for item in items:
+            yield item
+            tell(1)
+
+
+def listwise(through: Callable[[list[Any]], Iterable[Any]]) -> Progress:
+    """What goes through a list and shows how far it is, such as tqdm, as one that is told."""
+
+    @contextmanager
+    def progress(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
+        steps = iter(through(list(range(count or 0))))
+        next(steps, None)  # it shows an item as done when it is asked for the next
+
+        def tell(done: int) -> None:
+            for _ in range(done):
+                next(steps, None)
+
+        yield tell
+
+    return progress

@@ -11,7 +11,8 @@ import time
 import pytest
 
 import offrecord as off
-from offrecord.release.keys import Key, default_key_file, ledger
+from offrecord.release.keys import Key, default_key_file
+from offrecord.release.ledger import ledger
 
 
 @pytest.fixture

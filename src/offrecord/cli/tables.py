@@ -439,7 +439,8 @@ def answer(
     from offrecord.mechanisms.answer import answer as answer_one
     from offrecord.mechanisms.answer import value_of
     from offrecord.mechanisms.policy import Policy
-    from offrecord.release.keys import Key, default_key_file, ledger
+    from offrecord.release.keys import Key, default_key_file
+    from offrecord.release.ledger import ledger
 
     published = Policy.load(policy)
     if mark in map(str, published.problem.chain.labels) or not mark.isprintable():

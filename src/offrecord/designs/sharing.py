@@ -205,7 +205,7 @@ class _Rooms:
         """Room beyond which nothing changes: about twice what both sides need if each may
         tell ε/2.
         """
-        reaches = [self._side_of(d).reach(self.epsilon / 2) for d in (-1, 1)]
+        reaches = [self._side_of(d).delta_star(self.epsilon / 2) for d in (-1, 1)]
         known = [reach for reach in reaches if reach is not None]
         return 2 * max(known) + 6 if len(known) == len(reaches) else _UNFORGETTING
 

@@ -14,7 +14,8 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.policy import Policy
 from offrecord.models.base import Label
 from offrecord.release.coins import INTEGER, Coins, Draws, redacts, subkey, thresholds
-from offrecord.release.keys import Key, ledger
+from offrecord.release.keys import Key
+from offrecord.release.ledger import ledger
 from offrecord.text import printable
 from offrecord.theory.problem import budget
 from offrecord.theory.redaction import Redaction

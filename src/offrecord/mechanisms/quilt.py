@@ -50,7 +50,7 @@ def _around(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[
         )
 
     def delta_star(budget: float) -> int:
-        return Side(problem.chain, 1, 1, n).reach(budget) or n
+        return Side(problem.chain, 1, 1, n).delta_star(budget) or n
 
     delta, half = delta_star(epsilon), delta_star(epsilon / 2)
     if p == 1 or epsilon < high(n + 1 - p) + high(p - 1) or p + delta - 2 * half < 0:

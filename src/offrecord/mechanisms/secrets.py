@@ -81,7 +81,8 @@ def _shared_room(problem: Problem) -> int | None:
     if not problem.chain.is_stationary or problem.chain.order > 1:
         return None
     reaches = [
-        Side(problem.chain, problem.n, d, problem.n - 1).reach(problem.epsilon / 2) for d in (-1, 1)
+        Side(problem.chain, problem.n, d, problem.n - 1).delta_star(problem.epsilon / 2)
+        for d in (-1, 1)
     ]
     return None if None in reaches else 4 * max(r for r in reaches if r is not None) + 16
 

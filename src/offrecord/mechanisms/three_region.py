@@ -100,7 +100,9 @@ class ThreeRegion:
         """The plan for one side within its share of ε."""
         medium = _Medium.of(side, share)
         if medium is None:
-            return SidePlan.always(side.record_chain.k, (side.reach(share) or side.room + 1) - 1)
+            return SidePlan.always(
+                side.record_chain.k, (side.delta_star(share) or side.room + 1) - 1
+            )
         if self.tuning == "constant":
             return medium.constant(share)
         slack = share - medium.deltas
@@ -139,8 +141,8 @@ class _Medium:
         """None where no record is in M."""
         if share <= 0 or side.independent:
             return None
-        reach = side.reach(share)
-        influence = side.influence(reach or side.followed)
+        reach = side.delta_star(share)
+        influence = side.influence(reach or side.horizon)
         inner = influence[: reach - 1] if reach else influence
         releasable = inner <= share
         medium = np.flatnonzero((releasable & (inner > -np.inf)).any(axis=1))

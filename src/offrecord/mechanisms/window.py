@@ -38,7 +38,7 @@ def _around(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[
     k, epsilon = problem.chain.k, problem.epsilon
     possible = possible_ends(problem, secret)
     whole = left.room, right.room
-    reaches = [side.reach(epsilon) for side in (left, right)]
+    reaches = [side.delta_star(epsilon) for side in (left, right)]
     # Without looking at pairs: one side closed altogether and the other within ε, or both within
     # ε/2.
     options = [whole]
@@ -46,7 +46,7 @@ def _around(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[
         options.append((reaches[0] - 1, right.room))
     if reaches[1] is not None:
         options.append((left.room, reaches[1] - 1))
-    halves = [side.reach(epsilon / 2) for side in (left, right)]
+    halves = [side.delta_star(epsilon / 2) for side in (left, right)]
     if halves[0] is not None and halves[1] is not None:
         options.append((halves[0] - 1, halves[1] - 1))
     best = min(options, key=sum)

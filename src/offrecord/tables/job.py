@@ -27,7 +27,8 @@ from offrecord.models.loading import load_model
 from offrecord.models.published_rounding import rounded_model
 from offrecord.release import coins as draws
 from offrecord.release.certificate import POSITIONS, certificate, positions
-from offrecord.release.keys import Key, Ledger, default_key_file, ledger
+from offrecord.release.keys import Key, default_key_file
+from offrecord.release.ledger import Ledger, ledger
 from offrecord.tables.chains import Columns
 from offrecord.tables.deciding import Deciding, Tally
 from offrecord.tables.erasure import erasure_leakage

@@ -205,7 +205,7 @@ def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
         raise InputError("delta_star needs a stationary chain of order 1")
     if whole_number("limit", limit) < 1:
         raise InputError(f"limit must be at least 1, got {limit}")
-    return Side(chain, 1, 1, limit).reach(budget(epsilon))
+    return Side(chain, 1, 1, limit).delta_star(budget(epsilon))
 
 
 def regions(

@@ -202,7 +202,8 @@ def _worst_about(
         if value < 0:
             return None
         return FirstRelease(
-            side.edge + side.direction * int(found.distance[x, other]), labels[side.shown[value]]
+            side.edge + side.direction * int(found.distance[x, other]),
+            labels[side.shown_value_of_state[value]],
         )
 
     return WorstOutput(

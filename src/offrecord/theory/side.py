@@ -63,7 +63,7 @@ class Side:
         return self.edge if self.direction < 0 else self.edge - self.record_chain.order + 1
 
     @cached_property
-    def shown(self) -> NDArray[np.int64]:
+    def shown_value_of_state(self) -> NDArray[np.int64]:
         """(states,) the value a record shows in each state: the tuple's newest on the right, its
         oldest on the left.
         """
@@ -175,7 +175,11 @@ class Side:
                         )
                     tuples = np.where(taken, np.maximum(tuples, ratio), -np.inf)
         return np.stack(
-            [tuples[:, self.shown == x].max(axis=1) for x in range(self.record_chain.k)], axis=1
+            [
+                tuples[:, self.shown_value_of_state == x].max(axis=1)
+                for x in range(self.record_chain.k)
+            ],
+            axis=1,
         )
 
     def pairs(self, count: int) -> Floats:
@@ -202,7 +206,7 @@ class Side:
                     out[:, x, other] = ratios.max(axis=1)
         return out
 
-    def reach(self, epsilon: float) -> int | None:
+    def delta_star(self, epsilon: float) -> int | None:
         """The smallest distance whose max-influence is at most epsilon (the paper's Δ*); None if no
         record of this side has it.
 
@@ -212,7 +216,7 @@ class Side:
             return 1 if self.room else None
         if epsilon <= 0:
             return None
-        limit = self.followed
+        limit = self.horizon
         count = min(64, limit)
         while True:
             largest = self._profile.get("largest")
@@ -225,7 +229,7 @@ class Side:
             count = min(4 * len(largest), limit)
 
     @property
-    def followed(self) -> int:
+    def horizon(self) -> int:
         """How many records are looked at: all of the room, unless the chain forgets more slowly
         than can be followed.
         """
@@ -259,7 +263,7 @@ class Side:
 
         k = self.chain.k
         if self.record_chain.order > 1:
-            rows = np.ascontiguousarray(rows[:, self.shown])
+            rows = np.ascontiguousarray(rows[:, self.shown_value_of_state])
         count = len(rows) - index if step > 0 else index + 1
         nothing = SideLeakage(
             np.zeros((k, k)),

@@ -142,7 +142,7 @@ def _forced_around(problem: Problem, secret: Secret) -> Redaction:
         [np.ones((secret.last - secret.first + 1, problem.chain.k))],
     )
     for side in problem.sides(secret):
-        reach = (side.reach(problem.epsilon) or side.followed + 1) - 1
+        reach = (side.delta_star(problem.epsilon) or side.horizon + 1) - 1
         if reach:
             rows.append(
                 (side.influence(reach) > problem.epsilon * (1 + 1e-9) + 1e-12).astype(float)

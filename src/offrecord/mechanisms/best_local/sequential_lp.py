@@ -368,7 +368,10 @@ class _Span:
         free = np.flatnonzero(~probabilities.any(axis=1))
         count = int(free[0]) + 1 if len(free) else len(probabilities)
         states = side.chain.k
-        entries, probabilities = entries[:, side.shown], probabilities[:, side.shown]
+        entries, probabilities = (
+            entries[:, side.shown_value_of_state],
+            probabilities[:, side.shown_value_of_state],
+        )
         kernels = np.ascontiguousarray(
             np.broadcast_to(side.kernels(count), (count, states, states))
         )

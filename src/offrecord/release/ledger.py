@@ -1,0 +1,175 @@
+"""The ledger of what left under a key: releases of tables, and answers of owners."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from offrecord.errors import InputError
+from offrecord.files import checked_content, read_json, write_bytes
+
+LEDGER_VERSION = 1
+#: What the owner of a record was asked (for each label as JSON, the probability of silence), and a
+#: digest of what they said.
+Answer: TypeAlias = dict[str, Any]
+
+
+class Keyed(Protocol):
+    """As much of a key as its ledger knows: never the secret. A key makes its ledger, so that a
+    ledger cannot import keys.
+    """
+
+    @property
+    def id(self) -> str:
+        """What may be shown of the key."""
+
+    @property
+    def file(self) -> Path:
+        """Where the key is."""
+
+    @property
+    def ledger_file(self) -> Path:
+        """Where its ledger is."""
+
+
+@contextmanager
+def ledger(key: Keyed) -> Iterator[Ledger]:
+    """The ledger of a key, locked while it is read and changed, so that two releases at once see
+    each other.
+    """
+    with locked(key):
+        yield Ledger.read(key)
+
+
+@contextmanager
+def locked(key: Keyed) -> Iterator[None]:
+    """Nobody else makes this key, or changes its ledger."""
+    lock = key.ledger_file.with_suffix(".lock")
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise InputError(
+            f"{lock} cannot be made: {error.strerror}; the ledger of releases is kept beside"
+            " the key"
+        ) from None
+    try:
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What left under a key, in digests that tell nothing without it.
+
+    releases: for each data set name, what decided each release, and what left. answers: for each
+    protocol, those by record.
+    complete: it was made with its key, so it knows of everything. announced: somebody has been told
+    to keep the key.
+    """
+
+    key: Keyed
+    releases: dict[str, list[dict[str, str]]]
+    answers: dict[str, dict[str, Answer]]
+    complete: bool = True
+    announced: bool = True
+
+    @classmethod
+    def read(cls, key: Keyed) -> Ledger:
+        """The ledger of a key as it stands; to change it, see `ledger`."""
+        if not key.ledger_file.exists():
+            return cls(key, {}, {}, complete=False)
+        return _ledger(key)
+
+    def differences(self, dataset: str, decided: Mapping[str, str]) -> list[str] | None:
+        """In what a new release differs from the closest earlier one: None if there is none, empty
+        if it is the same.
+        """
+        earlier = self.releases.get(dataset)
+        if not earlier:
+            return None
+        return min(
+            ([name for name in decided if decided[name] != one.get(name)] for one in earlier),
+            key=len,
+        )
+
+    def others(self, dataset: str, decided: Mapping[str, str]) -> int:
+        """How many different releases this data set has had."""
+        return sum(one != dict(decided) for one in self.releases.get(dataset, []))
+
+    def add(self, dataset: str, decided: Mapping[str, str]) -> None:
+        """Remember a release; written before the output is, so that none is ever forgotten."""
+        entries = self.releases.setdefault(dataset, [])
+        if dict(decided) not in entries:
+            entries.append(dict(decided))
+            self.save()
+
+    def save(self, *, announced: bool = True) -> None:
+        """Write it; whoever has something to remember tells of the key, too."""
+        content = {
+            "format": "offrecord-ledger",
+            "version": LEDGER_VERSION,
+            "key": self.key.id,
+            "complete": self.complete,
+            "announced": announced,
+            "releases": self.releases,
+            "answers": self.answers,
+        }
+        write_bytes(
+            self.key.ledger_file,
+            (json.dumps(content, indent=1) + "\n").encode(),
+            force=True,
+            mode=0o600,
+        )
+
+
+def _ledger(key: Keyed) -> Ledger:
+    """The ledger in a key's ledger file; one that does not say so is complete and announced."""
+    file = key.ledger_file
+    content: Any = read_json(file)
+    try:
+        content = {"complete": True, "announced": True, "answers": {}} | checked_content(
+            content, "ledger", LEDGER_VERSION, ("key", "releases")
+        )
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    if content["key"] != key.id:
+        raise InputError(
+            f"{file} is the ledger of another key, not of {key.file}: bring back the one that"
+            " belongs to it"
+        )
+    if not _holds(
+        content["releases"], list, lambda one: all(isinstance(text, str) for text in one.values())
+    ):
+        raise InputError(f'{file}: "releases" must hold a list of digests for each data set')
+    if not _holds(content["answers"], dict, _is_answer):
+        raise InputError(f'{file}: "answers" must hold a rule and a digest for each record')
+    told = content["complete"], content["announced"]
+    if not all(isinstance(one, bool) for one in told):
+        raise InputError(f'{file}: "complete" and "announced" must be true or false')
+    return Ledger(key, content["releases"], content["answers"], *told)
+
+
+def _is_answer(one: dict[str, Any]) -> bool:
+    rule = one.get("rule")
+    chances = rule.values() if isinstance(rule, dict) else [None]
+    return isinstance(one.get("answer"), str) and all(
+        isinstance(chance, float) for chance in chances
+    )
+
+
+def _holds(held: Any, kind: type, fits: Callable[[dict[str, Any]], bool]) -> bool:
+    """By name, lists or dictionaries (the kind) of dictionaries that fit."""
+    if not (isinstance(held, dict) and all(isinstance(each, kind) for each in held.values())):
+        return False
+    entries = [one for each in held.values() for one in (each.values() if kind is dict else each)]
+    return all(isinstance(one, dict) and fits(one) for one in entries)

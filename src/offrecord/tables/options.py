@@ -1,0 +1,256 @@
+"""The options of `redact`, once for all: their names, types, defaults and words for people.
+
+Engines take them as one object, people as keywords, and the command line makes its own of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import wraps
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+    overload,
+)
+
+from offrecord.tables.formats import MAX_ROWS
+from offrecord.text import Progress, unwatched
+
+if TYPE_CHECKING:
+    from offrecord.designs.library import Model
+    from offrecord.mechanisms import Mechanism
+    from offrecord.tables.frames import Native
+
+#: How long designs for a model that is not stationary may take, unless a person says otherwise.
+DESIGN_MINUTES = 10.0
+#: Goes through a list of what is to be designed, and may show how far it is.
+Listwise: TypeAlias = Callable[[list[Any]], Iterable[Any]]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_T = TypeVar("_T")
+_First = TypeVar("_First")
+_Second = TypeVar("_Second")
+_Options_co = TypeVar("_Options_co", bound="Options", covariant=True)
+
+
+@overload
+def option(words: str, *, metavar: str | None = None) -> Any: ...
+@overload
+def option(words: str, *, default: _T, metavar: str | None = None) -> _T: ...
+def option(words: str, *, default: Any = MISSING, metavar: str | None = None) -> Any:
+    """An option that the command line has too; without a default it is required.
+
+    words: what its help says. metavar: what stands for its value there, instead of its type.
+    """
+    return field(default=default, metadata={"words": words, "metavar": metavar})
+
+
+@dataclass_transform(
+    eq_default=False, kw_only_default=True, frozen_default=True, field_specifiers=(option,)
+)
+def _options(kind: type[_T]) -> type[_T]:
+    """Frozen data, given by name. They do not print: a list of private keys may be among them."""
+    return dataclass(frozen=True, kw_only=True, eq=False, repr=False)(kind)
+
+
+@_options
+class Options:
+    """value, order, by: columns. order="row": as rows stand. A table without by needs single_chain.
+
+    epsilon: the budget, a natural logarithm. dataset: names the data; the same for a re-release,
+    another for other data.
+
+    private: a boolean column; private_list: a frame of (by, order) keys; one of them.
+
+    model: a chain, or a model file; fit=True learns one from the chains without a private record:
+    chain_order, 1 or 2, is how many records the next one depends on, and phase "hour", "weekday" or
+    "month", for a kernel each. step: "1h" or 1, so that missing steps count as records already
+    redacted. accept_model: go on although the table speaks against its model; the certificate says
+    so.
+
+    keep: columns to release too, which the guarantee does not cover; their cells leave empty where
+    the value is redacted, unless keep_all is set.
+
+    mechanism: an object or its name. protect: "run" takes neighbouring private records for one
+    secret, "each" every one for its own. designs: a file to take designs from and keep them in.
+    design_minutes: how long designs for a model that is not stationary may take.
+
+    key_file: the secret behind the coins, made on first use. allow_none: go on although no record
+    is private. another_release: release data again that were released differently before.
+    publish_positions: put the private positions into the certificate. dry_run: design and report
+    what to expect, without a look at the values.
+
+    progress: goes through a list of what is to be designed, and may show how far it is. say: is
+    told which values fit=True learns from, before it does.
+    """
+
+    value: str = option("Column with the records' values: 2 to 64 distinct ones.")
+    order: str = option(
+        "Column that orders the records of a chain (whole numbers, dates or times), or: row."
+    )
+    epsilon: float = option(
+        "Privacy budget ε ≥ 0, natural log. No default: you decide.", metavar="NUMBER"
+    )
+    dataset: str = option("Name of the data: the same for a re-release, another for other data.")
+    by: str | Sequence[str] | None = option(
+        "Column whose values name the chains; several by comma.", default=None
+    )
+    single_chain: bool = option("All records are one chain (instead of --by).", default=False)
+    private: str | None = option("Boolean column: true where a record is private.", default=None)
+    private_list: Native | None = option(
+        "File of keys (the --by and --order columns) of private records.", default=None
+    )
+    model: Model | str | Path | None = option("Model file, from offrecord fit.", default=None)
+    fit: bool = option("Learn the model from the chains without a private record.", default=False)
+    chain_order: int = option("How many records the next one depends on.", default=1, metavar="1|2")
+    phase: str | None = option("A kernel for each hour, weekday or month.", default=None)
+    step: str | int | None = option(
+        "Distance of neighbours, 1h or 1: what is missing counts as redacted.", default=None
+    )
+    keep: str | Sequence[str] | None = option(
+        "Columns to release too, by comma, where the value is released; the guarantee does not"
+        " cover them.",
+        default=None,
+    )
+    keep_all: bool = option("Release their cells also where the value is redacted.", default=False)
+    mechanism: Mechanism | str = option(
+        "quilt, window, 3r-relaxed, 3r-convex, 3r-constant or best-local.", default="best-local"
+    )
+    protect: str = option(
+        "run: neighbouring private records are one secret; each: every one its own.", default="run"
+    )
+    designs: str | Path | None = option(
+        "File to take designs from, and to keep new ones in.", default=None
+    )
+    design_minutes: float = option(
+        "How long designs for a model that is not stationary may take.",
+        default=DESIGN_MINUTES,
+        metavar="MINUTES",
+    )
+    key_file: str | Path | None = option(
+        "Key file, instead of the one in your data directory.", default=None
+    )
+    accept_model: bool = option(
+        "Go on although the table speaks against the model; the certificate says so.",
+        default=False,
+    )
+    allow_none: bool = option("Go on although no record is private.", default=False)
+    another_release: bool = option(
+        "Release data again that were released differently before.", default=False
+    )
+    publish_positions: bool = option(
+        "Put the private positions into the certificate.", default=False
+    )
+    dry_run: bool = option("Design and report, write nothing.", default=False)
+    progress: Listwise = list
+    say: Callable[[str], None] | None = None
+
+
+@_options
+class FileOptions(Options):
+    """format, output_format, explain_format: instead of the endings of names. certificate: where it
+    goes, instead of beside the output. explain: a file for the rule of each row. force: overwrite
+    what is there. max_rows: refuse longer tables. watch: is told how far it is.
+    """
+
+    certificate: str | Path | None = option("Where the certificate goes instead.", default=None)
+    format: str | None = option(
+        "csv, parquet, ipc or ndjson, instead of the input's ending.", default=None
+    )
+    output_format: str | None = None
+    max_rows: int = option("Refuse longer tables.", default=MAX_ROWS, metavar="COUNT")
+    explain: str | Path | None = option(
+        "Table to write: each row's region and redaction probabilities.", default=None
+    )
+    explain_format: str | None = None
+    force: bool = option("Overwrite existing output.", default=False)
+    watch: Progress = unwatched
+
+
+@_options
+class MemoryOptions(Options):
+    """remember: enter the release into the ledger at once; if not, that happens when it is written,
+    and until then there is no frame.
+    """
+
+    remember: bool = True
+
+
+@_options
+class SparkOptions(Options):
+    """partitions: chains are spread over so many, and a task holds one in memory: a few million
+    rows each are well; without it, four for each core of the cluster.
+    """
+
+    partitions: int | None = None
+
+
+class _Taking(Protocol[_P, _Options_co]):
+    """Gives an engine of one table, or of a table and an output, its keyword form."""
+
+    @overload
+    def __call__(
+        self, engine: Callable[[_First, _Options_co], _R]
+    ) -> Callable[Concatenate[_First, _P], _R]: ...
+    @overload
+    def __call__(
+        self, engine: Callable[[_First, _Second, _Options_co], _R]
+    ) -> Callable[Concatenate[_First, _Second, _P], _R]: ...
+
+
+def takes(kind: Callable[_P, _Options_co]) -> _Taking[_P, _Options_co]:
+    """A decorator for an engine whose last argument are options of a kind: people give them as
+    keywords, which type checkers know, and help() shows with what they mean.
+    """
+    assert isinstance(kind, type)
+    given = [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if one.default is MISSING else one.default,
+            annotation=one.type,
+        )
+        for one in fields(kind)
+    ]
+
+    def taking(engine: Callable[..., _R]) -> Callable[..., _R]:
+        signature = inspect.signature(engine)
+        tables = list(signature.parameters.values())[:-1]
+        signature = signature.replace(parameters=[*tables, *given])
+
+        @wraps(engine)
+        def called(*positional: Any, **named: Any) -> _R:
+            try:
+                bound = signature.bind(*positional, **named)
+            except TypeError as error:
+                raise TypeError(f"{engine.__name__}() {error}") from None
+            return engine(*bound.args, kind(**bound.kwargs))
+
+        called.__signature__ = signature  # type: ignore[attr-defined]
+        called.__annotations__ = {
+            **{one.name: one.annotation for one in signature.parameters.values()},
+            "return": signature.return_annotation,
+        }
+        called.__doc__ = "\n\n".join([inspect.getdoc(engine) or "", *_meanings(kind)])
+        return called
+
+    return taking
+
+
+def _meanings(kind: type) -> Iterable[str]:
+    """What options of a kind mean, those of all kinds first."""
+    return (
+        inspect.cleandoc(one.__doc__)
+        for one in reversed(kind.__mro__)
+        if issubclass(one, Options) and one.__doc__
+    )
