@@ -24,9 +24,11 @@ if TYPE_CHECKING:
         design,
         mechanism_named,
     )
-    from offrecord.mechanisms.policy import Policy
+    from offrecord.mechanisms.base import Policy
+    from offrecord.mechanisms.local.policy import LocalPolicy
     from offrecord.models.chain import MarkovChain
-    from offrecord.models.phased import PhasedChain, load_model
+    from offrecord.models.loading import load_model
+    from offrecord.models.phased import PhasedChain
     from offrecord.paper.bounds import (
         data_independent_utility,
         quilt_utility_as_printed,
@@ -59,6 +61,7 @@ __all__ = [
     "FirstRelease",
     "Fit",
     "InputError",
+    "LocalPolicy",
     "MarkovChain",
     "MarkovQuilt",
     "Mechanism",
@@ -133,11 +136,10 @@ _ROOMS = {
         "design",
         "mechanism_named",
     ),
-    "models.phased": (
-        "PhasedChain",
-        "load_model",
-    ),
-    "mechanisms.policy": ("Policy",),
+    "models.loading": ("load_model",),
+    "models.phased": ("PhasedChain",),
+    "mechanisms.base": ("Policy",),
+    "mechanisms.local.policy": ("LocalPolicy",),
     "theory.problem": (
         "Problem",
         "Secret",

@@ -21,10 +21,13 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from offrecord.errors import InputError
-from offrecord.fitting.fit import Check, fit_chains, rounded, wilson
+from offrecord.fitting.checks import Check
+from offrecord.fitting.fit import fit_chains
+from offrecord.fitting.intervals import rounded_shares, wilson
 from offrecord.models.chain import MarkovChain
 from offrecord.models.clock import phases_of
-from offrecord.models.phased import PhasedChain, load_model
+from offrecord.models.loading import load_model
+from offrecord.models.phased import PhasedChain
 from offrecord.tables.chains import Chains
 
 THREE = np.array([[0.90, 0.08, 0.02], [0.10, 0.80, 0.10], [0.05, 0.15, 0.80]])
@@ -169,7 +172,7 @@ def test_neighbours_without_steps_are_one_step_apart_and_chains_end_where_they_e
 @settings(max_examples=200)
 @given(row=st.lists(st.one_of(st.integers(0, 30), st.integers(0, 10**7)), min_size=2, max_size=64))
 def test_rounded_rows_have_four_digits_and_sum_to_one(row):
-    share = rounded(np.array([row]))[0]
+    share = rounded_shares(np.array([row]))[0]
     assert abs(math.fsum(share) - 1) <= 1e-12
     largest = row.index(max(row))
     total = Fraction(sum(row)) + Fraction(len(row), 2)
@@ -189,8 +192,8 @@ def test_halves_are_rounded_to_even_in_decimals():
     """2469 of 20000 halves is 0.12345, 2471 of 20000 is 0.12355: exactly halfway, which binary
     numbers are not.
     """
-    down = rounded(np.array([[1234, 8765]]))[0]  # (2·1234 + 1) / (2·9999 + 2) = 2469/20000
-    up = rounded(np.array([[1235, 8764]]))[0]
+    down = rounded_shares(np.array([[1234, 8765]]))[0]  # (2·1234 + 1) / (2·9999 + 2) = 2469/20000
+    up = rounded_shares(np.array([[1235, 8764]]))[0]
     assert down.tolist() == [0.1234, 0.8766]
     assert up.tolist() == [0.1236, 0.8764]
 

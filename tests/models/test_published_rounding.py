@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from definition import distributions, samples
-from offrecord.fitting.fit import rounded
+from offrecord.fitting.intervals import rounded_shares
 from offrecord.models.published_rounding import rounded_model, rounded_row
 
 
@@ -71,4 +71,4 @@ def test_rounding_does_not_hide_a_record_that_the_model_has_seen():
 def kernel_of(values):
     counts = np.zeros((2, 2), dtype=np.int64)
     np.add.at(counts, (values[:-1], values[1:]), 1)
-    return rounded(counts)
+    return rounded_shares(counts)

@@ -25,7 +25,7 @@ from offrecord.files import (
 from offrecord.mechanisms.base import Decider, Design, Made, Mechanism, Shared
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Model
-from offrecord.models.files import model_from_dict
+from offrecord.models.loading import model_from_dict
 from offrecord.release.coins import subkey
 
 DESIGNS_VERSION = 1

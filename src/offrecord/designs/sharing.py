@@ -24,7 +24,7 @@ from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Integers, Model
 from offrecord.models.chain import MarkovChain
-from offrecord.models.walks import possible_walks
+from offrecord.models.walks import pattern_powers
 from offrecord.theory.room import forgotten_room
 
 #: Goes through a list of what is to be done, and may show how far it is.
@@ -201,12 +201,10 @@ def _length_classes(chain: MarkovChain, lengths: Integers) -> Integers:
             f"private runs of more than {_LONGEST_RUN:,} records need a model in which every"
             " transition is possible"
         )
-    base = chain.lifted.transition > 0
-    reached = np.eye(len(base), dtype=bool)
     patterns: dict[bytes, int] = {}
     classes = {}
-    for length in range(1, int(present[-1]) + 1):
-        reached = reached if length == 1 else reached @ base
+    walks = pattern_powers(chain.lifted.transition > 0)
+    for length, reached in zip(range(1, int(present[-1]) + 1), walks, strict=False):
         pattern = bytes([length > 1]) + reached.tobytes()
         classes[length] = patterns.setdefault(pattern, length)
     return np.array([classes[int(length)] for length in present])[

@@ -1,5 +1,6 @@
-"""Tails of two distributions, as finite sums: a release needs few of them, and importing scipy
-takes a tenth of a large one.
+"""Tails of two distributions, as finite sums.
+
+A release needs few of them, and importing scipy takes a tenth of a large one.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import numpy as np
 
 
 def chi_square_tail(degrees: int, statistic: float) -> float:
-    """Pr(chi-square ≥ statistic): a sum of half as many terms as there are degrees, and for an odd
-    number erfc beside it.
+    """Pr(chi-square ≥ statistic).
+
+    A sum of half as many terms as there are degrees, and for an odd number erfc beside it.
     """
     if degrees == 0 or statistic <= 0:
         return 1.0

@@ -1,6 +1,4 @@
-"""PhasedChain: a chain whose kernel depends on the hour of day, the day of week or the month, and
-the files of both kinds.
-"""
+"""PhasedChain: a chain whose kernel depends on the hour, the day of the week or the month."""
 
 from __future__ import annotations
 
@@ -14,28 +12,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
-from offrecord.files import checked_content, read_json
+from offrecord.files import read_json
 from offrecord.models.base import Floats, Integers, Label, Phases
-from offrecord.models.chain import (
-    MAX_VALUES,
-    MODEL_VERSION,
-    MarkovChain,
-    _distributions,
-    _labels,
-    _numbers,
-    _shape,
-    learned_of,
-    save_model,
+from offrecord.models.chain import MarkovChain
+from offrecord.models.checking import (
+    check_value_count,
+    checked_labels,
+    distributions,
+    numbers,
+    shape_text,
 )
 from offrecord.models.clock import Clock, phase_count
+from offrecord.models.files import HEAD, labels_of, learned_of, model_content, save_model
 from offrecord.models.learned import Learned
 from offrecord.models.published_rounding import rounded_distributions
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class PhasedChain:
-    """A first-order chain with one kernel for each phase; a record's phase decides the step out of
-    it.
+    """A first-order chain with a kernel for each phase: a record's phase decides the step after it.
 
     transition: (P, k, k). start: (P, k), the distribution of a record in each phase. labels: the k
     values as they appear in the data. zone: the time zone in which phases are told, without it that
@@ -60,37 +55,20 @@ class PhasedChain:
         zone: str | None = None,
         learned: Learned | None = None,
     ) -> None:
-        object.__setattr__(self, "learned", learned)
-        count = phase_count(phase)
-        kernels, starts = _numbers("transition", transition), _numbers("start", start)
-        if (
-            kernels.ndim != 3
-            or kernels.shape[1] != kernels.shape[2]
-            or len(kernels) != count
-            or kernels.shape[2] < 2
-        ):
-            raise InputError(
-                f"transition by {phase} must be {count} k × k matrices with k ≥ 2, got shape"
-                f" {_shape(kernels)}"
-            )
-        k = kernels.shape[2]
-        if k > MAX_VALUES:
-            raise InputError(f"transition must have at most {MAX_VALUES} values, got {k}")
-        if starts.shape != (count, k):
-            raise InputError(
-                f"start by {phase} must hold {count} rows of {k} probabilities, got shape"
-                f" {_shape(starts)}"
-            )
+        kernels = _checked_kernels(phase, transition)
+        k = kernels.shape[-1]
+        starts = _checked_starts(phase, start, k)
         if zone is not None and not isinstance(zone, str):
             raise InputError(f"zone must be the name of a time zone, got {type(zone).__name__}")
-        kernels, starts = _distributions("transition", kernels), _distributions("start", starts)
+        kernels, starts = distributions("transition", kernels), distributions("start", starts)
         kernels.setflags(write=False)
         starts.setflags(write=False)
         object.__setattr__(self, "phase", phase)
         object.__setattr__(self, "transition", kernels)
         object.__setattr__(self, "start", starts)
-        object.__setattr__(self, "labels", _labels(labels, k))
+        object.__setattr__(self, "labels", checked_labels(labels, k))
         object.__setattr__(self, "zone", zone)
+        object.__setattr__(self, "learned", learned)
 
     @property
     def k(self) -> int:
@@ -159,8 +137,7 @@ class PhasedChain:
     def to_dict(self) -> dict[str, Any]:
         """The content of a model file."""
         return {
-            "format": "offrecord-model",
-            "version": MODEL_VERSION,
+            **HEAD,
             "order": 1,
             "phase": self.phase,
             "zone": self.zone,
@@ -171,55 +148,59 @@ class PhasedChain:
 
     @classmethod
     def from_dict(cls, content: Any) -> PhasedChain:
-        """The chain of a model file's content; InputError for another format or version, or a model
-        without phases.
-        """
-        content = checked_content(
-            content, "model", MODEL_VERSION, ("phase", "transition", "start", "labels")
-        )
+        """The chain of a model file's content; InputError for another format or version."""
+        content = model_content(content, "phase", "transition", "start", "labels")
         if content.get("order", 1) != 1:
             raise InputError(f"a model with phases must have order 1, got {content['order']!r}")
-        if not isinstance(content["labels"], list):
-            raise InputError('model file: "labels" must be a list')
-        zone, learned = content.get("zone"), learned_of(content)
         return cls(
             content["phase"],
             content["transition"],
             content["start"],
-            content["labels"],
-            zone,
-            learned,
+            labels_of(content),
+            content.get("zone"),
+            learned_of(content),
         )
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a model file; complete or absent, and never over an existing one without force."""
-        save_model(self.to_dict(), self.learned, path, force=force)
+        save_model(self, path, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> PhasedChain:
         """Read a model file with phases."""
-        model = load_model(path)
-        if not isinstance(model, cls):
-            raise InputError(f'{path}: model file lacks "phase"')
-        return model
+        content = read_json(path)
+        try:
+            model_content(content)
+            if content.get("phase") is None:
+                raise InputError('model file lacks "phase"')
+            return cls.from_dict(content)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
 
     def __repr__(self) -> str:
         return f"<PhasedChain k={self.k} by {self.phase}{f' in {self.zone}' if self.zone else ''}>"
 
 
-def load_model(path: str | Path) -> MarkovChain | PhasedChain:
-    """Read a model file, with or without phases."""
-    content = read_json(path)
-    try:
-        return model_from_dict(content)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+def _checked_kernels(phase: str, transition: ArrayLike) -> Floats:
+    count, kernels = phase_count(phase), numbers("transition", transition)
+    shape = kernels.shape
+    if kernels.ndim != 3 or shape[0] != count or shape[1] != shape[2] or shape[2] < 2:
+        raise InputError(
+            f"transition by {phase} must be {count} k × k matrices with k ≥ 2, got shape"
+            f" {shape_text(kernels)}"
+        )
+    check_value_count(shape[2])
+    return kernels
 
 
-def model_from_dict(content: Any) -> MarkovChain | PhasedChain:
-    """The model of a model file's content, with or without phases."""
-    phased = isinstance(content, dict) and content.get("phase") is not None
-    return PhasedChain.from_dict(content) if phased else MarkovChain.from_dict(content)
+def _checked_starts(phase: str, start: ArrayLike, k: int) -> Floats:
+    count, starts = phase_count(phase), numbers("start", start)
+    if starts.shape != (count, k):
+        raise InputError(
+            f"start by {phase} must hold {count} rows of {k} probabilities, got shape"
+            f" {shape_text(starts)}"
+        )
+    return starts
 
 
 def checked_phases(phases: ArrayLike, phase: str) -> NDArray[np.integer[Any]]:

@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 
-from offrecord.designs.library import Model
 from offrecord.designs.sharing import Needs, distinct
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Model
 from offrecord.models.chain import MarkovChain
+from offrecord.models.walks import pattern_power
 from offrecord.theory.leakage import combine
 
 _MOST = 1 << 21
@@ -24,16 +24,17 @@ def erasure_leakage(model: Model, needs: Needs) -> float | None:
     """
     if len(needs.around) == 0:
         return 0.0
-    if not isinstance(model, MarkovChain) or not model.is_stationary:
+    if not model.is_stationary:
         return None
-    left, right = np.minimum(needs.around[:, :2], model.order).T
-    if model.order > 1:
-        if model.k ** (2 * model.order + 1) > _MOST:
+    chain = model.along()
+    left, right = np.minimum(needs.around[:, :2], chain.order).T
+    if chain.order > 1:
+        if chain.k ** (2 * chain.order + 1) > _MOST:
             return None
-        return max(_window_leakage(model, int(a), int(b)) for a, b in distinct(left, right)[0])
+        return max(_window_leakage(chain, int(a), int(b)) for a, b in distinct(left, right)[0])
     lengths = np.minimum(needs.around[:, 2], 64)
     return max(
-        _run_leakage(model, *around) for around in distinct(left, right, lengths)[0].tolist()
+        _run_leakage(chain, *around) for around in distinct(left, right, lengths)[0].tolist()
     )
 
 
@@ -43,12 +44,11 @@ def _run_leakage(model: MarkovChain, left: int, right: int, length: int) -> floa
     for present, kernel in ((left, model.reversed_kernel(2)), (right, model.kernel(1))):
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(kernel)
-            ratios = np.where(kernel[:, None] > 0, logs[:, None] - logs[None], -np.inf).max(
-                axis=2
-            )  # of x over x'
+            # of x over x', the largest over what the neighbour shows
+            ratios = np.where(kernel[:, None] > 0, logs[:, None] - logs[None], -np.inf).max(axis=2)
         sides.append(ratios if present else np.zeros_like(ratios))
-    steps = np.linalg.matrix_power((model.transition > 0).astype(float), length - 1) > 0
-    return combine(sides[0], sides[1], np.diag(model.support(1)) @ steps)[0]
+    ends = pattern_power(model.transition > 0, length - 1)
+    return combine(sides[0], sides[1], np.diag(model.support(1)) @ ends)[0]
 
 
 def _window_leakage(model: MarkovChain, left: int, right: int) -> float:

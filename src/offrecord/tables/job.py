@@ -23,7 +23,7 @@ from offrecord.errors import ChosenByValue, InputError
 from offrecord.mechanisms import Mechanism, mechanism_named
 from offrecord.models.base import Integers
 from offrecord.models.clock import phase_count
-from offrecord.models.phased import load_model
+from offrecord.models.loading import load_model
 from offrecord.models.published_rounding import rounded_model
 from offrecord.release import coins as draws
 from offrecord.release.certificate import POSITIONS, certificate, positions

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.designs.library import Designs, Model, leakage_under
+from offrecord.designs.library import Designs, leakage_under
 from offrecord.errors import InputError
 from offrecord.fitting.chance import chi_square_tail
 from offrecord.fitting.counting import Counts, counted, linked_records
-from offrecord.models.base import Floats, Integers
+from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.chain import MarkovChain
 from offrecord.models.learned import Learned
-from offrecord.models.phased import PhasedChain
 from offrecord.tables.cells import Codes
 from offrecord.tables.chains import Chains
 from offrecord.tables.steps import Step
@@ -96,32 +95,29 @@ def spaced(learned: Learned, spacing: float | None) -> str | None:
 def model_counts(
     model: Model, chains: Chains, rows: slice, codes: Codes, phases: Codes | None
 ) -> Counts:
-    """(…) transitions of some whole chains, as the model's `transition` counts them; codes:
-    negative where not looked at.
+    """Transitions of some whole chains, counted in the shape of the model's `transition`.
+
+    codes: those of the rows, negative where a record is not looked at. phases: of all records.
     """
     first = int(np.searchsorted(chains.starts, rows.start))
     last = int(np.searchsorted(chains.starts, rows.stop))
     steps = None if chains.steps is None else chains.steps[rows]
     linked = linked_records(codes, chains.starts[first : last + 1] - rows.start, steps)
+    shape = model.transition.shape
+    kernels = math.prod(shape[: -model.order - 1])
     context = None
-    contexts = math.prod(model.transition.shape[: -model.order - 1])
-    if isinstance(model, PhasedChain):
-        assert phases is not None
-        context = np.roll(
-            phases[rows], 1
-        )  # the record before: the first of a chain ends no transition
-    elif model.length is not None:
-        context = np.clip(chains.places[rows] - 1, 0, contexts - 1)
-    return counted(codes, linked, model.k, model.order, context, contexts).reshape(
-        model.transition.shape
-    )
+    if kernels > 1:  # with one kernel, places need not even be counted
+        context = model.contexts(chains.places[rows], None if phases is None else phases[rows])
+    return counted(codes, linked, model.k, model.order, context, kernels).reshape(shape)
 
 
 def check_lengths(model: Model, chains: Chains) -> None:
     """InputError if the model has a kernel for each step, and chains have another length."""
-    length = None if isinstance(model, PhasedChain) else model.length
-    wrong = 0 if length is None else int((chains.places[chains.starts[1:] - 1] + 1 != length).sum())
-    if length is not None and wrong:
+    length = model.length
+    if length is None:
+        return
+    wrong = int((chains.places[chains.starts[1:] - 1] + 1 != length).sum())
+    if wrong:
         raise InputError(
             f"the model has a kernel for each of {length - 1} steps, but {wrong} chains have"
             " another length"
@@ -207,40 +203,43 @@ class Comparison:
 
 
 def compared(designs: Designs, uses: Integers, counts: Counts) -> Comparison:
-    """The model of some designs against the transitions counted. uses: how many secrets each design
-    serves.
-    """
+    """The model of some designs against counted transitions; uses: secrets that each serves."""
     model, total = designs.model, int(counts.sum())
-    p = model.transition
-    impossible = int(counts[p == 0].sum())
+    impossible = int(counts[model.transition == 0].sum())
     visits = counts.sum(axis=-1, keepdims=True)
     own = counts / np.maximum(visits, 1)
-    seen = (counts > 0) & (p > 0)
-    log_ratios = np.log(np.divide(own, p, out=np.ones_like(own), where=seen))
-    statistic = max(2 * float((counts * log_ratios).sum()), 0.0)
-    degrees = int(((visits[..., 0] > 0) * np.maximum(np.count_nonzero(p, axis=-1) - 1, 0)).sum())
+    statistic, degrees = _likelihood_ratio(model.transition, counts, visits, own)
     p_value = chi_square_tail(degrees, statistic)
-    entropy = -float((counts * np.log(own, out=np.zeros_like(own), where=counts > 0)).sum())
-    waste = (
-        max(statistic - degrees, 0.0) / 2 / entropy
-        if entropy
-        else 0.0
-        if statistic <= degrees
-        else math.inf
-    )
     leakage = None
-    if (
-        total >= ENOUGH
-        and p_value < SIGNIFICANCE
-        and not impossible
-        and isinstance(model, MarkovChain)
-        and model.is_stationary
-    ):
+    if total >= ENOUGH and p_value < SIGNIFICANCE and not impossible and model.is_stationary:
         leakage = _leakage(designs, uses, _estimated(model, counts, visits))
+    waste = _waste(statistic, degrees, counts, own)
     return Comparison(total, impossible, statistic, degrees, p_value, waste, leakage)
 
 
-def _estimated(model: MarkovChain, counts: Counts, visits: Counts) -> MarkovChain:
+def _likelihood_ratio(
+    kernels: Floats, counts: Counts, visits: Counts, own: Floats
+) -> tuple[float, int]:
+    """Twice the log-ratio of likelihoods, own shares over kernels, and its degrees of freedom.
+
+    What the kernels call impossible is left out: no statistic is needed to tell.
+    """
+    seen = (counts > 0) & (kernels > 0)
+    log_ratios = np.log(np.divide(own, kernels, out=np.ones_like(own), where=seen))
+    free = np.maximum(np.count_nonzero(kernels, axis=-1) - 1, 0)  # each row sums to 1
+    statistic = max(2 * float((counts * log_ratios).sum()), 0.0)
+    return statistic, int(((visits[..., 0] > 0) * free).sum())
+
+
+def _waste(statistic: float, degrees: int, counts: Counts, own: Floats) -> float:
+    """What records cost more under the model, beyond what chance explains, by their entropy."""
+    entropy = -float((counts * np.log(own, out=np.zeros_like(own), where=counts > 0)).sum())
+    if entropy == 0:  # own transitions are certain: any cost is infinitely more
+        return 0.0 if statistic <= degrees else math.inf
+    return max(statistic - degrees, 0.0) / 2 / entropy
+
+
+def _estimated(model: Model, counts: Counts, visits: Counts) -> MarkovChain:
     """The table's own chain; where it shows little, it is taken to be like the model."""
     shares: Floats = (counts + _PRIOR * model.transition) / (visits + _PRIOR)
     return MarkovChain(shares / shares.sum(axis=-1, keepdims=True), None, model.labels, model.order)

@@ -71,7 +71,8 @@ def fit_arranged(
     Labels come from them alone: a value seen only next to private records would tell about these.
     say: is told the values before anything is learned.
     """
-    from offrecord.fitting.fit import fit_chains, listed_values
+    from offrecord.fitting.fit import fit_chains
+    from offrecord.fitting.printed import listed_values
 
     dropped = np.zeros(arranged.chains.count, dtype=bool)
     dropped[held] = True

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Label
-from offrecord.models.chain import MarkovChain, whole_number
+from offrecord.models.chain import MarkovChain
+from offrecord.models.checking import whole_number
 from offrecord.theory.problem import budget
 from offrecord.theory.side import Side, binary_influence
 
@@ -226,3 +227,10 @@ def regions(
 def _check(chain: MarkovChain, record: int) -> None:
     whole_number("record", record)
     chain.marginal(record)
+
+
+def is_forced(influence: Floats, epsilon: float) -> NDArray[np.bool_]:
+    """Where a value's influence on the secret exceeds ε by more than rounding: no mechanism ever
+    releases it (F4).
+    """
+    return np.asarray(influence > epsilon * (1 + 1e-9) + 1e-12)

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.models.chain import MarkovChain, whole_number
+from offrecord.models.chain import MarkovChain
+from offrecord.models.checking import whole_number
 from offrecord.theory.side import Side
 
 PROTECT = ("run", "each")

@@ -18,7 +18,8 @@ from offrecord.mechanisms.local import shown
 from offrecord.mechanisms.local.referee import Passed
 from offrecord.mechanisms.records import PRIVATE, REGIONS, Mask, certainty_of
 from offrecord.models.base import Floats, Label
-from offrecord.models.chain import MarkovChain, whole_number
+from offrecord.models.chain import MarkovChain
+from offrecord.models.checking import whole_number
 from offrecord.theory.leakage import WorstOutput, worst_output
 from offrecord.theory.problem import Problem
 from offrecord.theory.redaction import Redaction

@@ -1,0 +1,89 @@
+"""A fit as a page of text: what was counted, learned and tested, in columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from itertools import product
+from typing import TYPE_CHECKING
+
+from offrecord.fitting.verdict import p_value_text, short
+from offrecord.models.base import Label
+from offrecord.models.published_rounding import DIGITS
+from offrecord.text import aligned, many
+
+if TYPE_CHECKING:
+    from offrecord.fitting.fit import Fit
+
+_SHOWN = 36  # transitions that are listed one by one
+_WIDTH = 100
+
+
+def page_of(fit: Fit) -> str:
+    """All that a person who has fitted a model should read."""
+    tables = [_order_table(fit), _check_table(fit)]
+    if fit.phase is None and fit.counts.size <= _SHOWN:
+        tables.insert(0, _transition_table(fit))
+    lines = [_headline(fit), *textwrap.wrap(listed_values(fit.values), _WIDTH), ""]
+    for table in filter(None, tables):
+        lines += [aligned(table, right=True), ""]
+    return "\n".join([*lines, *textwrap.wrap(fit.verdict, _WIDTH)])
+
+
+def listed_values(values: Mapping[Label, int]) -> str:
+    """How many values there are, and which, with their counts; text in quotes: a blank shows."""
+    return f"{many(len(values), 'value')}: " + ", ".join(
+        f"{value!r} ({count:,})" for value, count in values.items()
+    )
+
+
+def _headline(fit: Fit) -> str:
+    each = f", a kernel for each {fit.phase}" if fit.phase else ""
+    dropped = f" ({fit.dropped:,} left out: they hold private records)" if fit.dropped else ""
+    return (
+        f"order {fit.model.order}, {fit.model.k} values{each}: {fit.transitions:,} transitions,"
+        f" {fit.records:,} records, {many(fit.chains, 'chain')}{dropped}"
+    )
+
+
+def _transition_table(fit: Fit) -> list[list[str]]:
+    labels = [str(label) for label in fit.model.labels]
+    table = [["from", "to", "probability", "95 % interval", "seen"]]
+    for at in product(range(fit.model.k), repeat=fit.counts.ndim):
+        low, high = fit.intervals[at]
+        before = ", ".join(labels[i] for i in at[:-1])
+        share, least, most = (
+            f"{number:.{DIGITS}g}" for number in (fit.model.transition[at], low, high)
+        )
+        table.append([before, labels[at[-1]], share, f"{least} to {most}", f"{fit.counts[at]:,}"])
+    return table
+
+
+def _order_table(fit: Fit) -> list[list[str]]:
+    return [
+        ["order", *(str(order) for order in fit.bic)],
+        ["BIC", *(f"{value:,.1f}" for value in fit.bic.values())],
+    ]
+
+
+def _check_table(fit: Fit) -> list[list[str]]:
+    """One line for each test that could be made; nothing where none could."""
+    checks = fit.stationarity
+    named = {
+        "phases": checks.phases,
+        "first and second halves": checks.halves,
+        "first records": checks.starts,
+    }
+    table = [
+        [
+            name,
+            f"{check.statistic:,.1f}",
+            f"{check.degrees:,}",
+            p_value_text(check).removeprefix("= "),
+            "" if check.change is None else short(check.change),
+        ]
+        for name, check in named.items()
+        if check is not None
+    ]
+    head = ["test of", "statistic", "degrees", "p", "largest change"]
+    return [head, *table] if table else []

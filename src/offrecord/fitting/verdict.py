@@ -1,0 +1,160 @@
+"""A fit in words, for who publishes: does a chain like this describe the data?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from offrecord.fitting.checks import FEW, MIN_STARTS, Check
+from offrecord.fitting.orders import penalty
+from offrecord.models.checking import MAX_VALUES
+from offrecord.text import many
+
+if TYPE_CHECKING:
+    from offrecord.fitting.fit import Fit
+
+_SMALL = 0.02  # a change of a probability below is small
+
+
+def verdict_on(fit: Fit) -> str:
+    """What speaks for the model and what against it."""
+    said = [_on_order(fit), *_on_phases(fit), _on_halves(fit), _on_starts(fit), *_on_few(fit)]
+    return " ".join(said)
+
+
+def p_value_text(check: Check) -> str:
+    """How unlikely what was seen is, for a sentence."""
+    return "below 0.000001" if check.p_value < 1e-6 else f"= {short(check.p_value)}"
+
+
+def short(number: float) -> str:
+    """A number with two digits that count."""
+    return str(np.format_float_positional(number, precision=2, fractional=False, trim="-"))
+
+
+# ---- the order
+
+
+def _on_order(fit: Fit) -> str:
+    order, preferred = fit.model.order, fit.preferred_order
+    among = f"order {preferred} among orders 0 to {max(fit.bic)}"
+    if fit.bic_records < max(fit.transitions / 10, 100):
+        rests = f" (it compares {fit.bic_records:,} records only)"
+    else:
+        rests = ""
+    if preferred == order:
+        return (
+            f"BIC prefers {among}, the one fitted{rests}. The guarantee assumes that the model is"
+            " right; this speaks for it."
+        )
+    if preferred < order:
+        return (
+            f"BIC prefers {among}{rests}, simpler than the order {order} fitted: order {order}"
+            " includes it, but more of it is chance. The guarantee assumes that the model is"
+            " right."
+        )
+    gain = (_likelihood(fit, preferred) - _likelihood(fit, order)) / fit.bic_records / np.log(2)
+    return (
+        f"BIC prefers {among}{rests}, not the order {order} fitted: earlier records tell more than"
+        f" the model knows ({short(gain)} bits a record). The guarantee assumes that the model is"
+        f" right, so here it is approximate{_advice(fit)}."
+    )
+
+
+def _advice(fit: Fit) -> str:
+    """What to fit instead, where there is something better."""
+    if fit.model.order > 1 or fit.phase is not None or fit.model.k**2 > MAX_VALUES:
+        return ""
+    return "; fit order 2" + (", closer though not enough" if fit.preferred_order > 2 else "")
+
+
+def _likelihood(fit: Fit, order: int) -> float:
+    return (penalty(fit.model.k, order, fit.bic_records) - fit.bic[order]) / 2
+
+
+# ---- one kernel throughout
+
+
+def _on_phases(fit: Fit) -> list[str]:
+    phase, check = fit.phase, fit.stationarity.phases
+    if phase is None:
+        return []
+    said = [] if check is None else [_on_kernels(phase, check)]
+    empty = int(np.count_nonzero(fit.counts.sum(axis=(1, 2)) == 0))
+    if empty:
+        said.append(
+            f"{empty} of {len(fit.counts)} phases were never seen; do not use the model there."
+        )
+    return said
+
+
+def _on_kernels(phase: str, check: Check) -> str:
+    """Whether a kernel for each phase is worth it."""
+    if check.passed:
+        return f"Kernels do not clearly differ by {phase} ({_size(check)}): one kernel would do."
+    differ = f"Kernels differ by {phase} ({_size(check)})"
+    if check.statistic > check.degrees * np.log(check.records):
+        return f"{differ}."
+    return f"{differ}, but by BIC too little for so many kernels: one kernel would do."
+
+
+def _on_halves(fit: Fit) -> str:
+    check = fit.stationarity.halves
+    if check is None:
+        return "The chains are too short to see whether the kernel drifts."
+    between = "between the first and second halves of the chains"
+    size = _size(check)
+    if check.passed:
+        return f"No clear drift {between} ({size})."
+    return f"The kernel drifts {between} ({size}); " + _consequence(
+        check, "change", "records", "it does not"
+    )
+
+
+# ---- first records
+
+
+def _on_starts(fit: Fit) -> str:
+    check = fit.stationarity.starts
+    if check is None and fit.chains < MIN_STARTS:
+        return (
+            f"{many(fit.chains, 'chain')} cannot show whether first records are like any other:"
+            f" {MIN_STARTS} are needed."
+        )
+    if check is None:
+        return "First records are too much alike to show whether they are like any other."
+    others = "other records of their phase" if fit.phase else "the stationary distribution"
+    size = _size(check, "largest difference")
+    if check.passed:
+        return f"First records look like {others} ({size})."
+    return f"First records differ from {others} ({size}); " + _consequence(
+        check, "difference", "chains", "they do not"
+    )
+
+
+def _consequence(check: Check, change: str, things: str, assumed: str) -> str:
+    """What a failed test means: with much data everything is significant, so its size counts."""
+    if check.change is not None and check.change < _SMALL:
+        return f"the {change} is small, and with this many {things} any {change} shows."
+    return f"the guarantee assumes that {assumed}."
+
+
+def _size(check: Check, change: str = "largest change of a probability") -> str:
+    """How unlikely, and how much."""
+    much = "" if check.change is None else f", {change} {short(check.change)}"
+    return f"p {p_value_text(check)}{much}"
+
+
+# ---- how much was seen
+
+
+def _on_few(fit: Fit) -> list[str]:
+    rare = int(np.count_nonzero(fit.counts < FEW))
+    if not rare:
+        return []
+    verb = "was" if rare == 1 else "were"
+    return [
+        f"{rare:,} of {fit.counts.size:,} transitions {verb} seen fewer than {FEW} times: data are"
+        " few there, and their probabilities are known only roughly."
+    ]

@@ -1,0 +1,29 @@
+"""Chains of order m as first-order chains on tuples of m neighbouring records (F8).
+
+A tuple is one number in base k, the value of its oldest record leading.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from offrecord.models.base import Floats, Integers
+
+
+def lifted_kernel(kernel: Floats) -> Floats:
+    """(k^m, k^m) the kernel on m-tuples; kernel: m + 1 axes of k, the next record's value last."""
+    k, states = kernel.shape[-1], kernel.size // kernel.shape[-1]
+    lifted = np.zeros((states, states))
+    lifted[np.arange(states)[:, np.newaxis], onward(k, states)] = kernel.reshape(states, k)
+    return lifted
+
+
+def onward(k: int, states: int) -> Integers:
+    """(states, k) the tuple that follows each one, by the next record's value."""
+    # drop the oldest value, then append the next
+    return (np.arange(states) * k % states)[:, np.newaxis] + np.arange(k)
+
+
+def coordinate(k: int, order: int, index: int) -> Integers:
+    """(k^order,) the value of the index-th record (from 0) in each tuple."""
+    return np.asarray(np.arange(k**order) // k ** (order - 1 - index) % k)
