@@ -118,7 +118,7 @@ class Designs:
             "grids": self.grids,
             "loss": self.loss,
             "model": self.model.to_dict(),
-            "sides": shared.listed,
+            self.setting.mechanism.designs.shares: shared.listed,
             "designs": designs,
         }
 
@@ -145,7 +145,8 @@ class Designs:
 
 
 def _from_dict(content: Any, setting: Setting, key: bytes | None) -> Designs:
-    keys = ("mechanism", "epsilon", "protect", "model", "sides", "designs", "grids", "loss")
+    kind = setting.mechanism.designs
+    keys = ("mechanism", "epsilon", "protect", "model", kind.shares, "designs", "grids", "loss")
     content = checked_content(content, "designs", DESIGNS_VERSION, keys)
     seal = content.pop("seal", None)
     given = seal if isinstance(seal, str) and seal.isascii() else ""
@@ -154,8 +155,7 @@ def _from_dict(content: Any, setting: Setting, key: bytes | None) -> Designs:
     try:
         # Phases are not in the file: designs for them are made anew.
         entries = [(made, one) for made, one in _entries(content) if made is not None]
-        shared = read_list(content["sides"])
-        read = setting.mechanism.designs.read(entries, shared, setting.model.k)
+        read = kind.read(entries, read_list(content[kind.shares]), setting.model.k)
         grids = None if content["grids"] is None else _grids(content["grids"])
         loss = read_number(content["loss"])
         if sealed:

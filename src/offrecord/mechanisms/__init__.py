@@ -64,7 +64,7 @@ def mechanism_named(name: str, **parameters: Any) -> Mechanism:
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
         raise InputError(f"mechanism must be one of {', '.join(REGISTRY)}, got {name!r}{hint}")
     made = REGISTRY[name]()
-    known = {one.name for one in fields(made)} if is_dataclass(made) else set()
+    known: set[str] = {one.name for one in fields(made)} if is_dataclass(made) else set()
     for parameter in parameters:
         if parameter not in known:
             raise InputError(f"{parameter} is for the 3R mechanisms, not for {name}")

@@ -12,9 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from warnings import warn
 
-from offrecord.files import write_text
-from offrecord.mechanisms.records import Block, Decision, Draw, Expectation, Mask
+from offrecord.errors import InputError
+from offrecord.files import read_json, write_text
+from offrecord.mechanisms.records import Block, Decision, Draw, Expectation, Explanation, Mask
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Floats, Label, Model
@@ -44,11 +46,13 @@ class Mechanism(Protocol):
 class Design(Protocol):
     """What a mechanism makes around one secret, for every place with these surroundings.
 
-    kind: what designs of this class are called in files and certificates. composition: how several
-    of them act on one table, and why that is private.
+    kind: what designs of this class are called in files and certificates. shares: what is called
+    there what several have in common. composition: how they act together on one table, and why that
+    is private.
     """
 
     kind: ClassVar[str]
+    shares: ClassVar[str]
     composition: ClassVar[Composition]
 
     @property
@@ -110,16 +114,26 @@ class Decider(Protocol):
     def expect(self, block: Block, masses: Floats) -> Expectation:
         """What the rule and the model say, without a look at the values."""
 
-    def explain(self, block: Block, labels: Sequence[Label]) -> dict[str, Floats]:
-        """The rule for each record, in columns with a name; never what was drawn."""
+    def explain(self, block: Block, labels: Sequence[Label]) -> Explanation:
+        """The rule for each record, never what was drawn."""
 
 
 class Policy(ABC):
-    """What every policy can answer: what a mechanism decided for one problem."""
+    """What every policy can answer: what a mechanism decided for one problem.
+
+    kind: as of designs; a policy file that names none holds a local one.
+    """
 
     kind: ClassVar[str]
     problem: Problem
     mechanism: str
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """A policy was a matrix once, and who makes one by that name still gets it."""
+        if cls is not Policy:
+            return super().__new__(cls)
+        warn("Policy(…) of a matrix is now LocalPolicy(…)", DeprecationWarning, stacklevel=2)
+        return super().__new__(_kind_named("local"))  # type: ignore[return-value]
 
     @property
     @abstractmethod
@@ -146,9 +160,43 @@ class Policy(ABC):
     def to_dict(self) -> dict[str, Any]:
         """The content of a policy file."""
 
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, content: Any) -> Policy:
+        """The policy of a policy file's content; what it leaks is computed anew."""
+
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a policy file; complete or absent, and never over an existing one without force."""
         write_text(path, json.dumps(self.to_dict(), allow_nan=False) + "\n", force=force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """Read a policy file; of any kind, unless it is asked of one kind alone."""
+        content = read_json(path)
+        named = content.get("kind", "local") if isinstance(content, dict) else "local"
+        try:
+            kind = _kind_named(named)
+            if not issubclass(kind, cls):
+                raise InputError(f"a policy of the kind {kind.kind}, not {cls.kind}")
+            return kind.from_dict(content)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+
+def _kind_named(name: Any) -> type[Policy]:
+    """The policies of a kind; those of mechanisms that come with the package are all known."""
+    import offrecord.mechanisms  # noqa: F401 - knows all of them
+
+    for kind in _subclasses(Policy):  # type: ignore[type-abstract]
+        if getattr(kind, "kind", None) == name:
+            return kind
+    raise InputError(f"no policy is of the kind {name!r:.60}")
+
+
+def _subclasses(kind: type[Policy]) -> Iterator[type[Policy]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _subclasses(one)
 
 
 # ---- what these speak of

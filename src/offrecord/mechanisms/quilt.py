@@ -25,7 +25,7 @@ class MarkovQuilt(SideMechanism):
 
     name: ClassVar[str] = "quilt"
 
-    shares: ClassVar[bool] = False
+    is_sharing: ClassVar[bool] = False
 
     def check(self, problem: Problem) -> None:
         """InputError unless the chain has two values and is stationary."""

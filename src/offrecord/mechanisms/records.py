@@ -168,6 +168,13 @@ class Expectation(NamedTuple):
     certainty: Certainty
 
 
+class Explanation(NamedTuple):
+    """rule: (n,) numbers for each record, in columns with a name."""
+
+    certainty: Certainty
+    rule: dict[str, Floats]
+
+
 def certainty_of(rows: Floats) -> Certainty:
     """(n,) of records with redaction probabilities (n, k)."""
     always, ever = np.all(rows == 1, axis=1), np.any(rows > 0, axis=1)

@@ -7,12 +7,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
+from offrecord.mechanisms.records import MISSING, UNKNOWN, Codes
 from offrecord.models.base import Label
 from offrecord.release import coins as draws
 
@@ -20,11 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
     from polars._typing import PolarsDataType
 
-Codes: TypeAlias = NDArray[np.int8]
-
 MAX_VALUES = 64
-MISSING = -1  #: the code of a record without a value
-UNKNOWN = -2  #: the code of a record whose value the model does not know
 _PIECE = 1 << 16
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6}
 _WHOLE = re.compile("(0|-?[1-9][0-9]{0,17})")  # a whole number in its plain form

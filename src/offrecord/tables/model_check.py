@@ -16,15 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.designs.library import Designs, leakage_under
+from offrecord.designs.library import Designs
 from offrecord.errors import InputError
 from offrecord.fitting.chance import chi_square_tail
 from offrecord.fitting.counting import Counts, counted, linked_records
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.chain import MarkovChain
 from offrecord.models.learned import Learned
-from offrecord.tables.cells import Codes
-from offrecord.tables.chains import Chains
+from offrecord.mechanisms.records import Chains, Codes
 from offrecord.tables.steps import Step
 from offrecord.text import odds
 
@@ -247,11 +246,10 @@ def _estimated(model: Model, counts: Counts, visits: Counts) -> MarkovChain:
 
 def _leakage(designs: Designs, uses: Integers, chain: MarkovChain) -> float:
     """The largest of the most frequent designs, were this the chain."""
-    frequent = np.argsort(-uses, kind="stable")[:_JUDGED].tolist()
-    return max(
-        (
-            leakage_under(designs.designs[at], chain, designs.epsilon, designs.protect)
-            for at in frequent
-        ),
-        default=0.0,
-    )
+    _, epsilon, _, protect = designs.setting
+    worst = 0.0
+    for at in np.argsort(-uses, kind="stable")[:_JUDGED].tolist():
+        design = designs.designs[at]
+        problem = design.surrounding.problem(chain, epsilon, protect)
+        worst = max(worst, design.leakage_under(problem))
+    return worst

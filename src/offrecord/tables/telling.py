@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers, Label
-from offrecord.tables.cells import MISSING, Codes, parsed_times
+from offrecord.mechanisms.records import MISSING, Codes
+from offrecord.tables.cells import parsed_times
 from offrecord.tables.chains import Arranged, Chains
 
 if TYPE_CHECKING:

@@ -38,6 +38,7 @@ class LocalDesign:
     """
 
     kind: ClassVar[str] = "local"
+    shares: ClassVar[str] = "sides"
     composition: ClassVar[Composition] = MAXIMUM
 
     surrounding: Surrounding
@@ -74,7 +75,7 @@ class LocalDesign:
         is redacted too.
         """
         left, right = (side.trimmed() for side in sides)
-        rests = [0 < room <= side.size for side, room in zip((left, right), rooms, strict=True)]
+        rests = 0 < rooms[0] <= left.size, 0 < rooms[1] <= right.size
         return cls(surrounding, left, right, *rests, worst.leakage, worst.rounding, window)
 
     @classmethod

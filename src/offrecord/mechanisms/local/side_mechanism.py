@@ -21,11 +21,11 @@ from offrecord.theory.side import Side
 class SideMechanism(Mechanism, ABC):
     """Designs the two sides of each secret, and passes the referee with them.
 
-    shares: secrets with the same surroundings may share their sides (F14).
+    is_sharing: secrets with the same surroundings may share their sides (F14).
     """
 
     designs: ClassVar[type[LocalDesign]] = LocalDesign
-    shares: ClassVar[bool] = True
+    is_sharing: ClassVar[bool] = True
 
     @abstractmethod
     def sides(self, problem: Problem, secret: Secret, left: Side, right: Side) -> Sides:
@@ -59,6 +59,6 @@ class SideMechanism(Mechanism, ABC):
         self.check(problem)
         return refereed(
             problem,
-            lambda reduced: per_secret(reduced, self.sides, share=self.shares),
+            lambda reduced: per_secret(reduced, self.sides, share=self.is_sharing),
             lambda sides: composed(problem, sides),
         )

@@ -23,6 +23,7 @@ from offrecord.mechanisms.records import (
     Decision,
     Draw,
     Expectation,
+    Explanation,
     Mask,
     certainty_of,
 )
@@ -87,7 +88,8 @@ class Stamping:
     @cached_property
     def _always(self) -> NDArray[np.uint64]:
         """(rows,) the values that a row of limits always redacts, as bits."""
-        return ((self.limits == coins.ALWAYS) * self._bits).sum(axis=1, dtype=np.uint64)
+        certain = (self.limits == coins.ALWAYS) * self._bits
+        return np.asarray(certain.sum(axis=1, dtype=np.uint64))
 
     # ---- the three answers
 
@@ -115,10 +117,11 @@ class Stamping:
         rule = self._probabilities(block)
         return Expectation(1.0 - (rule * masses).sum(axis=1), certainty_of(rule))
 
-    def explain(self, block: Block, labels: Sequence[Label]) -> dict[str, Floats]:
+    def explain(self, block: Block, labels: Sequence[Label]) -> Explanation:
         """The redaction probability of every value of each record."""
         rule = self._probabilities(block)
-        return {f"Pr(redacted | {label})": rule[:, i] for i, label in enumerate(labels)}
+        columns = {f"Pr(redacted | {label})": rule[:, i] for i, label in enumerate(labels)}
+        return Explanation(certainty_of(rule), columns)
 
     def _probabilities(self, block: Block) -> Floats:
         """(n, k) the redaction probability of every value of each record, whatever they are."""
@@ -181,9 +184,9 @@ def _walk(
     steps = None if block.chains.steps is None else block.chains.steps[block.rows]
     if len(counts) and int(counts.max()) > len(counts):  # few secrets, far-reaching designs
         for i in np.flatnonzero(counts):
-            out = np.arange(counts[i])
-            row = nearest[i] + sign * out
-            lay(row, first_row[i] + (out + 1 if steps is None else sign * (steps[row] - place[i])))
+            row = nearest[i] + sign * np.arange(counts[i])
+            away = np.arange(counts[i]) + 1 if steps is None else sign * (steps[row] - place[i])
+            lay(row, first_row[i] + away)
         return
     for out, active in _still(counts):
         row = nearest[active] + sign * out
