@@ -141,7 +141,9 @@ class Designs:
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         except RecursionError:
-            raise InputError(f"{path}: damaged: it is nested too deeply for a designs file") from None
+            raise InputError(
+                f"{path}: damaged: it is nested too deeply for a designs file"
+            ) from None
 
 
 def _from_dict(content: Any, setting: Setting, key: bytes | None) -> Designs:

@@ -27,6 +27,12 @@ class SurroundingCounts:
     counts: Integers
     phases: dict[int, bytes] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, rows: Integers, counts: Integers, phases: dict[int, bytes]) -> SurroundingCounts:
+        """From rows (m, 4) of left, right, length and context."""
+        left, right, length, context = rows.T
+        return cls(left, right, length, context, counts, phases)
+
     @property
     def columns(self) -> tuple[Integers, Integers, Integers, Integers]:
         """What tells one surrounding from another."""
@@ -36,7 +42,9 @@ class SurroundingCounts:
         return len(self.counts)
 
     def __iter__(self) -> Iterator[Surrounding]:
-        for left, right, length, context in zip(*(one.tolist() for one in self.columns), strict=True):
+        for left, right, length, context in zip(
+            *(one.tolist() for one in self.columns), strict=True
+        ):
             yield Surrounding(left, right, length, self.phases.get(context, b""))
 
 

@@ -207,9 +207,7 @@ def _length_classes(chain: MarkovChain, lengths: Integers) -> Integers:
     for length, reached in zip(range(1, int(present[-1]) + 1), walks, strict=False):
         pattern = bytes([length > 1]) + reached.tobytes()
         classes[length] = patterns.setdefault(pattern, length)
-    return np.array([classes[int(length)] for length in present])[
-        np.searchsorted(present, lengths)
-    ]
+    return np.array([classes[int(length)] for length in present])[np.searchsorted(present, lengths)]
 
 
 def _geometric(cap: int, ratio: float) -> tuple[int, ...]:

@@ -11,11 +11,12 @@ import difflib
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.base import Mechanism, Policy
+from offrecord.mechanisms.base import Mechanism, P_co, Policy
 from offrecord.mechanisms.best_local import BestLocal
+from offrecord.mechanisms.local.policy import LocalPolicy
 from offrecord.mechanisms.quilt import MarkovQuilt
 from offrecord.mechanisms.three_region import ThreeRegion
 from offrecord.mechanisms.window import BestWindow
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 #: Every mechanism by its name on the command line, in the order in which the paper meets them.
-REGISTRY: dict[str, Callable[..., Mechanism]] = {
+REGISTRY: dict[str, Callable[..., Mechanism[Policy]]] = {
     "quilt": MarkovQuilt,
     "window": BestWindow,
     "3r-relaxed": partial(ThreeRegion, "relaxed"),
@@ -45,7 +46,13 @@ REGISTRY: dict[str, Callable[..., Mechanism]] = {
 MECHANISMS = tuple(REGISTRY)
 
 
-def design(problem: Problem, mechanism: Mechanism | str | None = None) -> Policy:
+@overload
+def design(problem: Problem, mechanism: None = None) -> LocalPolicy: ...
+@overload
+def design(problem: Problem, mechanism: Mechanism[P_co]) -> P_co: ...
+@overload
+def design(problem: Problem, mechanism: str) -> Any: ...
+def design(problem: Problem, mechanism: Mechanism[Policy] | str | None = None) -> Policy:
     """The policy of a mechanism (an object or its name), of the best local one without it. Its
     leakage never exceeds ε.
     """
@@ -54,7 +61,7 @@ def design(problem: Problem, mechanism: Mechanism | str | None = None) -> Policy
     return (mechanism if mechanism is not None else BestLocal()).design(problem)
 
 
-def mechanism_named(name: str, **parameters: Any) -> Mechanism:
+def mechanism_named(name: str, **parameters: Any) -> Mechanism[Policy]:
     """The mechanism of this name; InputError with the nearest name otherwise.
 
     parameters: split, for the mechanisms that have one.

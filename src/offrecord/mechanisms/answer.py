@@ -113,7 +113,9 @@ def _remember(
         )
 
 
-def _check_others(policy: LocalPolicy, answered: dict[int, dict[str, float]], protocol: str) -> None:
+def _check_others(
+    policy: LocalPolicy, answered: dict[int, dict[str, float]], protocol: str
+) -> None:
     """InputError if what was answered about other records, by other rules, leaks too much together
     with this policy.
     """

@@ -11,19 +11,21 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 from warnings import warn
 
 from offrecord.errors import InputError
 from offrecord.files import read_json, write_text
-from offrecord.mechanisms.records import Block, Decision, Draw, Expectation, Explanation, Mask
+from offrecord.mechanisms.blocks import Block, Decision, Draw, Expectation, Explanation, Mask
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Floats, Label, Model
 from offrecord.theory.problem import Problem
 
+P_co = TypeVar("P_co", bound="Policy", covariant=True)
 
-class Mechanism(Protocol):
+
+class Mechanism(Protocol[P_co]):
     """What designs: a small frozen object, known by its name. designs: what it makes."""
 
     designs: ClassVar[type[Design]]
@@ -32,7 +34,7 @@ class Mechanism(Protocol):
     def name(self) -> str:
         """The name on the command line."""
 
-    def design(self, problem: Problem) -> Policy:
+    def design(self, problem: Problem) -> P_co:
         """The policy for a problem; its leakage is at most ε."""
 
     def around(self, problem: Problem, surrounding: Surrounding) -> Design:
@@ -86,7 +88,7 @@ class Design(Protocol):
         """It is no longer than the rooms it says it was made for, in a chain of this order."""
 
     def judged(self, problem: Problem) -> Self | None:
-        """With its leakage proven anew; None if it does not fit the problem or leaks more than ε."""
+        """With its leakage proven anew; None if it does not fit or leaks more than ε."""
 
     def leakage_under(self, problem: Problem) -> float:
         """What it would leak if another model were right, its secret being the problem's."""
@@ -106,7 +108,7 @@ class Design(Protocol):
 
 
 class Decider(Protocol):
-    """What decides the records of whole chains, block by block. It can be pickled and has no key."""
+    """What decides the records of whole chains, block by block; it is pickled, and has no key."""
 
     def decide(self, block: Block, draw: Draw) -> Decision:
         """Which records leave empty."""
@@ -155,6 +157,10 @@ class Policy(ABC):
         """Every mask of released records that one sequence of values (0 … k − 1) may get, with its
         probability: what definitions are tested against. For few records.
         """
+
+    @abstractmethod
+    def summary(self) -> dict[str, Any]:
+        """What `offrecord design --json` prints."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -231,4 +237,3 @@ class Shared:
             self._numbers[name] = len(self.listed)
             self.listed.append(content)
         return self._numbers[name]
-

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.local.side_mechanism import SideMechanism
 from offrecord.mechanisms.local.secrets import cut
+from offrecord.mechanisms.local.side_mechanism import SideMechanism
 from offrecord.mechanisms.local.stretches import Sides, Stretches
 from offrecord.theory.leakage import possible_ends
 from offrecord.theory.problem import Problem, Secret

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from offrecord.designs.needs import SurroundingCounts, distinct
-from offrecord.mechanisms.records import Secrets
+from offrecord.mechanisms.blocks import Secrets
 from offrecord.mechanisms.surroundings import context_of
 from offrecord.models.base import Floats, Integers, Model, Phases
 from offrecord.tables.chains import Arranged, Columns, arrange
@@ -55,7 +55,7 @@ class ChainBatch:
     def needs(self) -> SurroundingCounts:
         """The surroundings of its secrets."""
         rows, _, counts = self.distinct
-        return SurroundingCounts(*rows.T, counts, self.contexts)
+        return SurroundingCounts.of(rows, counts, self.contexts)
 
     @cached_property
     def chains_with_secret(self) -> Integers:

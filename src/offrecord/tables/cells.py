@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.records import MISSING, UNKNOWN, Codes
 from offrecord.models.base import Label
+from offrecord.models.records import MISSING, UNKNOWN, Codes
 from offrecord.release import coins as draws
 
 if TYPE_CHECKING:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.records import Chains
 from offrecord.models import clock
 from offrecord.models.base import Integers, Label
+from offrecord.models.records import MISSING, Chains
 from offrecord.tables.cells import (
-    MISSING,
-    Codes,
     chain_column,
     check_names,
     coded,

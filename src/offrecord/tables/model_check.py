@@ -23,7 +23,7 @@ from offrecord.fitting.counting import Counts, counted, linked_records
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.chain import MarkovChain
 from offrecord.models.learned import Learned
-from offrecord.mechanisms.records import Chains, Codes
+from offrecord.models.records import Chains, Codes
 from offrecord.tables.steps import Step
 from offrecord.text import odds
 

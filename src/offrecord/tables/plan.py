@@ -20,7 +20,7 @@ import numpy as np
 from offrecord.designs.library import Designs
 from offrecord.designs.sharing import designs_for
 from offrecord.errors import ChosenByValue, InputError
-from offrecord.models.base import Integers, Model
+from offrecord.models.base import Integers
 from offrecord.release.certificate import Certificate
 from offrecord.release.certificate import Release as Standing
 from offrecord.release.ledger import Ledger, ledger

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,17 +13,9 @@ from offrecord.designs.library import Designs
 from offrecord.designs.needs import SurroundingCounts
 from offrecord.errors import InputError
 from offrecord.mechanisms.base import Decider
-from offrecord.mechanisms.records import (
-    ALWAYS,
-    MISSING,
-    PRIVATE,
-    REGIONS,
-    UNKNOWN,
-    Block,
-    Certainty,
-    blocks,
-)
+from offrecord.mechanisms.blocks import ALWAYS, PRIVATE, REGIONS, Block, Certainty, blocks
 from offrecord.models.base import Floats, Integers, Model
+from offrecord.models.records import MISSING, UNKNOWN
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.chains import Arranged
 from offrecord.tables.tally import Tally

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.records import MISSING, Chains, Secrets
+from offrecord.mechanisms.blocks import Secrets
 from offrecord.models.base import Integers
+from offrecord.models.records import MISSING, Chains
 from offrecord.tables.cells import check_names, nanoseconds, parsed_times, type_name
-from offrecord.tables.chains import ROW, Arranged, Chains
+from offrecord.tables.chains import ROW, Arranged
 from offrecord.tables.formats import check_columns
 from offrecord.tables.steps import Step
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offrecord.fitting.counting import Counts
-from offrecord.mechanisms.records import PRIVATE, REGIONS
+from offrecord.mechanisms.blocks import PRIVATE, REGIONS
 from offrecord.tables.choice import Choice
 from offrecord.tables.telling import Sample
 

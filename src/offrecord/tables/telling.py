@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers, Label
-from offrecord.mechanisms.records import MISSING, Codes
+from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.tables.cells import parsed_times
-from offrecord.tables.chains import Arranged, Chains
+from offrecord.tables.chains import Arranged
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.records import MISSING, NEVER, Chains, Mask
+from offrecord.mechanisms.blocks import NEVER, Mask
 from offrecord.models.base import Integers
+from offrecord.models.records import MISSING, Chains
 from offrecord.release import coins
-from offrecord.release.coins import ChainTags, Coins, Draws
+from offrecord.release.coins import RECORDS, ChainTags, Coins, Draws
 from offrecord.tables.batch import ChainBatch, TableSpec
 from offrecord.tables.chains import Arranged
 from offrecord.tables.choice import choice_of
@@ -53,9 +54,7 @@ class KeyedBatch:
         """(r, 2) the tags of some chains that hold a secret."""
         return self.tags[np.searchsorted(self.batch.chains_with_secret, chain)]
 
-    def draw(
-        self, chain: Integers, order: Integers, purpose: bytes = coins.RECORDS
-    ) -> Draws:
+    def draw(self, chain: Integers, order: Integers, purpose: bytes = RECORDS) -> Draws:
         """(r,) a draw for each record of chains that hold a secret."""
         return self.coins.draw(self.tags_of(chain), order, self._order_kind, purpose)
 
@@ -180,9 +179,7 @@ def _positions(batch: ChainBatch) -> list[list[Any]]:
     if not arranged.columns.by:
         return [[value] for value in order]
     names = arranged.names[arranged.chains.starts[private.chain]]
-    return [
-        [*map(_plain, row), value] for row, value in zip(names.iter_rows(), order, strict=True)
-    ]
+    return [[*map(_plain, row), value] for row, value in zip(names.iter_rows(), order, strict=True)]
 
 
 def _plain(cell: Any) -> Any:

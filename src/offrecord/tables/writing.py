@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.files import beside, check_writable, sync, sync_folder, write_bytes
 from offrecord.models.base import Label
-from offrecord.mechanisms.records import Codes
+from offrecord.models.records import Codes
 from offrecord.tables.cells import label_family
 from offrecord.tables.formats import check_holds, stream_frame, write_frame
 

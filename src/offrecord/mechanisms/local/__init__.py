@@ -1,1 +1,1 @@
-"""The local kind: each record is redacted by itself, with a probability that depends on its value."""
+"""The local kind: each record is redacted by itself, by a probability for its value."""

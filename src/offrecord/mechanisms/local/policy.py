@@ -14,9 +14,9 @@ import numpy as np
 from offrecord.errors import InputError, renamed
 from offrecord.files import checked_content
 from offrecord.mechanisms.base import Policy
+from offrecord.mechanisms.blocks import PRIVATE, REGIONS, Mask, certainty_of
 from offrecord.mechanisms.local import shown
 from offrecord.mechanisms.local.referee import Passed
-from offrecord.mechanisms.records import PRIVATE, REGIONS, Mask, certainty_of
 from offrecord.models.base import Floats, Label
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from offrecord.mechanisms.records import PRIVATE, REGIONS, certainty_of
+from offrecord.mechanisms.blocks import PRIVATE, REGIONS, certainty_of
 from offrecord.models.base import Floats
 
 if TYPE_CHECKING:

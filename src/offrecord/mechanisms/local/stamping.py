@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.records import (
+from offrecord.mechanisms.blocks import (
     ALWAYS,
     AT_TIMES,
     NEVER,
     Block,
-    Codes,
     Decision,
     Draw,
     Expectation,
@@ -28,6 +27,7 @@ from offrecord.mechanisms.records import (
     certainty_of,
 )
 from offrecord.models.base import Floats, Integers, Label
+from offrecord.models.records import Codes
 from offrecord.release import coins
 from offrecord.release.coins import Draws, redacts, thresholds
 
@@ -135,7 +135,7 @@ class Stamping:
     # ---- stamps
 
     def _stamped(self, block: Block, codes: Codes) -> Stamps:
-        """Stamp each secret's design onto a block. codes: what its records' values are taken to be."""
+        """Stamp each secret's design onto a block. codes: what its values are taken to be."""
         stamps = Stamps(
             np.zeros(block.size, dtype=np.uint64),
             np.zeros(block.size, dtype=np.uint64),

@@ -142,9 +142,7 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     listed = None if options.private_list is None else from_native(options.private_list)
     model = job.model
     labels = None if model is None else model.labels
-    arranged = arrange(
-        table, job.columns, labels=labels, private=options.private, step=job.step
-    )
+    arranged = arrange(table, job.columns, labels=labels, private=options.private, step=job.step)
     del table
     private = private_records(arranged, listed, job.step)
     asked = 0 if listed is None else listed.height

@@ -1,4 +1,4 @@
-"""Records and secrets as arrays: all that decides a table sees of it, and what it answers.
+"""Secrets among records, and what is decided about them: all that decides a table sees of it.
 
 Nothing here knows of files, columns or keys; coins come as a function.
 """
@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.models.base import Floats, Integers
+from offrecord.models.records import Chains, Codes
 
 Mask: TypeAlias = NDArray[np.bool_]
-#: Which of the model's labels a record has, or one of these two.
-Codes: TypeAlias = NDArray[np.int8]
-MISSING, UNKNOWN = -1, -2
 #: Whether a record is redacted, by the rule and whatever is drawn: for some values at times, for
 #: all of them always. (n,) one for each record.
 NEVER, AT_TIMES, ALWAYS = 0, 1, 2
@@ -26,55 +23,6 @@ Certainty: TypeAlias = NDArray[np.int8]
 #: What these are called, as the paper calls its regions; and what is private itself.
 REGIONS = ("S", "M", "L")
 PRIVATE = "private"
-
-
-@dataclass(frozen=True, eq=False)
-class Chains:
-    """Records sorted by chain and order.
-
-    starts: (m + 1,) where each chain begins, and the end. codes: (n,) which of the model's labels,
-    MISSING or UNKNOWN. order: (n,) order values, whole numbers or (timed) nanoseconds, UTC. steps:
-    (n,) each record's distance from the first of its chain, None where records stand one step
-    apart.
-    """
-
-    starts: Integers
-    codes: Codes
-    order: NDArray[np.integer]
-    timed: bool
-    steps: Integers | None
-
-    @property
-    def count(self) -> int:
-        """Number of chains."""
-        return len(self.starts) - 1
-
-    @cached_property
-    def places(self) -> Integers:
-        """(n,) the distance of each record from the first of its chain, in steps."""
-        if self.steps is not None:
-            return self.steps
-        return np.arange(len(self.codes)) - np.repeat(self.starts[:-1], np.diff(self.starts))
-
-    @cached_property
-    def width(self) -> int:
-        """More than any place in a chain, for keys."""
-        return int(self.places.max()) + 2
-
-    @cached_property
-    def keys(self) -> Integers:
-        """(n,) chain and place of each record as one number, which grows from row to row."""
-        return self.chain_of * self.width + self.places
-
-    @cached_property
-    def whole(self) -> bool:
-        """No record is missing its value."""
-        return bool(self.codes.min() >= 0)
-
-    @property
-    def chain_of(self) -> Integers:
-        """(n,) the chain of each record."""
-        return np.repeat(np.arange(self.count), np.diff(self.starts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +70,7 @@ class Secrets:
     def rooms(self, chains: Chains) -> tuple[Integers, Integers]:
         """How many records, gaps included, each secret has to its left and right."""
         ends = chains.starts[self.chain + 1] - 1
-        farthest = (
-            ends - chains.starts[self.chain] if chains.steps is None else chains.steps[ends]
-        )
+        farthest = ends - chains.starts[self.chain] if chains.steps is None else chains.steps[ends]
         return self.first, farthest - self.last
 
 
@@ -150,7 +96,9 @@ class Block(NamedTuple):
 class Draw(Protocol):
     """Keyed coins: the same draw for the same record and purpose, another for any other."""
 
-    def __call__(self, chain: Integers, order: Integers, purpose: bytes = ...) -> NDArray[np.uint64]:
+    def __call__(
+        self, chain: Integers, order: Integers, purpose: bytes = ...
+    ) -> NDArray[np.uint64]:
         """(r,) 64 bits each for records of chains that hold a secret, by their order values."""
 
 
