@@ -11,10 +11,10 @@ import difflib
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import partial
-from typing import Any, overload
+from typing import Any, Protocol, TypeVar, overload
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.base import Mechanism, P_co, Policy
+from offrecord.mechanisms.base import Mechanism, Policy
 from offrecord.mechanisms.best_local import BestLocal
 from offrecord.mechanisms.local.policy import LocalPolicy
 from offrecord.mechanisms.quilt import MarkovQuilt
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 #: Every mechanism by its name on the command line, in the order in which the paper meets them.
-REGISTRY: dict[str, Callable[..., Mechanism[Policy]]] = {
+REGISTRY: dict[str, Callable[..., Mechanism]] = {
     "quilt": MarkovQuilt,
     "window": BestWindow,
     "3r-relaxed": partial(ThreeRegion, "relaxed"),
@@ -45,14 +45,22 @@ REGISTRY: dict[str, Callable[..., Mechanism[Policy]]] = {
 }
 MECHANISMS = tuple(REGISTRY)
 
+P_co = TypeVar("P_co", bound=Policy, covariant=True)
+
+
+class _Designing(Protocol[P_co]):
+    """A mechanism whose policies are of one kind."""
+
+    def design(self, problem: Problem) -> P_co: ...
+
 
 @overload
 def design(problem: Problem, mechanism: None = None) -> LocalPolicy: ...
 @overload
-def design(problem: Problem, mechanism: Mechanism[P_co]) -> P_co: ...
+def design(problem: Problem, mechanism: _Designing[P_co]) -> P_co: ...
 @overload
 def design(problem: Problem, mechanism: str) -> Any: ...
-def design(problem: Problem, mechanism: Mechanism[Policy] | str | None = None) -> Policy:
+def design(problem: Problem, mechanism: _Designing[Policy] | str | None = None) -> Policy:
     """The policy of a mechanism (an object or its name), of the best local one without it. Its
     leakage never exceeds ε.
     """
@@ -61,7 +69,7 @@ def design(problem: Problem, mechanism: Mechanism[Policy] | str | None = None) -
     return (mechanism if mechanism is not None else BestLocal()).design(problem)
 
 
-def mechanism_named(name: str, **parameters: Any) -> Mechanism[Policy]:
+def mechanism_named(name: str, **parameters: Any) -> Mechanism:
     """The mechanism of this name; InputError with the nearest name otherwise.
 
     parameters: split, for the mechanisms that have one.

@@ -11,7 +11,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 from warnings import warn
 
 from offrecord.errors import InputError
@@ -22,10 +22,8 @@ from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Floats, Label, Model
 from offrecord.theory.problem import Problem
 
-P_co = TypeVar("P_co", bound="Policy", covariant=True)
 
-
-class Mechanism(Protocol[P_co]):
+class Mechanism(Protocol):
     """What designs: a small frozen object, known by its name. designs: what it makes."""
 
     designs: ClassVar[type[Design]]
@@ -34,7 +32,7 @@ class Mechanism(Protocol[P_co]):
     def name(self) -> str:
         """The name on the command line."""
 
-    def design(self, problem: Problem) -> P_co:
+    def design(self, problem: Problem) -> Policy:
         """The policy for a problem; its leakage is at most ε."""
 
     def around(self, problem: Problem, surrounding: Surrounding) -> Design:
@@ -168,7 +166,7 @@ class Policy(ABC):
 
     @classmethod
     @abstractmethod
-    def from_dict(cls, content: Any) -> Policy:
+    def from_dict(cls, content: Any) -> Self:
         """The policy of a policy file's content; what it leaks is computed anew."""
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
@@ -176,7 +174,7 @@ class Policy(ABC):
         write_text(path, json.dumps(self.to_dict(), allow_nan=False) + "\n", force=force)
 
     @classmethod
-    def load(cls, path: str | Path) -> Policy:
+    def load(cls, path: str | Path) -> Self:
         """Read a policy file; of any kind, unless it is asked of one kind alone."""
         content = read_json(path)
         named = content.get("kind", "local") if isinstance(content, dict) else "local"

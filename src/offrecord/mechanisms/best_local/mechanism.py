@@ -34,7 +34,7 @@ _TRIES = 600  # closings tried, divided by the entries of a block
 
 
 @dataclass(frozen=True)
-class BestLocal(Mechanism[LocalPolicy]):
+class BestLocal(Mechanism):
     """Release as much as any local mechanism can.
 
     One secret in the paper's chain with α + β < 1: the optimum, with a bound that no local

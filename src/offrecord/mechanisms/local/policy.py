@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -200,7 +200,7 @@ class LocalPolicy(Policy):
         }
 
     @classmethod
-    def from_dict(cls, content: Any) -> LocalPolicy:
+    def from_dict(cls, content: Any) -> Self:
         """The policy of a policy file's content; its leakage and utility are computed anew, never
         taken from the file.
         """

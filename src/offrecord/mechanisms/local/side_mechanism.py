@@ -18,7 +18,7 @@ from offrecord.theory.redaction import Redaction
 from offrecord.theory.side import Side
 
 
-class SideMechanism(Mechanism[LocalPolicy], ABC):
+class SideMechanism(Mechanism, ABC):
     """Designs the two sides of each secret, and passes the referee with them.
 
     is_sharing: secrets with the same surroundings may share their sides (F14).
