@@ -37,7 +37,7 @@ def certificate_of(
             "leakage_is_exact": model.order == 1,
             "statement": form.claim_statement(epsilon),
         },
-        "assumptions": form.assumptions(kept=bool(job.columns.keep)),
+        "assumptions": list(form.assumptions(kept=bool(job.columns.keep))),
         "dataset": job.options.dataset,
         "key_id": None if dry_run else job.key.id,
         "columns": _columns(plan),
@@ -52,7 +52,7 @@ def certificate_of(
         "learned": None if model.learned is None else model.learned.to_dict(),
         "model_check": {
             "compared": None if comparison is None else comparison.to_dict(),
-            "accepted": accepted,
+            "accepted": list(accepted),
         },
         "versions": form.software_versions(),
         "output": None,
@@ -107,7 +107,7 @@ def _designs(plan: Plan) -> dict[str, Any]:
         around = design.surrounding
         along = None
         if modulus is not None:
-            runs = form.phase_runs(around.along.tolist(), modulus)
+            runs = list(map(list, form.phase_runs(around.along.tolist(), modulus)))
             along = sequences.number(around.phases, runs)
         designs.append(
             {
