@@ -433,8 +433,13 @@ class Designs(Section):
                 raise _refused("designs.grids", "must be null for a model that is not stationary")
             self.grids.check()
         _check_runs(self.phases, model)
+        served = set()
         for at, design in enumerate(self.designs):
             self._check_records(f"designs.designs[{at}]", design, model)
+            runs = None if design.phases is None else self.phases[design.phases]
+            served.add((design.left, design.right, design.length, runs))
+        if len(served) < len(self.designs):
+            raise _refused("designs.designs", "must have one design for the same surroundings")
 
     def _check_records(self, place: str, design: Design, model: Model) -> None:
         known = design.phases is None or design.phases < len(self.phases)

@@ -186,10 +186,10 @@ def whole(least: int, most: int) -> Reader[int]:
 
 
 def number(entry: Entry) -> float:
-    """A finite number of at least 0."""
+    """A finite number of at least 0. It stays as it is written, 1 or 1.0, which are equal."""
     if not _is_number(entry.value) or entry.value < 0:
         raise entry.refused("a number of at least 0")
-    return float(entry.value)
+    return entry.value  # type: ignore[no-any-return]
 
 
 def number_or_infinite(entry: Entry) -> float:
@@ -198,14 +198,14 @@ def number_or_infinite(entry: Entry) -> float:
         return math.inf
     if not _is_number(entry.value) or entry.value < 0:
         raise entry.refused(f'a number of at least 0, or "{INFINITE}"')
-    return float(entry.value)
+    return entry.value  # type: ignore[no-any-return]
 
 
 def probability(entry: Entry) -> float:
     """A number from 0 to 1."""
     if not _is_number(entry.value) or not 0 <= entry.value <= 1:
         raise entry.refused("a number from 0 to 1")
-    return float(entry.value)
+    return entry.value  # type: ignore[no-any-return]
 
 
 def _is_number(value: Any) -> bool:
@@ -221,7 +221,7 @@ def probabilities(entry: Entry) -> tuple[float, ...]:
     for at, value in enumerate(entry.value):
         if not (type(value) is float and 0.0 <= value <= 1.0):
             probability(Entry(value, entry.what, entry, at))
-    return tuple(map(float, entry.value))
+    return tuple(entry.value)
 
 
 def array(entry: Entry, axes: int = 0) -> Any:
@@ -348,7 +348,8 @@ class OpenSection(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        taken = [one.name for one in fields(self) if one.name in self.own]
+        named = [one.name for one in fields(self) if one.name != "own"]
+        taken = [name for name in named if name in self.own]
         if taken:
             raise InputError(f'"{taken[0]}" is the form\'s own and cannot be a key beside it')
 
