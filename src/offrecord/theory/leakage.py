@@ -73,8 +73,10 @@ class WorstOutput:
 
 
 def leakage(problem: Problem, redaction: ArrayLike | Redaction) -> float:
-    """𝓛(X_p → Y) of a local redaction matrix (n, k), the largest over the problem's secrets;
-    O(n·k³) each, ∞ included.
+    """𝓛(X_p → Y) of a local redaction matrix (n, k) (Definition 1), exact, ∞ included.
+
+    The largest over the problem's secrets, O(n·k³) each. The formula, U = V·P and V = U·diag(q),
+    stands in `offrecord.theory.first_release`.
     """
     return worst_output(problem, redaction).leakage
 
