@@ -20,6 +20,7 @@ from offrecord.mechanisms.three_region import TUNINGS, ThreeRegion
 from offrecord.mechanisms.window import BestWindow, window_of
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Model
+from offrecord.theory.influence import is_forced
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import Redaction
 from offrecord.theory.side import Side
@@ -184,9 +185,7 @@ def _forced_around(problem: Problem, secret: Secret) -> Redaction:
     for side in problem.sides(secret):
         reach = (side.delta_star(problem.epsilon) or side.horizon + 1) - 1
         if reach:
-            rows.append(
-                (side.influence(reach) > problem.epsilon * (1 + 1e-9) + 1e-12).astype(float)
-            )
+            rows.append(is_forced(side.influence(reach), problem.epsilon).astype(float))
             positions.append(side.edge - 1 + side.direction * np.arange(1, reach + 1))
     order = np.argsort(np.concatenate(positions))
     starts = np.concatenate(positions)[order]
