@@ -25,12 +25,12 @@ from offrecord.errors import InputError
 from offrecord.files import check_outputs, check_writable
 from offrecord.models.base import Integers
 from offrecord.release.certificate import certified
-from offrecord.tables.chains import increasing
 from offrecord.tables.deciding import Tally
 from offrecord.tables.formats import MAX_ROWS, Source, format_of, table_file
 from offrecord.tables.frames import from_native
 from offrecord.tables.job import Job
 from offrecord.tables.parts import Part, Survey
+from offrecord.tables.sorting import increasing
 from offrecord.tables.summary import Summary
 from offrecord.tables.writing import (
     ready,
