@@ -25,7 +25,7 @@ from offrecord.errors import InputError
 from offrecord.files import check_outputs, check_writable
 from offrecord.models.base import Integers
 from offrecord.tables.certifying import certified
-from offrecord.tables.chains import increasing
+from offrecord.tables.sorting import increasing
 from offrecord.tables.formats import Source, format_of, table_file
 from offrecord.tables.frames import from_native
 from offrecord.tables.job import Job, ModelledJob

@@ -1,0 +1,182 @@
+"""How far the rows of a chain stand apart: in steps, or as they come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.errors import InputError
+from offrecord.models import clock
+from offrecord.models.base import Integers
+from offrecord.tables.steps import Step
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_SPACINGS = 1 << 16  # pairs of neighbours from which their usual distance is told
+
+
+@dataclass(frozen=True)
+class OrderColumn:
+    """What orders rows, by the name and type of its column; name None: rows as they stand."""
+
+    name: str | None
+    kind: pl.DataType
+
+    @property
+    def timed(self) -> bool:
+        """Its values are times, or days."""
+        return not self.kind.is_integer()
+
+    @property
+    def zone(self) -> str | None:
+        """The time zone of its times, if they have one."""
+        return getattr(self.kind, "time_zone", None)
+
+    @property
+    def bare(self) -> bool:
+        """Its times have no zone: nobody knows when clocks were changed."""
+        import polars as pl
+
+        return isinstance(self.kind, pl.Datetime) and self.zone is None
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Where rows stand.
+
+    steps: (n,) each row's distance from the first of its chain, None where rows count as one step
+    apart. beside: rows that do not lie on the grid of the step. pairs: neighbouring rows, and how
+    many of them are one step apart. Without a step, spread: the shortest and the longest time
+    between neighbours; spacing: their median distance, and of how many.
+    """
+
+    steps: Integers | None
+    beside: int
+    pairs: tuple[int, int]
+    spread: tuple[int, int] | None = None
+    spacing: tuple[float, int] | None = None
+
+
+def grid_of(order: NDArray[Any], starts: Integers, column: OrderColumn, step: Step | None) -> Grid:
+    """The grid of sorted rows; InputError if they cannot be counted in steps without a guess."""
+    pairs = len(order) - len(starts) + 1
+    if column.name is not None:
+        _check_strict(order, starts, column)
+    if step is None:
+        named, timed = column.name is not None, column.timed
+        return Grid(
+            None,
+            0,
+            (pairs, pairs),
+            _spread(order, starts) if timed else None,
+            _spacing(order, starts) if named else None,
+        )
+    steps, off = _counted(order, starts, column, step)
+    linked = int(_inside(np.diff(steps) == 1, starts).sum())
+    if column.bare and linked < pairs:
+        _check_clock(order, starts, step, str(column.name))
+    return Grid(steps, int(np.count_nonzero(off)), (pairs, linked))
+
+
+def _inside(neighbours: NDArray[np.bool_], starts: Integers) -> NDArray[np.bool_]:
+    """(n − 1,) what is true of neighbouring rows, but for those of two chains."""
+    neighbours[starts[1:-1] - 1] = False
+    return neighbours
+
+
+def _check_strict(order: NDArray[Any], starts: Integers, column: OrderColumn) -> None:
+    """InputError for order values that come twice in a chain."""
+    repeated = _inside(order[1:] == order[:-1], starts)
+    count = int(repeated.sum())
+    if not count:
+        return
+    twice = np.unique(order[1:][repeated])[:_SPACINGS]
+    put_back = column.bare and any(np.all(apart > 0) for _, apart in clock.changes(twice, twice))
+    why = (
+        ": clocks were put back then, and times without a time zone come twice; give times with a"
+        " zone"
+    )
+    raise InputError(
+        f"column {column.name!r} must order the records of a chain: {count} rows repeat the order"
+        f" value before them{why if put_back else ''}"
+    )
+
+
+def _counted(
+    order: NDArray[Any], starts: Integers, column: OrderColumn, step: Step
+) -> tuple[Integers, Integers]:
+    """(n,) each row's distance from the first of its chain in steps, and how far off the grid."""
+    if column.name is None:
+        raise InputError("--step needs an order column, not --order row")
+    if step.timed != column.timed:
+        raise InputError(
+            f"--step {step.text} is {'a time' if step.timed else 'a number'}, but column"
+            f" {column.name!r} holds {'times' if column.timed else 'whole numbers'}"
+        )
+    short = (
+        f"--step {step.text} is too short for column {column.name!r}: it makes more steps than can"
+        " be counted"
+    )
+    first = np.repeat(order[starts[:-1]], np.diff(starts))
+    if int((order.astype(np.int64) - first.astype(np.int64)).min()) < 0:  # beyond 64 bits
+        raise InputError(short)
+    steps, off = step.counted(first, order, column.zone)
+    far = int((4 * off > step.length).sum())
+    if far:
+        raise InputError(
+            f"--step {step.text} does not fit column {column.name!r}: {far} rows lie over a quarter"
+            " step off the grid"
+        )
+    if (int(steps.max()) + 2) * len(starts) >= 2**62:  # chain and place must fit into one number
+        raise InputError(short)
+    same = int(_inside(steps[1:] == steps[:-1], starts).sum())
+    if same:
+        raise InputError(
+            f"--step {step.text} is too long for column {column.name!r}: {same} rows fall on the"
+            " same step"
+        )
+    return steps, off
+
+
+def _check_clock(order: NDArray[Any], starts: Integers, step: Step, name: str) -> None:
+    """InputError where times without a zone miss just the hour that clocks somewhere skip.
+
+    Neighbours would seem further apart than they are. Unless another row has a time that those
+    clocks never show. The hour that clocks repeat in autumn makes order values that come twice, or
+    steps that are too short: errors as well.
+    """
+    if step.kind != "time":
+        return
+    between = np.diff(order)
+    # more than a step apart, but by no more than clocks ever skip
+    wide = (4 * between > 5 * step.size) & (between <= step.size + 9 * clock.HOUR // 4)
+    at = np.flatnonzero(_inside(wide, starts))
+    pairs = np.unique(np.stack((order[at], order[at + 1]), axis=1), axis=0)[:_SPACINGS]
+    for zone, apart in clock.changes(pairs[:, 0].copy(), pairs[:, 1].copy()):
+        if np.any(4 * np.abs(apart - step.size) <= step.size) and clock.shows(order, zone):
+            raise InputError(
+                f"times in column {name!r} have no time zone and miss the hour that clocks skip in"
+                f" zones like {zone}, so their steps cannot be told; give times with a zone (UTC,"
+                " if that is what they are)"
+            )
+
+
+def _spacing(order: NDArray[Any], starts: Integers) -> tuple[float, int] | None:
+    """The median distance of neighbours of a chain, and of how many: a sample of many."""
+    rows = np.arange(0, len(order) - 1, max(len(order) // _SPACINGS, 1))
+    rows = rows[starts[np.searchsorted(starts, rows + 1)] != rows + 1]
+    if not len(rows):
+        return None
+    distances = order[rows + 1].astype(np.int64) - order[rows].astype(np.int64)
+    return float(np.median(distances)), len(rows)
+
+
+def _spread(order: NDArray[Any], starts: Integers) -> tuple[int, int] | None:
+    """The shortest and the longest distance between neighbours of a chain."""
+    between = np.diff(order)
+    distances = between[_inside(np.ones(len(between), dtype=bool), starts)]
+    return (int(distances.min()), int(distances.max())) if len(distances) else None
