@@ -1,5 +1,6 @@
 """Standard streams: everything and its certificate, or one line that says why not."""
 
+import fcntl
 import hashlib
 import io
 import json
@@ -8,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from command_line import flags
 from streams import COLUMNS, frame, refused
 from table_files import write
 
+PATIENCE = 600  # seconds for what takes two: a machine may be busy
 COMMAND = [sys.executable, "-c", "from offrecord.cli import run; run()", "redact"]
 
 
@@ -36,7 +39,12 @@ def piped(desk, tmp_path):
         command = [*COMMAND, *arguments]
         command += flags(COLUMNS | standard | options)
         return subprocess.run(
-            command, input=content, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False
+            command,
+            input=content,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE,
+            check=False,
         )
 
     return run
@@ -115,7 +123,7 @@ def test_a_broken_pipe_leaves_no_certificate(desk, kind):
         process.stdout.read(100)
         process.stdout.close()
         said = process.stderr.read().decode()
-        assert process.wait(60) == 2
+        assert process.wait(PATIENCE) == 2
     assert re.fullmatch(r"offrecord: .+\n", said), said
     assert not Path("c.json").exists()
     ledger = json.loads(Path("share/offrecord/key.ledger.json").read_text())
@@ -134,6 +142,21 @@ def arguments(kind, table="-"):
     return [*COMMAND, table, "-o", "-", "--format", kind, *pairs]
 
 
+def wait_until_full(pipe):
+    """Until something waits in a pipe and nothing more is added."""
+    waiting, until = 0, time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        time.sleep(0.3)
+        before, waiting = waiting, waiting_in(pipe)
+        if 0 < before == waiting:
+            return
+
+
+def waiting_in(pipe):
+    """How many bytes wait to be read from a pipe."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 def test_a_reader_that_takes_its_time_gets_everything(desk):
     """Also where the parent has made the pipe one that does not wait."""
     read, end = os.pipe()
@@ -144,10 +167,10 @@ def test_a_reader_that_takes_its_time_gets_everything(desk):
         os.close(end)
         process.stdin.write(as_bytes(frame([*range(3000)], length=40), "csv"))
         process.stdin.close()
-        time.sleep(3)
+        wait_until_full(read)
         with os.fdopen(read, "rb") as slow:
             got = slow.read()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     assert (
         json.loads(Path("c.json").read_text())["output"]["sha256"]
         == hashlib.sha256(got).hexdigest()
@@ -164,7 +187,7 @@ def test_two_streams_one_after_the_other_are_not_taken_for_one(piped):
 def test_closed_standard_output(desk):
     write(frame([1]), "t.csv")
     ended = subprocess.run(
-        ["sh", "-c", f"{shlex.join(arguments('csv', 't.csv'))} >&-"], timeout=60, check=False
+        ["sh", "-c", f"{shlex.join(arguments('csv', 't.csv'))} >&-"], timeout=PATIENCE, check=False
     )
     assert ended.returncode == 2
     assert not Path("c.json").exists()

@@ -101,7 +101,6 @@ def test_memory_is_bounded(tmp_path):
             [sys.executable, "-c", "\n".join(program)],
             cwd=tmp_path,
             capture_output=True,
-            timeout=120,
             check=True,
         )
         peaks.append(int(done.stdout))

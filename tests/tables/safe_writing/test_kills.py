@@ -24,6 +24,7 @@ def killed(command, moment, folder):
             ):
                 if time.monotonic() - started > 30:
                     break
+                time.sleep(0.001)
         time.sleep(delay)
     finally:
         process.send_signal(signal.SIGKILL)
