@@ -3,6 +3,7 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from offrecord.tables.stamping import Stamping, windows_release
 
 import offrecord as off
 from offrecord.designs.library import Design, Designs, Surrounding
@@ -11,7 +12,6 @@ from offrecord.release.coins import ALWAYS, thresholds
 from offrecord.tables.chains import Chains
 from offrecord.tables.erasure import erasure_leakage
 from offrecord.tables.secrets import Private, secrets_of
-from offrecord.tables.stamping import Stamping, windows_release
 
 CHANCES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 

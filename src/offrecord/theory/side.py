@@ -302,7 +302,11 @@ class Side:
         Two values of a stationary chain are their own reverse: nothing is added. A walk that meets
         no output has no rounding.
         """
-        if self.direction > 0 or rounding == 0.0 or (self.chain.is_stationary and self.chain.k == 2):
+        if (
+            self.direction > 0
+            or rounding == 0.0
+            or (self.chain.is_stationary and self.chain.k == 2)
+        ):
             return rounding
         if self.chain.is_stationary:
             return (1.0 + _STATIONARY_REVERSE) * rounding

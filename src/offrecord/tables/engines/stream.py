@@ -25,13 +25,13 @@ from offrecord.errors import InputError
 from offrecord.files import check_outputs, check_writable
 from offrecord.models.base import Integers
 from offrecord.tables.certifying import certified
-from offrecord.tables.sorting import increasing
 from offrecord.tables.formats import Source, format_of, table_file
 from offrecord.tables.frames import from_native
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.options import FileOptions, takes
 from offrecord.tables.plan import Entered, Outcome, Plan
 from offrecord.tables.rule import Rule
+from offrecord.tables.sorting import increasing
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey
 from offrecord.tables.tally import Tally
