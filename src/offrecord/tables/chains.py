@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.models import clock
 from offrecord.models.base import Integers, Label
-from offrecord.models.records import MISSING, Chains
+from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.tables.cells import (
     chain_column,
     check_names,
