@@ -29,7 +29,7 @@ from offrecord.release.form import (
     Texts,
     Truth,
     array,
-    cell,
+    cells,
     label,
     listed,
     mapped,
@@ -166,7 +166,7 @@ class Positions(Section):
     """
 
     columns: Texts
-    keys: Annotated[Sequence[Sequence[str | int | bool]], listed(listed(cell))]
+    keys: Annotated[Sequence[Sequence[str | int | bool]], listed(cells)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -242,6 +242,16 @@ def cell(entry: Entry) -> str | int | bool:
     return str(entry.value)
 
 
+def cells(entry: Entry) -> tuple[str | int | bool, ...]:
+    """A list of such names; entries are made only for those that are none."""
+    if not isinstance(entry.value, list):
+        raise entry.refused("a list")
+    for at, value in enumerate(entry.value):
+        if not (isinstance(value, str) and value.isascii()):
+            cell(Entry(value, entry.what, entry, at))
+    return tuple(entry.value)
+
+
 def label(entry: Entry) -> str | int | float | bool:
     """A value as it appears in the data."""
     if type(entry.value) is float and math.isfinite(entry.value):
@@ -390,11 +400,13 @@ def _tupled(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """JSON of what a section holds."""
+    """JSON of what a section holds; the most frequent first, as positions may be many."""
+    if isinstance(value, (str, int)) or value is None:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
     if isinstance(value, Section):
         return value.to_dict()
-    if isinstance(value, (list, tuple)):
-        return list(map(_plain, value))
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    return INFINITE if value == math.inf and isinstance(value, float) else value
+    return INFINITE if value == math.inf else value
