@@ -51,7 +51,7 @@ def expected_loss(
         for (a, b), count in zip(mine[~own].tolist(), times[~own].tolist(), strict=True):
             beyond = forced[0][a] - forced[0][floor.left] + forced[1][b] - forced[1][floor.right]
             total += count * max(design.cost(masses, a, b) - least - beyond, 0.0)
-    return total / max(seen, 1)
+    return float(total / max(seen, 1))
 
 
 def _floor(

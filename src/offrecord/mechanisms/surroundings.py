@@ -25,12 +25,14 @@ class Surrounding(NamedTuple):
     @property
     def context(self) -> str:
         """A short name for the phases."""
-        return f"{context_of(self.along):016x}" if self.phases else ""
+        phases = np.frombuffer(self.phases, dtype=np.int8).astype(np.int64)
+        return f"{context_of(phases):016x}" if self.phases else ""
 
     @property
     def along(self) -> Integers:
-        """(n,) the phases as numbers."""
-        return np.frombuffer(self.phases, dtype=np.int8).astype(np.int64)
+        """(n,) the phases of its problem's records, of which a lone one has a second after it."""
+        phases = np.frombuffer(self.phases, dtype=np.int8).astype(np.int64)
+        return phases if len(phases) > 1 else np.repeat(phases, 2)
 
     def records(self, order: int) -> int:
         """How many records its problem has: one more than the chain's order, if these are fewer."""
@@ -41,8 +43,7 @@ class Surrounding(NamedTuple):
         private = range(self.left + 1, self.left + self.length + 1)
         if model.clock is None:
             return Problem(model.along(), self.records(model.order), private, epsilon, protect)
-        phases = self.along if len(self.phases) > 1 else np.repeat(self.along, 2)
-        return Problem(model.along(phases), len(phases), private, epsilon, protect)
+        return Problem(model.along(self.along), len(self.along), private, epsilon, protect)
 
 
 def context_of(phases: Integers) -> int:

@@ -509,6 +509,11 @@ class OtherDesigns(OpenSection, Designs):
 KINDS: dict[str, type[Designs]] = {"local": LocalDesigns}
 
 
+def read_designs(content: Mapping[str, Any]) -> Designs:
+    """Designs of any kind from a JSON object; InputError if it is not of the form."""
+    return _designs(Entry(dict(content), "designs"))
+
+
 def _designs(entry: Entry) -> Designs:
     kind = text(entry.named(["kind"], others=True)["kind"])
     return KINDS.get(kind, OtherDesigns).read(entry)
@@ -685,59 +690,3 @@ def listed_once(items: Iterable[T]) -> tuple[tuple[T, ...], tuple[int, ...]]:
 def software_versions() -> dict[str, str]:
     """What made the release, by name and version."""
     return {name: version(name) for name in ("offrecord", "polars", "numpy")}
-
-
-# ---- version 1, as tables write it until they give a Certificate
-
-
-def certificate(*, designs: Any, kept: bool, exact: bool, **said: Any) -> dict[str, Any]:
-    """The content of a certificate; `output` is added when the release is written."""
-    leakage = max((design.leakage for design in designs.designs), default=0.0)
-    content = designs.to_dict()
-    return {
-        "format": FORMAT,
-        "version": 1,
-        "claim": {
-            "epsilon": designs.epsilon,
-            "protect": designs.protect,
-            "mechanism": designs.mechanism,
-            "leakage": leakage if math.isfinite(leakage) else "inf",
-            "leakage_is_exact": exact,
-            "statement": claim_statement(designs.epsilon),
-        },
-        "assumptions": list(assumptions(kept=kept)),
-        "composition": COMPOSITION,
-        "dataset": said["dataset"],
-        "key_id": said["key_id"],
-        **{name: dict(said[name]) for name in ("columns", "counts", "private", "release")},
-        "designs": {
-            name: value
-            for name, value in content.items()
-            if name not in ("format", "version", "model")
-        },
-        "model": designs.model.to_dict(),
-        "learned": None if designs.model.learned is None else designs.model.learned.to_dict(),
-        "model_check": dict(said["model_check"]),
-        "versions": software_versions(),
-    }
-
-
-def certified(content: Mapping[str, Any], kind: str, columns: Sequence[str], digest: str) -> bytes:
-    """A certificate file, with what it says about its output: format, columns and SHA-256."""
-    output = {
-        "format": kind,
-        "sha256": digest,
-        "rows": content["counts"]["rows"],
-        "columns": list(columns),
-    }
-    return (
-        json.dumps({**content, "output": output}, ensure_ascii=False, allow_nan=False, indent=1)
-        + "\n"
-    ).encode()
-
-
-def positions(by: Sequence[str], order: str, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """Private positions as they are published: the names of the columns, and a key for each private
-    record.
-    """
-    return {"columns": [*by, order], "keys": [list(row) for row in rows]}

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from offrecord.designs.sharing import room_limits
-from offrecord.mechanisms.base import Shared
+from offrecord.mechanisms.base import Design, Shared
 from offrecord.models.base import Model
 from offrecord.models.clock import phase_count
 from offrecord.release import certificate as form
@@ -19,45 +17,33 @@ if TYPE_CHECKING:
 
 
 def certificate_of(
-    plan: Plan, comparison: Comparison | None, accepted: tuple[str, ...]
+    plan: Plan,
+    comparison: Comparison | None,
+    accepted: tuple[str, ...],
+    release: form.Release,
 ) -> form.Certificate:
-    """The certificate, checked to be of its form; the release and its output are for others to
-    tell.
+    """The certificate of what a plan came to; it names no output yet.
+
+    comparison: of model and table. accepted: what speaks against the model, and was accepted.
+    release: how it stands in the ledger.
     """
-    job, survey, model = plan.job, plan.survey, plan.designs.model
-    epsilon, dry_run = job.epsilon, job.options.dry_run
-    content = {
-        "format": form.FORMAT,
-        "version": form.CERTIFICATE_VERSION,
-        "claim": {
-            "epsilon": epsilon,
-            "protect": job.options.protect,
-            "mechanism": job.mechanism.name,
-            "leakage": plan.designs.leakage,
-            "leakage_is_exact": model.order == 1,
-            "statement": form.claim_statement(epsilon),
-        },
-        "assumptions": list(form.assumptions(kept=bool(job.columns.keep))),
-        "dataset": job.options.dataset,
-        "key_id": None if dry_run else job.key.id,
-        "columns": _columns(plan),
-        "counts": {
-            name: getattr(survey, name)
-            for name in ("rows", "chains", "missing", "private", "secrets")
-        },
-        "private": _private(plan),
-        "release": {"other_releases": None, "composed": None, "why": None},
-        "designs": _designs(plan),
-        "model": _model(model),
-        "learned": None if model.learned is None else model.learned.to_dict(),
-        "model_check": {
-            "compared": None if comparison is None else comparison.to_dict(),
-            "accepted": list(accepted),
-        },
-        "versions": form.software_versions(),
-        "output": None,
-    }
-    return form.Certificate.from_dict(content)
+    job, model = plan.job, plan.designs.model
+    compared = None if comparison is None else form.ModelComparison(**comparison.to_dict())
+    return form.Certificate(
+        claim=_claim(plan),
+        assumptions=form.assumptions(kept=bool(job.columns.keep)),
+        dataset=job.options.dataset,
+        key_id=None if job.options.dry_run else job.key.id,
+        columns=_columns(plan),
+        counts=_counts(plan),
+        private=_private(plan),
+        release=release,
+        designs=form.read_designs(_designs(plan)),
+        model=_model(model),
+        learned=None if model.learned is None else form.Learned(**model.learned.to_dict()),
+        model_check=form.ModelCheck(compared=compared, accepted=accepted),
+        versions=form.software_versions(),
+    )
 
 
 def certified(
@@ -69,59 +55,69 @@ def certified(
     return certificate.with_output(output).to_json()
 
 
-def _columns(plan: Plan) -> dict[str, Any]:
+def _claim(plan: Plan) -> form.Claim:
+    epsilon = plan.job.epsilon
+    return form.Claim(
+        epsilon=epsilon,
+        protect=plan.job.options.protect,
+        mechanism=plan.job.mechanism.name,
+        leakage=plan.designs.leakage,
+        leakage_is_exact=plan.designs.model.order == 1,
+        statement=form.claim_statement(epsilon),
+    )
+
+
+def _columns(plan: Plan) -> form.Columns:
     columns, survey, step = plan.job.columns, plan.survey, plan.job.step
-    return {
-        "value": columns.value,
-        "order": columns.order or "row",
-        "by": list(columns.by),
-        "keep": list(columns.keep),
-        "keep_all": columns.keep_all,
-        "step": None if step is None else step.text,
-        "order_kind": "time" if survey.is_timed else "integer",
-        "zone": getattr(survey.order_type, "time_zone", None),
-    }
+    return form.Columns(
+        value=columns.value,
+        order=columns.order or "row",
+        by=columns.by,
+        keep=columns.keep,
+        keep_all=columns.keep_all,
+        step=None if step is None else step.text,
+        order_kind="time" if survey.is_timed else "integer",
+        zone=getattr(survey.order_type, "time_zone", None),
+    )
 
 
-def _private(plan: Plan) -> dict[str, Any]:
+def _counts(plan: Plan) -> form.Counts:
+    survey = plan.survey
+    return form.Counts(
+        rows=survey.rows,
+        chains=survey.chains,
+        missing=survey.missing,
+        private=survey.private,
+        secrets=survey.secrets,
+    )
+
+
+def _private(plan: Plan) -> form.Private:
     columns, options = plan.job.columns, plan.job.options
     positions = None
     if options.publish_positions and not options.dry_run:
-        names = [*columns.by, columns.order or "row"]
-        positions = {"columns": names, "keys": plan.survey.published_positions()}
-    return {
-        "count": plan.survey.private,
-        "digest": None if options.dry_run else plan.identity["private list"],
-        "positions": positions,
-        "note": form.POSITIONS,
-    }
+        names = (*columns.by, columns.order or "row")
+        positions = form.Positions(columns=names, keys=plan.survey.published_positions())
+    digest = None if options.dry_run else plan.identity["private list"]
+    return form.Private(count=plan.survey.private, digest=digest, positions=positions)
+
+
+def _model(model: Model) -> form.Model:
+    """The model with its start spelled out."""
+    said = model.to_dict()
+    if said["start"] is None:
+        said["start"] = model.along().start.tolist()
+    return form.Model(**said, stationary=model.is_stationary)
 
 
 def _designs(plan: Plan) -> dict[str, Any]:
-    """The designs section: what every kind says, and what its own designs add."""
+    """The designs section: what every kind says, and what designs of this kind add."""
     kind, model, grids = plan.job.mechanism.designs, plan.designs.model, plan.designs.grids
     shared, sequences = Shared(), Shared()
-    modulus = None if model.clock is None else phase_count(model.clock.phase)
-    designs = []
-    for design, uses in zip(plan.designs.designs, plan.uses.tolist(), strict=True):
-        around = design.surrounding
-        along = None
-        if modulus is not None:
-            runs = list(map(list, form.phase_runs(around.along.tolist(), modulus)))
-            along = sequences.number(around.phases, runs)
-        designs.append(
-            {
-                "left": around.left,
-                "right": around.right,
-                "length": around.length,
-                "phases": along,
-                "leakage": design.leakage,
-                "rounding": design.rounding,
-                "uses": int(uses),
-                "window": list(design.window),
-                **design.to_dict(shared),
-            }
-        )
+    designs = [
+        _said(design, uses, _sequence(design, model, sequences)) | design.to_dict(shared)
+        for design, uses in zip(plan.designs.designs, plan.uses.tolist(), strict=True)
+    ]
     return {
         "kind": kind.kind,
         "mechanism": plan.job.mechanism.name,
@@ -141,10 +137,24 @@ def _designs(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _model(model: Model) -> dict[str, Any]:
-    """The model with its start spelled out."""
-    said = model.to_dict()
-    start = said["start"]
-    if start is None:
-        start = np.asarray(model.along().start).tolist()
-    return {"phase": None, "zone": None, **said, "start": start, "stationary": model.is_stationary}
+def _said(design: Design, uses: float, sequence: int | None) -> dict[str, Any]:
+    """What every kind says of a design that serves so many secrets."""
+    return {
+        "left": design.surrounding.left,
+        "right": design.surrounding.right,
+        "length": design.surrounding.length,
+        "phases": sequence,
+        "leakage": design.leakage,
+        "rounding": design.rounding,
+        "uses": int(uses),
+        "window": list(design.window),
+    }
+
+
+def _sequence(design: Design, model: Model, sequences: Shared) -> int | None:
+    """Which sequence of phases it was made for; None for a model without phases."""
+    if model.clock is None:
+        return None
+    modulus = phase_count(model.clock.phase)
+    runs = form.phase_runs(design.surrounding.along.tolist(), modulus)
+    return sequences.number(runs, [list(run) for run in runs])

@@ -197,7 +197,6 @@ class Comparison:
                 else value
             )
             for name, value in vars(self).items()
-            if value != math.inf
         } | {"significance": SIGNIFICANCE}
 
 

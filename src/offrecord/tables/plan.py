@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 from warnings import warn
 
@@ -154,12 +153,8 @@ class Outcome:
 
     def certificate(self, entered: Entered | None) -> Certificate:
         """The certificate; it names no output yet."""
-        said = _not_entered(self.plan.job) if entered is None else entered.said
-        return self._certificate.with_release(said)
-
-    @cached_property
-    def _certificate(self) -> Certificate:
-        return certificate_of(self.plan, self.comparison, self.accepted)
+        release = _not_entered(self.plan.job) if entered is None else entered.said
+        return certificate_of(self.plan, self.comparison, self.accepted, release)
 
     def summary(self, entered: Entered | None) -> Summary:
         """What the release amounts to."""
