@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import offrecord as off
 from offrecord.errors import InputError
 from offrecord.models.clock import PHASES
-from offrecord.models.phased import model_from_dict
+from offrecord.models.loading import model_from_dict
 from offrecord.release import certificate as cert
 from offrecord.release.certificate import (
     Certificate,

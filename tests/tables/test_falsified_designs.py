@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from offrecord.designs import sharing as surroundings
-from offrecord.designs.library import Designs, problem_of
+from offrecord.designs.library import Designs, Setting
 from offrecord.release.keys import Key
 from small_tables import check_table, dry, tables
 
@@ -31,20 +31,21 @@ def check_honest(file, key, chain, epsilon, protect):
     """What was sealed is what its owner computed: grids of this chain, and for each surrounding the
     leakage it has there.
     """
-    kept = Designs.load(file, chain, epsilon, "best-local", protect, key)
+    kept = Designs.load(file, Setting(chain, epsilon, off.BestLocal(), protect), key)
     assert kept.sealed
     if kept.grids is not None:
         cap = surroundings.room_limits(chain, epsilon)[0]
         assert {grid[-1] for grid in kept.grids} == {cap}
     for design in kept.designs:
-        problem = problem_of(chain, epsilon, protect, design.surrounding)
+        problem = design.surrounding.problem(chain, epsilon, protect)
         first, last = problem.private[0] - 1, problem.private[-1]
         matrix = np.ones((problem.n, chain.k))
-        assert len(design.left) <= first
-        assert len(design.right) <= problem.n - last
+        left, right = design.left.spelled_out, design.right.spelled_out
+        assert len(left) <= first
+        assert len(right) <= problem.n - last
         for rows, rest, side in (
-            (design.left, design.left_rest, matrix[:first][::-1]),
-            (design.right, design.right_rest, matrix[last:]),
+            (left, design.left_rest, matrix[:first][::-1]),
+            (right, design.right_rest, matrix[last:]),
         ):
             side[:] = float(rest)
             side[: len(rows)] = rows

@@ -13,9 +13,9 @@ from offrecord.designs.library import Designs
 from offrecord.designs.needs import SurroundingCounts
 from offrecord.errors import InputError
 from offrecord.mechanisms.base import Decider
-from offrecord.mechanisms.blocks import ALWAYS, PRIVATE, REGIONS, Block, Certainty, blocks
+from offrecord.mechanisms.blocks import ALWAYS, PRIVATE, REGIONS, Block, Certainty, Secrets, blocks
 from offrecord.models.base import Floats, Integers, Model
-from offrecord.models.records import MISSING, UNKNOWN
+from offrecord.models.records import MISSING, UNKNOWN, Chains
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.chains import Arranged
 from offrecord.tables.tally import Tally
@@ -64,22 +64,23 @@ class Rule:
             raise InputError("the table was changed while it was read; start again") from None
         return np.array(found, dtype=np.int64)[used]
 
-    def blocks(self, batch: ChainBatch) -> Iterator[Block]:
-        """A batch, a stretch of whole chains at a time."""
-        return blocks(batch.arranged.chains, batch.secrets, self.which_of(batch), _BLOCK)
+    def blocks(self, batch: ChainBatch, which: Integers) -> Iterator[Block]:
+        """A batch, a stretch of whole chains at a time; which: the design of each secret."""
+        return blocks(batch.arranged.chains, batch.secrets, which, _BLOCK)
 
     def expect(self, batch: ChainBatch) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
-        masses = batch.masses(self.model)
+        masses, which = batch.masses(self.model), self.which_of(batch)
         counts = np.zeros(3, dtype=np.int64)
         released = 0.0
-        for block in self.blocks(batch):
+        for block in self.blocks(batch, which):
             weights = masses if masses.ndim == 1 else masses[block.rows]
             expected = self.decider.expect(block, weights)
             check_known(batch.arranged, block, expected.certainty)
             released += float(expected.released[block.codes >= 0].sum())
             counts += np.bincount(expected.certainty, minlength=3)
-        return Tally(tuple(counts.tolist()), released, self.windows_release(batch))
+        window = self.windows_release(batch.arranged.chains, batch.secrets, which)
+        return Tally(tuple(counts.tolist()), released, window)
 
     def explain(self, batch: ChainBatch) -> pl.DataFrame:
         """For each row its region and the rule: never what was drawn."""
@@ -97,18 +98,17 @@ class Rule:
         """The region of each row, and the columns that tell its rule."""
         private = np.zeros(batch.rows, dtype=bool)
         private[batch.private.rows(batch.arranged.chains)] = True
-        labels = batch.arranged.labels
-        told = [self.decider.explain(block, labels) for block in self.blocks(batch)]
+        labels, which = batch.arranged.labels, self.which_of(batch)
+        told = [self.decider.explain(block, labels) for block in self.blocks(batch, which)]
         certainty = np.concatenate([one.certainty for one in told])
         columns = {name: np.concatenate([one.rule[name] for one in told]) for name in told[0].rule}
         named = np.array([*REGIONS, PRIVATE])[np.where(private, len(REGIONS), certainty)]
         return named, columns
 
-    def windows_release(self, batch: ChainBatch) -> int:
+    def windows_release(self, chains: Chains, secrets: Secrets, which: Integers) -> int:
         """How many records with a value the best data-independent mechanism would release: all
-        outside its windows.
+        outside its windows. which: the design of each secret.
         """
-        chains, secrets, which = batch.arranged.chains, batch.secrets, self.which_of(batch)
         valued = None if chains.whole else np.concatenate(([0], np.cumsum(chains.codes != MISSING)))
         total = len(chains.codes) if valued is None else int(valued[-1])
         if secrets.count == 0:

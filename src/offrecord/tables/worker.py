@@ -131,12 +131,12 @@ class Worker:
         """Decide a batch: the released rows, and counts."""
         assert self.rule is not None
         batch, rule, model = keyed.batch, self.rule, self.spec.model
-        chains = batch.arranged.chains
+        chains, which = batch.arranged.chains, rule.which_of(batch)
         gone = np.zeros(batch.rows, dtype=bool)
         counts, released = np.zeros(3, dtype=np.int64), 0
         moves = np.zeros(model.transition.shape, dtype=np.int64)
         contents = []
-        for block in rule.blocks(batch):
+        for block in rule.blocks(batch, which):
             redacted, certainty = rule.decider.decide(block, keyed.draw)
             check_known(batch.arranged, block, certainty)
             gone[block.rows] = redacted
@@ -153,7 +153,7 @@ class Worker:
         tally = Tally(
             tuple(counts.tolist()),
             released,
-            rule.windows_release(batch),
+            rule.windows_release(chains, batch.secrets, which),
             moves,
             choice_of(chains, batch.secrets, model.k, rule.reach),
             Sample.of(batch.arranged, gone),

@@ -3,14 +3,18 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from offrecord.tables.stamping import Stamping, windows_release
 
 import offrecord as off
-from offrecord.designs.library import Design, Designs, Surrounding
-from offrecord.designs.sharing import Needs
+from offrecord.designs.needs import SurroundingCounts
+from offrecord.mechanisms.blocks import Block
+from offrecord.mechanisms.local.design import LocalDesign
+from offrecord.mechanisms.local.stamping import Stamping
+from offrecord.mechanisms.local.stretches import Stretches
+from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.models.records import Chains
 from offrecord.release.coins import ALWAYS, thresholds
-from offrecord.tables.chains import Chains
 from offrecord.tables.erasure import erasure_leakage
+from offrecord.tables.rule import Rule
 from offrecord.tables.secrets import Private, secrets_of
 
 CHANCES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
@@ -57,17 +61,17 @@ def situations(draw):
         ]
         window = (draw(st.integers(0, 4)), draw(st.integers(0, 4)))
         rests = draw(st.booleans()), draw(st.booleans())
-        made.append(Design(Surrounding(6, 6, 1), rows[0], rows[1], *rests, 0.0, 0.0, window))
-    designs = Designs(off.MarkovChain.binary(0.1, 0.2), 1.0, "mine", "run", tuple(made))
+        sides = Stretches.of(rows[0]), Stretches.of(rows[1])
+        made.append(LocalDesign(Surrounding(6, 6, 1), *sides, *rests, 0.0, 0.0, window))
     which = np.array([draw(st.integers(0, 1)) for _ in range(secrets.count)], dtype=np.int64)
-    return chains, secrets, designs, which
+    return chains, secrets, made, which
 
 
 def slowly(chains, secrets, designs, which):
     """(n, 2) redaction probabilities, record by record and secret by secret."""
     out = np.zeros((len(chains.codes), 2))
     for i in range(secrets.count):
-        design, c = designs.designs[which[i]], secrets.chain[i]
+        design, c = designs[which[i]], secrets.chain[i]
         for row in range(chains.starts[c], chains.starts[c + 1]):
             place = chains.places[row]
             if secrets.first[i] <= place <= secrets.last[i]:
@@ -75,9 +79,10 @@ def slowly(chains, secrets, designs, which):
                 continue
             left = place < secrets.first[i]
             distance = secrets.first[i] - place if left else place - secrets.last[i]
-            rows, rest = (
+            side, rest = (
                 (design.left, design.left_rest) if left else (design.right, design.right_rest)
             )
+            rows = side.spelled_out
             out[row] = np.maximum(
                 out[row], rows[distance - 1] if distance <= len(rows) else float(rest)
             )
@@ -89,22 +94,34 @@ def slowly(chains, secrets, designs, which):
 def test_stamps_are_the_maximum_of_all_designs_by_distance(situation):
     chains, secrets, designs, which = situation
     expected = slowly(chains, secrets, designs, which)
-    stamping, rows = Stamping(designs), slice(0, len(chains.codes))
-    assert np.array_equal(stamping.probabilities(chains, secrets, which, rows), expected)
-    valued = chains.codes >= 0
-    decision = stamping.decide(
-        chains, secrets, which, rows, lambda at: np.full(len(at), 2**62 - 1, dtype=np.uint64)
-    )
-    own = expected[np.arange(len(expected)), chains.codes]
-    assert np.array_equal(
-        decision.redacted[valued], own[valued] >= 0.25
-    )  # the draw is just below a quarter
+    stamping = Stamping.of(designs, 2)
+    block = Block(chains, slice(0, len(chains.codes)), secrets, which)
+    told = stamping.explain(block, ("a", "b"))
+    assert list(told.rule) == ["Pr(redacted | a)", "Pr(redacted | b)"]
+    assert np.array_equal(np.stack(list(told.rule.values()), axis=1), expected)
     regions = np.where(
         np.all(expected == 1, axis=1), 2, np.where(np.any(expected > 0, axis=1), 1, 0)
     )
-    touched = decision.regions > 0
-    assert np.array_equal(decision.regions[touched], np.maximum(regions, 1)[touched])
+    assert np.array_equal(told.certainty, regions)
+    for masses in (np.array([0.25, 0.75]), np.tile([0.5, 0.5], (block.size, 1))):
+        foretold = stamping.expect(block, masses)
+        assert np.allclose(foretold.released, 1 - (expected * masses).sum(axis=1), atol=1e-15)
+        assert np.array_equal(foretold.certainty, regions)
+    valued = chains.codes >= 0
+    asked = []
+
+    def draw(chain, order):
+        asked.append((chain, order))
+        return np.full(len(order), 2**62 - 1, dtype=np.uint64)  # just below a quarter
+
+    decision = stamping.decide(block, draw)
+    own = expected[np.arange(len(expected)), chains.codes]
+    assert np.array_equal(decision.redacted[valued], own[valued] >= 0.25)
+    touched = decision.certainty > 0
+    assert np.array_equal(decision.certainty[touched], np.maximum(regions, 1)[touched])
     assert np.all(regions[~touched] == 0)
+    for chain, order in asked:  # a record's own chain and order value
+        assert np.array_equal(chains.chain_of[order], chain)
 
 
 @settings(max_examples=200, deadline=None)
@@ -113,11 +130,14 @@ def test_what_the_window_releases(situation):
     chains, secrets, designs, which = situation
     covered = np.zeros(len(chains.codes), dtype=bool)
     for i in range(secrets.count):
-        (left, right), c = designs.designs[which[i]].window, secrets.chain[i]
+        (left, right), c = designs[which[i]].window, secrets.chain[i]
         for row in range(chains.starts[c], chains.starts[c + 1]):
             place = chains.places[row]
             covered[row] |= secrets.first[i] - left <= place <= secrets.last[i] + right
-    assert windows_release(designs, chains, secrets, which) == int(
+    windows = np.array([design.window for design in designs])
+    rooms = np.array([design.surrounding[:2] for design in designs])
+    rule = Rule(None, None, {}, windows, rooms, 0)
+    assert rule.windows_release(chains, secrets, which) == int(
         ((chains.codes >= 0) & ~covered).sum()
     )
 
@@ -129,9 +149,10 @@ def test_few_secrets_with_far_reaching_designs():
         chains, Private(np.array([0, 0]), np.array([100, 2500]), np.array([100, 2500])), "run"
     )
     rows = np.stack([np.linspace(1, 0.1, reach), np.ones(reach)], axis=1)
-    design = Design(Surrounding(n, n, 1), rows, rows, False, False, 0.0, 0.0, (0, 0))
-    designs = Designs(off.MarkovChain.binary(0.1, 0.2), 1.0, "mine", "run", (design,))
-    stamps = Stamping(designs).stamped(chains, secrets, np.array([0, 0]), slice(0, n))
+    side = Stretches.of(rows)
+    design = LocalDesign(Surrounding(n, n, 1), side, side, False, False, 0.0, 0.0, (0, 0))
+    block = Block(chains, slice(0, n), secrets, np.array([0, 0]))
+    stamps = Stamping.of([design], 2)._stamped(block, chains.codes)
     limits = thresholds(rows)[:, 0]
     assert stamps.limits[2500] == stamps.limits[100] == ALWAYS
     assert stamps.limits[2400] == limits[99]
@@ -149,7 +170,7 @@ def needs_of(n, private):
         (*secrets.rooms(chains), secrets.last - secrets.first + 1, np.zeros_like(secrets.first)),
         axis=1,
     )
-    return Needs(around, np.ones(secrets.count, dtype=np.int64))
+    return SurroundingCounts.of(around, np.ones(secrets.count, dtype=np.int64), {})
 
 
 def test_erasure_leaks_what_erasing_the_private_records_alone_does():
