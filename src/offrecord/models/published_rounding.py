@@ -23,8 +23,9 @@ _EXACT = Context(prec=60)
 
 
 def rounded_row(shares: Sequence[Decimal]) -> list[float]:
-    """A distribution with DIGITS significant digits; the largest entry is what the others leave of
-    1, exactly in decimals.
+    """A distribution with DIGITS significant digits.
+
+    The largest entry is what the others leave of 1, exactly in decimals.
     """
     short = [_SHORT.plus(share) for share in shares]
     largest = max(range(len(shares)), key=lambda i: shares[i])
@@ -42,9 +43,7 @@ def rounded_model(model: M) -> M:
 
 
 def rounded_distributions(distributions: Floats) -> Floats:
-    """Distributions along the last axis, each with DIGITS significant digits; as given where it
-    has no more.
-    """
+    """Distributions along the last axis with DIGITS significant digits, or as given if so short."""
     rows = distributions.reshape(-1, distributions.shape[-1]).tolist()
     shares = [[Decimal(repr(p)) for p in row] for row in rows]
     done = [
@@ -55,8 +54,9 @@ def rounded_distributions(distributions: Floats) -> Floats:
 
 
 def _is_rounded(row: list[float], shares: list[Decimal]) -> bool:
-    """All but one have so many digits, and that one is what they leave; among equals it need not be
-    the first.
+    """All but one have so many digits, and that one is what they leave of 1.
+
+    Among equals it need not be the first.
     """
     long = [i for i, share in enumerate(shares) if _SHORT.plus(share) != share]
     if len(long) > 1:

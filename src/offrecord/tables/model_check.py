@@ -75,14 +75,10 @@ def sparse(pairs: int, linked: int) -> str | None:
 
 
 def spaced(learned: Learned, spacing: float | None) -> str | None:
-    """What speaks against a model whose records came at another distance, where no step says how
-    far they are apart.
-    """
-    if (
-        not learned.spacing
-        or not spacing
-        or max(learned.spacing / spacing, spacing / learned.spacing) <= SPACING
-    ):
+    """What speaks against a model whose records came at another distance, without a step."""
+    if not learned.spacing or not spacing:
+        return None
+    if max(learned.spacing / spacing, spacing / learned.spacing) <= SPACING:
         return None
     unit = " seconds" if learned.order == "time" else ""
     here, there = f"{spacing:g}{unit}", f"{learned.spacing:g}{unit}"
@@ -174,15 +170,10 @@ class Comparison:
             )
         if not self.differs:
             return None
-        reach = (
-            ""
-            if self.leakage is None
-            else f": by its own transitions the odds would reach {odds(self.leakage)} to 1"
-        )
-        return (
-            f"the table differs from the model beyond chance (p {self.told_p}), but not by"
-            f" much{reach}"
-        )
+        said = f"the table differs from the model beyond chance (p {self.told_p}), but not by much"
+        if self.leakage is None:
+            return said
+        return f"{said}: by its own transitions the odds would reach {odds(self.leakage)} to 1"
 
     @property
     def told_p(self) -> str:
@@ -191,15 +182,12 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """For certificates: four digits."""
-        return {
-            name: (
-                float(f"{value:.4g}")
-                if isinstance(value, float) and math.isfinite(value)
-                else value
-            )
-            for name, value in vars(self).items()
-            if value != math.inf
-        } | {"significance": SIGNIFICANCE}
+        finite = {name: value for name, value in vars(self).items() if value != math.inf}
+        short = {
+            name: float(f"{value:.4g}") if isinstance(value, float) else value
+            for name, value in finite.items()
+        }
+        return short | {"significance": SIGNIFICANCE}
 
 
 def compared(designs: Designs, uses: Integers, counts: Counts) -> Comparison:
@@ -248,10 +236,8 @@ def _estimated(model: Model, counts: Counts, visits: Counts) -> MarkovChain:
 def _leakage(designs: Designs, uses: Integers, chain: MarkovChain) -> float:
     """The largest of the most frequent designs, were this the chain."""
     frequent = np.argsort(-uses, kind="stable")[:_JUDGED].tolist()
-    return max(
-        (
-            leakage_under(designs.designs[at], chain, designs.epsilon, designs.protect)
-            for at in frequent
-        ),
-        default=0.0,
+    leakages = (
+        leakage_under(designs.designs[at], chain, designs.epsilon, designs.protect)
+        for at in frequent
     )
+    return max(leakages, default=0.0)

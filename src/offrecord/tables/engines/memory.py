@@ -17,7 +17,8 @@ from offrecord.mechanisms import Mechanism
 from offrecord.release.certificate import certified
 from offrecord.tables.chains import arrange
 from offrecord.tables.deciding import Tally
-from offrecord.tables.formats import format_of, stream_format, write_frame
+from offrecord.tables.encoding import write_frame
+from offrecord.tables.formats import format_of, stream_format
 from offrecord.tables.frames import Native, from_native, to_native
 from offrecord.tables.job import Job, Plan
 from offrecord.tables.parts import Part

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.files import check_apart, check_writable, write_text
-from offrecord.tables.cells import released_type
 from offrecord.tables.chains import Columns
 from offrecord.tables.deciding import Deciding, Tally
 from offrecord.tables.formats import check_columns, never_spill
@@ -37,6 +36,7 @@ from offrecord.tables.frames import Native, from_native
 from offrecord.tables.job import Job, Plan
 from offrecord.tables.parts import Part, Reading, Survey
 from offrecord.tables.summary import Summary
+from offrecord.tables.values import released_type
 
 if TYPE_CHECKING:
     import polars as pl
