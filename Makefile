@@ -38,7 +38,7 @@ $(SPARK): $(STAMP)
 
 test-spark: $(SPARK) ## the same release from a real local Spark; needs Java 17
 	java -version
-	$(BIN)/python -m pytest tests/tables/test_spark.py
+	$(BIN)/python -m pytest tests/tables/engines/test_spark.py
 
 bench: $(STAMP) ## speed, each figure a ratio measured in one run; MSNBC=FILE for the one with 17 values
 	$(BIN)/python benchmarks/bench.py

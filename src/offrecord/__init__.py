@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from offrecord._moved import install
+
 if TYPE_CHECKING:
     from offrecord.designs.library import Designs
     from offrecord.errors import ChosenByValue, InputError
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
         design,
         mechanism_named,
     )
-    from offrecord.mechanisms.policy import Policy
+    from offrecord.mechanisms.answer import answer
+    from offrecord.mechanisms.base import Policy
+    from offrecord.mechanisms.local.policy import LocalPolicy
     from offrecord.models.chain import MarkovChain
     from offrecord.models.loading import load_model
     from offrecord.models.phased import PhasedChain
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
         relaxed_leakage_as_printed,
         theorem2_as_printed,
     )
+    from offrecord.release.keys import Key
     from offrecord.tables.engines.memory import Release, redact
     from offrecord.tables.engines.stream import Streamed, redact_file
     from offrecord.tables.reference import fit
@@ -60,6 +65,8 @@ __all__ = [
     "FirstRelease",
     "Fit",
     "InputError",
+    "Key",
+    "LocalPolicy",
     "MarkovChain",
     "MarkovQuilt",
     "Mechanism",
@@ -74,6 +81,7 @@ __all__ = [
     "Summary",
     "ThreeRegion",
     "WorstOutput",
+    "answer",
     "data_independent_utility",
     "delta_star",
     "design",
@@ -96,25 +104,13 @@ __all__ = [
 
 #: Where each public name lives: loaded when first used, so that the command line starts at once.
 _ROOMS = {
-    "paper.bounds": (
-        "data_independent_utility",
-        "quilt_utility_as_printed",
-        "relaxed_leakage_as_printed",
-        "theorem2_as_printed",
-    ),
+    "errors": ("ChosenByValue", "InputError"),
     "models.chain": ("MarkovChain",),
-    "designs.library": ("Designs",),
-    "errors": (
-        "ChosenByValue",
-        "InputError",
-    ),
-    "theory.leakage": (
-        "FirstRelease",
-        "WorstOutput",
-        "leakage",
-        "worst_output",
-    ),
+    "models.loading": ("load_model",),
+    "models.phased": ("PhasedChain",),
     "fitting.fit": ("Fit",),
+    "theory.problem": ("Problem", "Secret"),
+    "theory.redaction": ("Redaction",),
     "theory.influence": (
         "Region",
         "delta_star",
@@ -124,6 +120,7 @@ _ROOMS = {
         "regions",
         "set_influence",
     ),
+    "theory.leakage": ("FirstRelease", "WorstOutput", "leakage", "worst_output"),
     "mechanisms": (
         "MECHANISMS",
         "BestLocal",
@@ -134,25 +131,24 @@ _ROOMS = {
         "design",
         "mechanism_named",
     ),
-    "models.loading": ("load_model",),
-    "models.phased": ("PhasedChain",),
-    "mechanisms.policy": ("Policy",),
-    "theory.problem": (
-        "Problem",
-        "Secret",
-    ),
-    "theory.redaction": ("Redaction",),
+    "mechanisms.answer": ("answer",),
+    "mechanisms.base": ("Policy",),
+    "mechanisms.local.policy": ("LocalPolicy",),
+    "designs.library": ("Designs",),
+    "release.keys": ("Key",),
     "tables.reference": ("fit",),
-    "tables.engines.memory": (
-        "Release",
-        "redact",
-    ),
-    "tables.engines.stream": (
-        "Streamed",
-        "redact_file",
-    ),
     "tables.summary": ("Summary",),
+    "tables.engines.memory": ("Release", "redact"),
+    "tables.engines.stream": ("Streamed", "redact_file"),
+    "paper.bounds": (
+        "data_independent_utility",
+        "quilt_utility_as_printed",
+        "relaxed_leakage_as_printed",
+        "theorem2_as_printed",
+    ),
 }
+
+install()
 
 
 def __getattr__(name: str) -> Any:

@@ -7,30 +7,42 @@ import pytest
 
 import offrecord as off
 from offrecord.designs import library as designs
-from offrecord.designs import sharing as surroundings
-from offrecord.designs.library import Candidate, Designs, Surrounding
-from offrecord.designs.sharing import Needs, designs_for, distinct
+from offrecord.designs.library import Designs, Setting
+from offrecord.designs.needs import SurroundingCounts, distinct
+from offrecord.designs.sharing import designs_for
+from offrecord.mechanisms.local.design import LocalDesign
+from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.mechanisms.workshop import Workshop
 
 BINARY = off.MarkovChain.binary(0.05, 0.3)
 THREE = off.MarkovChain([[0.8, 0.15, 0.05], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]])
 
 
 def needs(*places):
-    return Needs(np.array([(*place, 0) for place in places]), np.ones(len(places), dtype=np.int64))
+    rows = np.array([(*place, 0) for place in places])
+    return SurroundingCounts.of(rows, np.ones(len(places), dtype=np.int64), {})
+
+
+def made_for(model, epsilon, mechanism, protect, needed, **options):
+    return designs_for(Setting(model, epsilon, mechanism, protect), needed, **options)
+
+
+def loaded(file, model, epsilon, name, protect, key=None):
+    setting = Setting(model, epsilon, off.mechanism_named(name), protect)
+    return Designs.load(file, setting, key)
 
 
 def whole(design, k):
     """The redaction of a design's own chain."""
     around = design.surrounding
+    left, right = design.left.spelled_out, design.right.spelled_out
     matrix = np.zeros((around.left + around.length + around.right, k))
     matrix[around.left : around.left + around.length] = 1
     for d in range(1, around.left + 1):
-        matrix[around.left - d] = (
-            design.left[d - 1] if d <= len(design.left) else float(design.left_rest)
-        )
+        matrix[around.left - d] = left[d - 1] if d <= len(left) else float(design.left_rest)
     for d in range(1, around.right + 1):
         place = around.left + around.length + d - 1
-        matrix[place] = design.right[d - 1] if d <= len(design.right) else float(design.right_rest)
+        matrix[place] = right[d - 1] if d <= len(right) else float(design.right_rest)
     return matrix
 
 
@@ -41,7 +53,7 @@ def whole(design, k):
     ids=lambda m: m.name,
 )
 def test_each_design_is_that_of_its_own_problem(chain, mechanism):
-    made, which = designs_for(
+    made, which = made_for(
         chain, 1.0, mechanism, "run", needs((2, 3, 1), (0, 4, 1), (10**6, 10**6, 1), (5, 0, 4))
     )
     assert len(made.designs) == 4
@@ -69,36 +81,35 @@ def test_each_design_is_that_of_its_own_problem(chain, mechanism):
 
 
 def test_beyond_the_room_that_is_looked_at_a_design_ends():
-    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((10**9, 10**9, 1)))
+    made, _ = made_for(BINARY, 1.0, off.BestLocal(), "run", needs((10**9, 10**9, 1)))
     design = made.designs[0]
     assert not design.left_rest
     assert not design.right_rest
     far = off.design(off.Problem(BINARY, 2001, [1001], 1.0))
-    assert np.allclose(far.rows(1001 - len(design.left), 1000)[::-1], design.left, atol=1e-9)
-    assert far.redaction.sum() == pytest.approx(
-        design.left.sum() + design.right.sum() + 2, abs=1e-6
-    )
+    left, right = design.left.spelled_out, design.right.spelled_out
+    assert np.allclose(far.rows(1001 - len(left), 1000)[::-1], left, atol=1e-9)
+    assert far.redaction.sum() == pytest.approx(left.sum() + right.sum() + 2, abs=1e-6)
 
 
 def test_a_chain_that_never_forgets_is_redacted_to_its_end():
     frozen = off.MarkovChain([[1.0, 0.0], [0.0, 1.0]], start=[0.5, 0.5])
-    made, _ = designs_for(frozen, 1.0, off.BestLocal(), "run", needs((300, 5000, 1)))
+    made, _ = made_for(frozen, 1.0, off.BestLocal(), "run", needs((300, 5000, 1)))
     assert made.designs[0].left_rest
     assert made.designs[0].right_rest
 
 
 def test_runs_longer_than_one_differ_only_where_ends_exclude_each_other():
     flip = off.MarkovChain([[0.0, 1.0], [0.5, 0.5]])
-    made, _ = designs_for(
+    made, _ = made_for(
         flip, 1.0, off.BestWindow(), "run", needs(*((3, 3, length) for length in range(1, 9)))
     )
     assert {design.surrounding.length for design in made.designs} == {1, 2, 3}
 
 
 def test_many_rooms_are_rounded_up_and_the_loss_is_told(monkeypatch):
-    monkeypatch.setattr(surroundings, "QUICK", 12)
+    monkeypatch.setattr(Workshop, "most", 12)
     rooms = [(left, right, 1) for left in range(9) for right in range(9)]
-    made, which = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs(*rooms))
+    made, which = made_for(BINARY, 1.0, off.BestLocal(), "run", needs(*rooms))
     assert len(made.designs) <= 12
     own = [
         off.design(off.Problem(BINARY, left + 1 + right, [left + 1], 1.0))
@@ -120,7 +131,7 @@ def test_many_rooms_are_rounded_up_and_the_loss_is_told(monkeypatch):
 def test_sides_designed_apart_keep_within_epsilon_and_beat_the_window():
     rng = np.random.default_rng(2)
     chain = off.MarkovChain(rng.dirichlet(np.ones(12), 12) * 0.4 + np.eye(12) * 0.6)
-    made, _ = designs_for(
+    made, _ = made_for(
         chain, 1.0, off.BestLocal(), "run", needs((40, 40, 1), (2, 40, 1), (40, 40, 3), (0, 9, 1))
     )
     masses = chain.marginal(1)
@@ -136,32 +147,30 @@ def test_sides_designed_apart_keep_within_epsilon_and_beat_the_window():
 
 def test_a_file_is_reused_and_never_believed(tmp_path):
     file, key = tmp_path / "designs.json", bytes(32)
-    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((5, 5, 1), (0, 7, 2)))
+    made, _ = made_for(BINARY, 1.0, off.BestLocal(), "run", needs((5, 5, 1), (0, 7, 2)))
     made.save(file, key)
-    again = Designs.load(file, BINARY, 1.0, "best-local", "run", key)
+    again = loaded(file, BINARY, 1.0, "best-local", "run", key)
     assert again.sealed
     assert again.digest == made.digest
     content = json.loads(file.read_text())
     content["designs"][0]["leakage"] = 0.0
     file.write_text(json.dumps(content))
     for given in (key, bytes(31) + b"x", None):
-        read = Designs.load(file, BINARY, 1.0, "best-local", "run", given)
+        read = loaded(file, BINARY, 1.0, "best-local", "run", given)
         assert not read.sealed
         assert (read.designs, read.grids, read.loss) == ((), None, 0.0)
-        same, _ = designs_for(
+        same, _ = made_for(
             BINARY, 1.0, off.BestLocal(), "run", needs((5, 5, 1), (0, 7, 2)), known=read
         )
         assert same.to_dict() == made.to_dict()
         assert same.refused == 0
     content["sides"] = [[] for _ in content["sides"]]  # releases everything
     file.write_text(json.dumps(content))
-    read = Designs.load(file, BINARY, 1.0, "best-local", "run", key)
-    anew, _ = designs_for(
-        BINARY, 1.0, off.BestLocal(), "run", needs((5, 5, 1), (0, 7, 2)), known=read
-    )
+    read = loaded(file, BINARY, 1.0, "best-local", "run", key)
+    anew, _ = made_for(BINARY, 1.0, off.BestLocal(), "run", needs((5, 5, 1), (0, 7, 2)), known=read)
     assert anew.to_dict() == made.to_dict()
     assert anew.refused == 2
-    more, which = designs_for(
+    more, which = made_for(
         BINARY, 1.0, off.BestLocal(), "run", needs((5, 5, 1), (3, 3, 1)), known=made
     )
     assert [d.surrounding for d in more.designs] == [Surrounding(3, 3, 1), Surrounding(5, 5, 1)]
@@ -171,18 +180,20 @@ def test_a_file_is_reused_and_never_believed(tmp_path):
 
 
 def test_a_file_that_is_not_sealed_is_judged_only_where_it_is_needed(tmp_path, monkeypatch):
-    file, asked, judged = tmp_path / "designs.json", [], Candidate.judged
+    file, asked, judged = tmp_path / "designs.json", [], LocalDesign.judged
     chain = off.MarkovChain([[0.9, 0.1], [0.3, 0.7]], start=[1.0, 0.0])
     for model in (THREE, chain):
-        made, _ = designs_for(
+        made, _ = made_for(
             model, 1.0, off.BestWindow(), "run", needs((1, 2, 1), (2, 3, 1), (4, 0, 2))
         )
         made.save(file)
-        read = Designs.load(file, model, 1.0, "window", "run")
+        read = loaded(file, model, 1.0, "window", "run")
         monkeypatch.setattr(
-            Candidate, "judged", lambda *given: asked.append(given[2]) or judged(*given)
+            LocalDesign,
+            "judged",
+            lambda self, *given: asked.append(self.surrounding) or judged(self, *given),
         )
-        some, _ = designs_for(
+        some, _ = made_for(
             model, 1.0, off.BestWindow(), "run", needs((2, 3, 1), (3, 3, 1)), known=read
         )
         assert asked == [Surrounding(2, 3, 1)]
@@ -240,7 +251,7 @@ def sealed_anew(content, key):
 )
 def test_a_sealed_file_is_checked_for_its_form(tmp_path, path, new):
     file, key = tmp_path / "designs.json", bytes(32)
-    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((20, 20, 1)))
+    made, _ = made_for(BINARY, 1.0, off.BestLocal(), "run", needs((20, 20, 1)))
     content = json.loads(json.dumps(made.to_dict()))
     place = content
     for step in path[:-1]:
@@ -248,7 +259,7 @@ def test_a_sealed_file_is_checked_for_its_form(tmp_path, path, new):
     place[path[-1]] = new
     file.write_text(json.dumps(sealed_anew(content, key)))
     with pytest.raises(off.InputError) as caught:
-        Designs.load(file, BINARY, 1.0, "best-local", "run", key)
+        loaded(file, BINARY, 1.0, "best-local", "run", key)
     assert str(caught.value).startswith(f"{file}: ")
     assert len(str(caught.value)) < len(str(file)) + 200
     assert "\n" not in str(caught.value)
@@ -257,26 +268,26 @@ def test_a_sealed_file_is_checked_for_its_form(tmp_path, path, new):
 @pytest.mark.parametrize("seal", [None, 5, "", "é", "\ud800", "0" * 64, ["x"]])
 def test_a_seal_that_is_none_makes_a_file_of_candidates(tmp_path, seal):
     file = tmp_path / "designs.json"
-    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1)))
+    made, _ = made_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1)))
     file.write_text(json.dumps({**made.to_dict(), "seal": seal}))
-    read = Designs.load(file, BINARY, 1.0, "best-local", "run", bytes(32))
+    read = loaded(file, BINARY, 1.0, "best-local", "run", bytes(32))
     assert not read.sealed
     assert list(read.candidates) == [Surrounding(2, 3, 1)]
 
 
 def test_a_seal_of_another_version_or_key_does_not_count(tmp_path, monkeypatch):
     file, key = tmp_path / "designs.json", bytes(32)
-    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1)))
+    made, _ = made_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1)))
     made.save(file, key)
-    assert Designs.load(file, BINARY, 1.0, "best-local", "run", key).sealed
-    assert not Designs.load(file, BINARY, 1.0, "best-local", "run", bytes(31) + b"x").sealed
+    assert loaded(file, BINARY, 1.0, "best-local", "run", key).sealed
+    assert not loaded(file, BINARY, 1.0, "best-local", "run", bytes(31) + b"x").sealed
     monkeypatch.setattr(designs, "version", lambda _: "0.0.1")
-    assert not Designs.load(file, BINARY, 1.0, "best-local", "run", key).sealed
+    assert not loaded(file, BINARY, 1.0, "best-local", "run", key).sealed
 
 
 def test_a_surrounding_that_comes_twice_and_deep_nesting_are_refused(tmp_path):
     file = tmp_path / "designs.json"
-    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1)))
+    made, _ = made_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1)))
     text = json.dumps(made.to_dict())
     content = json.loads(text)
     content["designs"] *= 2
@@ -291,7 +302,7 @@ def test_a_surrounding_that_comes_twice_and_deep_nesting_are_refused(tmp_path):
     ):
         file.write_text(damaged)
         try:
-            read = Designs.load(file, BINARY, 1.0, "best-local", "run", bytes(32))
+            read = loaded(file, BINARY, 1.0, "best-local", "run", bytes(32))
         except off.InputError as error:
             refused = str(error)
             assert "\n" not in refused
@@ -302,24 +313,22 @@ def test_a_surrounding_that_comes_twice_and_deep_nesting_are_refused(tmp_path):
 
 def test_rows_that_a_table_does_not_need_are_never_spelled_out(tmp_path):
     file = tmp_path / "designs.json"
-    made, _ = designs_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1), (1, 1, 1)))
+    made, _ = made_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1), (1, 1, 1)))
     content = json.loads(json.dumps(made.to_dict()))
     content["sides"] = [
         [[10**7, [1.0, 0.0]], [10**7, [1.0, 1.0]]] * 10_000 for _ in content["sides"]
     ]  # 3 TB
     content["designs"][0] |= {"left": 10**12, "right": 10**12}
     file.write_text(json.dumps(content))
-    read = Designs.load(file, BINARY, 1.0, "best-local", "run")
-    anew, _ = designs_for(
-        BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1), (1, 1, 1)), known=read
-    )
+    read = loaded(file, BINARY, 1.0, "best-local", "run")
+    anew, _ = made_for(BINARY, 1.0, off.BestLocal(), "run", needs((2, 3, 1), (1, 1, 1)), known=read)
     assert anew.to_dict() == made.to_dict()
     assert anew.refused == 1
 
 
 def test_a_model_that_is_not_stationary_gets_a_design_for_each_place():
     chain = off.MarkovChain([[0.9, 0.1], [0.3, 0.7]], start=[1.0, 0.0])
-    made, which = designs_for(
+    made, which = made_for(
         chain, 1.0, off.BestWindow(), "run", needs((0, 9, 1), (1, 8, 1), (5, 4, 1), (5, 4, 1))
     )
     assert len(made.designs) == 3
@@ -328,7 +337,7 @@ def test_a_model_that_is_not_stationary_gets_a_design_for_each_place():
         problem = off.Problem(chain, 10, [design.surrounding.left + 1], 1.0)
         assert off.leakage(problem, whole(design, 2)) <= 1.0
     with pytest.raises(off.InputError, match=r"not stationary.*--design-minutes"):
-        designs_for(
+        made_for(
             chain,
             1.0,
             off.BestWindow(),

@@ -60,6 +60,7 @@ def test_whoever_is_second_to_make_a_key_gets_the_first_ones(key, tmp_path, monk
         Key.new(new.file)
 
 
+PATIENCE = 600  # seconds for what takes two: a machine may be busy
 TOGETHER = """
 import os, sys, time
 import polars as pl
@@ -83,14 +84,14 @@ def test_releases_that_start_together_have_one_key_and_see_each_other(tmp_path):
         subprocess.Popen([sys.executable, "-c", TOGETHER, name], cwd=tmp_path) for name in names
     ]
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         while (
             not all((tmp_path / f"{name}.ready").exists() for name in names)
             and time.monotonic() < until
         ):
             time.sleep(0.01)
         (tmp_path / "go").touch()
-        assert [process.wait(60) for process in running] == [0] * len(names)
+        assert [process.wait(PATIENCE) for process in running] == [0] * len(names)
     finally:
         for process in running:
             process.kill()

@@ -154,7 +154,7 @@ def test_it_is_refused_through_a_pipe(kept):
     ).items():
         command += [f"--{name}", str(value)]
     ended = subprocess.run(
-        command, input=kept.write_csv().encode(), capture_output=True, timeout=60, check=False
+        command, input=kept.write_csv().encode(), capture_output=True, check=False
     )
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert re.search(SAID, ended.stderr.decode())

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
-from definition import chains, sequences
+from definition import chains, problems, redactions, sequences
+from offrecord.theory.influence import is_forced
 
 EXTREMES = [
     (alpha, beta)
@@ -166,3 +167,37 @@ def test_a_value_that_is_never_taken_decides_no_region():
     chain = off.MarkovChain([[0.9, 0.1, 0], [0.1, 0.9, 0], [0.5, 0.5, 0]])
     assert off.regions(chain, 1, [2], 0.5).tolist() == ["L"]
     assert off.regions(chain, 1, [2], 3.0).tolist() == ["S"]
+
+
+def test_unsigned_records_are_records():
+    chain = off.MarkovChain([[0.9, 0.08, 0.02], [0.2, 0.7, 0.1], [0.05, 0.15, 0.8]])
+    records = np.array([1, 3, 9])
+    for kind in (np.uint8, np.uint64, np.int16):
+        assert np.array_equal(
+            off.pointwise_influence(chain, 5, records.astype(kind)),
+            off.pointwise_influence(chain, 5, records),
+        )
+
+
+def test_what_is_forced_is_above_epsilon_by_more_than_rounding():
+    epsilon = 1.0
+    influence = np.array([-np.inf, 0.5, 1.0, 1.0 + 1e-13, 1.0 + 1e-10, 1.0 + 1e-8, np.inf])
+    assert is_forced(influence, epsilon).tolist() == [False] * 5 + [True] * 2
+    assert is_forced(np.array([0.0, 1e-13, 1e-11]), 0.0).tolist() == [False, False, True]
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_what_is_forced_leaks_more_than_epsilon_if_released_at_all(data):
+    """Lemma 1, with everything else redacted or released at random (F4)."""
+    problem = data.draw(problems(max_n=6, epsilons=(0.1, 0.5, 1.0)))
+    problem = off.Problem(problem.chain, problem.n, problem.private[:1], problem.epsilon)
+    p = problem.private[0]
+    redaction = data.draw(redactions(problem))
+    redaction[p - 1] = 1.0
+    for t in range(1, problem.n + 1):
+        influence = off.pointwise_influence(problem.chain, p, t)
+        for x in np.flatnonzero(is_forced(influence, problem.epsilon) & (t != p)):
+            released = redaction.copy()
+            released[t - 1, x] = 0.5
+            assert off.leakage(problem, released) > problem.epsilon

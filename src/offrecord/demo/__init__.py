@@ -1,20 +1,29 @@
-"""The whole job on real data: rain at New York's JFK airport, hour by hour, in 2013 (README.md here
-says where it is from).
+"""The whole job on real data: rain at New York's JFK airport, hour by hour, in 2013.
+
+README.md here says where the data are from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from offrecord.errors import InputError
 from offrecord.text import aligned
 
+if TYPE_CHECKING:
+    import polars as pl
+
+    from offrecord.fitting.fit import Fit
+    from offrecord.tables.engines.memory import Release
+    from offrecord.tables.options import Listwise
+
 #: Hours of the second half of the year whose rain someone wants off the record, whatever it was:
-#: chosen by the calendar. (Hours
-#: chosen because it rained would be told by the choice itself, and `redact` warns of that.)
+#: chosen by the calendar. (Hours chosen because it rained would be told by the choice itself, and
+#: `redact` warns of that.)
 PRIVATE_HOURS = (
     "2013-07-05T01:00:00Z",  # the fireworks
     "2013-07-05T02:00:00Z",
@@ -26,6 +35,60 @@ PRIVATE_HOURS = (
     "2013-12-24T18:00:00Z",
 )
 EPSILON = 1.0
+DATASET = "offrecord demo: rain at JFK, July to December 2013"
+_COLUMNS: dict[str, Any] = {"value": "rain", "order": "time", "single_chain": True, "step": "1h"}
+
+
+@dataclass(frozen=True)
+class Files:
+    """What the demo writes into a folder, and its certificate beside the released table."""
+
+    folder: Path
+
+    @property
+    def model(self) -> Path:
+        """What was learned."""
+        return self.folder / "model.json"
+
+    @property
+    def released(self) -> Path:
+        """The redacted table."""
+        return self.folder / "released.csv"
+
+    @property
+    def key(self) -> Path:
+        """The key: a real one lives in the user's data directory."""
+        return self.folder / "key" / "key.json"
+
+    def check(self, *, force: bool) -> None:
+        """Make the folder; InputError unless all could be written."""
+        from offrecord.files import check_outputs, check_writable
+
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"--output must be a folder, got the file {self.folder}")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        check_writable(self.model, force=force)
+        check_outputs(self.released, None, self.key, force=force)
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """What the demo came to."""
+
+    files: Files
+    fitted: Fit
+    release: Release
+    certificate: Path
+
+    def to_dict(self) -> dict[str, Any]:
+        """What --json prints."""
+        return {
+            "fit": self.fitted.summary(),
+            "redact": self.release.summary.to_dict(),
+            "model": str(self.files.model),
+            "output": str(self.files.released),
+            "certificate": str(self.certificate),
+        }
 
 
 def run(
@@ -34,73 +97,72 @@ def run(
     force: bool,
     say: Callable[[str], Any],
     warn: Callable[[str], Any],
-    progress: Callable[[list[Any]], Iterable[Any]],
-) -> None:
+    progress: Listwise,
+) -> Done:
     """Fit the first half of the year, redact the second, and say what happened."""
-    import polars as pl
-
     import offrecord as off
-    from offrecord.files import check_outputs, check_writable
-    from offrecord.tables.formats import read_frame
 
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"--output must be a folder, got the file {folder}")
-    folder.mkdir(parents=True, exist_ok=True)
-    model_file, released_file = folder / "model.json", folder / "released.csv"
-    check_writable(model_file, force=force)
-    key_file = folder / "key" / "key.json"  # a real key lives in the user's data directory
-    check_outputs(released_file, None, key_file, force=force)
-    with as_file(files("offrecord") / "demo" / "jfk_rain_2013.csv") as source:
-        year = read_frame(source)
-    reference = year.filter(pl.col("time") < "2013-07-01")
-    second = year.filter(pl.col("time") >= "2013-07-01")
-    hours = pl.DataFrame({"time": PRIVATE_HOURS})
-    columns: dict[str, Any] = {"value": "rain", "order": "time", "single_chain": True, "step": "1h"}
-
-    say(f"Rain at JFK airport, hour by hour, 2013: {year.height:,} records, gaps and all.\n")
-    say(
-        f"1. fit: learn from January to June ({reference.height:,} records) how rain follows rain\n"
-    )
-    fitted = off.fit(reference, chain_order=2, **columns)
-    fitted.model.save(model_file, force=force)
+    written = Files(folder)
+    written.check(force=force)
+    first, second = halves()
+    records = f"{first.height + second.height:,} records"
+    say(f"Rain at JFK airport, hour by hour, 2013: {records}, gaps and all.\n")
+    say(f"1. fit: learn from January to June ({first.height:,} records) how rain follows rain\n")
+    fitted = off.fit(first, chain_order=2, **_COLUMNS)
+    fitted.model.save(written.model, force=force)
     say(str(fitted))
     say(
-        f"\n2. redact: July to December ({second.height:,} records), {hours.height} hours off the"
-        f" record, ε = {EPSILON:g}\n"
+        f"\n2. redact: July to December ({second.height:,} records), {len(PRIVATE_HOURS)} hours off"
+        f" the record, ε = {EPSILON:g}\n"
     )
     release = off.redact(
         second,
-        private_list=hours,
+        private_list=_private_hours(),
         model=fitted.model,
         epsilon=EPSILON,
-        dataset="offrecord demo: rain at JFK, July to December 2013",
-        key_file=key_file,
+        dataset=DATASET,
+        key_file=written.key,
         another_release=force,
         progress=progress,
-        **columns,
+        **_COLUMNS,
     )
     for warning in release.summary.warnings:
         warn(warning)
-    certificate, _ = release.write(released_file, force=force)
+    certificate, _ = release.write(written.released, force=force)
     say(release.summary.figures())
-    say(f"\nwritten: {model_file}, {released_file} and its certificate {certificate.name}")
+    say(f"\nwritten: {written.model}, {written.released} and its certificate {certificate.name}")
     say(
         "\nAround the first private hours, the rule that decided and what came of it (· is a"
         " redaction):\n"
     )
     say(_around(release.explain(), release.frame))
+    return Done(written, fitted, release, certificate)
 
 
-def _around(rule: Any, released: Any) -> str:
-    """The rows about the first secret, those under the same rule together: rule and outcome side by
-    side.
+def halves() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The year: January to June, July to December."""
+    import polars as pl
+
+    from offrecord.tables.formats import read_frame
+
+    with as_file(files("offrecord") / "demo" / "jfk_rain_2013.csv") as source:
+        year = read_frame(source)
+    is_first = pl.col("time") < "2013-07-01"
+    return year.filter(is_first), year.filter(~is_first)
+
+
+def _private_hours() -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame({"time": PRIVATE_HOURS})
+
+
+def _around(rule: pl.DataFrame, released: pl.DataFrame) -> str:
+    """The rows about the first secret: rule and outcome side by side.
+
+    Those under the same rule stand together.
     """
-    first = next(i for i, region in enumerate(rule["region"]) if region == "private")
-    low = high = first
-    while low > 0 and rule["region"][low] != "S":
-        low -= 1
-    while high < rule.height - 1 and rule["region"][high] != "S":
-        high += 1
+    low, high = _first_secret(rule["region"].to_list())
     rows = [["from hour", "region", *rule.columns[2:], "released"]]
     before = None
     for i in range(max(low - 5, 0), min(high + 6, rule.height)):
@@ -111,3 +173,13 @@ def _around(rule: Any, released: Any) -> str:
             before = same
         rows[-1][-1] += "·" if value is None else str(value)
     return aligned(rows)
+
+
+def _first_secret(regions: list[str]) -> tuple[int, int]:
+    """The rows of the first secret and what is redacted about it, and a free one on each side."""
+    low = high = regions.index("private")
+    while low > 0 and regions[low] != "S":
+        low -= 1
+    while high < len(regions) - 1 and regions[high] != "S":
+        high += 1
+    return low, high

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from offrecord.tables.chains import Chains
+    from offrecord.models.records import Chains
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 Counts: TypeAlias = NDArray[np.int64]

@@ -31,7 +31,7 @@ from offrecord.models.phased import PhasedChain, checked_phases
 from offrecord.text import many
 
 if TYPE_CHECKING:
-    from offrecord.tables.chains import Chains
+    from offrecord.models.records import Chains
 
 
 @dataclass(frozen=True, eq=False)

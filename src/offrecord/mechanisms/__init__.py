@@ -1,26 +1,30 @@
-"""Mechanisms: small frozen objects with one method, a problem in and a policy out; `design` is the
-verb.
+"""Mechanisms: small frozen objects, a problem in and a policy out; `design` is the verb.
 
-quilt.py, window.py, three_region.py, best_local.py: one mechanism a file. binary_optimum.py and
-sequential_lp.py: the two ways in which best_local finds its own. secrets.py: from one secret to the
-whole chain. referee.py: what every policy has to pass.
+base.py: the three protocols. quilt.py, window.py, three_region.py, best_local/: one mechanism each.
+local/: what mechanisms share that redact record by record. A new mechanism is one file, and one
+line below.
 """
 
 from __future__ import annotations
 
 import difflib
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar, overload
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.best_local.mechanism import BestLocal
-from offrecord.mechanisms.policy import Policy
+from offrecord.mechanisms.base import Mechanism, Policy
+from offrecord.mechanisms.best_local import BestLocal
+from offrecord.mechanisms.local.policy import LocalPolicy
 from offrecord.mechanisms.quilt import MarkovQuilt
-from offrecord.mechanisms.three_region import TUNINGS, ThreeRegion
+from offrecord.mechanisms.three_region import ThreeRegion
 from offrecord.mechanisms.window import BestWindow
 from offrecord.theory.problem import Problem
 
 __all__ = [
     "MECHANISMS",
+    "REGISTRY",
     "BestLocal",
     "BestWindow",
     "MarkovQuilt",
@@ -30,24 +34,33 @@ __all__ = [
     "mechanism_named",
 ]
 
-#: Names on the command line, in the order in which the paper meets them.
-MECHANISMS = ("quilt", "window", *(f"3r-{tuning}" for tuning in TUNINGS), "best-local")
+#: Every mechanism by its name on the command line, in the order in which the paper meets them.
+REGISTRY: dict[str, Callable[..., Mechanism]] = {
+    "quilt": MarkovQuilt,
+    "window": BestWindow,
+    "3r-relaxed": partial(ThreeRegion, "relaxed"),
+    "3r-convex": partial(ThreeRegion, "convex"),
+    "3r-constant": partial(ThreeRegion, "constant"),
+    "best-local": BestLocal,
+}
+MECHANISMS = tuple(REGISTRY)
+
+P_co = TypeVar("P_co", bound=Policy, covariant=True)
 
 
-class Mechanism(Protocol):
-    """What designs: a small frozen object with one method, a problem in and a policy out."""
+class _Designing(Protocol[P_co]):
+    """A mechanism whose policies are of one kind."""
 
-    @property
-    def name(self) -> str:
-        """The name on the command line."""
-        ...
-
-    def design(self, problem: Problem) -> Policy:
-        """The policy for a problem; its exact leakage is at most ε."""
-        ...
+    def design(self, problem: Problem) -> P_co: ...
 
 
-def design(problem: Problem, mechanism: Mechanism | str | None = None) -> Policy:
+@overload
+def design(problem: Problem, mechanism: None = None) -> LocalPolicy: ...
+@overload
+def design(problem: Problem, mechanism: _Designing[P_co]) -> P_co: ...
+@overload
+def design(problem: Problem, mechanism: str) -> Any: ...
+def design(problem: Problem, mechanism: _Designing[Policy] | str | None = None) -> Policy:
     """The policy of a mechanism (an object or its name), of the best local one without it. Its
     leakage never exceeds ε.
     """
@@ -57,22 +70,17 @@ def design(problem: Problem, mechanism: Mechanism | str | None = None) -> Policy
 
 
 def mechanism_named(name: str, **parameters: Any) -> Mechanism:
-    """The mechanism the command line knows by this name; InputError with the nearest name
-    otherwise.
+    """The mechanism of this name; InputError with the nearest name otherwise.
 
     parameters: split, for the mechanisms that have one.
     """
-    if name not in MECHANISMS:
-        nearest = difflib.get_close_matches(name, MECHANISMS, n=1, cutoff=0.3)
+    if name not in REGISTRY:
+        nearest = difflib.get_close_matches(name, REGISTRY, n=1, cutoff=0.3)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
-        raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {name!r}{hint}")
-    if name.startswith("3r-"):
-        return ThreeRegion(tuning=name.removeprefix("3r-"), **parameters)
-    if parameters:
-        raise InputError(f"{next(iter(parameters))} is for the 3R mechanisms, not for {name}")
-    simple: dict[str, Mechanism] = {
-        "quilt": MarkovQuilt(),
-        "window": BestWindow(),
-        "best-local": BestLocal(),
-    }
-    return simple[name]
+        raise InputError(f"mechanism must be one of {', '.join(REGISTRY)}, got {name!r}{hint}")
+    made = REGISTRY[name]()
+    known: set[str] = {one.name for one in fields(made)} if is_dataclass(made) else set()
+    for parameter in parameters:
+        if parameter not in known:
+            raise InputError(f"{parameter} is for the 3R mechanisms, not for {name}")
+    return REGISTRY[name](**parameters)

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.policy import Policy
+from offrecord.mechanisms.local.policy import LocalPolicy
 from offrecord.models.base import Label
 from offrecord.release.coins import INTEGER, Coins, Draws, redacts, subkey, thresholds
 from offrecord.release.keys import Key
@@ -26,7 +26,7 @@ MAX_EPSILON = 3.0  #: the largest ε that an owner agrees to, unless they say ot
 
 
 def answer(
-    policy: Policy,
+    policy: LocalPolicy,
     record: int,
     value: Label,
     key: Key,
@@ -53,7 +53,7 @@ def answer(
             f"this policy has ε = {policy.problem.epsilon:g}, more than your --max-epsilon"
             f" {max_epsilon:g}; do not answer it"
         )
-    if not policy.private:
+    if not policy.is_private:
         raise InputError(
             f"this policy leaks {policy.leakage:.4g}, more than its ε = {policy.problem.epsilon:g};"
             " do not answer it"
@@ -75,7 +75,7 @@ def draw(key: Key, protocol: str, record: int) -> Draws:
 
 
 def _remember(
-    policy: Policy,
+    policy: LocalPolicy,
     record: int,
     rule: dict[Label, float],
     said: Label | None,
@@ -113,7 +113,9 @@ def _remember(
         )
 
 
-def _check_others(policy: Policy, answered: dict[int, dict[str, float]], protocol: str) -> None:
+def _check_others(
+    policy: LocalPolicy, answered: dict[int, dict[str, float]], protocol: str
+) -> None:
     """InputError if what was answered about other records, by other rules, leaks too much together
     with this policy.
     """
@@ -130,7 +132,7 @@ def _check_others(policy: Policy, answered: dict[int, dict[str, float]], protoco
             )
     if not mixed:
         return
-    together = Policy(policy.problem, sparse, policy.mechanism)
+    together = LocalPolicy(policy.problem, sparse, policy.mechanism)
     if not together.private:
         raise InputError(
             f"other records of protocol {protocol!r} were answered by another policy; together with"
@@ -148,7 +150,7 @@ def _replaced(sparse: Redaction, at: int, row: list[float]) -> Redaction:
 
 
 def _together(
-    policy: Policy, record: int, asked: dict[str, float], before: dict[str, float]
+    policy: LocalPolicy, record: int, asked: dict[str, float], before: dict[str, float]
 ) -> str:
     """What the answers to two rules for a record leak: they share a coin, so it is what their
     minimum leaks (F3).
@@ -156,7 +158,7 @@ def _together(
     if asked.keys() != before.keys():
         return "both answers together leak what the smaller of both probabilities leaks"
     least = [min(chance, before[label]) for label, chance in asked.items()]
-    leakage = Policy(
+    leakage = LocalPolicy(
         policy.problem, _replaced(policy.sparse, record - 1, least), policy.mechanism
     ).leakage
     much = f"{leakage:.4g} or more" if math.isfinite(leakage) else "without bound"
@@ -166,7 +168,7 @@ def _together(
     )
 
 
-def value_of(policy: Policy, text: str) -> Label:
+def value_of(policy: LocalPolicy, text: str) -> Label:
     """The label that a text stands for."""
     for label in policy.problem.chain.labels:
         if str(label) == text or (isinstance(label, bool) and str(label).lower() == text.lower()):

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.policy import Policy
-from offrecord.mechanisms.referee import refereed
-from offrecord.mechanisms.secrets import SidePlan, per_secret
+from offrecord.mechanisms.local.side_mechanism import SideMechanism
+from offrecord.mechanisms.local.stretches import Sides, Stretches
 from offrecord.models.base import Floats, Integers
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.side import Side
@@ -24,7 +23,7 @@ SHARES = 201
 
 
 @dataclass(frozen=True)
-class ThreeRegion:
+class ThreeRegion(SideMechanism):
     """Redact L always, S never, and in M the values with large influence always, the others with
     probability q_t.
 
@@ -64,13 +63,8 @@ class ThreeRegion:
         """The name on the command line."""
         return f"3r-{self.tuning}"
 
-    def design(self, problem: Problem) -> Policy:
-        """Cost O(window·k³) for each share tried."""
-        return refereed(problem, self.name, lambda reduced: per_secret(reduced, self._around))
-
-    def _around(
-        self, problem: Problem, secret: Secret, left: Side, right: Side
-    ) -> tuple[SidePlan, SidePlan]:
+    def sides(self, problem: Problem, secret: Secret, left: Side, right: Side) -> Sides:
+        """The cheapest of the shares tried; O(window·k³) for each."""
         epsilon = problem.epsilon
         if left.room == 0 or right.room == 0:
             left_shares = right_shares = [epsilon]
@@ -96,11 +90,11 @@ class ThreeRegion:
         )
         return left_plans[left_shares[best]], right_plans[right_shares[best]]
 
-    def side(self, side: Side, share: float) -> SidePlan:
+    def side(self, side: Side, share: float) -> Stretches:
         """The plan for one side within its share of ε."""
         medium = _Medium.of(side, share)
         if medium is None:
-            return SidePlan.always(
+            return Stretches.always(
                 side.record_chain.k, (side.delta_star(share) or side.room + 1) - 1
             )
         if self.tuning == "constant":
@@ -168,21 +162,21 @@ class _Medium:
             side, rows, lengths, reach is not None, np.append(largest[medium[1:]], following)
         )
 
-    def plan(self, q: float | Floats) -> SidePlan:
+    def plan(self, q: float | Floats) -> Stretches:
         """Redact releasable values with probability q: one number, or one for each record of M in
         order of distance.
         """
         q = np.minimum(np.asarray(q) * (1 + 2.0**-50), 1.0)  # rounded up, which is always safe (F3)
         if q.ndim == 0:
-            return SidePlan(np.where(self.releasable, q, 1.0), self.lengths)
+            return Stretches(np.where(self.releasable, q, 1.0), self.lengths)
         medium = self.releasable.any(axis=1)
         rows = np.repeat(self.releasable, np.where(medium, self.lengths, 1), axis=0)
         each = np.ones(len(rows))
         each[rows.any(axis=1)] = q
         lengths = np.repeat(np.where(medium, 1, self.lengths), np.where(medium, self.lengths, 1))
-        return SidePlan(np.where(rows, each[:, np.newaxis], 1.0), lengths)
+        return Stretches(np.where(rows, each[:, np.newaxis], 1.0), lengths)
 
-    def constant(self, share: float) -> SidePlan:
+    def constant(self, share: float) -> Stretches:
         """The smallest private constant q, to the last few bits or 2^-40: leakage never rises with
         q (F3).
         """
@@ -200,9 +194,9 @@ class _Medium:
             return self.plan(1.0)
         if excess(least) <= 0.0:
             q = 0.0 if excess(0.0) <= 0.0 else least
-            return SidePlan(np.where(self.releasable, q, 1.0), self.lengths)
+            return Stretches(np.where(self.releasable, q, 1.0), self.lengths)
         q = float(brentq(excess, least, most, xtol=2.0**-60, rtol=4 * np.finfo(float).eps))
         step = 2.0**-52
         while q < 1.0 and excess(q) > 0.0:
             q, step = min(q * (1 + step), 1.0), 2 * step
-        return SidePlan(np.where(self.releasable, q, 1.0), self.lengths)
+        return Stretches(np.where(self.releasable, q, 1.0), self.lengths)

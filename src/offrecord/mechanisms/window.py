@@ -9,51 +9,57 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.policy import Policy
-from offrecord.mechanisms.referee import refereed
-from offrecord.mechanisms.secrets import SidePlan, per_secret
+from offrecord.mechanisms.local.secrets import cut
+from offrecord.mechanisms.local.side_mechanism import SideMechanism
+from offrecord.mechanisms.local.stretches import Sides, Stretches
 from offrecord.theory.leakage import possible_ends
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.side import Side
 
 
 @dataclass(frozen=True)
-class BestWindow:
+class BestWindow(SideMechanism):
     """Redact the shortest window around the private record that keeps within ε; release everything
     else.
 
     No data-independent mechanism releases more: whether a record may be released counts, not how
     often, and given the nearest released records on both sides all others are free. Directions add
-    (F2), so the window need not be symmetric. Takes every chain.
+    (F2), so the window need not be symmetric. Takes every chain; O(window·k³) for each distinct
+    pair of rooms.
     """
 
     name: ClassVar[str] = "window"
 
-    def design(self, problem: Problem) -> Policy:
-        """O(window·k³) for each distinct pair of rooms."""
-        return refereed(problem, self.name, lambda reduced: per_secret(reduced, _around))
+    def sides(self, problem: Problem, secret: Secret, left: Side, right: Side) -> Sides:
+        """The shortest window."""
+        k, epsilon = problem.chain.k, problem.epsilon
+        possible = possible_ends(problem, secret)
+        reaches = [side.delta_star(epsilon) for side in (left, right)]
+        # Without looking at pairs: one side closed altogether and the other within ε, or both
+        # within ε/2.
+        options = [(left.room, right.room)]
+        if reaches[0] is not None:
+            options.append((reaches[0] - 1, right.room))
+        if reaches[1] is not None:
+            options.append((left.room, reaches[1] - 1))
+        halves = [side.delta_star(epsilon / 2) for side in (left, right)]
+        if halves[0] is not None and halves[1] is not None:
+            options.append((halves[0] - 1, halves[1] - 1))
+        best = min(options, key=sum)
+        if reaches[0] is not None and reaches[1] is not None:
+            both = _both_open(left, right, sum(best), possible, epsilon)
+            best = both or best
+        return Stretches.always(k, best[0]), Stretches.always(k, best[1])
+
+    def window(self, problem: Problem, sides: Sides) -> tuple[int, int]:
+        """Its own size."""
+        return sides[0].size, sides[1].size
 
 
-def _around(problem: Problem, secret: Secret, left: Side, right: Side) -> tuple[SidePlan, SidePlan]:
-    k, epsilon = problem.chain.k, problem.epsilon
-    possible = possible_ends(problem, secret)
-    whole = left.room, right.room
-    reaches = [side.delta_star(epsilon) for side in (left, right)]
-    # Without looking at pairs: one side closed altogether and the other within ε, or both within
-    # ε/2.
-    options = [whole]
-    if reaches[0] is not None:
-        options.append((reaches[0] - 1, right.room))
-    if reaches[1] is not None:
-        options.append((left.room, reaches[1] - 1))
-    halves = [side.delta_star(epsilon / 2) for side in (left, right)]
-    if halves[0] is not None and halves[1] is not None:
-        options.append((halves[0] - 1, halves[1] - 1))
-    best = min(options, key=sum)
-    if reaches[0] is not None and reaches[1] is not None:
-        both = _both_open(left, right, sum(best), possible, epsilon)
-        best = both or best
-    return SidePlan.always(k, best[0]), SidePlan.always(k, best[1])
+def window_of(problem: Problem) -> tuple[int, int]:
+    """How far the best data-independent mechanism redacts around a problem's one secret."""
+    left, right = cut(problem, BestWindow().design(problem).sparse)
+    return left.size, right.size
 
 
 def _both_open(

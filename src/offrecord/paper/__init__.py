@@ -1,1 +1,12 @@
-"""The paper: its numbers and figures computed anew, and its bounds as printed."""
+"""The paper: what it states and draws, computed anew.
+
+numbers     its numbers beside ours           errata      where it does not hold as printed
+figures     the rows of Figs. 1 to 3          charts      how they are drawn
+bounds      its bounds as printed             comparison  mechanisms side by side
+
+reproduce is all of numbers, errata and figures.
+"""
+
+from offrecord._moved import names_moved
+
+__getattr__ = names_moved(__name__)

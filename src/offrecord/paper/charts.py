@@ -1,6 +1,4 @@
-"""Charts in one grammar (Vega-Lite through altair), written as SVG, PNG or HTML without a
-browser.
-"""
+"""Charts in one grammar, Vega-Lite, written as SVG, PNG or HTML without a browser."""
 
 from __future__ import annotations
 
@@ -12,8 +10,7 @@ from offrecord.errors import InputError
 from offrecord.files import check_writable, write_bytes
 
 FORMATS = ("svg", "png", "html")
-#: Colours that stay apart for colour-blind readers; the first three are those of the paper's
-#: figures.
+#: Colours that stay apart for colour-blind readers; the first three are those of the paper.
 PALETTE = ("#2e2585", "#337538", "#c26a77", "#dca237", "#5da899", "#9f4a96", "#7f7f7f")
 
 Rows = Sequence[dict[str, Any]]
@@ -26,22 +23,38 @@ def influence_chart(rows: Rows, threshold: float) -> Any:
     """
     import altair as alt
 
-    bands = _bands(rows)
-    shade = (
-        alt.Chart(alt.Data(values=bands))
+    rule = (
+        alt.Chart(alt.Data(values=[{"level": threshold, "name": f"ε′ = {threshold:g}"}]))
+        .mark_rule(strokeDash=[6, 4], color="black")
+        .encode(y="level:Q")
+    )
+    label = rule.mark_text(align="left", dx=4, dy=-6).encode(x=alt.value(0), text="name:N")
+    layers = alt.layer(_region_shades(rows), rule, label, _influence_lines(rows))
+    return layers.properties(width=520, height=300)
+
+
+def _region_shades(rows: Rows) -> Any:
+    """A band of colour behind the records of each region."""
+    import altair as alt
+
+    colours = alt.Scale(domain=["L", "M", "S"], range=["#c26a77", "#dca237", "#337538"])
+    return (
+        alt.Chart(alt.Data(values=_bands(rows)))
         .mark_rect(opacity=0.18)
         .encode(
             x=alt.X("from:Q"),
             x2="to:Q",
-            color=alt.Color(
-                "region:N",
-                title="region",
-                scale=alt.Scale(domain=["L", "M", "S"], range=["#c26a77", "#dca237", "#337538"]),
-            ),
+            color=alt.Color("region:N", title="region", scale=colours),
         )
     )
+
+
+def _influence_lines(rows: Rows) -> Any:
+    """A line for each value and side; what is infinite is not drawn."""
+    import altair as alt
+
     finite = [row for row in rows if row["influence"] != float("inf")]
-    lines = (
+    return (
         alt.Chart(alt.Data(values=finite))
         .mark_line(point=True)
         .encode(
@@ -58,16 +71,10 @@ def influence_chart(rows: Rows, threshold: float) -> Any:
             color=alt.value("#2e2585"),
         )
     )
-    rule = (
-        alt.Chart(alt.Data(values=[{"level": threshold, "name": f"ε′ = {threshold:g}"}]))
-        .mark_rule(strokeDash=[6, 4], color="black")
-        .encode(y="level:Q")
-    )
-    label = rule.mark_text(align="left", dx=4, dy=-6).encode(x=alt.value(0), text="name:N")
-    return alt.layer(shade, rule, label, lines).properties(width=520, height=300)
 
 
 def _bands(rows: Rows) -> list[dict[str, Any]]:
+    """Stretches of records of one region: from, to, region."""
     bands: list[dict[str, Any]] = []
     for record, region in sorted({(row["record"], row["region"]) for row in rows}):
         if bands and bands[-1]["region"] == region and bands[-1]["to"] == record - 0.5:
@@ -78,8 +85,9 @@ def _bands(rows: Rows) -> list[dict[str, Any]]:
 
 
 def utility_chart(rows: Rows, names: Sequence[str], title: str | None = None) -> Any:
-    """Utility over ε, a line for each mechanism. rows: epsilon, mechanism, utility; names: the
-    mechanisms in order.
+    """Utility over ε, a line for each mechanism.
+
+    rows: epsilon, mechanism, utility. names: the mechanisms in order.
     """
     import altair as alt
 
@@ -99,8 +107,9 @@ def utility_chart(rows: Rows, names: Sequence[str], title: str | None = None) ->
 
 
 def redaction_chart(rows: Rows, names: Sequence[str]) -> Any:
-    """Fig. 3: Pr(Y_t = ⊥ | X_t = 0) by record, a line for each mechanism. rows: record, mechanism,
-    redaction.
+    """Fig. 3: Pr(Y_t = ⊥ | X_t = 0) by record, a line for each mechanism.
+
+    rows: record, mechanism, redaction. names: the mechanisms in order.
     """
     import altair as alt
 

@@ -1,6 +1,4 @@
-"""Mechanisms side by side: the same problem, every mechanism that takes it, utility and exact
-leakage of each.
-"""
+"""Mechanisms side by side: utility and exact leakage of each for the same problem."""
 
 from __future__ import annotations
 
@@ -22,26 +20,28 @@ THEOREM2 = "Theorem 2 (printed bound)"
 def mechanisms(names: Sequence[str] | None, parameters: Mapping[str, Any]) -> dict[str, Mechanism]:
     """The mechanisms of these names, all without them; parameters go to those that have them."""
     chosen = {}
-    for name in names or MECHANISMS:
-        takes = parameters if name.strip().startswith("3r-") else {}
-        chosen[name.strip()] = mechanism_named(name.strip(), **takes)
+    for name in map(str.strip, names or MECHANISMS):
+        taken = parameters if name.startswith("3r-") else {}
+        chosen[name] = mechanism_named(name, **taken)
     return chosen
 
 
 def compare(
     problem: Problem, chosen: Mapping[str, Mechanism], *, named: bool = True
 ) -> list[dict[str, Any]]:
-    """A row for each mechanism: epsilon, mechanism, utility, leakage; Theorem 2 first where it
-    applies (leakage None).
+    """A row for each mechanism: epsilon, mechanism, utility, leakage.
 
-    named: a mechanism that does not take the problem's chain is an error; otherwise it is left out.
+    Theorem 2 comes first where it applies; its leakage is None. named: a mechanism that does not
+    take the problem's chain is an error; otherwise it is left out.
     """
     rows: list[dict[str, Any]] = []
-    if problem.chain.is_paper_setting and len(problem.private) == 1:
-        bound = theorem2_as_printed(problem)
-        rows.append(
-            {"epsilon": problem.epsilon, "mechanism": THEOREM2, "utility": bound, "leakage": None}
-        )
+
+    def add(name: str, utility: float, leakage: float | None) -> None:
+        said = {"mechanism": name, "utility": utility, "leakage": leakage}
+        rows.append({"epsilon": problem.epsilon, **said})
+
+    if problem.chain.paper and len(problem.private) == 1:
+        add(THEOREM2, theorem2_as_printed(problem), None)
     for name, mechanism in chosen.items():
         try:
             policy = design(problem, mechanism)
@@ -49,14 +49,7 @@ def compare(
             if named:
                 raise
             continue
-        rows.append(
-            {
-                "epsilon": problem.epsilon,
-                "mechanism": name,
-                "utility": policy.utility,
-                "leakage": policy.leakage,
-            }
-        )
+        add(name, policy.utility, policy.leakage)
     return rows
 
 

@@ -28,6 +28,8 @@ from offrecord.models.base import Floats
 
 KEY_BYTES = 32
 INTEGER, TIME, TEXT, BOOLEAN = 1, 2, 3, 4  #: kinds of order and chain values
+#: What draws are for; one for another purpose tells nothing about them.
+RECORDS = b"offrecord/coins"
 #: The threshold of a redaction with probability 1; every other probability has a smaller one.
 ALWAYS = np.uint64(2**64 - 1)
 
@@ -84,11 +86,11 @@ class Coins:
             tags += tag.digest()
         return np.frombuffer(bytes(tags), dtype="<u8").reshape(-1, 2).astype(np.uint64)
 
-    def draw(self, tags: ChainTags, order: NDArray[np.integer], kind: int) -> Draws:
+    def draw(
+        self, tags: ChainTags, order: NDArray[np.integer], kind: int, purpose: bytes = RECORDS
+    ) -> Draws:
         """(r,) a draw for each record, given its chain's tag (r, 2) and its order value."""
-        return np.ascontiguousarray(
-            self._encrypt(b"offrecord/coins", _blocks(tags, order, kind))[:, 0]
-        )
+        return np.ascontiguousarray(self._encrypt(purpose, _blocks(tags, order, kind))[:, 0])
 
     def set_digests(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     import polars as pl
     from polars._typing import PolarsDataType
 
-Codes: TypeAlias = NDArray[np.int8]
-
-MISSING = -1  #: the code of a record without a value
-UNKNOWN = -2  #: the code of a record whose value the model does not know
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6}
 _WHOLE = re.compile("(0|-?[1-9][0-9]{0,17})")  # a whole number in its plain form
 _BLANK = r"^\s|\s$"  # around a cell

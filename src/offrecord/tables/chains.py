@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +12,8 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.models import clock
 from offrecord.models.base import Integers, Label
+from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.tables.cells import (
-    MISSING,
-    Codes,
     chain_column,
     check_names,
     encoded,
@@ -88,55 +86,6 @@ class Columns:
 
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if names is None else (names,) if isinstance(names, str) else tuple(names)
-
-
-@dataclass(frozen=True, eq=False)
-class Chains:
-    """Records sorted by chain and order.
-
-    starts: (m + 1,) where each chain begins, and the end. codes: (n,) which of the model's labels,
-    MISSING or UNKNOWN. order: (n,) order values, whole numbers or (timed) nanoseconds, UTC. steps:
-    (n,) each record's distance from the first of its chain, None where records stand one step
-    apart.
-    """
-
-    starts: Integers
-    codes: Codes
-    order: NDArray[np.integer]
-    timed: bool
-    steps: Integers | None
-
-    @property
-    def count(self) -> int:
-        """Number of chains."""
-        return len(self.starts) - 1
-
-    @cached_property
-    def places(self) -> Integers:
-        """(n,) the distance of each record from the first of its chain, in steps."""
-        if self.steps is not None:
-            return self.steps
-        return np.arange(len(self.codes)) - np.repeat(self.starts[:-1], np.diff(self.starts))
-
-    @cached_property
-    def width(self) -> int:
-        """More than any place in a chain, for keys."""
-        return int(self.places.max()) + 2
-
-    @cached_property
-    def keys(self) -> Integers:
-        """(n,) chain and place of each record as one number, which grows from row to row."""
-        return self.chain_of * self.width + self.places
-
-    @cached_property
-    def whole(self) -> bool:
-        """No record is missing its value."""
-        return bool(self.codes.min() >= 0)
-
-    @property
-    def chain_of(self) -> Integers:
-        """(n,) the chain of each record."""
-        return np.repeat(np.arange(self.count), np.diff(self.starts))
 
 
 @dataclass(frozen=True, eq=False)

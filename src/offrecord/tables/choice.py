@@ -21,9 +21,9 @@ import numpy as np
 
 from offrecord.fitting.chance import binomial_tails
 from offrecord.fitting.counting import Counts, binned
+from offrecord.mechanisms.blocks import Secrets
 from offrecord.models.base import Floats
-from offrecord.tables.chains import Chains
-from offrecord.tables.secrets import Secrets
+from offrecord.models.records import Chains
 
 #: Of so many tables whose private records were chosen whatever their values, at most one gets the
 #: warning.

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from offrecord.designs.sharing import Needs, distinct
+from offrecord.designs.needs import SurroundingCounts, distinct
 from offrecord.models.base import Floats, Model
 from offrecord.models.chain import MarkovChain
 from offrecord.models.walks import pattern_power
@@ -15,24 +15,24 @@ from offrecord.theory.leakage import combine
 _MOST = 1 << 21
 
 
-def erasure_leakage(model: Model, needs: Needs) -> float | None:
+def erasure_leakage(model: Model, needs: SurroundingCounts) -> float | None:
     """The largest log-ratio about a secret if private records alone were redacted.
 
     None where it is not computed. Exact: given the nearest `order` records on each side, all others
     are independent of the secret. For order above 1 a run of private records counts as if all but
     its last were known.
     """
-    if len(needs.around) == 0:
+    if len(needs) == 0:
         return 0.0
     if not model.is_stationary:
         return None
     chain = model.along()
-    left, right = np.minimum(needs.around[:, :2], chain.order).T
+    left, right = (np.minimum(room, chain.order) for room in (needs.left, needs.right))
     if chain.order > 1:
         if chain.k ** (2 * chain.order + 1) > _MOST:
             return None
         return max(_window_leakage(chain, int(a), int(b)) for a, b in distinct(left, right)[0])
-    lengths = np.minimum(needs.around[:, 2], 64)
+    lengths = np.minimum(needs.length, 64)
     return max(
         _run_leakage(chain, *around) for around in distinct(left, right, lengths)[0].tolist()
     )

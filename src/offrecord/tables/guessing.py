@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.models.base import Floats, Integers
-from offrecord.tables.cells import Codes
+from offrecord.models.records import Codes
 
 _BINS = 64  # at most, of numbers
 _BIN = 40  # rows that a bin has for learning, at least

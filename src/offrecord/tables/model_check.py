@@ -16,15 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.designs.library import Designs, leakage_under
+from offrecord.designs.library import Designs
 from offrecord.errors import InputError
 from offrecord.fitting.chance import chi_square_tail
 from offrecord.fitting.counting import Counts, counted, linked_records
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.chain import MarkovChain
 from offrecord.models.learned import Learned
-from offrecord.tables.cells import Codes
-from offrecord.tables.chains import Chains
+from offrecord.models.records import Chains, Codes
 from offrecord.tables.steps import Step
 from offrecord.text import odds
 
@@ -182,10 +181,9 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """For certificates: four digits."""
-        finite = {name: value for name, value in vars(self).items() if value != math.inf}
         short = {
             name: float(f"{value:.4g}") if isinstance(value, float) else value
-            for name, value in finite.items()
+            for name, value in vars(self).items()
         }
         return short | {"significance": SIGNIFICANCE}
 
@@ -235,9 +233,10 @@ def _estimated(model: Model, counts: Counts, visits: Counts) -> MarkovChain:
 
 def _leakage(designs: Designs, uses: Integers, chain: MarkovChain) -> float:
     """The largest of the most frequent designs, were this the chain."""
-    frequent = np.argsort(-uses, kind="stable")[:_JUDGED].tolist()
-    leakages = (
-        leakage_under(designs.designs[at], chain, designs.epsilon, designs.protect)
-        for at in frequent
-    )
-    return max(leakages, default=0.0)
+    _, epsilon, _, protect = designs.setting
+    worst = 0.0
+    for at in np.argsort(-uses, kind="stable")[:_JUDGED].tolist():
+        design = designs.designs[at]
+        problem = design.surrounding.problem(chain, epsilon, protect)
+        worst = max(worst, design.leakage_under(problem))
+    return worst

@@ -26,8 +26,8 @@ from offrecord.tables.formats import MAX_ROWS
 from offrecord.text import Progress, unwatched
 
 if TYPE_CHECKING:
-    from offrecord.designs.library import Model
     from offrecord.mechanisms import Mechanism
+    from offrecord.models.base import Model
     from offrecord.tables.frames import Native
 
 #: How long designs for a model that is not stationary may take, unless a person says otherwise.

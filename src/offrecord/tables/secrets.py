@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
+from offrecord.mechanisms.blocks import Secrets
 from offrecord.models.base import Integers
-from offrecord.tables.cells import MISSING, check_names, nanoseconds, parsed_times, type_name
-from offrecord.tables.chains import ROW, Arranged, Chains
+from offrecord.models.records import MISSING, Chains
+from offrecord.tables.cells import check_names, nanoseconds, parsed_times, type_name
+from offrecord.tables.chains import ROW, Arranged
 from offrecord.tables.formats import check_columns
 from offrecord.tables.steps import Step
 
@@ -42,57 +44,6 @@ class Private:
         """The rows that are private."""
         before, after = _rows(chains, self)
         return before[after > before]
-
-
-@dataclass(frozen=True, eq=False)
-class Secrets:
-    """What is protected, sorted by chain and place.
-
-    first, last: places of its first and last record. low, high: it holds the rows low … high − 1.
-    order: the order value of its first record.
-    """
-
-    chain: Integers
-    first: Integers
-    last: Integers
-    low: Integers
-    high: Integers
-    order: Integers
-
-    @property
-    def count(self) -> int:
-        """How many secrets there are."""
-        return len(self.first)
-
-    def part(self, begin: int, end: int) -> Secrets:
-        """The secrets begin … end − 1."""
-        return Secrets(*(values[begin:end] for values in vars(self).values()))
-
-    def bounds(
-        self, chains: Chains, sizes: Integers, rests: NDArray[np.bool_]
-    ) -> tuple[Integers, Integers]:
-        """The first row, and the one after the last, that a secret's redaction reaches.
-
-        sizes: (m, 2) how many records it reaches to the left and right. rests: (m, 2) whether it
-        reaches all of its chain on that side.
-        """
-        begin, end = chains.starts[self.chain], chains.starts[self.chain + 1]
-        if chains.steps is None:
-            left, right = self.low - sizes[:, 0], self.high + sizes[:, 1]
-        else:  # places are not rows: the rows between two places are found by their keys
-            base = self.chain * chains.width
-            nearest = base + np.maximum(self.first - sizes[:, 0], 0)
-            farthest = base + np.minimum(self.last + sizes[:, 1], chains.width - 1)
-            left = np.searchsorted(chains.keys, nearest, side="left")
-            right = np.searchsorted(chains.keys, farthest, side="right")
-        low = np.where(rests[:, 0], begin, np.maximum(left, begin))
-        return low, np.where(rests[:, 1], end, np.minimum(right, end))
-
-    def rooms(self, chains: Chains) -> tuple[Integers, Integers]:
-        """How many records, gaps included, each secret has to its left and right."""
-        ends = chains.starts[self.chain + 1] - 1
-        farthest = ends - chains.starts[self.chain] if chains.steps is None else chains.steps[ends]
-        return self.first, farthest - self.last
 
 
 def private_records(arranged: Arranged, listed: pl.DataFrame | None, step: Step | None) -> Private:

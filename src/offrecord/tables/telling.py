@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.models.base import Floats, Integers, Label
-from offrecord.tables.cells import MISSING, Codes
-from offrecord.tables.chains import Arranged, Chains
+from offrecord.models.records import MISSING, Chains, Codes
+from offrecord.tables.chains import Arranged
 from offrecord.tables.guessing import (
     Binning,
     Guesses,

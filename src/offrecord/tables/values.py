@@ -9,7 +9,8 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.models.base import Label
-from offrecord.tables.cells import MISSING, UNKNOWN, Codes, type_name, whole_numbers
+from offrecord.models.records import MISSING, UNKNOWN, Codes
+from offrecord.tables.cells import type_name, whole_numbers
 
 if TYPE_CHECKING:
     import polars as pl

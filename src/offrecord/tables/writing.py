@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.files import beside, check_writable, sync, sync_folder, write_bytes
 from offrecord.models.base import Label
-from offrecord.tables.cells import Codes
+from offrecord.models.records import Codes
 from offrecord.tables.encoding import check_holds, stream_frame, write_frame
 from offrecord.tables.values import label_family
 

@@ -1,6 +1,4 @@
-"""Pointwise and max-influence of one record on others, and the regions they make (paper, Sec. II
-and App. F).
-"""
+"""Pointwise and max-influence of one record on others, and the regions they make (Sec. II)."""
 
 from __future__ import annotations
 
@@ -13,13 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Label
+from offrecord.models.base import Floats, Integers, Label
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number
 from offrecord.theory.problem import budget
 from offrecord.theory.side import Side, binary_influence
 
 _MOST_REALIZATIONS = 4096
+_NEVER_TOGETHER = "these values cannot occur together"
+#: Far above what rounding may add to an influence (docs/proofs/rounding.md, "What F4 forces").
+_FORCED_RELATIVE, _FORCED_ABSOLUTE = 1e-9, 1e-12
 
 
 class Region(StrEnum):
@@ -31,8 +32,7 @@ class Region(StrEnum):
 
 
 def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLike) -> Floats:
-    """i(X_p ⇝ X_t = x) for each value x: (k,) for one record t, (m, k) for m of them, each on its
-    own.
+    """i(X_p ⇝ X_t = x) of each value x: (k,) for one record t, (m, k) for m, each on its own.
 
     ∞ at t = p; −∞ for a value that X_t never takes. Closed form (Prop. 1) in the paper's setting,
     else O(distance·k³).
@@ -43,24 +43,32 @@ def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLi
         raise InputError("records must be whole numbers")
     for record in {int(positions.min()), int(positions.max())} if len(positions) else ():
         _check(chain, record)
-    distances = np.abs(positions.astype(np.int64) - private)
+    positions = positions.astype(np.int64)  # differences of unsigned numbers would wrap around
     out = np.full((len(positions), chain.k), np.inf)
+    away = np.flatnonzero(positions != private)
     if chain.order > 1:
-        for i, record in enumerate(positions.tolist()):
-            if record != private:
-                out[i] = _influence_of_joint(chain, private, record)
+        for i in away:
+            out[i] = _influence_of_joint(chain, private, int(positions[i]))
     elif chain.is_paper_setting:
-        away = distances > 0
-        out[away] = binary_influence(chain.alpha, chain.beta, distances[away])
+        distances = np.abs(positions[away] - private)
+        out[away] = binary_influence(chain.alpha, chain.beta, distances)
     else:
         for direction in (-1, 1):
-            here = (positions - private) * direction > 0
-            if here.any():
-                furthest = int(distances[here].max())
-                out[here] = Side(chain, private, direction, furthest).influence(furthest)[
-                    distances[here] - 1
-                ]
+            here = np.flatnonzero((positions - private) * direction > 0)
+            out[here] = _influence_on_side(chain, private, direction, positions[here])
     return out[0] if np.ndim(records) == 0 else out
+
+
+def _influence_on_side(
+    chain: MarkovChain, private: int, direction: int, positions: Integers
+) -> Floats:
+    """(m, k) on records of one side, by one walk to the furthest."""
+    if len(positions) == 0:
+        return np.empty((0, chain.k))
+    distances = np.abs(positions - private)
+    furthest = int(distances.max())
+    influence = Side(chain, private, direction, furthest).influence(furthest)
+    return np.asarray(influence[distances - 1])
 
 
 def _influence_of_joint(chain: MarkovChain, private: int, record: int) -> Floats:
@@ -74,16 +82,13 @@ def _influence_of_joint(chain: MarkovChain, private: int, record: int) -> Floats
 
 
 def max_influence(chain: MarkovChain, private: int, records: int | ArrayLike) -> float | Floats:
-    """I(X_p ⇝ X_t): the largest pointwise influence, a float for one record, (m,) for m of them,
-    each on its own.
-    """
+    """I(X_p ⇝ X_t), the largest pointwise influence: a float for one record, (m,) for m."""
     influence = pointwise_influence(chain, private, records)
     return float(influence.max()) if influence.ndim == 1 else influence.max(axis=1)
 
 
 def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, Label]) -> float:
-    """i(X_p ⇝ X_S = x_S) of several records together: only the nearest on each side count (Markov
-    property).
+    """i(X_p ⇝ X_S = x_S) of several records together: the nearest on each side count (Markov).
 
     realization: record → label. InputError if those values cannot occur together.
     """
@@ -97,17 +102,9 @@ def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, La
         return np.inf
     if chain.order > 1:
         return _set_influence_of_tuples(chain, private, values)
-    ordered = sorted([*values, private])
-    support = chain.support(private)
+    if not _occur_together(chain, private, values):
+        raise InputError(_NEVER_TOGETHER)
     logs = np.zeros(chain.k)
-    if ordered[0] != private and not chain.support(ordered[0])[values[ordered[0]]]:
-        raise InputError("these values cannot occur together")
-    for t, following in pairwise(ordered):
-        if (
-            private not in (t, following)
-            and not chain.can_follow(t, following)[values[t], values[following]]
-        ):
-            raise InputError("these values cannot occur together")
     for neighbour in (
         max((t for t in values if t < private), default=0),
         min((t for t in values if t > private), default=0),
@@ -116,16 +113,30 @@ def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, La
             distance = abs(neighbour - private)
             side = Side(chain, private, 1 if neighbour > private else -1, distance)
             logs += side.likelihoods(distance)[-1][:, values[neighbour]]
-    logs = logs[support]
+    return _spread(logs[chain.support(private)])
+
+
+def _occur_together(chain: MarkovChain, private: int, values: Mapping[int, int]) -> bool:
+    """Whether the values on either side of the private record can; across it, likelihoods tell."""
+    ordered = sorted([*values, private])
+    if ordered[0] != private and not chain.support(ordered[0])[values[ordered[0]]]:
+        return False
+    return all(
+        chain.can_follow(t, following)[values[t], values[following]]
+        for t, following in pairwise(ordered)
+        if private not in (t, following)
+    )
+
+
+def _spread(logs: Floats) -> float:
+    """The log-ratio of the likeliest to the least likely; InputError if none can occur."""
     if np.all(np.isneginf(logs)):
-        raise InputError("these values cannot occur together")
+        raise InputError(_NEVER_TOGETHER)
     return float(logs.max() - logs.min())
 
 
 def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) -> float:
-    """I(X_p ⇝ X_S): 0 for no records, ∞ if p is among them, else of the nearest record on each side
-    together.
-    """
+    """I(X_p ⇝ X_S): 0 for no records, ∞ if p is one, else of the nearest on each side together."""
     wanted = {whole_number("record", t) for t in records}
     _check(chain, private)
     for record in wanted:
@@ -133,20 +144,7 @@ def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) 
     if private in wanted:
         return np.inf
     if chain.order > 1:
-        if chain.k ** len(wanted) > _MOST_REALIZATIONS:
-            raise InputError(
-                f"sets of at most {_MOST_REALIZATIONS} realizations for order above 1, got"
-                f" {chain.k}^{len(wanted)}"
-            )
-        found = [0.0]
-        for values in product(range(chain.k), repeat=len(wanted)):
-            with suppress(InputError):  # values that cannot occur together
-                found.append(
-                    _set_influence_of_tuples(
-                        chain, private, dict(zip(sorted(wanted), values, strict=True))
-                    )
-                )
-        return max(found)
+        return _max_set_influence_of_tuples(chain, private, sorted(wanted))
     total = np.zeros((chain.k, chain.k))
     for direction in (-1, 1):
         distances = [abs(t - private) for t in wanted if (t - private) * direction > 0]
@@ -157,10 +155,22 @@ def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) 
     return float(total[np.ix_(support, support)].max())
 
 
+def _max_set_influence_of_tuples(chain: MarkovChain, private: int, records: list[int]) -> float:
+    if chain.k ** len(records) > _MOST_REALIZATIONS:
+        raise InputError(
+            f"sets of at most {_MOST_REALIZATIONS} realizations for order above 1, got"
+            f" {chain.k}^{len(records)}"
+        )
+    found = [0.0]
+    for values in product(range(chain.k), repeat=len(records)):
+        with suppress(InputError):  # values that cannot occur together
+            realization = dict(zip(records, values, strict=True))
+            found.append(_set_influence_of_tuples(chain, private, realization))
+    return max(found)
+
+
 def _set_influence_of_tuples(chain: MarkovChain, private: int, values: Mapping[int, int]) -> float:
-    """Order above 1: every record of the set counts, by one pass over the lifted chain for each
-    value of the private record.
-    """
+    """Order above 1: every record counts, by one pass over the lifted chain for each X_p = x."""
     supported = np.flatnonzero(chain.support(private)).tolist()
     logs = np.array(
         [
@@ -168,15 +178,11 @@ def _set_influence_of_tuples(chain: MarkovChain, private: int, values: Mapping[i
             for x in supported
         ]
     )
-    if np.all(np.isneginf(logs)):
-        raise InputError("these values cannot occur together")
-    return float(logs.max() - logs.min())
+    return _spread(logs)
 
 
 def _log_probability(chain: MarkovChain, values: Mapping[int, int]) -> float:
-    """log Pr(X_t = values[t] for every t in it); the largest weight is kept at 1, so that none gets
-    too small.
-    """
+    """log Pr(X_t = values[t] for every t in it), the largest weight kept at 1: none underflows."""
     order, lifted = chain.order, chain.lifted
     begin = max(min(values), order)
     weights, log = np.array(lifted.marginal(begin - order + 1)), 0.0
@@ -198,8 +204,9 @@ def _log_probability(chain: MarkovChain, values: Mapping[int, int]) -> float:
 
 
 def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
-    """Δ*(ε) of a stationary chain: the smallest distance to the right with max-influence at most ε;
-    None beyond limit.
+    """Δ*(ε), the smallest distance with max-influence at most ε; None beyond limit.
+
+    Of a stationary chain, to the right (Theorem 2).
     """
     if not chain.is_stationary or chain.order > 1:
         raise InputError("delta_star needs a stationary chain of order 1")
@@ -208,11 +215,20 @@ def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
     return Side(chain, 1, 1, limit).delta_star(budget(epsilon))
 
 
+def is_forced(influence: Floats, epsilon: float) -> NDArray[np.bool_]:
+    """Where Lemma 1 forces every ε-private local mechanism to redact: influence above ε (F4).
+
+    What is above it by rounding alone is not claimed: a bound on every mechanism must not be wrong.
+    """
+    return np.asarray(influence > epsilon * (1 + _FORCED_RELATIVE) + _FORCED_ABSOLUTE)
+
+
 def regions(
     chain: MarkovChain, private: int, records: ArrayLike, epsilon: float
 ) -> NDArray[np.str_]:
-    """(m,) "L", "M" or "S" for each record at ε′ = epsilon: none, some or all of the values it can
-    take have influence ≤ ε′.
+    """(m,) "L", "M" or "S" for each record at ε′ = epsilon (Sec. II).
+
+    None, some or all of the values it can take have influence ≤ ε′.
     """
     influence = pointwise_influence(chain, private, np.atleast_1d(np.asarray(records)))
     epsilon = budget(epsilon)

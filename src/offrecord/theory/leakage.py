@@ -73,8 +73,10 @@ class WorstOutput:
 
 
 def leakage(problem: Problem, redaction: ArrayLike | Redaction) -> float:
-    """𝓛(X_p → Y) of a local redaction matrix (n, k), the largest over the problem's secrets;
-    O(n·k³) each, ∞ included.
+    """𝓛(X_p → Y) of a local redaction matrix (n, k) (Definition 1), exact, ∞ included.
+
+    The largest over the problem's secrets, O(n·k³) each. The formula, U = V·P and V = U·diag(q),
+    stands in `offrecord.theory.first_release`.
     """
     return worst_output(problem, redaction).leakage
 
@@ -112,9 +114,7 @@ def side_leakage(side: Side, matrix: Redaction, lengths: Integers) -> SideLeakag
 def _walk_out(
     side: Side, matrix: Redaction, lengths: Integers, index: int, step: int, edge: int
 ) -> SideLeakage:
-    """Cut the stretches next to `edge` so that the walk starts there and ends at the first gap or
-    the chain's end.
-    """
+    """Walk over the stretches from `edge` to the first gap between them or the chain's end."""
     starts, stops = matrix.starts, matrix.stops
     begins, ends, end_of_chain = (starts, stops, matrix.n) if step > 0 else (stops, starts, 0)
     last = len(starts) - 1 if step > 0 else 0
@@ -143,11 +143,11 @@ def _walk_out(
 def combine(
     left: Floats, right: Floats, possible: NDArray[np.bool_], values: Integers | None = None
 ) -> tuple[float, tuple[int, int, int, int]]:
-    """The largest left[a, a'] + right[b, b'] over possible ends (a, b), (a', b') of a secret, and
-    where it is met (F2, F9).
+    """The largest left[a, a'] + right[b, b'] over possible ends of a secret, and where (F2, F9).
 
-    values: for one record in a chain of order above 1, its value in each state; pairs of states
-    with the same one do not count.
+    Its ends are (a, b) or (a', b'), for a single record a = b. Exact where the paper adds the
+    largest of each side (Remark 1). values: for one record in a chain of order above 1, its value
+    in each state; pairs of states with the same one do not count.
     """
     a, b = np.nonzero(possible)
     best, where = 0.0, (int(a[0]), int(b[0]), int(a[0]), int(b[0]))
@@ -172,56 +172,53 @@ def _worst_about(
 ) -> WorstOutput:
     possible = possible_ends(problem, secret)
     exact = problem.chain.order == 1
-    left_side, right_side = problem.sides(secret)
-    labels = problem.chain.labels
-    ends = (  # the secret's first and last value in each state at its ends
-        [labels[v] for v in problem.chain.coordinate(secret.first - problem.core(secret).first)],
-        [
-            labels[v]
-            for v in problem.chain.coordinate(
-                problem.chain.order - 1 - (problem.core(secret).last - secret.last)
-            )
-        ],
-    )
-    a, b = np.nonzero(possible)
+    first_labels, last_labels = _end_labels(problem, secret)
     if _given_away(problem, matrix, problem.core(secret)):
-        more, less = ((ends[0][a[i]], ends[1][b[i]]) for i in (0, -1))
+        a, b = np.nonzero(possible)
+        more, less = ((first_labels[a[i]], last_labels[b[i]]) for i in (0, -1))
         return WorstOutput(np.inf, 0.0, secret, more, less, None, None, itself=True, exact=exact)
-    left = side_leakage(left_side, matrix, lengths)
-    right = side_leakage(right_side, matrix, lengths)
+    sides = problem.sides(secret)
+    left, right = (side_leakage(side, matrix, lengths) for side in sides)
     single = secret.first == secret.last
-    values = left_side.secret_values if single and not exact else None
+    values = sides[0].secret_values if single and not exact else None
     total, (first, last, other_first, other_last) = combine(
         left.worst, right.worst, possible, values
     )
-
-    def release(side: Side, found: SideLeakage, x: int, other: int) -> FirstRelease | None:
-        if side.independent:
-            return _any_release(problem, matrix, side)
-        value = int(found.value[x, other])
-        if value < 0:
-            return None
-        return FirstRelease(
-            side.edge + side.direction * int(found.distance[x, other]),
-            labels[side.shown_value_of_state[value]],
-        )
-
     return WorstOutput(
         total,
         left.rounding + right.rounding,
         secret,
-        (ends[0][first], ends[1][last]),
-        (ends[0][other_first], ends[1][other_last]),
-        release(left_side, left, first, other_first),
-        release(right_side, right, last, other_last),
+        (first_labels[first], last_labels[last]),
+        (first_labels[other_first], last_labels[other_last]),
+        _first_release(problem, matrix, sides[0], left, (first, other_first)),
+        _first_release(problem, matrix, sides[1], right, (last, other_last)),
         exact=exact,
     )
 
 
+def _end_labels(problem: Problem, secret: Secret) -> tuple[list[Label], list[Label]]:
+    """The labels of the secret's first and last value in each state at its ends."""
+    chain, core = problem.chain, problem.core(secret)
+    first = chain.coordinate(secret.first - core.first)
+    last = chain.coordinate(chain.order - 1 - (core.last - secret.last))
+    return [chain.labels[v] for v in first], [chain.labels[v] for v in last]
+
+
+def _first_release(
+    problem: Problem, matrix: Redaction, side: Side, found: SideLeakage, pair: tuple[int, int]
+) -> FirstRelease | None:
+    """What the worst output for a pair of states shows on a side; None if nothing to the end."""
+    if side.independent:
+        return _any_release(problem, matrix, side)
+    value = int(found.value[pair])
+    if value < 0:
+        return None
+    record = side.edge + side.direction * int(found.distance[pair])
+    return FirstRelease(record, problem.chain.labels[side.shown_value_of_state[value]])
+
+
 def _any_release(problem: Problem, matrix: Redaction, side: Side) -> FirstRelease | None:
-    """A first release on a side that tells nothing, whatever it shows; looked for among the nearest
-    thousand records.
-    """
+    """A first release on a side that tells nothing, among its nearest thousand records."""
     for distance in range(1, min(side.room, 1000) + 1):
         record = side.edge + side.direction * distance
         released = np.flatnonzero((matrix.row(record - 1) < 1.0) & problem.chain.support(record))
@@ -231,8 +228,9 @@ def _any_release(problem: Problem, matrix: Redaction, side: Side) -> FirstReleas
 
 
 def _given_away(problem: Problem, matrix: Redaction, secret: Secret) -> bool:
-    """A record of the secret's core may be released although it could have had another value (trap
-    2).
+    """Whether a record of the secret's core may be released that could have another value.
+
+    F1's walks begin beside the core and do not see that.
     """
     first, last = secret.first - 1, secret.last  # positions from 0, end excluded
     low = int(np.searchsorted(matrix.stops, first, side="right"))

@@ -1,12 +1,11 @@
-"""Side: the records on one side of a secret, by their distance from it, and what they tell about
-it.
-"""
+"""Side: the records on one side of a secret, by distance, and what they tell about it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +17,19 @@ from offrecord.models.chain import MarkovChain
 #: A chain that never forgets is followed this many matrix entries far; beyond, everything counts as
 #: large leakage.
 MAX_PROFILE = 4_000_000
+_FIRST_LOOK = 64  # influences are computed for this many distances at least, and then for more
+_UNIT = 2.0**-53  # what rounding to the nearest float may change, relative to the number
+#: Reversed kernels of a stationary chain add at most this many times what its walk charges itself
+#: (docs/proofs/rounding.md, "Walks to the left").
+_STATIONARY_REVERSE = 8.0
+
+#: What a compiled walk visits: rows, lengths, index, step, count, opens (see _walk.py).
+_Stretches: TypeAlias = tuple[Floats, Integers, int, int, int, bool]
 
 
 @dataclass(frozen=True, eq=False)
 class SideLeakage:
-    """Directional leakage of one side (F1): worst[x, x'] is the largest log-ratio of x over x'
-    among its outputs.
+    """Directional leakage of one side (F1): the largest log-ratio of x over x' in worst[x, x'].
 
     distance, value: (k, k) where that output is met: the first release, or value −1 if nothing is
     released to the end.
@@ -35,11 +41,20 @@ class SideLeakage:
     value: Integers
     rounding: float
 
+    @classmethod
+    def none(cls, k: int) -> SideLeakage:
+        """Of a side without an output that tells anything."""
+        return cls(
+            np.zeros((k, k)),
+            np.zeros((k, k), dtype=np.int64),
+            np.full((k, k), -1, dtype=np.int64),
+            0.0,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The records at distance 1 … room from `edge` (a record, from 1), to the right (direction 1)
-    or left (−1).
+    """The records at distance 1 … room from record `edge`, to the right (direction 1) or left (−1).
 
     For a chain of order m the walk is that of the lifted chain (F8): its states are m-tuples, of
     which a record on this side shows one value, and who sees that is taken to see all of the tuple.
@@ -64,8 +79,9 @@ class Side:
 
     @cached_property
     def shown_value_of_state(self) -> NDArray[np.int64]:
-        """(states,) the value a record shows in each state: the tuple's newest on the right, its
-        oldest on the left.
+        """(states,) the value a record shows in each state.
+
+        The tuple's newest on the right, its oldest on the left.
         """
         return self.record_chain.coordinate(
             0 if self.direction < 0 else self.record_chain.order - 1
@@ -73,9 +89,7 @@ class Side:
 
     @cached_property
     def secret_values(self) -> NDArray[np.int64]:
-        """(states,) the secret's value in each state at the origin; pairs with the same one do not
-        count.
-        """
+        """(states,) the secret's value in each state at the origin; equal ones do not count."""
         if self.run or self.record_chain.order == 1:
             return np.arange(self.chain.k)
         return self.record_chain.coordinate(self.secret_place)
@@ -87,8 +101,10 @@ class Side:
 
     @cached_property
     def independent(self) -> bool:
-        """Nothing on this side depends on the origin: the first step is the same whatever its
-        value.
+        """Nothing on this side depends on the origin: whatever its value, the first step is alike.
+
+        To the last bit: at ε = 0 rows that differ by rounding would be told apart
+        (docs/proofs/rounding.md).
         """
         if self.room == 0 or self.support.sum() < 2:
             return True
@@ -101,9 +117,7 @@ class Side:
         return self.chain.is_paper_setting
 
     def kernels(self, count: int) -> Floats:
-        """The kernels met on the first `count` steps away from the origin, (1, k, k) if they are
-        all the same.
-        """
+        """The kernels of the first `count` steps away from the origin, (1, k, k) if all alike."""
         if not self.chain.is_stationary and count * self.chain.k**2 > MAX_PROFILE:
             raise InputError(
                 f"{count} records with a kernel each are too many to follow;"
@@ -113,21 +127,33 @@ class Side:
             self.chain.kernels(self.origin, self.origin + self.direction * count)
         )
 
+    def masses(self, count: int) -> Floats:
+        """(count, k) distributions of the records at distances 1 … count."""
+        if self.direction > 0:
+            return self.record_chain.marginals(self.edge + 1, self.edge + count)
+        return self.record_chain.marginals(self.edge - count, self.edge - 1)[::-1]
+
     # ---- influence at each distance
 
     @cached_property
     def _profile(self) -> dict[str, Floats]:
+        """What has been computed by distance, as far as it was asked for."""
         return {}
 
-    def likelihoods(self, count: int) -> Floats:
-        """(count, k, k) log Pr(X at distance d = j | origin = x), each column shifted so that its
-        largest entry is 0.
+    def _size(self, known: Floats | None, count: int) -> int:
+        """For how many distances to compute when `count` are asked for.
+
+        Twice as many as known at least: asking for one more, again and again, stays cheap.
         """
+        return min(self.room, max(count, 2 * (0 if known is None else len(known)), _FIRST_LOOK))
+
+    def likelihoods(self, count: int) -> Floats:
+        """(count, k, k) log Pr(X at distance d = j | origin = x), each column's largest entry 0."""
         from offrecord.theory import _walk
 
         known = self._profile.get("likelihoods")
         if known is None or len(known) < count:
-            size = min(self.room, max(count, 2 * (0 if known is None else len(known)), 64))
+            size = self._size(known, count)
             with np.errstate(divide="ignore"):
                 logs = np.log(self.kernels(size))
             ok, known = _walk.likelihoods(logs, self.support, size, False)
@@ -137,26 +163,27 @@ class Side:
         return known[:count]
 
     def influence(self, count: int) -> Floats:
-        """(count, k) pointwise influence at distances 1 … count; −∞ for a value that is never taken
-        there.
+        """(count, k) pointwise influence at distances 1 … count; −∞ for a value never taken there.
 
         Order above 1: the largest among the tuples that show a value.
         """
         if self.record_chain.order > 1:
             return self._tuple_influence(count)
         if self.closed_form:
-            known = self._profile.get("influence")
-            if known is None or len(known) < count:
-                size = min(self.room, max(count, 2 * (0 if known is None else len(known)), 64))
-                distances = np.arange(1, size + 1)
-                known = self._profile["influence"] = binary_influence(
-                    self.chain.alpha, self.chain.beta, distances
-                )
-            return known[:count]
-        if self.support.sum() < 2:
-            return np.where(np.isfinite(self.likelihoods(count)).any(axis=1), 0.0, -np.inf)
-        lowest = self.likelihoods(count)[:, self.support].min(axis=1)
-        return np.where(np.isfinite(self.likelihoods(count)).any(axis=1), -lowest, -np.inf)
+            return self._binary_influence(count)
+        logs = self.likelihoods(count)
+        # Each column's largest entry is 0, so the influence is less its smallest one.
+        highest = 0.0 if self.support.sum() < 2 else -logs[:, self.support].min(axis=1)
+        return np.where(np.isfinite(logs).any(axis=1), highest, -np.inf)
+
+    def _binary_influence(self, count: int) -> Floats:
+        known = self._profile.get("influence")
+        if known is None or len(known) < count:
+            distances = np.arange(1, self._size(known, count) + 1)
+            known = self._profile["influence"] = binary_influence(
+                self.chain.alpha, self.chain.beta, distances
+            )
+        return known[:count]
 
     def _tuple_influence(self, count: int) -> Floats:
         logs = self.likelihoods(count)[:, self.support]
@@ -169,46 +196,39 @@ class Side:
         for a in range(len(names)):
             for b in range(len(names)):
                 if a != b:
-                    with np.errstate(invalid="ignore"):
-                        ratio = np.where(
-                            np.isfinite(highest[:, a]), highest[:, a] - lowest[:, b], -np.inf
-                        )
+                    ratio = _differences(highest[:, a], lowest[:, b])
                     tuples = np.where(taken, np.maximum(tuples, ratio), -np.inf)
+        shown = self.shown_value_of_state
         return np.stack(
-            [
-                tuples[:, self.shown_value_of_state == x].max(axis=1)
-                for x in range(self.record_chain.k)
-            ],
-            axis=1,
+            [tuples[:, shown == x].max(axis=1) for x in range(self.record_chain.k)], axis=1
         )
 
     def pairs(self, count: int) -> Floats:
-        """(count, k, k) directional max-influence: the largest log-ratio of x over x' among the
-        values at each distance.
-        """
+        """(count, k, k) directional max-influence at each distance: x over x', any value."""
         if self.closed_form:
-            low_high = self.influence(count)
-            out = np.zeros((count, 2, 2))
-            # x = 0 favours value 0 where (1 − α − β)^d > 0, and value 1 where it is negative.
-            flips = (np.arange(1, count + 1) % 2 == 1) & (self.chain.alpha + self.chain.beta > 1)
-            out[:, 0, 1] = np.where(flips, low_high[:, 1], low_high[:, 0])
-            out[:, 1, 0] = np.where(flips, low_high[:, 0], low_high[:, 1])
-            return out
+            return self._binary_pairs(count)
         logs = self.likelihoods(count)
         out = np.zeros((count, self.chain.k, self.chain.k))
-        for x in np.flatnonzero(self.support):
-            for other in np.flatnonzero(self.support):
-                if x != other:
-                    with np.errstate(invalid="ignore"):
-                        ratios = np.where(
-                            np.isfinite(logs[:, x]), logs[:, x] - logs[:, other], -np.inf
-                        )
-                    out[:, x, other] = ratios.max(axis=1)
+        possible = np.flatnonzero(self.support)
+        for x in possible:
+            for other in possible[possible != x]:
+                out[:, x, other] = _differences(logs[:, x], logs[:, other]).max(axis=1)
+        return out
+
+    def _binary_pairs(self, count: int) -> Floats:
+        """Proposition 1 by direction.
+
+        x = 0 favours value 0 where (1 − α − β)^d is positive, and value 1 where it is negative.
+        """
+        low_high = self.influence(count)
+        flips = (np.arange(1, count + 1) % 2 == 1) & (self.chain.alpha + self.chain.beta > 1)
+        out = np.zeros((count, 2, 2))
+        out[:, 0, 1] = np.where(flips, low_high[:, 1], low_high[:, 0])
+        out[:, 1, 0] = np.where(flips, low_high[:, 0], low_high[:, 1])
         return out
 
     def delta_star(self, epsilon: float) -> int | None:
-        """The smallest distance whose max-influence is at most epsilon (the paper's Δ*); None if no
-        record of this side has it.
+        """The paper's Δ*: the smallest distance with max-influence at most epsilon, or None.
 
         The max-influence never rises with the distance, so everything from there on is region S.
         """
@@ -217,7 +237,7 @@ class Side:
         if epsilon <= 0:
             return None
         limit = self.horizon
-        count = min(64, limit)
+        count = min(_FIRST_LOOK, limit)
         while True:
             largest = self._profile.get("largest")
             if largest is None or len(largest) < count:
@@ -230,16 +250,8 @@ class Side:
 
     @property
     def horizon(self) -> int:
-        """How many records are looked at: all of the room, unless the chain forgets more slowly
-        than can be followed.
-        """
+        """How many records are looked at: the room, or as far as a slow chain can be followed."""
         return min(self.room, MAX_PROFILE // self.chain.k**2)
-
-    def masses(self, count: int) -> Floats:
-        """(count, k) distributions of the records at distances 1 … count."""
-        if self.direction > 0:
-            return self.record_chain.marginals(self.edge + 1, self.edge + count)
-        return self.record_chain.marginals(self.edge - count, self.edge - 1)[::-1]
 
     # ---- leakage of a redaction of this side
 
@@ -253,66 +265,42 @@ class Side:
     def leakage(
         self, rows: Floats, lengths: Integers, *, opens: bool, index: int = 0, step: int = 1
     ) -> SideLeakage:
-        """Exact directional leakage (F1) of stretches of redaction rows met when walking away from
-        the origin.
+        """Exact directional leakage of stretches of redaction rows, walking away from the origin.
 
-        rows, lengths: rows[index], rows[index + step], … until the array's end; opens: a record
-        follows that is never redacted, else the chain ends there.
+        The formula is `first_release.directional_leakage`. rows, lengths: rows[index],
+        rows[index + step], … until the array's end; opens: a record follows that is never redacted,
+        else the chain ends there.
         """
-        from offrecord.theory import _walk
-
-        k = self.chain.k
         if self.record_chain.order > 1:
             rows = np.ascontiguousarray(rows[:, self.shown_value_of_state])
         count = len(rows) - index if step > 0 else index + 1
-        nothing = SideLeakage(
-            np.zeros((k, k)),
-            np.zeros((k, k), dtype=np.int64),
-            np.full((k, k), -1, dtype=np.int64),
-            0.0,
-        )
         if self.independent or (count == 0 and not opens):
-            return nothing
+            return SideLeakage.none(self.chain.k)
+        kernels = self._kernels_met(rows, lengths, opens, index, step)
+        walked = rows, lengths, index, step, count, opens
+        found = _walk_of_two(kernels, walked) if self.chain.k == 2 else None
+        if found is None:
+            found = _walk_of_any(kernels, self.support, walked)
+        worst, distance, value, rounding = found
+        return SideLeakage(worst, distance, value, self._with_bayes(rounding, kernels))
+
+    def _kernels_met(
+        self, rows: Floats, lengths: Integers, opens: bool, index: int, step: int
+    ) -> Floats:
+        """The kernels of a walk; where each step has its own, no more than it can visit."""
         if self.chain.is_stationary or (self.chain.is_homogeneous and self.direction > 0):
-            kernels = self.kernels(1)
-        else:
-            walked = rows[index:] if step > 0 else rows[index::-1]
-            sizes = lengths[index:] if step > 0 else lengths[index::-1]
-            frees = np.flatnonzero(
-                ~walked.any(axis=1)
-            )  # the walk ends at a record that is never redacted
-            total = int(sizes[: frees[0] + 1].sum()) if len(frees) else int(sizes.sum()) + opens
-            kernels = self.kernels(min(total, self.room))
-        if k == 2:
-            ok, high, high_at, high_value, low, low_at, low_value, rounding = _walk.binary(
-                kernels, rows, lengths, index, step, count, opens
-            )
-            if ok:
-                with np.errstate(divide="ignore"):
-                    nothing.worst[0, 1] = max(float(np.log(high)), 0.0)
-                    nothing.worst[1, 0] = max(-float(np.log(low)), 0.0)
-                nothing.distance[0, 1], nothing.distance[1, 0] = high_at, low_at
-                nothing.value[0, 1], nothing.value[1, 0] = high_value, low_value
-                return SideLeakage(
-                    nothing.worst,
-                    nothing.distance,
-                    nothing.value,
-                    self._with_bayes(rounding, kernels),
-                )
-        with np.errstate(divide="ignore"):
-            logs = np.log(kernels)
-        given = logs, self.support, rows, lengths, index, step, count, opens
-        ok, worst, at, value, rounding = _walk.general(*given, False)
-        if not ok:
-            ok, worst, at, value, rounding = _walk.general(*given, True)
-        return SideLeakage(np.maximum(worst, 0.0), at, value, self._with_bayes(rounding, kernels))
+            return self.kernels(1)
+        walked = rows[index:] if step > 0 else rows[index::-1]
+        sizes = lengths[index:] if step > 0 else lengths[index::-1]
+        free = np.flatnonzero(~walked.any(axis=1))  # a record that is never redacted ends the walk
+        total = int(sizes[: free[0] + 1].sum()) if len(free) else int(sizes.sum()) + opens
+        return self.kernels(min(total, self.room))
 
     def _with_bayes(self, rounding: float, kernels: Floats) -> float:
-        """The rounding of a walk and what reversed kernels add to it: each entry is off as much as
-        two marginals are.
+        """The rounding of a walk and what reversed kernels add to it (docs/proofs/rounding.md).
 
-        Stationary ones are accurate to 2k units or so, and those of two values are the chain's own;
-        others have come a record's way from the start. A walk that meets no output has no rounding.
+        Two values of a stationary chain are their own reverse: nothing is added. A walk that meets
+        no output has no rounding.
         """
         if (
             self.direction > 0
@@ -321,49 +309,94 @@ class Side:
         ):
             return rounding
         if self.chain.is_stationary:
-            return (
-                9.0 * rounding
-            )  # a step of the walk itself counts for at least an eighth of what that adds
-        return rounding + 4.0 * 2.0**-53 * (self.chain.k + 2) * self.origin * len(kernels)
+            return (1.0 + _STATIONARY_REVERSE) * rounding
+        # Two marginals an entry, each off by (k + 2) units for every record since the start, in
+        # both entries of a ratio, at every step.
+        return rounding + 4.0 * _UNIT * (self.chain.k + 2) * self.origin * len(kernels)
+
+
+def _differences(logs: Floats, others: Floats) -> Floats:
+    """logs − others, −∞ where the first is: what cannot occur under x has no ratio over x'."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(logs), logs - others, -np.inf)
+
+
+def _walk_of_two(
+    kernels: Floats, walked: _Stretches
+) -> tuple[Floats, Integers, Integers, float] | None:
+    """The walk for two values in plain products; None where numbers became too small for it."""
+    from offrecord.theory import _walk
+
+    ok, high, high_at, high_value, low, low_at, low_value, rounding = _walk.binary(kernels, *walked)
+    if not ok:
+        return None
+    found = SideLeakage.none(2)
+    with np.errstate(divide="ignore"):
+        found.worst[0, 1] = max(float(np.log(high)), 0.0)
+        found.worst[1, 0] = max(-float(np.log(low)), 0.0)
+    found.distance[0, 1], found.distance[1, 0] = high_at, low_at
+    found.value[0, 1], found.value[1, 0] = high_value, low_value
+    return found.worst, found.distance, found.value, rounding
+
+
+def _walk_of_any(
+    kernels: Floats, support: NDArray[np.bool_], walked: _Stretches
+) -> tuple[Floats, Integers, Integers, float]:
+    """The walk for any number of values; with logarithms throughout where ratios are too large."""
+    from offrecord.theory import _walk
+
+    with np.errstate(divide="ignore"):
+        logs = np.log(kernels)
+    ok, worst, distance, value, rounding = _walk.general(logs, support, *walked, False)
+    if not ok:
+        _, worst, distance, value, rounding = _walk.general(logs, support, *walked, True)
+    return np.maximum(worst, 0.0), distance, value, rounding
 
 
 def binary_influence(alpha: float, beta: float, distances: NDArray[np.int64]) -> Floats:
-    """(m, 2) Proposition 1: pointwise influence of the values 0 and 1 at each distance, without
-    cancellation.
+    """(m, 2) Proposition 1 without cancellation: pointwise influence of 0 and 1 at each distance.
 
     With s = (1 − α − β)^Δ, value 0 has |log (1 + (α/β)·s) − log(1 − s)|, value 1 the same with β/α.
     """
-    distances = np.asarray(distances, dtype=np.float64)
+    steps: Floats = np.asarray(distances, dtype=np.float64)
     gap = math.fsum((1.0, -alpha, -beta))
-    size = abs(gap)
     if alpha + beta == 1.0:  # independent, as in MarkovChain.binary
-        return np.zeros((len(distances), 2))
-    if gap > 0.5:
-        log_size = np.log1p(-(alpha + beta))
-    elif gap < -0.5:
-        log_size = np.log1p(-((1.0 - alpha) + (1.0 - beta)))
-    else:
-        log_size = np.log(size)
+        return np.zeros((len(steps), 2))
+    log_size = _log_size(alpha, beta, gap)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        power = np.exp(distances * log_size)
-        odd = (distances % 2 == 1) & (gap < 0)
-        signed = np.where(odd, -power, power)
-        shortfall = -np.expm1(distances * log_size)  # 1 − |s|
+        power = np.exp(steps * log_size)  # |s|
+        odd = (steps % 2 == 1) & (gap < 0)  # where s is negative
+        shortfall = -np.expm1(steps * log_size)  # 1 − |s|
         log_rest = np.where(
             odd, np.log1p(power), np.where(power > 0.5, np.log(shortfall), np.log1p(-power))
         )
-        columns = []
-        for own, other in ((beta, alpha), (alpha, beta)):
-            ratio = other / own
-            # 1 + ratio·s for s < 0, as a sum of positive terms:
-            # 1 − ratio·|λ| = (α + β)(1 − other)/own
-            inner = (alpha + beta) * (1.0 - other) / own - ratio * size * np.expm1(
-                (distances - 1) * log_size
-            )
-            log_top = np.where(ratio * signed < -0.5, np.log(inner), np.log1p(ratio * signed))
-            if ratio > 1e300:
-                # too large to be multiplied; 1 + ratio·s is then that product, as far as s > 0
-                # can be told from 0
-                log_top = np.logaddexp(0.0, np.log(other) - np.log(own) + distances * log_size)
-            columns.append(np.abs(log_top - log_rest))
+        signed = np.where(odd, -power, power)
+        columns = [
+            np.abs(_log_top(own, other, signed, steps, abs(gap), log_size) - log_rest)
+            for own, other in ((beta, alpha), (alpha, beta))
+        ]
     return np.stack(columns).T  # column by column in memory: reductions over values are then fast
+
+
+def _log_size(alpha: float, beta: float, gap: float) -> float:
+    """log |1 − α − β|, from α + β or 2 − α − β where that is small, so that no digits are lost."""
+    if gap > 0.5:
+        return float(np.log1p(-(alpha + beta)))
+    if gap < -0.5:
+        return float(np.log1p(-((1.0 - alpha) + (1.0 - beta))))
+    return float(np.log(abs(gap)))
+
+
+def _log_top(
+    own: float, other: float, signed: Floats, steps: Floats, size: float, log_size: float
+) -> Floats:
+    """log(1 + (other/own)·s), s = signed, |s| = size^steps."""
+    ratio = other / own
+    if ratio > 1e300:
+        # Too large to be multiplied; 1 + ratio·s is then that product, as far as s > 0 can be told
+        # from 0.
+        return np.asarray(np.logaddexp(0.0, np.log(other) - np.log(own) + steps * log_size))
+    # Where s < 0 brings 1 + ratio·s near 0, it is a sum of positive terms all the same:
+    # 1 − ratio·|1 − α − β| = (α + β)(1 − other)/own, and what is gained beyond the first step.
+    inner = (own + other) * (1.0 - other) / own - ratio * size * np.expm1((steps - 1) * log_size)
+    return np.where(ratio * signed < -0.5, np.log(inner), np.log1p(ratio * signed))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.mechanisms.best_local import _binary_bounds as _value
-from offrecord.mechanisms.secrets import SidePlan
+from offrecord.mechanisms.local.stretches import Stretches
 from offrecord.models.base import Floats
 
 _CELLS = 1 << 13  # how finely the state is cut
@@ -33,8 +33,8 @@ class Optimum(NamedTuple):
     mechanism has on them.
     """
 
-    left: SidePlan
-    right: SidePlan
+    left: Stretches
+    right: Stretches
     least: float
 
 
@@ -96,7 +96,7 @@ def best_around(
     return Optimum(left, right, least)
 
 
-def _plan(path: _Path, solver: _TwoSides, swap: bool) -> SidePlan:
+def _plan(path: _Path, solver: _TwoSides, swap: bool) -> Stretches:
     probabilities = np.minimum(
         solver.image(path.states[:-1]) / path.states[1:] * (1 + 2.0**-50), 1.0
     )
@@ -104,7 +104,7 @@ def _plan(path: _Path, solver: _TwoSides, swap: bool) -> SidePlan:
     rows[1:, 0] = probabilities
     lengths = np.concatenate(([path.always], np.ones(len(probabilities), dtype=np.int64)))
     kept = lengths > 0
-    return SidePlan(rows[kept][:, ::-1] if swap else rows[kept], lengths[kept].astype(np.int64))
+    return Stretches(rows[kept][:, ::-1] if swap else rows[kept], lengths[kept].astype(np.int64))
 
 
 class _TwoSides:

@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from offrecord.mechanisms.policy import Policy
-from offrecord.mechanisms.referee import refereed
-from offrecord.mechanisms.secrets import SidePlan, per_secret
+from offrecord.mechanisms.base import Mechanism
+from offrecord.mechanisms.local.design import LocalDesign
+from offrecord.mechanisms.local.policy import LocalPolicy
+from offrecord.mechanisms.local.referee import refereed
+from offrecord.mechanisms.local.secrets import composed, cut, per_secret
+from offrecord.mechanisms.local.stretches import Sides, Stretches
+from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.mechanisms.three_region import TUNINGS, ThreeRegion
-from offrecord.mechanisms.window import BestWindow
+from offrecord.mechanisms.window import BestWindow, window_of
+from offrecord.mechanisms.workshop import Workshop
+from offrecord.models.base import Model
+from offrecord.theory.influence import is_forced
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import Redaction
 from offrecord.theory.side import Side
@@ -28,7 +35,7 @@ _TRIES = 600  # closings tried, divided by the entries of a block
 
 
 @dataclass(frozen=True)
-class BestLocal:
+class BestLocal(Mechanism):
     """Release as much as any local mechanism can.
 
     One secret in the paper's chain with α + β < 1: the optimum, with a bound that no local
@@ -42,30 +49,17 @@ class BestLocal:
     """
 
     name: ClassVar[str] = "best-local"
+    designs: ClassVar[type[LocalDesign]] = LocalDesign
     effort: float = 1.0
 
-    def design(self, problem: Problem) -> Policy:
+    def design(self, problem: Problem) -> LocalPolicy:
         """Cost grows with the window, not with n."""
-        least: list[float] = []
-
-        def around(
-            reduced: Problem, secret: Secret, left: Side, right: Side
-        ) -> tuple[SidePlan, SidePlan]:
-            optimum = _optimum(reduced, problem.epsilon, secret, left, right)
-            if optimum is None:
-                return SidePlan.always(2, left.room), SidePlan.always(2, right.room)
-            least[:] = [optimum.least + secret.last - secret.first + 1]
-            return optimum.left, optimum.right
-
-        starts = (
-            [refereed(problem, self.name, lambda reduced: per_secret(reduced, around))]
-            if solved(problem)
-            else []
-        )
-        if least and len(problem.secrets) == 1:
-            return _noted(
-                replace(starts[0], utility_bound=max(1.0 - least[0] / problem.n, starts[0].utility))
-            )
+        starts = []
+        if solved(problem):
+            optimum, bound = self._optimal(problem)
+            if bound is not None and len(problem.secrets) == 1:
+                return _noted(replace(optimum, utility_bound=max(bound, optimum.utility)))
+            starts.append(optimum)
         starts += [
             BestWindow().design(problem),
             *(ThreeRegion(tuning).design(problem) for tuning in TUNINGS),
@@ -73,11 +67,58 @@ class BestLocal:
         start = max(starts, key=lambda policy: policy.utility)
         best, bound = replace(start, mechanism=self.name), utility_bound(problem)
         if bound is None or best.utility < bound - _TOLERANCE:
-            improved = refereed(
-                problem, self.name, lambda reduced: _improved(reduced, start.sparse, self.effort)
+            found = refereed(
+                problem, lambda reduced: _improved(reduced, start.sparse, self.effort), _itself
             )
+            improved = LocalPolicy.of(problem, found, self.name)
             best = improved if improved.utility >= best.utility else best
         return _noted(replace(best, utility_bound=bound))
+
+    def around(self, problem: Problem, surrounding: Surrounding) -> LocalDesign:
+        """The design around the one secret of a problem."""
+        policy = self.design(problem)
+        sides, window = cut(problem, policy.sparse), window_of(problem)
+        return LocalDesign.made(problem, surrounding, sides, policy.worst, window)
+
+    def workshop(self, model: Model, epsilon: float, protect: str, room: int) -> Workshop:
+        """One that designs sides apart where they are too large to be improved together."""
+        from offrecord.mechanisms.best_local.sides_apart import SidesApart, is_too_large
+
+        problem = Surrounding(room, room, 1).problem(model, epsilon, protect)
+        if solved(problem):
+            return Workshop(self, model, epsilon, protect)
+        if is_too_large(room, model.k):
+            return SidesApart(self, model.along(), epsilon, protect, room)
+        return _Slow(self, model, epsilon, protect)
+
+    def _optimal(self, problem: Problem) -> tuple[LocalPolicy, float | None]:
+        """The optimum around each secret, and the utility that none exceeds around the last."""
+        least: list[float] = []
+
+        def around(reduced: Problem, secret: Secret, left: Side, right: Side) -> Sides:
+            optimum = _optimum(reduced, problem.epsilon, secret, left, right)
+            if optimum is None:
+                return Stretches.always(2, left.room), Stretches.always(2, right.room)
+            least[:] = [optimum.least + secret.last - secret.first + 1]
+            return optimum.left, optimum.right
+
+        found = refereed(
+            problem,
+            lambda reduced: per_secret(reduced, around),
+            lambda sides: composed(problem, sides),
+        )
+        bound = 1.0 - least[0] / problem.n if least else None
+        return LocalPolicy.of(problem, found, self.name), bound
+
+
+class _Slow(Workshop):
+    """Where a design takes seconds, fewer surroundings have one each."""
+
+    most = 40
+
+
+def _itself(redaction: Redaction) -> Redaction:
+    return redaction
 
 
 def solved(problem: Problem) -> bool:
@@ -144,9 +185,7 @@ def _forced_around(problem: Problem, secret: Secret) -> Redaction:
     for side in problem.sides(secret):
         reach = (side.delta_star(problem.epsilon) or side.horizon + 1) - 1
         if reach:
-            rows.append(
-                (side.influence(reach) > problem.epsilon * (1 + 1e-9) + 1e-12).astype(float)
-            )
+            rows.append(is_forced(side.influence(reach), problem.epsilon).astype(float))
             positions.append(side.edge - 1 + side.direction * np.arange(1, reach + 1))
     order = np.argsort(np.concatenate(positions))
     starts = np.concatenate(positions)[order]
@@ -201,7 +240,7 @@ def _clusters(problem: Problem, start: Redaction) -> list[tuple[int, int]]:
     return [(low, high) for low, high in wider]
 
 
-def _noted(policy: Policy) -> Policy:
+def _noted(policy: LocalPolicy) -> LocalPolicy:
     if policy.utility > 0:
         return policy
     return replace(

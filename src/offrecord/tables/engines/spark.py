@@ -29,14 +29,18 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.files import check_apart, check_writable, write_text
+from offrecord.tables.batch import ChainBatch
 from offrecord.tables.chains import Columns
-from offrecord.tables.deciding import Deciding, Tally
 from offrecord.tables.formats import check_columns, never_spill
 from offrecord.tables.frames import Native, from_native
-from offrecord.tables.job import Job, Plan
-from offrecord.tables.parts import Part, Reading, Survey
+from offrecord.tables.job import Job
+from offrecord.tables.options import SparkOptions, takes
+from offrecord.tables.plan import Outcome, Plan
 from offrecord.tables.summary import Summary
+from offrecord.tables.survey import Survey
+from offrecord.tables.tally import Tally
 from offrecord.tables.values import released_type
+from offrecord.tables.worker import KeyedBatch, Worker
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,7 +84,7 @@ class SparkRelease:
     frame: DataFrame | None
     certificate: dict[str, Any]
     summary: Summary
-    _plan: Plan = field(repr=False)
+    _outcome: Outcome = field(repr=False)
     _held: DataFrame = field(repr=False)
 
     def write(
@@ -91,7 +95,7 @@ class SparkRelease:
         """
         if self.frame is None:
             raise InputError("a dry run has nothing to write")
-        check_apart(self._plan.job.key.file, check_writable(Path(certificate), force=force))
+        check_apart(self._outcome.plan.job.key.file, check_writable(Path(certificate), force=force))
         spark = self.frame.sparkSession
         with _spark_errors():
             self.frame.write.format(format).mode("overwrite" if force else "error").save(path)
@@ -104,7 +108,7 @@ class SparkRelease:
         output = {
             "format": format,
             "files": {row.path.rsplit("/", 1)[-1]: row.digest for row in sorted(files)},
-            "rows": self._plan.survey.rows,
+            "rows": self._outcome.plan.survey.rows,
             "columns": self.frame.columns,
         }
         content = json.dumps(
@@ -119,34 +123,50 @@ class SparkRelease:
         self._held.unpersist()
 
 
-def redact(df: DataFrame, *, partitions: int | None = None, **options: Any) -> SparkRelease:
+@takes(SparkOptions)
+def redact(df: DataFrame, options: SparkOptions) -> SparkRelease:
     """Redact a PySpark DataFrame so that no private record can be inferred beyond a likelihood
     ratio of e^epsilon.
 
-    partitions: chains are spread over so many, and a task holds one in memory: a few million rows
-    each are well; without it, four for each core of the cluster. options: those of
-    `offrecord.redact`, but for fit, single_chain and order="row"; private_list may be a PySpark
-    DataFrame too. The key, which must exist, and the ledger stay on the driver's machine.
+    Takes no fit, single_chain and order="row"; private_list may be a PySpark DataFrame too. The
+    key, which must exist, and the ledger stay on the driver's machine.
 
     Raises InputError for wrong input, before anything is released.
     """
-    from pyspark.sql import functions as sql
-    from pyspark.storagelevel import StorageLevel
-
-    job = Job(**options)
-    if job.given is None:
+    job = Job.of(options)
+    if job.model is None:
         raise InputError(
             "Spark needs a model: make one with offrecord.fit from reference data, and give it"
             " instead of fit=True"
         )
-    if job.single_chain or job.columns.order is None:
+    _check(df, job)
+    modelled = job.modelled(job.model)
+    table, listed = _table(df, job)
+    with _Held.surveying(table, modelled.worker, options.partitions) as held:
+        plan = Plan.of(modelled, held.survey(), listed)
+        tally = held.tallied(plan.worker, dry_run=options.dry_run)
+        outcome = plan.judged(tally)
+        frame = None
+        if not options.dry_run:
+            frame = held.released(plan.worker, _schema(df, job.columns, job.model.labels))
+        entered = outcome.enter()
+    summary = outcome.summary(entered)
+    return SparkRelease(frame, outcome.certificate(entered).to_dict(), summary, outcome, held.frame)
+
+
+# ---- on the driver
+
+
+def _check(df: DataFrame, job: Job) -> None:
+    """InputError for what does not go through Spark."""
+    if job.options.single_chain or job.columns.order is None:
         raise InputError(
             "Spark needs chains and an order column: by and order, not single_chain nor order='row'"
         )
     if not hasattr(df, "mapInArrow"):
         raise InputError(f"the table must be a PySpark DataFrame, got {type(df).__name__}")
     try:
-        context = df.sparkSession.sparkContext
+        _ = df.sparkSession.sparkContext
     except Exception:
         raise InputError("offrecord needs a classic Spark session, not Spark Connect") from None
     if not job.key_path.exists():  # a driver may be gone tomorrow, and with it the key
@@ -154,72 +174,100 @@ def redact(df: DataFrame, *, partitions: int | None = None, **options: Any) -> S
             f"there is no key {job.key_path}: make one with offrecord key new, and keep it where it"
             " lasts"
         )
-    table, listed = _checked(df, job), 0
-    if job.private_list is not None:
-        keys, listed = _keys(job.private_list, df, job.columns)
-        flagged = table.withColumn(_LISTED, sql.lit(False))
-        table = flagged.unionByName(
-            keys.withColumn(_LISTED, sql.lit(True)), allowMissingColumns=True
-        )
-    partitions = 4 * context.defaultParallelism if partitions is None else partitions
-    reading = job.reading(job.given)
-    keyless = replace(reading, coins=replace(reading.coins, key=b""))
-    shared = context.broadcast(_Shared(version("offrecord"), keyless, None, job.dry_run))
-    with _spark_errors(), _unlogged():
-        plain = table.toDF(
-            *(f"c{i}" for i in range(len(table.columns)))
-        )  # it takes no names with dots
-        packing = _Packing(
-            table.columns, job.columns.by, max(min(8 * partitions, _BUCKETS), partitions)
-        )
-        packed = plain.mapInArrow(packing, "bucket int, rows long, content binary")
-        # The function before it keeps Spark from taking this for a repartition that the table has
-        # had already.
-        held = packed.repartition(partitions, "bucket").mapInArrow(
-            _Surveying(job.key.secret, shared), "survey binary, rows binary"
-        )
-        held = held.persist(StorageLevel.MEMORY_ONLY)
-        found = [
-            pickle.loads(row.survey)
-            for row in held.select("survey").where("survey is not null").collect()
-        ]
-    try:
-        for error in (one for one in found if isinstance(one, str)):
-            raise InputError(error)
-        plan = job.plan(
-            reading, Survey.of_all((survey for survey, _ in found), job.columns), listed
-        )
-    except BaseException:
-        held.unpersist()
-        raise
-    parts = held.select("rows").where("rows is not null")
-    known = frozenset(mark for _, marks in found for mark in marks)
-    deciding = _Shared(version("offrecord"), keyless, plan.deciding, job.dry_run, known)
-    shared = context.broadcast(deciding)
-    frame = None
-    try:
+
+
+def _table(df: DataFrame, job: Job) -> tuple[DataFrame, int]:
+    """The rows that are needed, keys of private records among them, and how many keys those are."""
+    from pyspark.sql import functions as sql
+
+    table, listed = _checked(df, job), job.options.private_list
+    if listed is None:
+        return table, 0
+    keys, count = _keys(listed, df, job.columns)
+    flagged = table.withColumn(_LISTED, sql.lit(False))
+    marked = keys.withColumn(_LISTED, sql.lit(True))
+    return flagged.unionByName(marked, allowMissingColumns=True), count
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """A table in buckets of whole chains that executors hold in memory, surveyed.
+
+    frame: rows and surveys. key: travels inside the functions that are sent; all else that they
+    need is broadcast. found: the survey of each task, and the fingerprints of its batches.
+    """
+
+    frame: DataFrame
+    key: bytes
+    columns: Columns
+    found: list[tuple[Survey, list[str]]]
+    contents: set[int] = field(default_factory=set)  # what leaves of each batch
+
+    @classmethod
+    @contextmanager
+    def surveying(cls, table: DataFrame, worker: Worker, partitions: int | None) -> Iterator[_Held]:
+        """Survey a table; should anything go wrong then, executors let go of it."""
+        from pyspark.storagelevel import StorageLevel
+
+        key, columns = worker.coins.key, worker.spec.columns
+        shared = _broadcast(table, _Shared(version("offrecord"), worker.without_key()))
+        count = 4 * table.sparkSession.sparkContext.defaultParallelism
+        count = count if partitions is None else partitions
         with _spark_errors(), _unlogged():
-            counted = parts.mapInArrow(_Tallying(job.key.secret, shared), "tally binary").collect()
-            tallies: list[tuple[Tally, list[int]]] = [pickle.loads(row.tally) for row in counted]
-            tally = sum((one for one, _ in tallies), Tally())
-            plan.judge(tally)
-            if not job.dry_run:
-                shared = context.broadcast(
-                    replace(
-                        deciding, contents=frozenset(one for _, each in tallies for one in each)
-                    )
-                )
-                frame = parts.mapInArrow(
-                    _Releasing(job.key.secret, shared), _schema(df, job.columns, job.given.labels)
-                )
-        plan.enter(tally)
-    except BaseException:
-        held.unpersist()
-        raise
-    return SparkRelease(frame, plan.certificate(), plan.summary(tally), plan, held)
+            # it takes no names with dots
+            plain = table.toDF(*(f"c{i}" for i in range(len(table.columns))))
+            buckets = max(min(8 * count, _BUCKETS), count)
+            packing = _Packing(table.columns, columns.by, buckets)
+            packed = plain.mapInArrow(packing, "bucket int, rows long, content binary")
+            # The function before it keeps Spark from taking this for a repartition that the table
+            # has had already.
+            frame = packed.repartition(count, "bucket").mapInArrow(
+                _Surveying(key, shared), "survey binary, rows binary"
+            )
+            frame = frame.persist(StorageLevel.MEMORY_ONLY)
+            rows = frame.select("survey").where("survey is not null").collect()
+        try:
+            found = [pickle.loads(row.survey) for row in rows]
+            for error in (one for one in found if isinstance(one, str)):
+                raise InputError(error)
+            yield cls(frame, key, columns, found)
+        except BaseException:
+            frame.unpersist()
+            raise
+
+    def survey(self) -> Survey:
+        """Of the whole table."""
+        return Survey.of_all((survey for survey, _ in self.found), self.columns)
+
+    def tallied(self, worker: Worker, *, dry_run: bool) -> Tally:
+        """What is decided, or for a dry run expected."""
+        with _spark_errors(), _unlogged():
+            work = _Tallying(
+                self.key, _broadcast(self.frame, self._shared(worker, dry_run=dry_run))
+            )
+            counted = self._rows.mapInArrow(work, "tally binary").collect()
+        tallies: list[tuple[Tally, list[int]]] = [pickle.loads(row.tally) for row in counted]
+        self.contents.update(one for _, each in tallies for one in each)
+        return sum((one for one, _ in tallies), Tally())
+
+    def released(self, worker: Worker, schema: Any) -> DataFrame:
+        """The released rows, evaluated when they are used."""
+        with _spark_errors(), _unlogged():
+            shared = replace(self._shared(worker), contents=frozenset(self.contents))
+            work = _Releasing(self.key, _broadcast(self.frame, shared))
+            return self._rows.mapInArrow(work, schema)
+
+    @property
+    def _rows(self) -> DataFrame:
+        return self.frame.select("rows").where("rows is not null")
+
+    def _shared(self, worker: Worker, *, dry_run: bool = False) -> _Shared:
+        surveyed = frozenset(mark for _, marks in self.found for mark in marks)
+        return _Shared(version("offrecord"), worker.without_key(), dry_run, surveyed)
 
 
-# ---- on the driver
+def _broadcast(df: DataFrame, shared: _Shared) -> Broadcast[_Shared]:
+    return df.sparkSession.sparkContext.broadcast(shared)
 
 
 def _column(name: str) -> Any:
@@ -238,11 +286,11 @@ def _checked(df: DataFrame, job: Job) -> DataFrame:
     and we do not share.
     """
     columns = job.columns
-    wanted = [*columns.released, *([] if job.private is None else [job.private])]
+    wanted = [*columns.released, *([] if job.options.private is None else [job.options.private])]
     check_columns(wanted, df.columns, "the table")
     allowed: dict[str, tuple[str, ...]] = dict.fromkeys(columns.by, _NAMES)
     allowed |= {str(columns.order): _ORDERS, columns.value: _VALUES}
-    allowed |= {} if job.private is None else {job.private: _MARKS}
+    allowed |= {} if job.options.private is None else {job.options.private: _MARKS}
     for name in wanted:
         kind = _kind(df.schema[name].dataType)
         if name in allowed and kind not in allowed[name]:
@@ -452,14 +500,13 @@ def _hashed(names: pa.Table) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class _Shared:
-    """What executors need besides the key. surveyed: the fingerprints of all parts. contents: what
-    leaves of them.
+    """What executors need besides the key. surveyed: the fingerprints of all batches. contents:
+    what leaves of them.
     """
 
     version: str
-    reading: Reading
-    deciding: Deciding | None
-    dry_run: bool
+    worker: Worker
+    dry_run: bool = False
     surveyed: frozenset[str] = frozenset()
     contents: frozenset[int] = frozenset()
 
@@ -495,7 +542,7 @@ class _Work(ABC):
         """What becomes of the rows of a task."""
 
     @cached_property
-    def _reading(self) -> Reading:
+    def _worker(self) -> Worker:
         never_spill()
         shared: _Shared = self._shared.value
         if shared.version != version("offrecord"):
@@ -503,23 +550,23 @@ class _Work(ABC):
                 f"an executor has offrecord {version('offrecord')}, the driver {shared.version}:"
                 " install the same"
             )
-        return replace(shared.reading, coins=replace(shared.reading.coins, key=self._key))
+        return shared.worker.with_key(self._key)
 
-    def _part(self, table: pa.Table) -> Part | None:
-        """Rows, and keys of private records among them, as a part; None if there are no rows."""
+    def _read(self, table: pa.Table) -> KeyedBatch | None:
+        """Rows, and keys of private records among them, as a batch; None if there are no rows."""
         import polars as pl
         import pyarrow as pa
 
         keys = None
         if _LISTED in table.column_names:
-            columns = self._reading.columns
+            columns = self._worker.spec.columns
             keys = pl.DataFrame(table.filter(table[_LISTED]).select([*columns.by, columns.order]))
             table = table.filter(pa.compute.invert(table[_LISTED]))
-        return self._reading.part(pl.DataFrame(table), keys) if table.num_rows else None
+        return self._worker.read(pl.DataFrame(table), keys) if table.num_rows else None
 
 
 class _Surveying(_Work):
-    """Makes parts of buckets, surveys them, and passes their rows on, sorted.
+    """Makes batches of buckets, surveys them, and passes their rows on, sorted.
 
     What is wrong with the table is an answer, not a failure: that would only be tried again.
     """
@@ -529,19 +576,19 @@ class _Surveying(_Work):
         marks = []
         try:
             for table in self._tables(batches):
-                part = self._part(table)
-                if part is not None:
-                    survey = self._reading.survey(part)
+                keyed = self._read(table)
+                if keyed is not None:
+                    survey = self._worker.survey(keyed)
                     marks.append(survey.fingerprint)
-                    total = [Survey.of_all([*total, survey], self._reading.columns)]
-                    yield _row(survey=None, rows=_stream(_sorted(table, part)))
+                    total = [Survey.of_all([*total, survey], self._worker.spec.columns)]
+                    yield _row(survey=None, rows=_stream(_sorted(table, keyed.batch)))
             if total:
                 yield _row(survey=pickle.dumps((total[0], marks)), rows=None)
         except InputError as error:
             yield _row(survey=pickle.dumps(str(error)), rows=None)
 
     def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Buckets, enough of them together to make a part."""
+        """Buckets, enough of them together to make a batch."""
         import pyarrow as pa
 
         held: dict[int, list[pa.Buffer]] = defaultdict(list)
@@ -563,41 +610,38 @@ class _Surveying(_Work):
 
 
 class _Deciding(_Work):
-    """Goes through parts that have been surveyed."""
+    """Goes through batches that have been surveyed."""
 
-    def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Part, pa.Schema]]:
-        """The parts, each with the types its columns came in."""
+    def _batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[KeyedBatch, pa.Schema]]:
+        """Each with the types its columns came in."""
         import pyarrow as pa
 
         for batch in batches:
             for content in batch.column(0):
                 table = pa.ipc.open_stream(content.as_buffer()).read_all()
-                part = self._part(table)
-                if (
-                    part is None
-                    or self._reading.survey(part).fingerprint not in self._shared.value.surveyed
-                ):
+                keyed = self._read(table)
+                surveyed = self._shared.value.surveyed
+                if keyed is None or self._worker.survey(keyed).fingerprint not in surveyed:
                     raise InputError(_CHANGED)
-                yield part, table.schema
-
-    @property
-    def _deciding(self) -> Deciding:
-        shared: _Shared = self._shared.value
-        assert shared.deciding is not None
-        return shared.deciding
+                yield keyed, table.schema
 
 
 class _Tallying(_Deciding):
-    """Counts what is decided, or for a dry run expected; and what leaves of each part."""
+    """Counts what is decided, or for a dry run expected; and what leaves of each batch."""
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        expected = self._shared.value.dry_run
         total, contents = Tally(), []
-        for part, _ in self._tables(batches):
-            tally = self._deciding.expect(part) if expected else self._deciding.decide(part)[1]
+        for keyed, _ in self._batches(batches):
+            tally = self._tally(keyed)
             contents.append(tally.content)
             total += tally
         yield _row(tally=pickle.dumps((total, contents)))
+
+    def _tally(self, keyed: KeyedBatch) -> Tally:
+        rule = self._worker.rule
+        if self._shared.value.dry_run and rule is not None:
+            return rule.expect(keyed.batch)
+        return self._worker.decide(keyed)[1]
 
 
 class _Releasing(_Deciding):
@@ -607,28 +651,27 @@ class _Releasing(_Deciding):
         import polars as pl
         import pyarrow as pa
 
-        value = self._reading.columns.value
-        for part, schema in self._tables(batches):
-            decided, tally = self._deciding.decide(part)
-            if tally.content not in self._shared.value.contents:  # the ledger knows of other values
+        value = self._worker.spec.columns.value
+        for keyed, schema in self._batches(batches):
+            decided, tally = self._worker.decide(keyed)
+            if tally.content not in self._shared.value.contents:  # the ledger knows of others
                 raise InputError(_CHANGED)
             table = decided.to_arrow(compat_level=pl.CompatLevel.oldest())
             fields = [
                 field if field.name == value else schema.field(field.name) for field in table.schema
             ]
-            plain = [
-                pa.field(one.name, one.type, nullable=True) for one in fields
-            ]  # Spark takes columns as they were declared
+            # Spark takes columns as they were declared
+            plain = [pa.field(one.name, one.type, nullable=True) for one in fields]
             yield from table.cast(pa.schema(plain)).to_batches(max_chunksize=1 << 16)
 
 
-def _sorted(table: pa.Table, part: Part) -> pa.Table:
+def _sorted(table: pa.Table, batch: ChainBatch) -> pa.Table:
     """The rows as they were arranged, then keys of private records, so that the next look need not
     sort again.
     """
     import pyarrow as pa
 
-    rows = part.arranged.rows
+    rows = batch.arranged.rows
     if rows is None:
         return table
     if _LISTED not in table.column_names:

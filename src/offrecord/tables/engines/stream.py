@@ -1,10 +1,10 @@
-"""Tables larger than memory: a file whose chains stand together goes through part by part, and is
+"""Tables larger than memory: a file whose chains stand together goes through batch by batch, and is
 never held whole.
 
-Deciding takes two looks: the first surveys each part, the second decides and writes it. What leaves
-is sorted by chain and order, as always; where chains stand together but in another order, redacted
-rows (and nothing else) wait in a file without a name, in the folder of the output, until all are
-there.
+Deciding takes two looks: the first surveys each batch, the second decides and writes it. What
+leaves is sorted by chain and order, as always; where chains stand together but in another order,
+redacted rows (and nothing else) wait in a file without a name, in the folder of the output, until
+all are there.
 """
 
 from __future__ import annotations
@@ -12,26 +12,30 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.files import check_outputs, check_writable
 from offrecord.models.base import Integers
-from offrecord.release.certificate import certified
-from offrecord.tables.deciding import Tally
-from offrecord.tables.formats import MAX_ROWS, Source, format_of, table_file
+from offrecord.tables.certifying import certified
+from offrecord.tables.formats import Source, format_of, table_file
 from offrecord.tables.frames import from_native
-from offrecord.tables.job import Job
-from offrecord.tables.parts import Part, Survey
+from offrecord.tables.job import Job, ModelledJob
+from offrecord.tables.options import FileOptions, takes
+from offrecord.tables.plan import Entered, Outcome, Plan
+from offrecord.tables.rule import Rule
 from offrecord.tables.sorting import increasing
 from offrecord.tables.summary import Summary
+from offrecord.tables.survey import Survey
+from offrecord.tables.tally import Tally
+from offrecord.tables.worker import KeyedBatch, Worker
 from offrecord.tables.writing import (
     ready,
     spreadsheet_warnings,
@@ -43,16 +47,7 @@ from offrecord.tables.writing import (
 if TYPE_CHECKING:
     import polars as pl
 
-_PART = 1 << 20  # rows of a part, about
-#: Called with what is done and how many rows there are (None: unknown), for a function that is told
-#: how many more are done.
-Watch: TypeAlias = Callable[[str, "int | None"], AbstractContextManager[Callable[[int], None]]]
-
-
-@contextmanager
-def unwatched(what: str, rows: int | None) -> Iterator[Callable[[int], None]]:
-    """Nobody looks."""
-    yield lambda done: None
+_PART = 1 << 20  # rows of a batch, about
 
 
 @dataclass(frozen=True)
@@ -63,101 +58,49 @@ class Streamed:
     certificate: Path | None
 
 
-def redact_file(
-    table: str | Path,
-    output: str | Path | None,
-    *,
-    format: str | None = None,
-    output_format: str | None = None,
-    certificate: str | Path | None = None,
-    explain: str | Path | None = None,
-    explain_format: str | None = None,
-    force: bool = False,
-    max_rows: int = MAX_ROWS,
-    watch: Watch = unwatched,
-    **options: Any,
-) -> Streamed:
+@takes(FileOptions)
+def redact_file(table: str | Path, output: str | Path | None, options: FileOptions) -> Streamed:
     """Redact a table file of any size into another; memory holds a million rows at a time, or the
     longest chain.
 
-    table: its chains stand together. output: None for a dry run. format, output_format,
-    explain_format: instead of the endings of names. certificate: where it goes, instead of beside
-    the output. explain: a file for the rule of each row. watch: is told how far it is. options:
-    those of `offrecord.redact`, but for fit and single_chain.
+    table: its chains stand together. output: None for a dry run. Takes no fit and no single_chain.
 
     The same rows and key give the same bytes as `offrecord.redact` does in memory.
     """
-    job = Job(**options)
-    if job.given is None:
+    job = Job.of(options)
+    if job.model is None:
         raise InputError(
             "a table that is streamed needs a model: make one with offrecord fit, and give --model"
             " instead of --fit"
         )
-    if job.single_chain:
+    if options.single_chain:
         raise InputError("a single chain is decided as a whole: leave --stream away")
-    if (output is None) != job.dry_run:
+    if (output is None) != options.dry_run:
         raise InputError("give either an output or a dry run")
-    path, kind, proof = None, "", None
-    if output is not None:
-        path, kind = Path(output), format_of(Path(output), output_format)
-        proof = check_outputs(
-            path, None if certificate is None else Path(certificate), job.key_path, force=force
-        )
+    out = None if output is None else _Output.checked(Path(output), job, options)
+    explain = None if options.explain is None else Path(options.explain)
     if explain is not None:
-        check_writable(explain, force=force)
-        format_of(Path(explain), explain_format)
-    looks = _Looks(job, table_file(table, format), max_rows, watch)
-    plan = job.plan(
-        looks.reading, looks.survey(), 0 if looks.listed is None else looks.listed.height
-    )
-    tally, changed = Tally(), Counter[str]()
-
-    def decided() -> Iterator[pl.DataFrame]:
-        nonlocal tally
-        again: list[Survey] = []
-        for part in looks.parts("redacting"):
-            again = [Survey.of_all([*again, looks.reading.survey(part)], job.columns)]
-            with _located(tally.rows, len(part.arranged.chains.codes)):
-                frame, mine = plan.deciding.decide(part)
-            frame, spreadsheet = ready(frame, job.columns.keep, kind)
-            tally += mine
-            changed.update(spreadsheet)
-            yield frame
-        if again[0].fingerprint != plan.survey.fingerprint:
-            raise InputError(f"{table} was changed while it was read; start again")
-
-    def enter() -> None:
-        plan.judge(tally)
-        plan.enter(tally)
-
-    if path is None or proof is None:
-        for part in looks.parts("expecting"):
-            with _located(tally.rows, len(part.arranged.chains.codes)):
-                tally += plan.deciding.expect(part)
-        plan.judge(tally)
-    else:
-        write_release(
-            lambda file: write_pieces(looks.in_order(decided(), file), file, kind),
-            path,
-            proof,
-            lambda digest: certified(plan.certificate(), kind, job.columns.released, digest),
-            enter,
-            force=force,
-        )
-    warnings = spreadsheet_warnings(changed)
+        check_writable(explain, force=options.force)
+        format_of(explain, options.explain_format)
+    modelled = job.modelled(job.model)
+    looks = _Looks.at(table_file(table, options.format), modelled, options)
+    survey, order = looks.survey()
+    plan = Plan.of(modelled, survey, looks.listed_count)
+    passage = _Passage(replace(looks, worker=plan.worker, rows=survey.rows), plan, order)
+    outcome, entered = (passage.expected(), None) if out is None else passage.written(out)
+    warnings = spreadsheet_warnings(passage.changed)
     if explain is not None:
-        file = Path(explain)
-        rules = (plan.deciding.explain(part) for part in looks.parts("explaining"))
-        warnings += write_table(
-            looks.in_order(rules, file), file, format_of(file, explain_format), force=force
-        )
-    summary = plan.summary(tally)
-    return Streamed(replace(summary, warnings=(*summary.warnings, *warnings)), proof)
+        kind = format_of(explain, options.explain_format)
+        rules = passage.in_order(passage.explained(), explain)
+        warnings += write_table(rules, explain, kind, force=options.force)
+    summary = outcome.summary(entered)
+    summary = replace(summary, warnings=(*summary.warnings, *warnings))
+    return Streamed(summary, None if out is None else out.proof)
 
 
 @contextmanager
 def _located(done: int, rows: int) -> Iterator[None]:
-    """An error about a part says which rows it holds: they are counted by themselves."""
+    """An error about a batch says which rows it holds: they are counted by themselves."""
     try:
         yield
     except InputError as error:
@@ -166,79 +109,194 @@ def _located(done: int, rows: int) -> Iterator[None]:
         ) from None
 
 
+@dataclass(frozen=True)
+class _Output:
+    """Where a release goes, and its certificate."""
+
+    path: Path
+    kind: str
+    proof: Path
+    force: bool
+
+    @classmethod
+    def checked(cls, path: Path, job: Job, options: FileOptions) -> _Output:
+        """InputError for what must not be written."""
+        kind = format_of(path, options.output_format)
+        named = None if options.certificate is None else Path(options.certificate)
+        proof = check_outputs(path, named, job.key_path, force=options.force)
+        return cls(path, kind, proof, options.force)
+
+
+@dataclass(frozen=True, eq=False)
 class _Looks:
-    """Looks at a table file, part by part, each time the same parts."""
+    """Looks at a table file, batch by batch, each time the same batches.
 
-    def __init__(self, job: Job, source: Source, max_rows: int, watch: Watch) -> None:
-        assert job.given is not None
-        self.job, self.source, self.max_rows, self.watch = job, source, max_rows, watch
-        self.reading = job.reading(job.given)
-        self.listed = None if job.private_list is None else from_native(job.private_list)
-        self.rows = source.rows()
-        self.seen = self._state()
-        self.order: _Order | None = None  # where chains do not stand in order
+    listed: keys of private records. rows: how many there are, None as long as that is not known.
+    state: of the file when it was first looked at.
+    """
 
-    def _state(self) -> tuple[int, ...]:
-        found = os.stat(self.source.name)
-        return found.st_ino, found.st_size, found.st_mtime_ns
+    source: Source
+    worker: Worker
+    options: FileOptions
+    listed: pl.DataFrame | None
+    rows: int | None
+    state: tuple[int, ...]
 
-    def parts(self, what: str) -> Iterator[Part]:
-        """The parts of the table."""
-        columns = self.job.columns
-        wanted = [*columns.released, *([] if self.job.private is None else [self.job.private])]
+    @classmethod
+    def at(cls, source: Source, modelled: ModelledJob, options: FileOptions) -> _Looks:
+        """At a file that nobody may change from now on."""
+        listed = None if options.private_list is None else from_native(options.private_list)
+        return cls(source, modelled.worker, options, listed, source.rows(), _state(source))
+
+    @property
+    def listed_count(self) -> int:
+        """How long the private list is."""
+        return 0 if self.listed is None else self.listed.height
+
+    def batches(self, what: str) -> Iterator[KeyedBatch]:
+        """The batches of the table; what: is done to them, for whoever watches."""
+        columns, options = self.worker.spec.columns, self.options
+        marks = [] if options.private is None else [options.private]
+        text = [columns.value, *(() if columns.keep_all else columns.keep)]
+        frames = self.source.batches(
+            [*columns.released, *marks],
+            max(_PART // 4, 1),
+            text=text,
+            max_rows=options.max_rows,
+        )
         done = 0
-        with self.watch(what, self.rows) as tell:
-            text = [columns.value, *(() if columns.keep_all else columns.keep)]
-            batches = self.source.batches(
-                wanted, max(_PART // 4, 1), text=text, max_rows=self.max_rows
-            )
-            for frame in whole_chains(batches, columns.by):
+        with options.watch(what, self.rows) as tell:
+            for frame in whole_chains(frames, columns.by):
                 with _located(done, frame.height):
-                    part = self.reading.part(frame, self.listed)
-                yield part
+                    keyed = self.worker.read(frame, self.listed)
+                yield keyed
                 done += frame.height
                 tell(frame.height)
-        if self._state() != self.seen:
+        if _state(self.source) != self.state:
             raise InputError(f"{self.source.name} was changed while it was read; start again")
 
-    def survey(self) -> Survey:
-        """The survey of the table; InputError unless its chains stand together."""
-        columns = self.job.columns
-        last: pl.DataFrame | None = None
-        ascending = True
+    def survey(self) -> tuple[Survey, _Order | None]:
+        """The survey of the table, and the order of its chains if they do not stand in that in
+        which they leave; InputError unless they stand together.
+        """
+        seen = _Chains()
+        columns = self.worker.spec.columns
+        survey = Survey.of_all(self._surveys(seen), columns)
+        if seen.ascending:
+            return survey, None
+        seen = _Chains(kept=True)  # so a chain may come twice: once more, with all their names
+        survey = Survey.of_all(self._surveys(seen), columns)
+        return survey, _Order(np.concatenate(seen.lengths), _ranks(seen.names, self.source))
 
+    def _surveys(self, seen: _Chains) -> Iterator[Survey]:
+        for keyed in self.batches("reading"):
+            seen.add(keyed)
+            yield self.worker.survey(keyed)
+
+
+def _state(source: Source) -> tuple[int, ...]:
+    """What changes with a file."""
+    found = os.stat(source.name)
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@dataclass(eq=False)
+class _Chains:
+    """The chains of a file as they come by: whether their names ascend; and, if they are kept, the
+    names and lengths of all.
+    """
+
+    kept: bool = False
+    ascending: bool = True
+    last: pl.DataFrame | None = None
+    names: list[pl.DataFrame] = field(default_factory=list)
+    lengths: list[Integers] = field(default_factory=list)
+
+    def add(self, keyed: KeyedBatch) -> None:
+        """Those of another batch."""
         import polars as pl
 
-        def surveys(
-            names: list[pl.DataFrame], lengths: list[Integers], *, keep: bool
-        ) -> Iterator[Survey]:
-            nonlocal last, ascending
-            for part in self.parts("reading"):
-                starts = part.arranged.chains.starts
-                chains = part.arranged.names[starts[:-1]]
-                if keep:
-                    names.append(chains)
-                    lengths.append(np.diff(starts))
-                if last is not None:
-                    # a column of text may seem to be one of numbers in one part and not in another
-                    ascending &= last.schema == chains.schema and increasing(
-                        pl.concat([last, chains[:1]]).get_columns()
-                    )
-                last = chains[-1:]
-                yield self.reading.survey(part)
+        starts = keyed.batch.arranged.chains.starts
+        names = keyed.batch.arranged.names[starts[:-1]]
+        if self.kept:
+            self.names.append(names)
+            self.lengths.append(np.diff(starts))
+        if self.last is not None:
+            # a column of text may seem to be one of numbers in one batch and not in another
+            alike = self.last.schema == names.schema
+            self.ascending &= alike and increasing(pl.concat([self.last, names[:1]]).get_columns())
+        self.last = names[-1:]
 
-        survey = Survey.of_all(surveys([], [], keep=False), columns)
-        if not ascending:  # so a chain may come twice: once more, with all their names
-            names: list[pl.DataFrame] = []
-            lengths: list[Integers] = []
-            survey = Survey.of_all(surveys(names, lengths, keep=True), columns)
-            self.order = _Order(np.concatenate(lengths), _ranks(names, self.source))
-        self.rows = survey.rows
-        return survey
+
+@dataclass(eq=False)
+class _Passage:
+    """A plan that goes through a file. tally, changed: what was decided and changed by now."""
+
+    looks: _Looks
+    plan: Plan
+    order: _Order | None
+    tally: Tally = field(default_factory=Tally)
+    changed: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rule(self) -> Rule:
+        """What decides."""
+        assert self.plan.worker.rule is not None
+        return self.plan.worker.rule
+
+    def expected(self) -> Outcome:
+        """What a dry run finds."""
+        for keyed in self.looks.batches("expecting"):
+            with _located(self.tally.rows, keyed.batch.rows):
+                self.tally += self.rule.expect(keyed.batch)
+        return self.plan.judged(self.tally)
+
+    def written(self, out: _Output) -> tuple[Outcome, Entered | None]:
+        """Write the release and its certificate; how it stands in the ledger."""
+        done: list[tuple[Outcome, Entered | None]] = []
+
+        def enter() -> None:
+            outcome = self.plan.judged(self.tally)
+            done.append((outcome, outcome.enter()))
+
+        def certificate(digest: str) -> bytes:
+            outcome, entered = done[-1]
+            columns = self.plan.job.columns.released
+            return certified(outcome.certificate(entered), out.kind, columns, digest)
+
+        write_release(
+            lambda file: write_pieces(self.in_order(self._decided(out.kind), file), file, out.kind),
+            out.path,
+            out.proof,
+            certificate,
+            enter,
+            force=out.force,
+        )
+        return done[-1]
+
+    def _decided(self, kind: str) -> Iterator[pl.DataFrame]:
+        """The released rows, in a format of this kind."""
+        columns = self.plan.job.columns
+        again: list[Survey] = []
+        for keyed in self.looks.batches("redacting"):
+            again = [Survey.of_all([*again, self.looks.worker.survey(keyed)], columns)]
+            with _located(self.tally.rows, keyed.batch.rows):
+                frame, tally = self.looks.worker.decide(keyed)
+            frame, spreadsheet = ready(frame, columns.keep, kind)
+            self.tally += tally
+            self.changed.update(spreadsheet)
+            yield frame
+        if again[0].fingerprint != self.plan.survey.fingerprint:
+            name = self.looks.source.name
+            raise InputError(f"{name} was changed while it was read; start again")
+
+    def explained(self) -> Iterator[pl.DataFrame]:
+        """The rule of each row."""
+        return (self.rule.explain(keyed.batch) for keyed in self.looks.batches("explaining"))
 
     def in_order(self, pieces: Iterator[pl.DataFrame], near: Path) -> Iterator[pl.DataFrame]:
-        """What became of the parts, sorted by chain. near: in the folder of this file it waits, if
-        it has to.
+        """What became of the batches, sorted by chain. near: in the folder of this file it waits,
+        if it has to.
         """
         return pieces if self.order is None else self.order.sorted(pieces, near)
 

@@ -1,0 +1,77 @@
+"""The verb answer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from offrecord.cli.parameters import number, offering, whole
+from offrecord.cli.printing import Json, as_json_text, warned
+from offrecord.errors import InputError
+
+
+@offering("policy", "record", "protocol", "max_epsilon", "key_file", "mark", "as_json")
+def answer(
+    policy: Annotated[Path, typer.Option(help="Policy file, as published (offrecord design -o).")],
+    record: Annotated[
+        int,
+        typer.Option(parser=whole, metavar="NUMBER", help="Which record is yours, counted from 1."),
+    ],
+    key_file: Path | None,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="Your name for what you take part in: the same for the same record, whoever asks."
+        ),
+    ] = "answer",
+    max_epsilon: Annotated[
+        float,
+        typer.Option(parser=number, metavar="NUMBER", help="The largest ε that you agree to."),
+    ] = 3.0,
+    mark: Annotated[
+        str, typer.Option(help="What to print instead of a value that is withheld.")
+    ] = "⊥",
+    as_json: Json = False,
+) -> None:
+    """One record's owner decides alone: its value on standard input, the value or ⊥ on standard
+    output.
+    """
+    from offrecord.mechanisms.answer import answer as answer_one
+    from offrecord.mechanisms.answer import value_of
+    from offrecord.mechanisms.local.policy import LocalPolicy
+    from offrecord.release.keys import Key, default_key_file
+    from offrecord.release.ledger import ledger
+
+    published = LocalPolicy.load(policy)
+    if mark in map(str, published.problem.chain.labels) or not mark.isprintable():
+        raise InputError("--mark must be printable text that is no value of the policy")
+    given = _given()
+    value = value_of(published, given)
+    own = Key.load_or_new(default_key_file() if key_file is None else key_file)
+    with ledger(own) as book:  # as it was before
+        pass
+    shown = answer_one(published, record, value, own, protocol=protocol, max_epsilon=max_epsilon)
+    if not book.announced:
+        warned(
+            f"made a new key, {own.file}: keep it, so that the same question gets the same answer"
+        )
+    if not book.complete:
+        warned(
+            f"the key {own.file} was there without its ledger, so nobody knows what was answered"
+            " before"
+        )
+    if as_json:
+        typer.echo(as_json_text({"record": record, "released": shown is not None, "value": shown}))
+    else:
+        typer.echo(mark if shown is None else given)
+
+
+def _given() -> str:
+    """The record's value, as its owner writes it."""
+    given = sys.stdin.readline().strip()
+    if not given:
+        raise InputError("give the record's value on standard input")
+    return given

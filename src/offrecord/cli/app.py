@@ -1,0 +1,45 @@
+"""The command and its verbs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from offrecord.cli.answer import answer
+from offrecord.cli.compare import compare
+from offrecord.cli.demo import demo
+from offrecord.cli.design import design
+from offrecord.cli.fit import fit
+from offrecord.cli.key import key
+from offrecord.cli.redact import redact
+from offrecord.cli.reproduce import reproduce
+
+app = typer.Typer(
+    name="offrecord",
+    help="Take records off the record: redact what would give them away, release the rest.",
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"offrecord {installed('offrecord')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+# In the order in which a person meets them.
+for verb in (demo, fit, redact, design, compare, reproduce, answer, key):
+    app.command()(verb)

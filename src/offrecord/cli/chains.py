@@ -1,0 +1,102 @@
+"""Problems that a person describes without data: what design and compare share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from offrecord.cli.parameters import number, whole
+from offrecord.errors import InputError
+
+if TYPE_CHECKING:
+    from offrecord.models.chain import MarkovChain
+    from offrecord.theory.problem import Problem
+
+MAX_PRIVATE = 1_000_000
+
+Alpha = Annotated[
+    float | None,
+    typer.Option(
+        parser=number, metavar="NUMBER", help="P(0→1) of a chain with two values, in (0, 1]."
+    ),
+]
+Beta = Annotated[
+    float | None, typer.Option(parser=number, metavar="NUMBER", help="P(1→0), in (0, 1].")
+]
+Model = Annotated[Path | None, typer.Option(help="Model file, instead of --alpha and --beta.")]
+N = Annotated[int, typer.Option("--n", parser=whole, metavar="COUNT", help="Number of records.")]
+Private = Annotated[str, typer.Option(help="Private records, counted from 1: 3,7 or 10-12.")]
+Split = Annotated[
+    str | None,
+    typer.Option(help="3R: the left side's share of ε: best, even, or a number from 0 to 1."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """A problem as a person describes it; the fields are parameters of the verbs."""
+
+    n: N
+    private: Private
+    epsilon: float
+    protect: str
+    alpha: Alpha = None
+    beta: Beta = None
+    model: Model = None
+
+    def problem(self) -> Problem:
+        """The problem; InputError for a description that is wrong."""
+        from offrecord.theory.problem import Problem
+
+        chain, private = self._chain(), _positions(self.private, self.n)
+        return Problem(chain, self.n, private, self.epsilon, self.protect)
+
+    def _chain(self) -> MarkovChain:
+        """The chain of a model file, or of two probabilities."""
+        from offrecord.models.chain import MarkovChain
+
+        if self.model is not None:
+            if self.alpha is not None or self.beta is not None:
+                raise InputError("give either --model or --alpha and --beta, not both")
+            return MarkovChain.load(self.model)
+        if self.alpha is None or self.beta is None:
+            raise InputError("give --alpha and --beta, or --model FILE")
+        return MarkovChain.binary(self.alpha, self.beta)
+
+
+def split_of(text: str | None) -> dict[str, Any]:
+    """What the 3R mechanisms are told about the split of ε."""
+    if text is None:
+        return {}
+    try:
+        return {"split": float(text)}
+    except ValueError:
+        return {"split": text}
+
+
+def _positions(text: str, n: int) -> list[int]:
+    positions: list[int] = []
+    for part in map(str.strip, text.split(",")):
+        low, high = _range(part)
+        if high < low or high - low >= n:
+            raise InputError(f"--private must be ranges within 1 to {n}, got {part!r}")
+        if len(positions) + high - low >= MAX_PRIVATE:
+            raise InputError(
+                f"--private must name at most {MAX_PRIVATE} records, got {part!r} and"
+                f" {len(positions)} more"
+            )
+        positions.extend(range(low, high + 1))
+    return positions
+
+
+def _range(part: str) -> tuple[int, int]:
+    """The first and the last record of 7 or 10-12."""
+    first, dash, last = part.partition("-")
+    try:
+        low = int(first)
+        return low, int(last) if dash else low
+    except ValueError:
+        raise InputError(f"--private must be records such as 3,7 or 10-12, got {part!r}") from None

@@ -1,0 +1,34 @@
+"""The verb demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from offrecord.cli.parameters import offering
+from offrecord.cli.printing import Json, as_json_text, warned
+from offrecord.cli.progress import designing
+
+
+@offering("output", "force", "as_json")
+def demo(
+    force: bool,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for what it writes.")
+    ] = Path("offrecord-demo"),
+    as_json: Json = False,
+) -> None:
+    """The whole job on real data: a year of rain at an airport, hour by hour; fit, redact,
+    certify.
+    """
+    from offrecord.demo import run
+
+    def unsaid(text: str) -> None:
+        """With --json, standard output holds nothing else."""
+
+    say = unsaid if as_json else typer.echo
+    done = run(output, force=force, say=say, warn=warned, progress=designing)
+    if as_json:
+        typer.echo(as_json_text(done.to_dict()))

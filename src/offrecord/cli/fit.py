@@ -1,0 +1,53 @@
+"""The verb fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from offrecord.cli.parameters import offering, options_from
+from offrecord.cli.paths import check_all_apart
+from offrecord.cli.printing import Json, as_json_text, warned
+from offrecord.cli.tables import Table, columns_read, read_keys, read_table
+
+
+@offering(
+    "table",
+    "value",
+    "order",
+    "output",
+    *options_from("by", "private_list"),
+    *options_from("chain_order", "step"),
+    "format",
+    "max_rows",
+    "force",
+    "as_json",
+)
+def fit(
+    table: Table,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write (JSON).")],
+    format: str | None,
+    max_rows: int,
+    force: bool,
+    as_json: Json = False,
+    **described: Any,
+) -> None:
+    """Learn the model from reference data: kernel, uncertainty, and a verdict on how well
+    it fits.
+    """
+    from offrecord.files import check_writable
+    from offrecord.tables.reference import fit as fit_table
+
+    keys = described.pop("private_list")
+    value, order, by = described["value"], described["order"], described["by"]
+    check_writable(output, force=force)
+    check_all_apart({"--output": output}, {"the input": table, "--private-list": keys})
+    columns = columns_read(value, order, by, described["private"])
+    frame = read_table(table, columns, format, max_rows, text=[value])
+    found = fit_table(frame, private_list=read_keys(keys, max_rows), **described)
+    found.model.save(output, force=force)
+    for warning in found.warnings:
+        warned(warning)
+    typer.echo(as_json_text(found.summary()) if as_json else str(found))

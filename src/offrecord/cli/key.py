@@ -1,0 +1,32 @@
+"""The verb key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from offrecord.cli.parameters import offering
+from offrecord.cli.printing import Json, as_json_text, warned
+from offrecord.errors import InputError
+
+
+@offering("action", "key_file", "as_json")
+def key(
+    action: Annotated[
+        str, typer.Argument(metavar="new|show-id", help="Make a key, or show the public id of one.")
+    ],
+    key_file: Path | None,
+    as_json: Json = False,
+) -> None:
+    """Make a key, or show its public id."""
+    from offrecord.release.keys import Key, default_key_file
+
+    file = default_key_file() if key_file is None else key_file
+    if action not in ("new", "show-id"):
+        raise InputError(f"key takes new or show-id, got {action!r}")
+    found = Key.new(file) if action == "new" else Key.load(file)
+    if action == "new":
+        warned(f"made {file}: keep it secret, and keep it; a re-release needs the same key")
+    typer.echo(as_json_text({"id": found.id, "file": str(file)}) if as_json else found.id)

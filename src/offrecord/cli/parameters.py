@@ -1,0 +1,106 @@
+"""What people write on the command line, and how it is read.
+
+A verb that takes options of `redact` names them, and their types, defaults and help come from
+`offrecord.tables.options`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_origin
+
+import typer
+
+from offrecord.tables.options import FileOptions, Options
+
+_Verb = TypeVar("_Verb", bound=Callable[..., None])
+
+
+def number(text: str) -> float:
+    """A number as a person writes it."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a number, got {text!r}") from None
+
+
+def whole(text: str) -> int:
+    """A whole number as a person writes it."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a whole number, got {text!r}") from None
+
+
+def names(text: str) -> list[str]:
+    """Names by comma."""
+    return [name.strip() for name in text.split(",")]
+
+
+#: How an option of each type is written: the type here, and what else its reading takes.
+_WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {
+    "str": (str, {}),
+    "str | None": (str | None, {}),
+    "str | int | None": (str | None, {}),
+    "str | Sequence[str] | None": (str | None, {"parser": names, "metavar": "<str>"}),
+    "Mechanism | str": (str, {}),
+    "bool": (bool, {}),
+    "int": (int, {"parser": whole}),
+    "float": (float, {"parser": number}),
+    "str | Path | None": (Path | None, {}),
+    "Model | str | Path | None": (Path | None, {}),
+    "Native | None": (Path | None, {}),  # the verb reads the file
+}
+
+
+def options_from(first: str, last: str) -> list[str]:
+    """The names of the options from one to another, as `Options` lists them."""
+    listed = [one.name for one in fields(Options)]
+    return listed[listed.index(first) : listed.index(last) + 1]
+
+
+def offering(*listed: str, shared: type | None = None) -> Callable[[_Verb], _Verb]:
+    """A decorator that gives a verb its parameters, in the order in which its help lists them.
+
+    Those that the verb annotates for the command line are its own; others are fields of what it
+    shares with another verb, and the rest are options of `redact`.
+    """
+
+    def offered(verb: _Verb) -> _Verb:
+        known = _OFFERED | ({} if shared is None else _annotated(shared)) | _annotated(verb)
+        parameters = [known[name] for name in listed]
+        verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        verb.__annotations__ = {one.name: one.annotation for one in parameters}
+        return verb
+
+    return offered
+
+
+def _annotated(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters that a function or class annotates for the command line, by name."""
+    return {
+        name: one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, one in inspect.signature(function, eval_str=True).parameters.items()
+        if get_origin(one.annotation) is Annotated
+    }
+
+
+def _parameter(option: Field[Any]) -> inspect.Parameter:
+    """An option of `redact` as a parameter of a verb."""
+    kind, reading = _WRITTEN[str(option.type)]
+    metavar = option.metadata["metavar"]
+    shown = reading if metavar is None else reading | {"metavar": metavar}
+    flag = f"--{option.name.replace('_', '-')}"  # by itself, a truth value would have a --no- too
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if option.default is MISSING else option.default,
+        annotation=Annotated[kind, typer.Option(flag, help=option.metadata["words"], **shown)],
+    )
+
+
+#: The options of `redact` that the command line has, by name.
+_OFFERED = {one.name: _parameter(one) for one in fields(FileOptions) if "words" in one.metadata}

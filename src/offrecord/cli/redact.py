@@ -1,0 +1,297 @@
+"""The verb redact."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from offrecord.cli.parameters import offering, options_from
+from offrecord.cli.paths import STREAM, check_all_apart, is_same, output_format
+from offrecord.cli.printing import Json, as_json_text, noted, warned
+from offrecord.cli.progress import designing, row_bar
+from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table
+from offrecord.errors import InputError
+from offrecord.tables.options import FileOptions, Options
+
+if TYPE_CHECKING:
+    from offrecord.fitting.fit import Fit
+    from offrecord.tables.engines.memory import Release
+    from offrecord.tables.summary import Summary
+
+
+@offering(
+    "table",
+    *options_from("value", "dataset"),
+    "output",
+    "certificate",
+    *options_from("by", "key_file"),
+    "format",
+    "max_rows",
+    *options_from("accept_model", "publish_positions"),
+    "explain",
+    "stream",
+    "dry_run",
+    "force",
+    "as_json",
+)
+def redact(
+    table: Table,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Released table, its certificate beside it; - for standard output.",
+        ),
+    ] = None,
+    stream: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--in-memory",
+            help="Part by part, or the table at once. Default: whichever fits this machine.",
+        ),
+    ] = None,
+    as_json: Json = False,
+    **options: Any,
+) -> None:
+    """Redact a table: what is private and what would give it away. Writes the released table and
+    its certificate.
+    """
+    asked = FileOptions(**options, progress=designing, say=noted, watch=row_bar)
+    places = _places(table, output, asked, as_json=as_json)
+    asked = replace(asked, private_list=read_keys(asked.private_list, asked.max_rows))
+    engine = _in_file if _is_streamed(stream, places, asked) else _in_memory
+    done = engine(places, asked)
+    for warning in done.warnings:
+        warned(warning)
+    if as_json:
+        typer.echo(as_json_text(done.to_dict(places)))
+    else:
+        typer.echo(_said(done, places), err=places.to_stream)
+
+
+# ---- where the table comes from, and where its release goes
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where a table comes from and its release goes, each with its format.
+
+    output, certificate: None where there is none, as in a dry run.
+    """
+
+    table: Path
+    format: str
+    output: Path | None = None
+    output_format: str | None = None
+    certificate: Path | None = None
+    explain: Path | None = None
+    explain_format: str | None = None
+
+    @property
+    def to_stream(self) -> bool:
+        """The release goes to standard output."""
+        return self.output == STREAM
+
+
+def _places(table: Path, output: Path | None, asked: FileOptions, *, as_json: bool) -> _Places:
+    """Where things are, checked before anything is read; InputError if they cannot be there."""
+    from offrecord.files import check_writable
+    from offrecord.tables.formats import format_of, stream_format
+
+    if output is None and not asked.dry_run:
+        raise InputError("give --output FILE for the released table, or --dry-run")
+    output = None if asked.dry_run else output
+    check_all_apart(_outputs(output, asked), _inputs(table, asked))
+    out_kind, certificate = _release_place(table, output, asked, as_json=as_json)
+    explain = _path(asked.explain)
+    explain_kind = None if explain is None else output_format(explain, asked.format)
+    if explain is not None:
+        check_writable(explain, force=asked.force)
+    _check_designs(table, asked)
+    kind = stream_format(asked.format) if table == STREAM else format_of(table, asked.format)
+    return _Places(table, kind, output, out_kind, certificate, explain, explain_kind)
+
+
+def _path(named: str | Path | None) -> Path | None:
+    return None if named is None else Path(named)
+
+
+def _inputs(table: Path, asked: FileOptions) -> dict[str, Path | None]:
+    return {
+        "the input": table,
+        "--private-list": asked.private_list,
+        "--model": _path(asked.model) if isinstance(asked.model, (str, Path)) else None,
+        "--designs": _path(asked.designs),
+    }
+
+
+def _outputs(output: Path | None, asked: FileOptions) -> dict[str, Path | None]:
+    return {
+        "--output": output,
+        "--certificate": _path(asked.certificate),
+        "--explain": _path(asked.explain),
+    }
+
+
+def _release_place(
+    table: Path, output: Path | None, asked: FileOptions, *, as_json: bool
+) -> tuple[str | None, Path | None]:
+    """The format of a release, and where its certificate goes: both None in a dry run."""
+    if output is None:
+        return None, None
+    if output == STREAM:
+        return _stream_place(table, asked, as_json=as_json)
+    from offrecord.files import check_outputs
+
+    kind, named = output_format(output, asked.format), _path(asked.certificate)
+    certificate = check_outputs(output, named, _key_file(asked), force=asked.force)
+    others = {"--output": output, "--explain": _path(asked.explain)}
+    check_all_apart(others | {"the certificate": certificate}, _inputs(table, asked))
+    return kind, certificate
+
+
+def _stream_place(table: Path, asked: FileOptions, *, as_json: bool) -> tuple[str, Path]:
+    """The format of a release on standard output, and where its certificate goes."""
+    from offrecord.files import check_apart, check_writable
+    from offrecord.tables.formats import format_of, stream_format
+
+    if asked.certificate is None:
+        raise InputError("a table on standard output needs --certificate FILE")
+    if sys.stdout is None:
+        raise InputError("standard output is closed")
+    if as_json:
+        raise InputError("standard output holds either the table or --json, not both")
+    is_named = asked.format is not None or table == STREAM
+    kind = stream_format(asked.format if is_named else format_of(table))
+    certificate = check_writable(asked.certificate, force=asked.force)
+    check_apart(_key_file(asked), certificate)
+    return kind, certificate
+
+
+def _key_file(asked: FileOptions) -> Path:
+    from offrecord.release.keys import default_key_file
+
+    return default_key_file() if asked.key_file is None else Path(asked.key_file)
+
+
+def _check_designs(table: Path, asked: FileOptions) -> None:
+    """InputError if designs could not be kept in their file, which is read too."""
+    from offrecord.files import check_writable
+
+    if asked.designs is not None:
+        inputs = _inputs(table, asked)
+        designs = {"--designs": inputs.pop("--designs")}
+        check_writable(asked.designs, force=True)
+        check_all_apart(designs, inputs)
+
+
+# ---- the engines
+
+
+class _Done(NamedTuple):
+    """What became of a table."""
+
+    summary: Summary
+    warnings: list[str]
+    fitted: Fit | None = None
+
+    def to_dict(self, places: _Places) -> dict[str, Any]:
+        """What --json prints."""
+        content = self.summary.to_dict() | {"warnings": self.warnings}
+        if places.output is not None:
+            content |= {"output": str(places.output), "certificate": str(places.certificate)}
+        return content if self.fitted is None else content | {"fit": self.fitted.summary()}
+
+
+def _is_streamed(stream: bool | None, places: _Places, asked: FileOptions) -> bool:
+    """Whether a table goes through part by part: if a person says so, or it is too large."""
+    is_piped = places.table == STREAM or places.to_stream
+    if stream and is_piped:
+        raise InputError(
+            "--stream is for files: a table on a standard stream is held in memory, as it takes two"
+            " looks"
+        )
+    if stream is None and not (is_piped or asked.fit or asked.single_chain):
+        return is_too_large(places.table, places.format)
+    return bool(stream)
+
+
+def _in_file(places: _Places, asked: FileOptions) -> _Done:
+    from offrecord.tables.engines.stream import redact_file
+
+    asked = replace(
+        asked,
+        format=places.format,
+        output_format=places.output_format,
+        certificate=places.certificate,
+        explain_format=places.explain_format,
+    )
+    summary = redact_file(places.table, places.output, **vars(asked)).summary
+    return _Done(summary, [*summary.warnings])
+
+
+def _in_memory(places: _Places, asked: FileOptions) -> _Done:
+    keep = list(asked.keep or ())
+    columns = columns_read(asked.value, asked.order, asked.by, asked.private)
+    frame = read_table(
+        places.table,
+        [*columns, *keep],
+        places.format,
+        asked.max_rows,
+        text=[asked.value, *([] if asked.keep_all else keep)],
+    )
+    from offrecord.tables.engines.memory import redact as redact_table
+
+    options = {one.name: getattr(asked, one.name) for one in fields(Options)}
+    release = redact_table(frame, remember=False, **options)
+    warnings = [*release.summary.warnings, *_written(release, places, force=asked.force)]
+    return _Done(release.summary, warnings, release.fit)
+
+
+def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
+    """Write a release and its rule; warnings."""
+    from offrecord.tables.writing import write_table
+
+    warnings = []
+    explained = None if places.explain is None else release.explain()
+    if places.output is not None and places.certificate is not None:
+        how: dict[str, Any] = {
+            "format": places.output_format,
+            "certificate": places.certificate,
+            "force": force,
+        }
+        if places.to_stream:
+            with suppress(OSError):  # whoever reads may take its time
+                os.set_blocking(sys.stdout.fileno(), True)
+            warnings += release.write_stream(sys.stdout.buffer, **how)
+        else:
+            warnings += release.write(places.output, **how)[1]
+    if explained is not None and places.explain is not None and places.explain_format is not None:
+        kind = places.explain_format
+        warnings += write_table(iter([explained]), places.explain, kind, force=force)
+    return warnings
+
+
+# ---- what is said
+
+
+def _said(done: _Done, places: _Places) -> str:
+    """A release in a few lines, and what was written."""
+    written = [] if places.output is None or places.to_stream else [str(places.output)]
+    written += [] if places.certificate is None else [_shown(places.certificate, places.output)]
+    written += [] if places.explain is None else [str(places.explain)]
+    figures = done.summary.figures()
+    return f"{figures}\n\nwritten: {', '.join(written)}" if written else figures
+
+
+def _shown(certificate: Path, output: Path | None) -> str:
+    """The certificate's path, or its name where it lies beside the output."""
+    is_beside = output is not None and is_same(certificate.parent, output.parent)
+    return certificate.name if is_beside else str(certificate)

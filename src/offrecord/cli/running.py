@@ -1,0 +1,113 @@
+"""Running the command: exit codes, and what is said when something goes wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from offrecord.cli.app import app
+from offrecord.cli.printing import failed, warned
+from offrecord.errors import ChosenByValue, InputError
+
+INTERRUPTED = 130  #: the exit code of what a person stopped
+
+
+def main(arguments: Iterable[str] | None = None) -> int:
+    """Run the command line; the exit code. Wrong input is one line on standard error and 2."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", ChosenByValue)
+            warnings.showwarning = _shown
+            code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of the table engine is not an Exception
+        return _ended(error)
+    return code if isinstance(code, int) else 0
+
+
+def _shown(message: Warning | str, *about: Any, **more: Any) -> None:
+    """A Python warning, as one of this program's own."""
+    warned(str(message))
+
+
+def _ended(error: BaseException) -> int:
+    """The exit code of what ended by an error, which is said."""
+    if isinstance(error, (KeyboardInterrupt, typer.Abort)):
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):  # whoever would read about it has gone
+        sys.stderr.close()
+        return 2
+    known = _known(error)
+    if known is None and os.environ.get("OFFRECORD_TRACEBACK"):
+        raise error
+    failed(_fault(error) if known is None else known)
+    return 2
+
+
+def _known(error: BaseException) -> str | None:
+    """What a person is told of an error; None if it is a fault of this program."""
+    match error:
+        case typer.TyperException():
+            return error.format_message()
+        case InputError():
+            return str(error)
+        case MemoryError() | RecursionError():
+            return "this problem is too large for this machine's memory"
+        case OSError():
+            file = f"{error.filename}: " if error.filename else ""
+            return file + (error.strerror or "the output cannot be written")
+    return None
+
+
+def _fault(error: BaseException) -> str:
+    """A fault of this program by kind and place alone: what it says itself may quote cells."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+    return f"internal error ({where}); nothing was released. Please report it with this line"
+
+
+def run() -> None:
+    """Entry point of the `offrecord` command."""
+    _silence_engine()
+    code = main()
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        # Whoever read it has gone: what is left goes nowhere, instead of failing once more at the
+        # end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = code or 2
+    sys.exit(code)
+
+
+def _silence_engine() -> None:
+    """Let this program alone write to standard error.
+
+    A panic of the table engine writes there itself, and may quote cells.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    if sys.stderr is None:
+        # Closed: what is said goes nowhere, not into the next file that is opened.
+        sys.stderr = os.fdopen(os.dup(nowhere), "w", encoding="utf-8")
+    else:
+        sys.stderr.flush()
+        sys.stderr = os.fdopen(
+            os.dup(2), "w", encoding="utf-8", errors="backslashreplace", buffering=1
+        )
+    os.dup2(nowhere, 2)
+    if nowhere != 2:
+        os.close(nowhere)
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no image of memory

@@ -1,0 +1,78 @@
+"""Which surroundings the secrets of a table have, and how many secrets have each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.models.base import Integers
+
+
+@dataclass(frozen=True, eq=False)
+class SurroundingCounts:
+    """The distinct surroundings of the secrets of a table.
+
+    left, right, length: (m,) as in Surrounding. context: (m,) a number for the phases along the
+    secret's chain, which are given in `phases`, else 0. counts: (m,) how many secrets have each.
+    """
+
+    left: Integers
+    right: Integers
+    length: Integers
+    context: Integers
+    counts: Integers
+    phases: dict[int, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: Integers, counts: Integers, phases: dict[int, bytes]) -> SurroundingCounts:
+        """From rows (m, 4) of left, right, length and context."""
+        left, right, length, context = rows.T
+        return cls(left, right, length, context, counts, phases)
+
+    @property
+    def columns(self) -> tuple[Integers, Integers, Integers, Integers]:
+        """What tells one surrounding from another."""
+        return self.left, self.right, self.length, self.context
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __iter__(self) -> Iterator[Surrounding]:
+        for left, right, length, context in zip(
+            *(one.tolist() for one in self.columns), strict=True
+        ):
+            yield Surrounding(left, right, length, self.phases.get(context, b""))
+
+
+def distinct(*columns: Integers) -> tuple[Integers, Integers, Integers]:
+    """The distinct rows of some columns of small whole numbers: the rows, which one each is, and
+    how often each comes.
+
+    Rows become one number each; counting those is far faster than sorting rows where few are
+    distinct.
+    """
+    if len(columns[0]) == 0:
+        none = np.empty(0, dtype=np.int64)
+        return np.empty((0, len(columns)), dtype=np.int64), none, none
+    sizes = [int(column.max()) + 1 for column in columns]
+    if math.prod(sizes) >= 2**62:  # one number would not do
+        rows, used, counts = np.unique(
+            np.stack(columns, axis=1), axis=0, return_inverse=True, return_counts=True
+        )
+        return rows, used.ravel(), counts
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column, size in zip(columns, sizes, strict=True):
+        codes = codes * size + column
+    if math.prod(sizes) < max(4 * len(codes), 1 << 20):
+        counts = np.bincount(codes)
+        found = np.flatnonzero(counts)
+        number = np.zeros(len(counts), dtype=np.int64)
+        number[found] = np.arange(len(found))
+        used, counts = number[codes], counts[found]
+    else:
+        found, used, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    return np.stack(np.unravel_index(found, sizes), axis=1), used, counts

@@ -1,0 +1,194 @@
+"""LocalDesign: by distance from a secret, with which probability each value is redacted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from offrecord.files import read_count, read_truth
+from offrecord.mechanisms.base import Composition, Made, Shared
+from offrecord.mechanisms.local.referee import passed
+from offrecord.mechanisms.local.secrets import stamped
+from offrecord.mechanisms.local.stamping import Stamping
+from offrecord.mechanisms.local.stretches import Sides, Stretches
+from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.models.base import Floats
+from offrecord.theory.leakage import WorstOutput, worst_output
+from offrecord.theory.problem import Problem, Secret
+from offrecord.theory.redaction import Redaction
+
+MAXIMUM = Composition(
+    "maximum",
+    "Around each secret stands the design for its surroundings; where several fall on a record, the"
+    " largest redaction probability of each value counts. A record is redacted if its 64-bit draw"
+    " lies below that probability times 2^64, rounded up. More redaction never leaks more, so the"
+    " release leaks about each secret on its own at most the largest leakage of a design.",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalDesign:
+    """Redaction around a secret by distance; stamped around every secret of a table, the per-value
+    maximum of all stamps is private for each of them (F3).
+
+    left, right: from the secret outwards; then all is released, or (rest) redacted to the chain's
+    end. leakage: exact for the surrounding it was made for (for order above 1 an upper bound).
+    """
+
+    kind: ClassVar[str] = "local"
+    shares: ClassVar[str] = "sides"
+    composition: ClassVar[Composition] = MAXIMUM
+
+    surrounding: Surrounding
+    left: Stretches
+    right: Stretches
+    left_rest: bool
+    right_rest: bool
+    leakage: float
+    rounding: float
+    window: tuple[int, int]
+
+    @classmethod
+    def made(
+        cls,
+        problem: Problem,
+        surrounding: Surrounding,
+        sides: Sides,
+        worst: WorstOutput,
+        window: tuple[int, int],
+    ) -> LocalDesign:
+        """What redacts these sides of a problem's one secret, and tells so much at worst."""
+        return cls._resting(surrounding, sides, _rooms(problem), worst, window)
+
+    @classmethod
+    def _resting(
+        cls,
+        surrounding: Surrounding,
+        sides: Sides,
+        rooms: tuple[int, int],
+        worst: WorstOutput,
+        window: tuple[int, int],
+    ) -> LocalDesign:
+        """A side that does not end before its room does rests: in a larger room everything beyond
+        is redacted too.
+        """
+        left, right = (side.trimmed() for side in sides)
+        rests = 0 < rooms[0] <= left.size, 0 < rooms[1] <= right.size
+        return cls(surrounding, left, right, *rests, worst.leakage, worst.rounding, window)
+
+    @classmethod
+    def refereed(
+        cls, problem: Problem, surrounding: Surrounding, sides: Sides, window: tuple[int, int]
+    ) -> LocalDesign:
+        """What redacts these sides if that keeps within ε, else everything."""
+        secret = Secret(problem.private[0], problem.private[-1])
+        found = passed(problem, sides, stamped(problem, secret, sides))
+        if found is None:
+            k = problem.chain.k
+            left, right = (Stretches.always(k, room) for room in _rooms(problem))
+            return cls.refereed(problem, surrounding, (left, right), window)
+        return cls._resting(surrounding, sides, surrounding[:2], found.worst, window)
+
+    @property
+    def sides(self) -> Sides:
+        """What it redacts to the left and to the right."""
+        return self.left, self.right
+
+    @property
+    def reach(self) -> int:
+        """How far it redacts, apart from what it redacts to the chain's end."""
+        return max(self.left.size, self.right.size)
+
+    @cached_property
+    def identity(self) -> bytes:
+        """Everything in it that decides which records are redacted."""
+        around = self.surrounding
+        shape = (around.left, around.right, around.length, around.context)
+        sizes = (self.left.size, self.right.size, self.left_rest, self.right_rest)
+        return repr(shape + sizes).encode() + b"".join(
+            side.spelled_out.tobytes() for side in self.sides
+        )
+
+    def cost(self, masses: Floats, left: int, right: int) -> float:
+        """Expected redactions beside the secret, in rooms no larger than it was made for."""
+        total = 0.0
+        rests = self.left_rest, self.right_rest
+        for side, rest, room in zip(self.sides, rests, (left, right), strict=True):
+            total += float((side.spelled_out[:room] @ masses).sum())
+            total += max(room - side.size, 0) if rest else 0
+        return total
+
+    def redaction(self, problem: Problem) -> Redaction:
+        """What it comes to around a problem's one secret."""
+        secret = Secret(problem.private[0], problem.private[-1])
+        rests, sides = (self.left_rest, self.right_rest), []
+        for side, rest, room in zip(self.sides, rests, _rooms(problem), strict=True):
+            beyond = Stretches.always(problem.chain.k, room - side.size if rest else 0)
+            sides.append(beyond.after(side))
+        return stamped(problem, secret, (sides[0], sides[1]))
+
+    def judged(self, problem: Problem) -> LocalDesign | None:
+        """With all but its probabilities computed anew; None if it does not fit or leaks more."""
+        from offrecord.mechanisms.window import window_of
+
+        if any(side.size > room for side, room in zip(self.sides, _rooms(problem), strict=True)):
+            return None
+        secret = Secret(problem.private[0], problem.private[-1])
+        found = passed(problem, self.sides, stamped(problem, secret, self.sides))
+        if found is None:
+            return None
+        window = window_of(problem)
+        return LocalDesign.made(problem, self.surrounding, self.sides, found.worst, window)
+
+    def fits(self, order: int) -> bool:
+        """It is no longer than the rooms it says it was made for."""
+        around = self.surrounding
+        right = around.records(order) - around.left - around.length
+        return self.left.size <= around.left and self.right.size <= right
+
+    def leakage_under(self, problem: Problem) -> float:
+        """What it would leak if another model were right, its secret being the problem's."""
+        return worst_output(problem, self.redaction(problem)).leakage
+
+    # ---- files
+
+    def to_dict(self, shared: Shared) -> dict[str, Any]:
+        """Its own part of a file; equal sides are written once."""
+        return {
+            "redaction_left": self.left.number(shared),
+            "redaction_right": self.right.number(shared),
+            "left_rest": self.left_rest,
+            "right_rest": self.right_rest,
+        }
+
+    @classmethod
+    def read(
+        cls, entries: Sequence[tuple[Made, Mapping[str, Any]]], shared: Sequence[Any], k: int
+    ) -> list[LocalDesign]:
+        """As a file says they are, nothing of it proven."""
+        sides = [Stretches.read(one, k) for one in shared]
+        return [
+            cls(
+                made.surrounding,
+                sides[read_count(content["redaction_left"])],
+                sides[read_count(content["redaction_right"])],
+                read_truth(content["left_rest"]),
+                read_truth(content["right_rest"]),
+                made.leakage,
+                made.rounding,
+                made.window,
+            )
+            for made, content in entries
+        ]
+
+    @classmethod
+    def decider(cls, designs: Sequence[LocalDesign], k: int) -> Stamping:
+        """What decides by these designs."""
+        return Stamping.of(designs, k)
+
+
+def _rooms(problem: Problem) -> tuple[int, int]:
+    """How many records lie to the left and right of a problem's one secret."""
+    return problem.private[0] - 1, problem.n - problem.private[-1]

@@ -1,0 +1,212 @@
+"""Stamping: what decides by local designs.
+
+Each secret's design is laid onto the records around it, like a stamp; where several fall on one
+record, the largest redaction probability of each value counts (F3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.mechanisms.blocks import (
+    ALWAYS,
+    AT_TIMES,
+    NEVER,
+    Block,
+    Decision,
+    Draw,
+    Expectation,
+    Explanation,
+    Mask,
+    certainty_of,
+)
+from offrecord.models.base import Floats, Integers, Label
+from offrecord.models.records import Codes
+from offrecord.release import coins
+from offrecord.release.coins import Draws, redacts, thresholds
+
+if TYPE_CHECKING:
+    from offrecord.mechanisms.local.design import LocalDesign
+
+#: Rows of `Stamping.limits` onto records, which are counted within a block; one may come twice.
+_Lay = Callable[[Integers, Integers], None]
+
+
+class Stamps(NamedTuple):
+    """For each record: the threshold of its own value, the values always redacted (as bits), and
+    whether any design falls on it.
+    """
+
+    limits: Draws
+    certain: NDArray[np.uint64]
+    touched: Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Stamping:
+    """Designs ready to be stamped.
+
+    limits: (rows, k) thresholds by distance, of every design the left, then the right. sizes:
+    (designs, 2) how many rows these have. rests: (designs, 2) whether everything further out is
+    redacted too.
+    """
+
+    limits: Draws
+    sizes: Integers
+    rests: Mask
+
+    @classmethod
+    def of(cls, designs: Sequence[LocalDesign], k: int) -> Stamping:
+        """From designs, which are then known by their numbers."""
+        sides = [side for design in designs for side in design.sides]
+        rows = np.concatenate([*(side.spelled_out for side in sides), np.zeros((0, k))])
+        sizes = np.array([side.size for side in sides], dtype=np.int64).reshape(-1, 2)
+        rests = [(design.left_rest, design.right_rest) for design in designs]
+        return cls(thresholds(rows), sizes, np.array(rests, dtype=bool).reshape(-1, 2))
+
+    @cached_property
+    def _offsets(self) -> Integers:
+        """(designs, 2) where their rows begin in limits."""
+        return (np.cumsum(self.sizes) - self.sizes.ravel()).reshape(-1, 2)
+
+    @cached_property
+    def _bits(self) -> NDArray[np.uint64]:
+        """(k,) a bit for each value."""
+        return np.uint64(1) << np.arange(self.limits.shape[1], dtype=np.uint64)
+
+    @cached_property
+    def _every(self) -> np.uint64:
+        """The bits of all values."""
+        return np.uint64(self._bits.sum(dtype=np.uint64))
+
+    @cached_property
+    def _always(self) -> NDArray[np.uint64]:
+        """(rows,) the values that a row of limits always redacts, as bits."""
+        certain = (self.limits == coins.ALWAYS) * self._bits
+        return np.asarray(certain.sum(axis=1, dtype=np.uint64))
+
+    # ---- the three answers
+
+    def decide(self, block: Block, draw: Draw) -> Decision:
+        """Redact a record if its draw lies below the largest threshold for its value."""
+        stamps = self._stamped(block, block.codes)
+        touched = np.flatnonzero(stamps.touched)
+        redacted = np.zeros(block.size, dtype=bool)
+        certainty = np.full(block.size, NEVER, dtype=np.int8)
+        limits = stamps.limits[touched]
+        always = stamps.certain[touched] == self._every
+        certainty[touched] = np.where(always, np.int8(ALWAYS), np.int8(AT_TIMES))
+        # What is always redacted is so also without a value, or with one that nobody knows.
+        redacted[touched] = (limits == coins.ALWAYS) | always
+        unsure = touched[(limits > 0) & (limits < coins.ALWAYS)]
+        if len(unsure):
+            rows = unsure + block.rows.start
+            chain = np.searchsorted(block.chains.starts, rows, side="right") - 1
+            drawn = draw(chain, block.chains.order[rows])
+            redacted[unsure] = redacts(drawn, stamps.limits[unsure])
+        return Decision(redacted, certainty)
+
+    def expect(self, block: Block, masses: Floats) -> Expectation:
+        """Each record's probability of leaving, its value being as likely as the model says."""
+        rule = self._probabilities(block)
+        return Expectation(1.0 - (rule * masses).sum(axis=1), certainty_of(rule))
+
+    def explain(self, block: Block, labels: Sequence[Label]) -> Explanation:
+        """The redaction probability of every value of each record."""
+        rule = self._probabilities(block)
+        columns = {f"Pr(redacted | {label})": rule[:, i] for i, label in enumerate(labels)}
+        return Explanation(certainty_of(rule), columns)
+
+    def _probabilities(self, block: Block) -> Floats:
+        """(n, k) the redaction probability of every value of each record, whatever they are."""
+        columns = []
+        for value in range(self.limits.shape[1]):
+            limits = self._stamped(block, np.full(block.size, value, dtype=np.int8)).limits
+            certain = limits == coins.ALWAYS
+            columns.append(np.where(certain, 1.0, limits.astype(np.float64) * 2.0**-64))
+        return np.stack(columns, axis=1)
+
+    # ---- stamps
+
+    def _stamped(self, block: Block, codes: Codes) -> Stamps:
+        """Stamp each secret's design onto a block. codes: what its values are taken to be."""
+        stamps = Stamps(
+            np.zeros(block.size, dtype=np.uint64),
+            np.zeros(block.size, dtype=np.uint64),
+            np.zeros(block.size, dtype=bool),
+        )
+
+        def lay(row: Integers, at: Integers) -> None:
+            code = codes[row]
+            own = np.where(code >= 0, self.limits[at, code], np.uint64(0))
+            np.maximum.at(stamps.limits, row, own)  # a record that comes twice counts twice
+            np.bitwise_or.at(stamps.certain, row, self._always[at])
+            stamps.touched[row] = True
+
+        start, secrets, which = block.rows.start, block.secrets, block.which
+        low, high = secrets.low - start, secrets.high - start
+        near = [bound - start for bound in self._bounds(block, to_the_end=False)]
+        far = [bound - start for bound in self._bounds(block, to_the_end=True)]
+        for begin, end in ((low, high), (far[0], near[0]), (near[1], far[1])):
+            inside = _ranges(begin, end)
+            stamps.limits[inside] = coins.ALWAYS
+            stamps.certain[inside] = self._every
+            stamps.touched[inside] = True
+        first_row = self._offsets[which] - 1  # of distance 0, if it had one
+        _walk(block, low - 1, secrets.first, -1, low - near[0], first_row[:, 0], lay)
+        _walk(block, high, secrets.last, 1, near[1] - high, first_row[:, 1], lay)
+        return stamps
+
+    def _bounds(self, block: Block, *, to_the_end: bool) -> tuple[Integers, Integers]:
+        """The first row within each secret's design, and the one after the last."""
+        rests = self.rests[block.which] & to_the_end
+        return block.secrets.bounds(block.chains, self.sizes[block.which], rests)
+
+
+def _walk(
+    block: Block,
+    nearest: Integers,
+    place: Integers,
+    sign: int,
+    counts: Integers,
+    first_row: Integers,
+    lay: _Lay,
+) -> None:
+    """Lay one side of each secret: `counts` records outwards from row `nearest`, each with the row
+    of its distance from the secret's own `place`.
+    """
+    steps = None if block.chains.steps is None else block.chains.steps[block.rows]
+    if len(counts) and int(counts.max()) > len(counts):  # few secrets, far-reaching designs
+        for i in np.flatnonzero(counts):
+            row = nearest[i] + sign * np.arange(counts[i])
+            away = np.arange(counts[i]) + 1 if steps is None else sign * (steps[row] - place[i])
+            lay(row, first_row[i] + away)
+        return
+    for out, active in _still(counts):
+        row = nearest[active] + sign * out
+        distance = out + 1 if steps is None else sign * (steps[row] - place[active])
+        lay(row, first_row[active] + distance)
+
+
+def _still(counts: Integers) -> Iterator[tuple[int, Integers]]:
+    """For 0, 1, … the places of those counts that are larger, as long as there are any."""
+    active, out = np.flatnonzero(counts > 0), 0
+    while len(active):
+        yield out, active
+        out += 1
+        active = active[counts[active] > out]
+
+
+def _ranges(begin: Integers, end: Integers) -> Integers:
+    """All numbers begin[i] … end[i] − 1, one range after the other."""
+    counts = np.maximum(end - begin, 0)
+    if counts.max(initial=0) <= 1:
+        return np.asarray(begin[counts > 0])
+    offsets = np.repeat(begin - np.cumsum(counts) + counts, counts)
+    return np.asarray(offsets + np.arange(int(counts.sum())))

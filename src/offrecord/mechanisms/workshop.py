@@ -1,0 +1,44 @@
+"""Workshops: where the designs for the secrets of one table are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.models.base import Model
+
+if TYPE_CHECKING:
+    from offrecord.mechanisms.base import Design, Mechanism
+
+
+class Workshop:
+    """Makes designs one by one, and keeps them. A mechanism may have one that does better."""
+
+    #: So many surroundings have a design each before rooms are rounded up: where one takes
+    #: milliseconds.
+    most = 400
+
+    def __init__(self, mechanism: Mechanism, model: Model, epsilon: float, protect: str) -> None:
+        self.mechanism, self.model = mechanism, model
+        self.epsilon, self.protect = epsilon, protect
+        self.made: dict[Surrounding, Design] = {}
+
+    def rooms(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """The rooms to the left and right that it would round up to; None where any will do."""
+        return None
+
+    def tasks(self, wanted: Sequence[Surrounding]) -> list[Any]:
+        """All that takes time on the way to designs for these surroundings."""
+        return list(wanted)
+
+    def work(self, task: Any) -> None:
+        """Do one of the tasks."""
+        self.around(task)
+
+    def around(self, surrounding: Surrounding) -> Design:
+        """The design for a surrounding."""
+        if surrounding not in self.made:
+            problem = surrounding.problem(self.model, self.epsilon, self.protect)
+            self.made[surrounding] = self.mechanism.around(problem, surrounding)
+        return self.made[surrounding]

@@ -1,0 +1,66 @@
+"""Records as arrays: which value each has, and where in its chain it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.models.base import Integers
+
+#: Which of the model's labels each record has, or one of the two below.
+Codes: TypeAlias = NDArray[np.int8]
+MISSING = -1  #: the code of a record without a value
+UNKNOWN = -2  #: the code of a record whose value the model does not know
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """Records sorted by chain and order.
+
+    starts: (m + 1,) where each chain begins, and the end. codes: (n,) which of the model's labels,
+    MISSING or UNKNOWN. order: (n,) order values, whole numbers or (timed) nanoseconds, UTC. steps:
+    (n,) each record's distance from the first of its chain, None where records stand one step
+    apart.
+    """
+
+    starts: Integers
+    codes: Codes
+    order: NDArray[np.integer]
+    timed: bool
+    steps: Integers | None
+
+    @property
+    def count(self) -> int:
+        """Number of chains."""
+        return len(self.starts) - 1
+
+    @cached_property
+    def places(self) -> Integers:
+        """(n,) the distance of each record from the first of its chain, in steps."""
+        if self.steps is not None:
+            return self.steps
+        return np.arange(len(self.codes)) - np.repeat(self.starts[:-1], np.diff(self.starts))
+
+    @cached_property
+    def width(self) -> int:
+        """More than any place in a chain, for keys."""
+        return int(self.places.max()) + 2
+
+    @cached_property
+    def keys(self) -> Integers:
+        """(n,) chain and place of each record as one number, which grows from row to row."""
+        return self.chain_of * self.width + self.places
+
+    @cached_property
+    def whole(self) -> bool:
+        """No record is missing its value."""
+        return bool(self.codes.min() >= 0)
+
+    @property
+    def chain_of(self) -> Integers:
+        """(n,) the chain of each record."""
+        return np.repeat(np.arange(self.count), np.diff(self.starts))

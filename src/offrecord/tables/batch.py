@@ -1,0 +1,137 @@
+"""Batches of whole chains, and how a table is read into them.
+
+A chain is decided by itself, so a table may come in batches: all of it at once, stretch by stretch
+from a file, or spread over machines. Nothing here needs the key: what is known of a batch is its
+geometry, which a rule, an attacker or a report can use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from offrecord.designs.needs import SurroundingCounts, distinct
+from offrecord.mechanisms.blocks import Secrets
+from offrecord.mechanisms.surroundings import context_of
+from offrecord.models.base import Floats, Integers, Model, Phases
+from offrecord.tables.chains import Arranged, Columns, arrange
+from offrecord.tables.model_check import check_lengths
+from offrecord.tables.secrets import Private, private_records, secrets_of
+from offrecord.tables.steps import Step
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, eq=False)
+class ChainBatch:
+    """Whole chains, what is private in them, and the secrets that makes.
+
+    surroundings: (s, 4) of each secret the columns of SurroundingCounts. contexts: the phases that
+    their numbers stand for. phases: of each record, if the model has them.
+    """
+
+    arranged: Arranged
+    private: Private
+    secrets: Secrets
+    surroundings: Integers
+    contexts: dict[int, bytes]
+    phases: Phases | None
+
+    @property
+    def rows(self) -> int:
+        """How many records it holds."""
+        return len(self.arranged.chains.codes)
+
+    @cached_property
+    def distinct(self) -> tuple[Integers, Integers, Integers]:
+        """The distinct surroundings, which one each secret has, and how many secrets have each."""
+        return distinct(*self.surroundings.T)
+
+    @property
+    def needs(self) -> SurroundingCounts:
+        """The surroundings of its secrets."""
+        rows, _, counts = self.distinct
+        return SurroundingCounts.of(rows, counts, self.contexts)
+
+    @cached_property
+    def chains_with_secret(self) -> Integers:
+        """The chains that hold a secret, sorted."""
+        return self.secrets.chain[np.diff(self.secrets.chain, prepend=-1) > 0]
+
+    def masses(self, model: Model) -> Floats:
+        """How likely each value of its records is: (k,) if the same for all, else (n, k)."""
+        places = np.empty(0, dtype=np.int64)
+        if not model.is_stationary:
+            places = self.arranged.chains.places
+        return model.masses(places, self.phases)
+
+
+@dataclass(frozen=True, eq=False)
+class TableSpec:
+    """How a table is read. limits: rooms beyond which a larger one makes no difference."""
+
+    columns: Columns
+    private: str | None
+    step: Step | None
+    protect: str
+    model: Model
+    limits: tuple[int | None, int | None]
+
+    def read(self, frame: pl.DataFrame, listed: pl.DataFrame | None) -> ChainBatch:
+        """Rows of whole chains as a batch. listed: keys of private records, if they are listed."""
+        arranged = arrange(
+            frame, self.columns, labels=self.model.labels, private=self.private, step=self.step
+        )
+        return self.batch(arranged, private_records(arranged, listed, self.step))
+
+    def batch(self, arranged: Arranged, private: Private) -> ChainBatch:
+        """Arranged chains as a batch; InputError for lengths that the model does not serve."""
+        chains, clock = arranged.chains, self.model.clock
+        check_lengths(self.model, chains)
+        phases = None if clock is None else arranged.phases(clock.phase, clock.zone)
+        secrets = secrets_of(chains, private, self.protect)
+        left, right = (
+            room if limit is None else np.minimum(room, limit)
+            for room, limit in zip(secrets.rooms(chains), self.limits, strict=True)
+        )
+        length, context = secrets.last - secrets.first + 1, np.zeros_like(secrets.first)
+        contexts: dict[int, bytes] = {}
+        if phases is not None:
+            counts = left + length + np.maximum(right, 1)
+            for secret, (chain, count) in enumerate(
+                zip(secrets.chain.tolist(), counts.tolist(), strict=True)
+            ):
+                along = self._along(arranged, private, phases, chain, count)
+                context[secret] = context_of(along)
+                contexts[int(context[secret])] = along.astype(np.int8).tobytes()
+        around = np.stack((left, right, length, context), axis=1)
+        return ChainBatch(arranged, private, secrets, around, contexts, phases)
+
+    def _along(
+        self, arranged: Arranged, private: Private, phases: Phases, chain: int, count: int
+    ) -> Integers:
+        """The phases of the first records of a chain: by their own clocks, as in a fit.
+
+        Of missing ones by the time that a private list gives them, else by the chain's grid.
+        """
+        chains, clock = arranged.chains, self.model.clock
+        assert clock is not None
+        begin, end = int(chains.starts[chain]), int(chains.starts[chain + 1])
+        if chains.steps is None:
+            return phases[begin : min(begin + count, end)].astype(np.int64)
+        places = chains.steps[begin:end]
+        known = int(np.searchsorted(places, count))
+        along = np.full(count, -1, dtype=np.int64)
+        along[places[:known]] = phases[begin : begin + known]
+        gaps = np.flatnonzero(along < 0)
+        if len(gaps):
+            along[gaps] = clock.phases(arranged.gap_times(chain, gaps))
+            listed = slice(*np.searchsorted(private.chain, (chain, chain + 1)))
+            asked, times = private.place[listed], private.order[listed]
+            missing = np.isin(asked, gaps)
+            along[asked[missing]] = clock.phases(times[missing])
+        return along

@@ -1,0 +1,160 @@
+"""What a plan says in its certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from offrecord.designs.sharing import room_limits
+from offrecord.mechanisms.base import Design, Shared
+from offrecord.models.base import Model
+from offrecord.models.clock import phase_count
+from offrecord.release import certificate as form
+from offrecord.tables.model_check import Comparison
+
+if TYPE_CHECKING:
+    from offrecord.tables.plan import Plan
+
+
+def certificate_of(
+    plan: Plan,
+    comparison: Comparison | None,
+    accepted: tuple[str, ...],
+    release: form.Release,
+) -> form.Certificate:
+    """The certificate of what a plan came to; it names no output yet.
+
+    comparison: of model and table. accepted: what speaks against the model, and was accepted.
+    release: how it stands in the ledger.
+    """
+    job, model = plan.job, plan.designs.model
+    compared = None if comparison is None else form.ModelComparison(**comparison.to_dict())
+    return form.Certificate(
+        claim=_claim(plan),
+        assumptions=form.assumptions(kept=bool(job.columns.keep)),
+        dataset=job.options.dataset,
+        key_id=None if job.options.dry_run else job.key.id,
+        columns=_columns(plan),
+        counts=_counts(plan),
+        private=_private(plan),
+        release=release,
+        designs=form.read_designs(_designs(plan)),
+        model=_model(model),
+        learned=None if model.learned is None else form.Learned(**model.learned.to_dict()),
+        model_check=form.ModelCheck(compared=compared, accepted=accepted),
+        versions=form.software_versions(),
+    )
+
+
+def certified(
+    certificate: form.Certificate, kind: str, columns: Sequence[str], digest: str
+) -> bytes:
+    """A certificate file, with what it says about its output: format, columns and SHA-256."""
+    rows = certificate.counts.rows
+    output = form.Output(format=kind, rows=rows, columns=tuple(columns), sha256=digest)
+    return certificate.with_output(output).to_json()
+
+
+def _claim(plan: Plan) -> form.Claim:
+    epsilon = plan.job.epsilon
+    return form.Claim(
+        epsilon=epsilon,
+        protect=plan.job.options.protect,
+        mechanism=plan.job.mechanism.name,
+        leakage=plan.designs.leakage,
+        leakage_is_exact=plan.designs.model.order == 1,
+        statement=form.claim_statement(epsilon),
+    )
+
+
+def _columns(plan: Plan) -> form.Columns:
+    columns, survey, step = plan.job.columns, plan.survey, plan.job.step
+    return form.Columns(
+        value=columns.value,
+        order=columns.order or "row",
+        by=columns.by,
+        keep=columns.keep,
+        keep_all=columns.keep_all,
+        step=None if step is None else step.text,
+        order_kind="time" if survey.is_timed else "integer",
+        zone=getattr(survey.order_type, "time_zone", None),
+    )
+
+
+def _counts(plan: Plan) -> form.Counts:
+    survey = plan.survey
+    return form.Counts(
+        rows=survey.rows,
+        chains=survey.chains,
+        missing=survey.missing,
+        private=survey.private,
+        secrets=survey.secrets,
+    )
+
+
+def _private(plan: Plan) -> form.Private:
+    columns, options = plan.job.columns, plan.job.options
+    positions = None
+    if options.publish_positions and not options.dry_run:
+        names = (*columns.by, columns.order or "row")
+        positions = form.Positions(columns=names, keys=plan.survey.published_positions())
+    digest = None if options.dry_run else plan.identity["private list"]
+    return form.Private(count=plan.survey.private, digest=digest, positions=positions)
+
+
+def _model(model: Model) -> form.Model:
+    """The model with its start spelled out."""
+    said = model.to_dict()
+    if said["start"] is None:
+        said["start"] = model.along().start.tolist()
+    return form.Model(**said, stationary=model.is_stationary)
+
+
+def _designs(plan: Plan) -> dict[str, Any]:
+    """The designs section: what every kind says, and what designs of this kind add."""
+    kind, model, grids = plan.job.mechanism.designs, plan.designs.model, plan.designs.grids
+    shared, sequences = Shared(), Shared()
+    designs = [
+        _said(design, uses, _sequence(design, model, sequences)) | design.to_dict(shared)
+        for design, uses in zip(plan.designs.designs, plan.uses.tolist(), strict=True)
+    ]
+    return {
+        "kind": kind.kind,
+        "mechanism": plan.job.mechanism.name,
+        "epsilon": plan.job.epsilon,
+        "protect": plan.job.options.protect,
+        "composition": {
+            "rule": kind.composition.name,
+            "draw_bits": form.DRAW_BITS,
+            "text": kind.composition.words,
+        },
+        "grids": None if grids is None else {"left": list(grids[0]), "right": list(grids[1])},
+        "loss": plan.designs.loss,
+        "right_limit": None if model.is_stationary else room_limits(model, plan.job.epsilon)[1],
+        "phases": sequences.listed,
+        kind.shares: shared.listed,
+        "designs": designs,
+    }
+
+
+def _said(design: Design, uses: float, sequence: int | None) -> dict[str, Any]:
+    """What every kind says of a design that serves so many secrets."""
+    return {
+        "left": design.surrounding.left,
+        "right": design.surrounding.right,
+        "length": design.surrounding.length,
+        "phases": sequence,
+        "leakage": design.leakage,
+        "rounding": design.rounding,
+        "uses": int(uses),
+        "window": list(design.window),
+    }
+
+
+def _sequence(design: Design, model: Model, sequences: Shared) -> int | None:
+    """Which sequence of phases it was made for; None for a model without phases."""
+    if model.clock is None:
+        return None
+    modulus = phase_count(model.clock.phase)
+    runs = form.phase_runs(design.surrounding.along.tolist(), modulus)
+    return sequences.number(runs, [list(run) for run in runs])

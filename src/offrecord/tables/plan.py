@@ -1,0 +1,377 @@
+"""The plan for a table that has been surveyed, and what came of it once it was decided.
+
+Nothing here changes once it is made: `Plan.of` what a survey found, `Plan.judged` what was
+decided, `Outcome.entered` into the ledger; certificate and summary are told of each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+from warnings import warn
+
+import numpy as np
+
+from offrecord.designs.library import Designs
+from offrecord.designs.sharing import designs_for
+from offrecord.errors import ChosenByValue, InputError
+from offrecord.models.base import Integers
+from offrecord.release.certificate import Certificate
+from offrecord.release.certificate import Release as Standing
+from offrecord.release.ledger import Ledger, ledger
+from offrecord.tables.certifying import certificate_of
+from offrecord.tables.erasure import erasure_leakage
+from offrecord.tables.job import Job, ModelledJob
+from offrecord.tables.model_check import (
+    NEIGHBOURS,
+    Comparison,
+    check_origin,
+    compared,
+    spaced,
+    sparse,
+)
+from offrecord.tables.rule import Rule
+from offrecord.tables.secrets import check_all_found
+from offrecord.tables.summary import Summary
+from offrecord.tables.survey import Survey, digest_text
+from offrecord.tables.tally import Tally
+from offrecord.tables.worker import Worker
+from offrecord.text import many
+
+CONTENT = "set of released values"  #: what the ledger calls what left, beside what decided it
+_UNKNOWN = "the key was there without its ledger: earlier releases are not known"
+
+
+class Entered(NamedTuple):
+    """How a release stands in the ledger: what the certificate says of it, and what a person should
+    know.
+    """
+
+    said: Standing
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a job comes to for a table that has been surveyed.
+
+    uses: (designs,) how many secrets each serves. worker: decides by them. identity: digests of
+    what decides the release. accepted: what speaks against the model, and was accepted. warnings:
+    what a person should know.
+    """
+
+    modelled: ModelledJob
+    survey: Survey
+    designs: Designs
+    uses: Integers
+    worker: Worker
+    identity: dict[str, str]
+    accepted: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of(cls, modelled: ModelledJob, survey: Survey, listed: int) -> Plan:
+        """Designs for what a survey found. listed: how long the private list is.
+
+        InputError where the table speaks against its model, or was released differently before.
+        """
+        job = modelled.job
+        check_all_found(survey.keys, listed)
+        job.check_private(survey.private)
+        accepted = _accepted(job, _doubts(modelled, survey))
+        warnings = [*survey.warnings(job.columns, job.step), *_model_warnings(modelled)]
+        designs, which = _designed(modelled, survey)
+        warnings += [*_design_warnings(job, designs), *_column_warnings(job)]
+        identity = _release_identity(job, survey, designs, which)
+        if not job.options.dry_run:
+            _refuse_another(job, Ledger.read(job.key), identity)
+        uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
+        worker = replace(modelled.worker, rule=Rule.of(designs, survey.needs, which))
+        return cls(modelled, survey, designs, uses, worker, identity, accepted, tuple(warnings))
+
+    @property
+    def job(self) -> Job:
+        """What was asked."""
+        return self.modelled.job
+
+    def judged(self, tally: Tally) -> Outcome:
+        """What a decision says about what it rests on; InputError if that speaks against the
+        promise.
+
+        It looks at values that are released anyway. What it finds about private ones is a Python
+        warning, and in no artefact.
+        """
+        if tally.choice is not None and (chosen := tally.choice.warning()) is not None:
+            warn(chosen, ChosenByValue, stacklevel=2)
+        comparison, accepted, warnings = None, self.accepted, []
+        if tally.moves is not None and self.survey.secrets:
+            comparison = compared(self.designs, self.uses, tally.moves)
+            objected = _accepted(self.job, [comparison.objection(self.job.epsilon)])
+            accepted += objected
+            if not objected and (warning := comparison.warning()) is not None:
+                warnings.append(warning)
+        for finding in () if tally.kept is None else tally.kept.findings:
+            said = finding.says(self.designs.model.labels)
+            if finding.sure:
+                raise InputError(f"{said}; leave it out of --keep")
+            warnings.append(f"{said}; is it needed?")
+        warnings += [
+            f"this is not the model of these data, which was accepted: {one}" for one in accepted
+        ]
+        return Outcome(self, tally, comparison, accepted, (*self.warnings, *warnings))
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of a plan.
+
+    comparison: of model and table. accepted: what speaks against the model, and was accepted.
+    """
+
+    plan: Plan
+    tally: Tally
+    comparison: Comparison | None
+    accepted: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def enter(self) -> Entered | None:
+        """Enter the release, and what leaves, into the ledger before anyone sees it: how it stands
+        there. InputError for a second, different one. A dry run is no release.
+        """
+        job = self.plan.job
+        if job.options.dry_run:
+            return None
+        identity = {**self.plan.identity, CONTENT: f"{self.tally.content:032x}"}
+        with ledger(job.key) as book:
+            _refuse_another(job, book, identity)
+            book.add(job.options.dataset, identity)
+            return _standing(job, book, identity)
+
+    def certificate(self, entered: Entered | None) -> Certificate:
+        """The certificate; it names no output yet."""
+        release = _not_entered(self.plan.job) if entered is None else entered.said
+        return certificate_of(self.plan, self.comparison, self.accepted, release)
+
+    def summary(self, entered: Entered | None) -> Summary:
+        """What the release amounts to."""
+        plan, tally, survey = self.plan, self.tally, self.plan.survey
+        model = plan.designs.model
+        valued = max(survey.rows - survey.missing, 1)
+        return Summary(
+            dataset=plan.job.options.dataset,
+            epsilon=plan.job.epsilon,
+            mechanism=plan.job.mechanism.name,
+            rows=survey.rows,
+            chains=survey.chains,
+            missing=survey.missing,
+            private=survey.private,
+            secrets=survey.secrets,
+            touched=survey.chains_with_secret,
+            redacted=survey.rows - survey.missing - round(tally.released),
+            released=tally.released / valued,
+            window=tally.window / valued,
+            leakage=plan.designs.leakage,
+            exact=model.order == 1,
+            erasure=erasure_leakage(model, survey.needs),
+            regions=tally.named_regions(survey.private_rows),
+            designs=len(plan.designs.designs),
+            loss=plan.designs.loss,
+            seconds=round(time.monotonic() - plan.job.started, 3),
+            verdict=None if model.learned is None else model.learned.verdict,
+            warnings=(*self.warnings, *(() if entered is None else entered.warnings)),
+        )
+
+
+# ---- before anything is decided
+
+
+def _accepted(job: Job, objections: Iterable[str | None]) -> tuple[str, ...]:
+    """What speaks against the model, if that is to be accepted; InputError if it is not."""
+    found = tuple(filter(None, objections))
+    if found and not job.options.accept_model:
+        raise InputError(
+            f"this is not the model of these data: {found[0]}; fit a model to data like these, or"
+            " add --accept-model, and the certificate says so"
+        )
+    return found
+
+
+def _doubts(modelled: ModelledJob, survey: Survey) -> list[str | None]:
+    """What speaks against a model before a value is looked at; InputError where the table is read
+    in another way.
+    """
+    job, learned = modelled.job, modelled.setting.model.learned
+    doubts = [sparse(survey.pairs, survey.linked)]
+    if learned is not None:
+        timed = "time" if survey.is_timed else "integer"
+        kind = "row" if job.columns.order is None else timed
+        check_origin(learned, kind, job.step, getattr(survey.order_type, "time_zone", None))
+        doubts.append(spaced(learned, survey.spacing if survey.pairs >= NEIGHBOURS else None))
+    return doubts
+
+
+def _model_warnings(modelled: ModelledJob) -> list[str]:
+    """What a person should know about the model."""
+    job, model, warnings = modelled.job, modelled.setting.model, []
+    if model.learned is None:
+        warnings.append(
+            "the model does not say what it was learned from; that it belongs to these data is"
+            " taken on trust"
+        )
+    elif model.learned.value != job.options.value:
+        warnings.append(
+            f"the model was learned from a column called {model.learned.value!r}, not"
+            f" {job.options.value!r}: is it about the same?"
+        )
+    if job.model is not job.given_model:
+        warnings.append(
+            "the model was rounded to four digits, as it is published; the guarantee is about the"
+            " rounded one"
+        )
+    return warnings
+
+
+def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]:
+    """The designs that a table needs, and which each surrounding gets; new ones are kept in their
+    file, if there is one.
+    """
+    options, known = modelled.job.options, modelled.known
+    designs, which = designs_for(
+        modelled.setting,
+        survey.needs,
+        known=known,
+        progress=options.progress,
+        max_minutes=options.design_minutes,
+    )
+    if options.designs is not None:
+        together = designs.merged(known)
+        if known is None or not known.sealed or len(together.designs) > len(known.designs):
+            together.save(options.designs, modelled.job.key.secret)
+    return designs, which
+
+
+def _design_warnings(job: Job, designs: Designs) -> list[str]:
+    """What a person should know about the file of designs."""
+    if not designs.refused:
+        return []
+    return [
+        f"{job.options.designs} has no seal of this key and version, and does not keep within ε"
+        f" here: made {many(designs.refused, 'design')} anew"
+    ]
+
+
+def _column_warnings(job: Job) -> list[str]:
+    """What a person should know about columns."""
+    warnings, columns = [], job.columns
+    if columns.keep:
+        how = "leave empty where the value is redacted"
+        how = "are released as they are" if columns.keep_all else how
+        kept = ", ".join(columns.keep)
+        warnings.append(f"kept columns {how}; the guarantee does not cover them: {kept}")
+    if columns.order is None:
+        warnings.append(
+            "coins go by row number: a row inserted later changes the draws of those after it"
+        )
+    return warnings
+
+
+# ---- the ledger
+
+
+def _release_identity(
+    job: Job, survey: Survey, designs: Designs, which: Integers
+) -> dict[str, str]:
+    """Digests of what decides a release; of sets of records, whatever their order, and for the
+    key's owner alone.
+    """
+    return {
+        "private list": digest_text(survey.private_digest, survey.private),
+        "model": _digest(designs.model.to_dict()),
+        "epsilon": repr(job.epsilon),
+        "mechanism": f"{job.mechanism.name}, {job.options.protect}",
+        "choice of columns": _digest(_shape(job, survey)),
+        "set of designs": _designs_digest(survey, designs, which),
+    }
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _shape(job: Job, survey: Survey) -> list[Any]:
+    """How a table is read and what leaves of it."""
+    columns = job.columns
+    return [
+        columns.value,
+        columns.order,
+        columns.by,
+        columns.keep,
+        None if job.step is None else job.step.text,
+        [str(kind) for kind in survey.names_are_integers],
+        survey.is_timed,
+        *([] if columns.keep_all or not columns.keep else ["emptied beside redacted values"]),
+    ]
+
+
+def _designs_digest(survey: Survey, designs: Designs, which: Integers) -> str:
+    """Of the designs, and of the secrets that have each."""
+    count = len(designs.designs)
+    marks = np.zeros((count, 2), dtype=np.uint64)
+    np.bitwise_xor.at(marks, which, survey.secrets_digests)
+    sizes = np.bincount(which, survey.needs.counts, minlength=count).astype(np.int64)
+    digest = hashlib.sha256(designs.digest.encode())
+    for mark, size in zip(marks, sizes.tolist(), strict=True):
+        digest.update(digest_text(mark, size).encode())
+    return digest.hexdigest()
+
+
+def _refuse_another(job: Job, book: Ledger, identity: dict[str, str]) -> None:
+    """InputError for a second, different release."""
+    dataset = job.options.dataset
+    differences = book.differences(dataset, identity)
+    if differences and not job.options.another_release:
+        raise InputError(
+            f"data set {dataset!r} was released before with another"
+            f" {' and another '.join(differences)}; a second look at the same records adds to what"
+            " the first gave away. Records that were released before, in a table that has grown or"
+            " was corrected, must keep their --dataset: add --another-release. Another --dataset"
+            " is for data about other records alone"
+        )
+
+
+def _standing(job: Job, book: Ledger, identity: dict[str, str]) -> Entered:
+    """How a release that has been entered stands in the ledger."""
+    dataset, key = job.options.dataset, job.key
+    others = book.others(dataset, identity)
+    warnings = []
+    if not book.announced:
+        warnings.append(
+            f"made a new key, {key.file} (id {key.id}): keep it secret, and keep it: a re-release"
+            " with another key is a second look at the data"
+        )
+    if others:
+        had = many(others, "other release")
+        warnings.append(
+            f"data set {dataset!r} has had {had}; together they may leak more than this one's ε"
+        )
+        return Entered(Standing(other_releases=others, composed=False), tuple(warnings))
+    if not book.complete:
+        warnings.append(
+            f"the key {key.file} was there without its ledger, so nobody knows whether data set"
+            f" {dataset!r} was released before; the certificate says so"
+        )
+        unknown = Standing(other_releases=None, composed=None, why=_UNKNOWN)
+        return Entered(unknown, tuple(warnings))
+    return Entered(Standing(other_releases=0, composed=True), tuple(warnings))
+
+
+def _not_entered(job: Job) -> Standing:
+    """What the certificate says of a release that the ledger does not know."""
+    why = "the release has not been entered into the ledger yet"
+    if job.options.dry_run:
+        why = "a dry run is no release"
+    return Standing(other_releases=None, composed=None, why=why)

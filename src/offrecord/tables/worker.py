@@ -1,0 +1,220 @@
+"""The worker: what every engine carries to its rows, and all that is done to them there.
+
+An engine only brings batches to it and takes away what it says. It can be pickled; the key goes
+its own way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.mechanisms.blocks import NEVER, Mask
+from offrecord.models.base import Integers
+from offrecord.models.records import MISSING, Chains
+from offrecord.release import coins
+from offrecord.release.coins import RECORDS, ChainTags, Coins, Draws
+from offrecord.tables.batch import ChainBatch, TableSpec
+from offrecord.tables.chains import Arranged
+from offrecord.tables.choice import choice_of
+from offrecord.tables.model_check import model_counts
+from offrecord.tables.rule import Rule, check_known
+from offrecord.tables.survey import Survey
+from offrecord.tables.tally import Tally
+from offrecord.tables.telling import Sample
+from offrecord.tables.writing import emptied, released_values, without_hidden
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_STRIP = 1 << 15  # rows whose numbers of 64 bits fit into the processor's cache
+#: Odd numbers that mix order values, and what is shown.
+_ODD = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], dtype=np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class KeyedBatch:
+    """A batch with its coins: what decides which records are redacted beside the rule."""
+
+    batch: ChainBatch
+    coins: Coins
+
+    @cached_property
+    def tags(self) -> ChainTags:
+        """(c, 2) the tags that the coins of chains with a secret come from."""
+        tagged = self.batch.chains_with_secret
+        values = self.batch.arranged.chain_values(tagged)
+        return self.coins.chain_tags(coins.joined(values, len(tagged)))
+
+    def tags_of(self, chain: Integers) -> ChainTags:
+        """(r, 2) the tags of some chains that hold a secret."""
+        return self.tags[np.searchsorted(self.batch.chains_with_secret, chain)]
+
+    def draw(self, chain: Integers, order: Integers, purpose: bytes = RECORDS) -> Draws:
+        """(r,) a draw for each record of chains that hold a secret."""
+        return self.coins.draw(self.tags_of(chain), order, self._order_kind, purpose)
+
+    def set_digests(self, chain: Integers, order: Integers, groups: Integers, count: int) -> Draws:
+        """(count, 2) a digest of each group of records."""
+        return self.coins.set_digests(self.tags_of(chain), order, self._order_kind, groups, count)
+
+    @property
+    def _order_kind(self) -> int:
+        return coins.TIME if self.batch.arranged.chains.timed else coins.INTEGER
+
+
+@dataclass(frozen=True, eq=False)
+class Worker:
+    """Reads and surveys batches and, once there is a rule, decides them.
+
+    positions: surveys list the keys of private records.
+    """
+
+    spec: TableSpec
+    coins: Coins
+    positions: bool = False
+    rule: Rule | None = None
+
+    def without_key(self) -> Worker:
+        """The same, to be shown to whoever may not have the key."""
+        return replace(self, coins=replace(self.coins, key=b""))
+
+    def with_key(self, key: bytes) -> Worker:
+        """The same, with its key."""
+        return replace(self, coins=replace(self.coins, key=key))
+
+    def read(self, frame: pl.DataFrame, listed: pl.DataFrame | None) -> KeyedBatch:
+        """Rows of whole chains, with their coins."""
+        return self.keyed(self.spec.read(frame, listed))
+
+    def keyed(self, batch: ChainBatch) -> KeyedBatch:
+        """A batch with its coins."""
+        return KeyedBatch(batch, self.coins)
+
+    def survey(self, keyed: KeyedBatch) -> Survey:
+        """What is found out about a batch before anything is decided."""
+        import polars as pl
+
+        batch = keyed.batch
+        arranged, private, secrets = batch.arranged, batch.private, batch.secrets
+        chains, by = arranged.chains, self.spec.columns.by
+        rows, used, _ = batch.distinct
+        alone = np.zeros(private.count, dtype=np.int64)
+        return Survey(
+            rows=batch.rows,
+            chains=chains.count,
+            missing=_missing(batch),
+            private=private.count,
+            secrets=secrets.count,
+            chains_with_secret=len(batch.chains_with_secret),
+            private_rows=len(private.rows(chains)),
+            keys=private.keys,
+            beside=arranged.beside,
+            spread=arranged.spread,
+            pairs=arranged.pairs[0],
+            linked=arranged.pairs[1],
+            spacings=() if arranged.spacing is None else (arranged.spacing,),
+            names_are_integers=tuple(arranged.names[name].dtype.is_integer() for name in by),
+            names_are_text=tuple(arranged.frame[name].dtype == pl.String for name in by),
+            order_type=arranged.order_type,
+            needs=batch.needs,
+            secrets_digests=keyed.set_digests(secrets.chain, secrets.order, used, len(rows)),
+            private_digest=keyed.set_digests(private.chain, private.order, alone, 1)[0],
+            positions=_positions(batch) if self.positions else [],
+        )
+
+    def decide(self, keyed: KeyedBatch) -> tuple[pl.DataFrame, Tally]:
+        """Decide a batch: the released rows, and counts."""
+        assert self.rule is not None
+        batch, rule, model = keyed.batch, self.rule, self.spec.model
+        chains, which = batch.arranged.chains, rule.which_of(batch)
+        gone = np.zeros(batch.rows, dtype=bool)
+        counts, released = np.zeros(3, dtype=np.int64), 0
+        moves = np.zeros(model.transition.shape, dtype=np.int64)
+        contents = []
+        for block in rule.blocks(batch, which):
+            redacted, certainty = rule.decider.decide(block, keyed.draw)
+            check_known(batch.arranged, block, certainty)
+            gone[block.rows] = redacted
+            leaves = ~redacted if chains.whole else ~redacted & (block.codes >= 0)
+            released += int(leaves.sum())
+            counts += np.bincount(certainty, minlength=3)
+            contents.append(_contents(chains, block.rows, redacted))
+            plain = np.where(certainty == NEVER, block.codes, np.int8(MISSING))
+            moves += model_counts(model, chains, block.rows, plain, batch.phases)
+        tagged = batch.chains_with_secret
+        content = self.coins.content_digest(
+            keyed.tags, np.concatenate(contents)[tagged], np.diff(chains.starts)[tagged]
+        )
+        tally = Tally(
+            tuple(counts.tolist()),
+            released,
+            rule.windows_release(chains, batch.secrets, which),
+            moves,
+            choice_of(chains, batch.secrets, model.k, rule.reach),
+            Sample.of(batch.arranged, gone),
+            content,
+        )
+        return _released(batch.arranged, gone), tally
+
+
+def _missing(batch: ChainBatch) -> int:
+    """Rows without a value; of private ones nobody is told."""
+    chains = batch.arranged.chains
+    if chains.whole:
+        return 0
+    empty = chains.codes == MISSING
+    empty[batch.private.rows(chains)] = False
+    return int(empty.sum())
+
+
+def _positions(batch: ChainBatch) -> list[list[Any]]:
+    """The key of each private record: its chain's names, and its order value."""
+    arranged, private = batch.arranged, batch.private
+    order = private.order.tolist()
+    if not arranged.columns.by:
+        return [[value] for value in order]
+    names = arranged.names[arranged.chains.starts[private.chain]]
+    return [[*map(_plain, row), value] for row, value in zip(names.iter_rows(), order, strict=True)]
+
+
+def _plain(cell: Any) -> Any:
+    return cell if isinstance(cell, (str, int, bool)) else cell.isoformat()
+
+
+def _contents(chains: Chains, rows: slice, redacted: Mask) -> NDArray[np.uint64]:
+    """(m,) a number for what leaves of each chain in `rows`: over its records, the sum of their
+    order value and code, mixed.
+    """
+    shown = ((chains.codes[rows] + np.int8(1)) * ~redacted).view(np.uint8)  # 0: empty
+    order = chains.order[rows]
+    mixed = np.empty(len(shown), dtype=np.uint64)
+    other = np.empty(min(_STRIP, len(shown)), dtype=np.uint64)
+    for begin in range(0, len(shown), _STRIP):
+        strip = slice(begin, begin + _STRIP)
+        numbers = mixed[strip]
+        rest = other[: len(numbers)]
+        np.multiply(order[strip].astype(np.uint64), _ODD[0], out=numbers)
+        numbers += np.multiply(shown[strip], _ODD[1], out=rest)
+        numbers ^= np.right_shift(numbers, np.uint64(32), out=rest)
+        numbers *= numbers  # a sum of what is linear would not tell 1 and 4 from 2 and 3
+    first, end = np.searchsorted(chains.starts, (rows.start, rows.stop))
+    return np.add.reduceat(mixed, chains.starts[first:end] - rows.start)
+
+
+def _released(arranged: Arranged, gone: Mask) -> pl.DataFrame:
+    """The rows as they leave: sorted, emptied where they are redacted, with nothing underneath."""
+    columns, chains = arranged.columns, arranged.chains
+    empty = gone | (chains.codes < 0)
+    values = released_values(
+        columns.value, chains.codes, empty, arranged.labels, arranged.value_type
+    )
+    frame = arranged.frame.with_columns(values) if arranged.frame.width else values.to_frame()
+    frame = frame.select(columns.released)
+    if columns.keep and not columns.keep_all:
+        frame = emptied(frame, columns.keep, gone)
+    return without_hidden(frame, columns.keep)

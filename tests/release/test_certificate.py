@@ -1,0 +1,826 @@
+"""The certificate's form: what is written is read back, the schema says the same, nothing else
+passes, and the page tells all of it.
+"""
+
+import ast
+import copy
+import json
+import math
+import re
+import sys
+from dataclasses import fields, replace
+from itertools import pairwise
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import offrecord as off
+from offrecord.errors import InputError
+from offrecord.models.clock import PHASES
+from offrecord.models.loading import model_from_dict
+from offrecord.release import certificate as cert
+from offrecord.release.certificate import (
+    Certificate,
+    LocalDesign,
+    LocalDesigns,
+    ModelComparison,
+    OtherDesign,
+    OtherDesigns,
+    Output,
+    Positions,
+    listed_once,
+    phase_runs,
+    spelled_phases,
+    spelled_rows,
+    stretches,
+)
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
+SCHEMA = json.loads((ROOT / "docs" / "certificate.schema.json").read_text(encoding="utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+EXAMPLE = re.findall(r"```json\n(.*?)```", PAGE, re.S)[0]
+
+
+# ---- certificates by hand, of every sort
+
+
+def plain(**changed):
+    """A stationary model with two designs of one secret each."""
+    design = dict(leakage=0.5, rounding=1e-15, uses=1, window=[1, 2])
+    design |= dict(left_rest=False, right_rest=True)
+    given = dict(
+        claim=cert.Claim(
+            epsilon=1.0,
+            protect="run",
+            mechanism="best-local",
+            leakage=0.5,
+            leakage_is_exact=True,
+            statement=cert.claim_statement(1.0),
+        ),
+        assumptions=cert.assumptions(kept=True),
+        dataset="rain ☂",
+        key_id="0123456789abcdef",
+        columns=cert.Columns(
+            value="wet",
+            order="hour",
+            by=["site"],
+            keep=["note"],
+            keep_all=False,
+            step="1h",
+            order_kind="time",
+            zone="Europe/Berlin",
+        ),
+        counts=cert.Counts(rows=10, chains=1, missing=1, private=2, secrets=2),
+        private=cert.Private(
+            count=2,
+            digest="0" * 32 + ":2",
+            positions=Positions(columns=["site", "hour"], keys=[["a", 2**62], ["a", -1]]),
+        ),
+        release=cert.Release(other_releases=0, composed=True),
+        designs=LocalDesigns(
+            mechanism="best-local",
+            epsilon=1.0,
+            protect="run",
+            grids=cert.Grids(left=[0, 1, 4], right=[0, 2, 4]),
+            loss=0.25,
+            sides=[[], [[2, [1.0, 0.5]], [1, [0.0, 1.0]]]],
+            designs=[
+                LocalDesign(
+                    left=0, right=4, length=1, redaction_left=0, redaction_right=1, **design
+                ),
+                LocalDesign(
+                    left=4, right=4, length=2, redaction_left=1, redaction_right=1, **design
+                ),
+            ],
+        ),
+        model=cert.Model(
+            order=1,
+            labels=[0, 1],
+            transition=[[0.9, 0.1], [0.3, 0.7]],
+            start=[0.75, 0.25],
+            stationary=True,
+        ),
+        learned=cert.Learned(
+            value="wet", order="time", step="1h", zone=None, spacing=None, verdict="good"
+        ),
+        model_check=cert.ModelCheck(
+            compared=ModelComparison(
+                transitions=500,
+                impossible=0,
+                statistic=3.5,
+                degrees=2,
+                p_value=0.17,
+                waste=math.inf,
+                leakage=None,
+                significance=1e-6,
+            ),
+            accepted=["it is from elsewhere"],
+        ),
+        versions=cert.software_versions(),
+        output=Output(format="csv", rows=10, columns=["site", "hour", "wet"], sha256="a" * 64),
+    )
+    return Certificate(**(given | changed))
+
+
+def phased():
+    certificate = plain()
+    phases = [[[22, 1, 9]], phase_runs([5] * 10, 24)]
+    entries = [
+        replace(one, phases=at, right=right)
+        for at, (one, right) in enumerate(zip(certificate.designs.designs, (8, 4), strict=True))
+    ]
+    designs = replace(
+        certificate.designs, grids=None, right_limit=4096, phases=phases, designs=entries
+    )
+    model = cert.Model(
+        order=1,
+        phase="hour",
+        zone="Europe/Berlin",
+        labels=["dry", "wet"],
+        transition=[[[0.9, 0.1], [0.3, 0.7]]] * 24,
+        start=[[0.75, 0.25]] * 24,
+        stationary=False,
+    )
+    return replace(certificate, designs=designs, model=model, learned=None)
+
+
+def second_order():
+    model = cert.Model(
+        order=2,
+        labels=["a", "b"],
+        transition=[[[0.9, 0.1], [0.5, 0.5]], [[0.4, 0.6], [0.2, 0.8]]],
+        start=[[0.25, 0.25], [0.25, 0.25]],
+        stationary=True,
+    )
+    return plain(model=model)
+
+
+def stepped():
+    """A kernel for each step, of which only one design's problem has as many records."""
+    certificate = plain()
+    designs = replace(certificate.designs, grids=None, designs=certificate.designs.designs[1:])
+    model = cert.Model(
+        order=1,
+        labels=[True, False],
+        transition=[[[0.9, 0.1], [0.3, 0.7]]] * 9,
+        start=[1, 0],
+        stationary=False,
+    )
+    return replace(certificate, designs=designs, model=model)
+
+
+def of_another_kind():
+    common = dict(left=3, right=3, length=1, leakage=0.5, rounding=0.0, uses=2, window=[1, 1])
+    designs = OtherDesigns(
+        kind="coin",
+        mechanism="all or nothing",
+        epsilon=1.0,
+        protect="each",
+        composition=cert.Composition(rule="a coin each", draw_bits=64, text="One coin a secret."),
+        designs=[OtherDesign(**common, own={"chance": 0.5, "levels": [[1, None], {"b": -1.5}]})],
+        own={"deadline": 7},
+    )
+    return plain(designs=designs)
+
+
+def of_spark():
+    files = {"part-0.parquet": "b" * 64, "part-1.parquet": "c" * 64}
+    return plain(output=Output(format="parquet", rows=10, columns=["wet"], files=files))
+
+
+def dry():
+    empty = LocalDesigns(
+        mechanism="window", epsilon=0.0, protect="each", sides=[], designs=[], phases=[]
+    )
+    return plain(
+        key_id=None,
+        private=cert.Private(count=0),
+        release=cert.Release(other_releases=None, composed=None, why="a dry run is no release"),
+        designs=empty,
+        model_check=cert.ModelCheck(compared=None, accepted=[]),
+        output=None,
+    )
+
+
+SORTS = [plain, phased, second_order, stepped, of_another_kind, of_spark, dry]
+
+
+def is_of_the_schema(content):
+    return not any(VALIDATOR.iter_errors(content))
+
+
+def refusal(content):
+    """What the reader says against it, in one line; None if it takes it."""
+    try:
+        Certificate.from_dict(copy.deepcopy(content))
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def is_read(content):
+    says = refusal(content)
+    assert says is None or ("\n" not in says and 0 < len(says) < 300)
+    return says is None
+
+
+# ---- both ways
+
+
+def test_the_schema_is_one():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_what_is_written_is_read_back(sort):
+    certificate = sort()
+    written = certificate.to_json()
+    assert Certificate.from_json(written) == certificate
+    assert Certificate.from_json(written.decode()).to_json() == written
+    assert Certificate.from_dict(certificate.to_dict()) == certificate
+    assert is_of_the_schema(json.loads(written))
+    assert written.endswith(b"}\n")
+    assert written.startswith(b'{\n "format": "offrecord-certificate",\n "version": 2,')
+
+
+def test_the_example_of_the_page_is_one():
+    certificate = Certificate.from_json(EXAMPLE)
+    assert json.loads(EXAMPLE) == certificate.to_dict()
+    assert is_of_the_schema(json.loads(EXAMPLE))
+    assert certificate.claim.statement == cert.claim_statement(certificate.claim.epsilon)
+    assert certificate.assumptions == cert.assumptions(kept=False)
+    assert certificate.designs.composition == cert.MAXIMUM
+
+
+def test_checking_by_hand_as_the_page_says_finds_the_leakage(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("released.csv.certificate.json").write_text(EXAMPLE, encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+    exec(compile(block, "certificate.md", "exec"), {})
+    found, stated, allowed = map(float, re.findall(r"\d\.\d+(?:e-\d+)?", capsys.readouterr().out))
+    assert found == pytest.approx(stated, abs=1e-12)
+    assert found <= allowed == Certificate.from_json(EXAMPLE).claim.epsilon
+
+
+def test_the_problem_of_a_design_has_the_leakage_that_is_stated():
+    certificate = Certificate.from_json(EXAMPLE)
+    designs, chain = certificate.designs, model_from_dict(certificate.to_dict()["model"])
+    assert chain.stationary
+    (one,) = designs.designs
+    n = designs.records(one, chain.order)
+    matrix = np.zeros((n, chain.k))
+    matrix[one.left : one.left + one.length] = 1.0
+    left = spelled_rows(designs.sides[one.redaction_left])
+    right = spelled_rows(designs.sides[one.redaction_right])
+    matrix[one.left - len(left) : one.left] = left[::-1]
+    after = one.left + one.length
+    matrix[after : after + len(right)] = right
+    problem = off.Problem(chain, n, range(one.left + 1, after + 1), designs.epsilon)
+    assert off.leakage(problem, matrix) == pytest.approx(one.leakage, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("rooms", "order", "records"),
+    [((0, 1, 0), 1, 2), ((0, 1, 0), 3, 4), ((2, 3, 4), 1, 9), ((2, 3, 4), 8, 9), ((0, 2, 0), 1, 2)],
+)
+def test_how_many_records_a_problem_has(rooms, order, records):
+    left, length, right = rooms
+    designs = plain().designs
+    one = replace(designs.designs[0], left=left, length=length, right=right)
+    assert designs.records(one, order) == records
+
+
+def test_phases_say_how_many_records_there_are():
+    designs = phased().designs
+    assert [designs.records(one, 1) for one in designs.designs] == [9, 10]
+
+
+# ---- any certificate
+
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+maybe_words = st.none() | words
+counts = st.integers(0, 10**15)
+numbers = st.floats(0, allow_nan=False, allow_infinity=False)
+chances = st.floats(0, 1)
+names = st.lists(words, max_size=3)
+digests = st.text("0123456789abcdef", min_size=64, max_size=64)
+cells = words | st.integers(-(2**127), 2**127 - 1) | st.booleans()
+jsons = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def distributions(k):
+    weights = st.lists(st.integers(0, 100), min_size=k, max_size=k).filter(any)
+    return weights.map(lambda row: [one / sum(row) for one in row])
+
+
+@st.composite
+def models(draw):
+    k, order = draw(st.integers(2, 3)), draw(st.integers(1, 2))
+    phase = draw(st.sampled_from([None, *PHASES])) if order == 1 else None
+    row = distributions(k)
+    kernel = st.lists(row, min_size=k, max_size=k)
+    start = row
+    if phase is not None:
+        kernel, start = (
+            kernel.map(lambda one: [one] * PHASES[phase]),
+            row.map(lambda one: [one] * PHASES[phase]),
+        )
+    if order == 2:
+        kernel = st.lists(kernel, min_size=k, max_size=k)
+        start = distributions(k * k).map(lambda one: [one[i * k : i * k + k] for i in range(k)])
+    labels = st.lists(words | st.integers(-5, 5), min_size=k, max_size=k, unique=True)
+    return cert.Model(
+        order=order,
+        phase=phase,
+        zone=draw(maybe_words),
+        labels=draw(labels),
+        transition=draw(kernel),
+        start=draw(start),
+        stationary=phase is None and draw(st.booleans()),
+    )
+
+
+def common_parts(draw, model, left, right):
+    """What every design has, and the runs of its phases."""
+    length = draw(st.integers(1, 4))
+    runs = []
+    if model.phase is not None:
+        least = max(left + length + right, 2)
+        n = draw(st.integers(least, max(left + length + max(right, 1), least)))
+        first, rise = draw(st.tuples(st.integers(0, 6), st.integers(0, 6)))
+        runs = phase_runs(
+            [(first + rise * at) % PHASES[model.phase] for at in range(n)], PHASES[model.phase]
+        )
+    given = dict(left=left, right=right, length=length, window=draw(st.tuples(counts, counts)))
+    given |= dict(leakage=draw(numbers), rounding=draw(numbers), uses=draw(counts))
+    return given, runs
+
+
+@st.composite
+def design_sections(draw, model):
+    row = st.lists(chances, min_size=model.k, max_size=model.k)
+    sides = draw(st.lists(st.lists(st.tuples(st.integers(1, 3), row), max_size=2), min_size=1))
+    sizes = [sum(count for count, _ in side) for side in sides]
+    local = draw(st.booleans())
+    entries, sequences = [], []
+    for _ in range(draw(st.integers(0, 3))):
+        which = draw(st.tuples(*[st.integers(0, len(sides) - 1)] * 2))
+        rooms = (sizes[index] + draw(st.integers(0, 3)) for index in which)
+        given, runs = common_parts(draw, model, *rooms)
+        made_for = given["left"], given["right"], given["length"]
+        if any(made_for == (one.left, one.right, one.length) for one in entries):
+            continue
+        sequences.append(runs)
+        own = dict(redaction_left=which[0], redaction_right=which[1])
+        own |= dict(left_rest=draw(st.booleans()), right_rest=draw(st.booleans()))
+        entries.append(
+            LocalDesign(**given, **own) if local else OtherDesign(**given, own={"own": draw(jsons)})
+        )
+    phases = []
+    if model.phase is not None:
+        phases, which = listed_once(sequences)
+        entries = [replace(one, phases=at) for one, at in zip(entries, which, strict=True)]
+    given = dict(
+        mechanism=draw(words),
+        epsilon=draw(numbers),
+        protect=draw(st.sampled_from(["run", "each"])),
+        grids=cert.Grids(left=[0, 3], right=[0, 1, 3]) if model.stationary else None,
+        loss=draw(numbers),
+        right_limit=draw(st.none() | st.integers(1, 5000)),
+        phases=phases,
+        designs=entries,
+    )
+    if local:
+        return LocalDesigns(**given, sides=sides)
+    composition = cert.Composition(rule=draw(words), draw_bits=draw(st.integers(1, 99)), text="")
+    kind = draw(words.filter(lambda one: one != "local"))
+    return OtherDesigns(**given, kind=kind, composition=composition, own={"x": draw(jsons)})
+
+
+@st.composite
+def certificates(draw):
+    model = draw(models())
+    width = draw(st.integers(0, 2))
+    keys = st.lists(st.lists(cells, min_size=width, max_size=width), max_size=2)
+    sha, files = draw(
+        st.tuples(digests, st.none()) | st.tuples(st.none(), st.dictionaries(words, digests))
+    )
+    positions = Positions(columns=["c"] * width, keys=draw(keys))
+    output = Output(
+        format=draw(words), rows=draw(counts), columns=draw(names), sha256=sha, files=files
+    )
+    private = cert.Private(count=draw(counts), positions=draw(st.none() | st.just(positions)))
+    learned = cert.Learned(
+        value=draw(words),
+        order=draw(words),
+        step=draw(maybe_words),
+        zone=draw(maybe_words),
+        spacing=draw(st.none() | numbers),
+        verdict=draw(words),
+    )
+    return plain(
+        dataset=draw(words),
+        assumptions=draw(names),
+        private=private,
+        designs=draw(design_sections(model)),
+        model=model,
+        learned=draw(st.none() | st.just(learned)),
+        versions=draw(st.dictionaries(words, words, max_size=2)),
+        output=draw(st.none() | st.just(output)),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(certificates())
+def test_every_certificate_is_read_back_and_of_the_schema(certificate):
+    written = certificate.to_json()
+    assert Certificate.from_json(written) == certificate
+    assert Certificate.from_json(written).to_json() == written
+    assert is_of_the_schema(json.loads(written))
+
+
+# ---- nothing else passes
+
+#: What the reader refuses and a schema cannot: by place, the page's words for it.
+BEYOND_A_SCHEMA = {
+    r"model\.labels": "labels that are equal as values",
+    r"model\.order": "other shapes than labels, order and phase ask for",
+    r"model\.(transition|start)": "rows that do not sum to 1",
+    r"model\.stationary": "`grids` for a model that is not stationary",
+    r"designs\.grids": "grids that do not increase, or do not end with the same room",
+    r"designs\.phases": "sequences of phases",
+    r"designs\.sides": "rows of sides with another number of values than the model",
+    r"designs\.designs$": "two designs for the same rooms, length and phases",
+    r"designs\.designs\.\d+\.(left|right|length)": "longer or shorter than the problem",
+    r"designs\.designs\.\d+\.(phases|redaction_left|redaction_right)": "an index beyond its list",
+    r"private\.positions": "positions with more or fewer cells than columns",
+}
+FRACTION, TOO_LARGE = "a count that is written with a fraction", "a number too large for a double"
+WRONG = [None, True, -1, 1.0, 1.5, 10**16, 10**400, "x", [], {}]
+
+
+def places(content, path=()):
+    """Every place in a document, from the outside in; of long lists the first and last item."""
+    yield path
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from places(value, (*path, key))
+    elif isinstance(content, list):
+        for key in sorted({0, len(content) - 1} & set(range(len(content)))):
+            yield from places(content[key], (*path, key))
+
+
+def at(content, path):
+    for key in path:
+        content = content[key]
+    return content
+
+
+def changed(content, path, value):
+    if not path:
+        return value
+    key, *rest = path
+    content = copy.copy(content)
+    content[key] = changed(content[key], rest, value) if rest else value
+    return content
+
+
+def corrupted(content, root=()):
+    """A document with one thing wrong with it, or at least changed: where, and the document."""
+    for path in places(at(content, root), root):
+        here = at(content, path)
+        for value in WRONG:
+            if type(here) is not type(value) or here != value:
+                yield path, changed(content, path, value)
+        if isinstance(here, dict):
+            yield path, changed(content, path, {**here, "unheard of": 1})
+            for key in here:
+                kept = {name: value for name, value in here.items() if name != key}
+                yield path, changed(content, path, kept)
+        if isinstance(here, list) and here:
+            yield path, changed(content, path, here[:-1])
+            yield path, changed(content, path, [*here, here[-1]])
+
+
+def beyond_a_schema(wrong, path):
+    """Whether the page says that this is what a schema cannot say."""
+    here = at(wrong, path)
+    if isinstance(here, float) and here.is_integer():
+        return FRACTION
+    if here == 10**400:
+        return TOO_LARGE
+    place = ".".join(map(str, path))
+    return next((says for key, says in BEYOND_A_SCHEMA.items() if re.match(key, place)), None)
+
+
+@pytest.mark.parametrize(
+    ("sort", "root"),
+    [
+        (plain, ()),
+        (phased, ("designs",)),
+        (second_order, ("model",)),
+        (stepped, ("model",)),
+        (of_another_kind, ("designs",)),
+        (of_spark, ("output",)),
+        (dry, ("designs",)),
+    ],
+)
+def test_one_thing_wrong_is_refused_by_reader_and_schema(sort, root):
+    content = sort().to_dict()
+    for path, wrong in corrupted(content, root):
+        if is_read(wrong):
+            assert Certificate.from_dict(wrong).to_dict() == wrong, path
+            assert is_of_the_schema(wrong), path
+        elif beyond_a_schema(wrong, path) is None:
+            assert not is_of_the_schema(wrong), path
+
+
+def closed_objects(content):
+    """The places of objects whose keys the form names, one and all."""
+    for path in places(content):
+        if isinstance(at(content, path), dict) and path[-1:] not in (("versions",), ("files",)):
+            yield path
+
+
+@pytest.mark.parametrize("sort", [plain, phased])
+def test_a_key_more_or_less_is_refused(sort):
+    content = sort().to_dict()
+    for path in closed_objects(content):
+        here = at(content, path)
+        wrong = [{**here, "unheard of": 1}]
+        wrong += [{name: here[name] for name in here if name != key} for key in here]
+        for one in wrong:
+            document = changed(content, path, one)
+            assert not is_read(document), (path, one.keys())
+            assert not is_of_the_schema(document), (path, one.keys())
+
+
+def test_an_unknown_kind_has_the_part_that_every_kind_has():
+    content = of_another_kind().to_dict()
+    own = {"deadline", "chance", "levels"}
+    for path in [("designs",), ("designs", "designs", 0)]:
+        here = at(content, path)
+        for key in here:
+            document = changed(content, path, {name: here[name] for name in here if name != key})
+            assert is_read(document) == is_of_the_schema(document) == (key in own), key
+
+
+@pytest.mark.parametrize(
+    ("sort", "path", "value"),
+    [
+        (plain, ("model", "labels"), [1, True]),
+        (plain, ("model", "order"), 2),
+        (plain, ("model", "transition", 0), [0.5, 0.25]),
+        (plain, ("model", "start"), [0.5, 0.25, 0.25]),
+        (plain, ("model", "stationary"), False),
+        (plain, ("designs", "grids", "left"), [0, 4, 1]),
+        (plain, ("designs", "sides", 1, 0, 1), [1.0, 1.0, 1.0]),
+        (plain, ("designs", "designs"), plain().to_dict()["designs"]["designs"][:1] * 2),
+        (plain, ("designs", "designs", 1, "left"), 2),
+        (plain, ("designs", "designs", 1, "redaction_left"), 2),
+        (plain, ("private", "positions", "columns"), ["hour"]),
+        (plain, ("counts", "rows"), 1.0),
+        (phased, ("designs", "phases"), []),
+        (phased, ("designs", "designs", 1, "phases"), 0),
+    ],
+)
+def test_what_a_schema_cannot_say(sort, path, value):
+    wrong = changed(sort().to_dict(), path, value)
+    assert beyond_a_schema(wrong, path) is not None
+    assert is_of_the_schema(wrong)
+    assert not is_read(wrong)
+
+
+def test_what_a_schema_cannot_say_is_on_the_page():
+    section = PAGE.split("## What a schema cannot say")[1].split("\n## ")[0]
+    for says in (FRACTION, TOO_LARGE, *BEYOND_A_SCHEMA.values()):
+        assert says in section, says
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (("version",), 3, "newer"),
+        pytest.param(("version",), 10**5000, "newer", id="huge version"),
+        (("version",), 1, '"version" must be 2, got 1'),
+        (("version",), True, '"version" must be 2, got true'),
+        (("format",), "offrecord-model", "not a certificate"),
+        (("claim", "epsilon"), "1", "\"claim.epsilon\" must be a number of at least 0, got '1'"),
+        (("claim", "epsilon"), math.nan, '"claim.epsilon" must be a number'),
+        (("claim", "epsilon"), math.inf, '"claim.epsilon" must be a number'),
+        (("dataset",), "\ud800", '"dataset" must be text'),
+        pytest.param(("counts", "rows"), 10**5000, "got a huge number", id="huge count"),
+        (("designs", "designs", 1, "left"), -1, '"designs.designs[1].left" must be a whole number'),
+        (("designs", "designs", 1, "left"), 1, '"designs.designs[1].redaction_left" must be'),
+        (("designs", "sides", 1, 0, 1, 0), 1.1, '"designs.sides[1][0][1][0]" must be a number'),
+        (("designs", "sides", 1, 0, 1), [1.0], '"designs.sides[1]" must hold rows of 2'),
+        (("designs", "composition", "rule"), "sum", 'must be "maximum"'),
+        (("designs", "grids", "left"), [0, 4, 1], "must begin with 0 and increase"),
+        (("designs", "grids", "left"), [0, 1, 5], "must end with the same room"),
+        (("model", "stationary"), False, '"designs.grids" must be null'),
+        (("model", "labels"), [1, True], "must be two or more different values"),
+        (("model", "transition", 0), [0.9, 0.2], '"model.transition" must sum to 1'),
+        (("model", "transition"), [[[1.0]]], '"model.transition" must have axes 2 × 2'),
+        (("model", "transition"), [[0.5, 0.5], [1.0]], '"model.transition" must have axes'),
+        (("model", "start"), [0.5, 0.25, 0.25], '"model.start" must have axes 2'),
+        (("private", "positions", "keys", 0), ["a"], "must have a cell for each column"),
+        (("output", "sha256"), None, "either sha256 or files"),
+        (("output", "sha256"), "a" * 64 + "\n", "64 hexadecimal digits"),
+        pytest.param(("versions", "\n" * 400), 1, "must be text", id="unprintable name"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(path, value, says):
+    content = changed(plain().to_dict(), path, value)
+    with pytest.raises(InputError) as error:
+        Certificate.from_dict(content)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (("designs", "phases", 0), [[24, 1, 9]], "must be runs of phases below 24"),
+        (("designs", "phases", 0), [[22, 1, 8]], "must be the phases of 9 records"),
+        (("designs", "designs", 0, "phases"), 2, "must be one of the list"),
+        (("designs", "designs", 0, "phases"), None, "must be one of the list"),
+        (("model", "order"), 2, "must be 1 for a model with phases"),
+    ],
+)
+def test_what_is_wrong_with_phases_is_said(path, value, says):
+    with pytest.raises(InputError, match=re.escape(says)):
+        Certificate.from_dict(changed(phased().to_dict(), path, value))
+
+
+def test_a_model_with_a_kernel_for_each_step_is_about_so_many_records():
+    content = changed(stepped().to_dict(), ("designs", "designs", 0, "right"), 5)
+    with pytest.raises(InputError, match="must be about the 10 records of the model"):
+        Certificate.from_dict(content)
+
+
+DEEP = 200_000
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (b'"epsilon": 1.0', b'"epsilon": 1.0, "epsilon": 2.0', "'epsilon' twice"),
+        (b'"epsilon": 1.0', b'"epsilon": NaN', "NaN"),
+        (b'"epsilon": 1.0', b'"epsilon": -Infinity', "-Infinity"),
+        (b'"epsilon": 1.0', b'"epsilon": 1e999', "1e999"),
+        pytest.param(b'"epsilon": 1.0', b'"epsilon": 1' + b"0" * 5000, "too long", id="digits"),
+        pytest.param(b"0.25,", b"[" * DEEP + b"]" * DEEP + b",", "nested too deeply", id="depth"),
+        (b'"loss": 0.25', b'"loss": 0.25 0.25', "not JSON"),
+        (b"rain", b"\xff", "not UTF-8"),
+        (b"rain", b"\\ud800", '"dataset" must be text'),
+        (b"}\n", b"", "truncated"),
+    ],
+)
+def test_text_that_is_no_certificate(old, new, says):
+    written = plain().to_json()
+    assert old in written
+    broken = written.replace(old, new) if old != b"}\n" else written[:-2]
+    with pytest.raises(InputError) as error:
+        Certificate.from_json(broken)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "1", '"x"', "{}", "\ufeff{}"])
+def test_other_documents_are_refused(text):
+    with pytest.raises(InputError):
+        Certificate.from_json(text)
+
+
+def test_too_large_is_refused_before_it_is_parsed(monkeypatch):
+    written = plain().to_json()
+    with pytest.raises(InputError, match="larger than 0 MiB"):
+        cert.parsed(written, "certificate", len(written) - 1)
+    assert cert.parsed(written, "certificate", len(written)) == plain().to_dict()
+
+
+def test_an_unknown_kind_is_bounded_in_depth():
+    content = of_another_kind().to_dict()
+    nested = content
+    for _ in range(33):
+        nested = [nested]
+    for deep in (nested, [nested]):
+        content["designs"]["deadline"] = deep
+        with pytest.raises(InputError, match="nested no deeper than 32"):
+            Certificate.from_dict(content)
+
+
+def test_an_unknown_kind_cannot_take_the_place_of_what_every_kind_says():
+    (one,) = of_another_kind().designs.designs
+    with pytest.raises(InputError, match='"uses" is the form\'s own'):
+        replace(one, own={"uses": 3})
+
+
+def test_nothing_that_is_no_number_is_written():
+    certificate = plain()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        replace(certificate, claim=replace(certificate.claim, leakage=math.nan)).to_json()
+
+
+# ---- shorter ways to write what repeats
+
+
+@given(
+    st.sampled_from(sorted(PHASES.values())).flatmap(
+        lambda modulus: st.tuples(st.just(modulus), st.lists(st.integers(0, modulus - 1)))
+    )
+)
+def test_runs_spell_the_phases(case):
+    modulus, phases = case
+    runs = phase_runs(phases, modulus)
+    assert spelled_phases(runs, modulus) == phases
+    assert all(0 <= first < modulus and 0 <= rise < modulus for first, rise, _ in runs)
+    assert all(count >= 1 for _, _, count in runs)
+    assert phase_runs(np.array(phases, dtype=np.int8), modulus) == runs
+    # Never longer than by taking the records two by two.
+    assert len(runs) <= (len(phases) + 1) // 2
+
+
+@given(st.integers(0, 23), st.integers(0, 23), st.integers(2, 500))
+def test_one_run_is_one_run(first, rise, count):
+    runs = ((first, rise, count),)
+    assert phase_runs(spelled_phases(runs, 24), 24) == runs
+
+
+def test_a_year_of_hours_is_one_run():
+    hours = [(13 + at) % 24 for at in range(8700)]
+    assert phase_runs(hours, 24) == ((13, 1, 8700),)
+
+
+@given(st.lists(st.sampled_from([(0.0, 1.0), (0.5, 1.0), (1.0, 1.0)])))
+def test_stretches_spell_the_rows(rows):
+    side = stretches(rows)
+    assert spelled_rows(side) == rows
+    assert all(a[1] != b[1] for a, b in pairwise(side))
+
+
+@given(st.lists(st.integers(0, 5)))
+def test_what_is_listed_once_is_found_again(items):
+    once, which = listed_once(items)
+    assert len(set(once)) == len(once)
+    assert [once[at] for at in which] == items
+
+
+def test_phases_are_those_of_the_models():
+    assert cert.PHASES == PHASES
+
+
+# ---- the page, and what the module stands on
+
+
+def field_names():
+    """Of all sections of the form."""
+    found = [one for one in vars(cert).values() if isinstance(one, type)]
+    return {
+        one.name
+        for section in found
+        if issubclass(section, cert.Section)
+        for one in fields(section)
+    } - {"own"}
+
+
+def test_the_page_names_every_field():
+    known = field_names()
+    told = set(re.findall(r"`([a-z_0-9]+)`", PAGE))
+    assert len(known) > 70
+    assert not known - told, known - told
+
+
+def test_the_schema_names_every_field_and_no_other():
+    def named(part):
+        if isinstance(part, dict):
+            yield from part.get("properties", {})
+            part = part.values()
+        for inner in part if not isinstance(part, (str, int, float, type(None))) else ():
+            yield from named(inner)
+
+    assert set(named(SCHEMA)) == field_names()
+
+
+@pytest.mark.parametrize("module", ["certificate", "form"])
+def test_the_form_knows_nothing_of_how_designs_are_made(module):
+    source = (ROOT / "src" / "offrecord" / "release" / f"{module}.py").read_text(encoding="utf-8")
+    imported = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            imported.add(node.module)
+        elif isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+    ours = {name for name in imported if name.split(".")[0] == "offrecord"}
+    assert ours <= {"offrecord.errors", "offrecord.text", "offrecord.release.form"}
+    assert {name.split(".")[0] for name in imported - ours} <= sys.stdlib_module_names

@@ -1,0 +1,90 @@
+"""What no model can be learned from, and which values one is learned from."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import offrecord as off
+from good_command import FIT, ROWS
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"value": "stat"}, ["'stat'", "did you mean 'state'?"]),
+        ({"by": "rooms"}, ["did you mean 'room'?"]),
+        ({"by": None}, ["single"]),
+        ({"single_chain": True}, ["single"]),
+        ({"phase": "hour"}, ["kernel for each hour", "times"]),
+        ({"phase": "minute"}, ["phase", "hour, weekday, month", "'minute'"]),
+        ({"chain_order": 0}, ["order", "1 or 2", "0"]),
+        ({"step": "1h"}, ["--step 1h", "'hour' holds whole numbers"]),
+        ({"private": "hiden"}, ["did you mean 'hidden'?"]),
+        ({"private_list": "no.csv"}, ["no.csv", "does not exist"]),
+        ({"private": "hidden", "private_list": "keys.csv"}, ["one of them"]),
+        ({"private": "all"}, ["every chain holds a private record"]),
+        (
+            {"private": "hidden"},
+            ["2 to 64 distinct values in the chains without a private record", "got 1"],
+        ),
+    ],
+    ids=str,
+)
+def test_fit(desk, changed, said):
+    desk.write("keys.csv", {"room": ["a"], "hour": [2]})
+    desk.write("table.parquet", all=[True] * ROWS, state=[0, 0, 1, 1, 0, 0, 0, 0])
+    desk.fails(desk.fit(**changed), *said)
+
+
+def test_fit_needs_neighbours(desk):
+    table = desk.write("apart.parquet", hour=[1, 3, 5, 7] * 2)
+    desk.fails(desk.fit(table, step=1), "one step apart", "learn")
+
+
+MANY = {
+    "room": ["a"] * 4 + ["b"] * 4 + ["c"] * 4,
+    "hour": [1, 2, 3, 4] * 3,
+    "state": ["wet", "dry", "dry ", "NA", "dry", "wet", "wet", "wet", "wet", "secretcell", "x", ""],
+    "hidden": [*[False] * 8, True, *[False] * 3],
+}
+
+
+def test_fit_says_which_values_there_are(desk):
+    """Counted over the chains that are learned from; a text such as NA is named beside other texts,
+    not refused.
+    """
+    desk.write("many.csv", MANY)
+    said = "3 values: 'NA' (1), 'dry' (3), 'wet' (4)"
+    assert said in desk.works(*desk.fit("many.csv", private="hidden"))
+    summary = json.loads(desk.works(*desk.fit("many.csv", private="hidden", json=True, force=True)))
+    assert summary["values"] == {"NA": 1, "dry": 3, "wet": 4}
+    found = off.fit(pl.DataFrame(MANY), value="state", order="hour", by="room", private="hidden")
+    assert found.values == {"NA": 1, "dry": 3, "wet": 4}
+
+
+def test_redact_says_which_values_it_learns_from_before_it_does(desk):
+    desk.write("many.csv", MANY | {"state": [*MANY["state"][:8], *["wet"] * 4]})
+    code, out, err = desk.run(*desk.redact("many.csv", **FIT))
+    assert code == 0, err
+    assert err.startswith(
+        "offrecord: note: learning from 3 values: 'NA' (1), 'dry' (3), 'wet' (4)\n"
+    )
+    assert "learning from" not in out
+    code, _, err = desk.run(*desk.redact("many.csv", **FIT, chain_order=3, force=True))
+    assert code == 2
+    assert "learning from 3 values" in err
+
+
+@pytest.mark.parametrize("cell", ["NA", "0.5", "secret", "True", "7", " ", "1e400"])
+def test_a_value_beside_private_records_decides_nothing_about_the_others(desk, cell):
+    """Neither whether values are numbers, nor whether there is an error."""
+    states = ["0", "1", "1", "1", "1", "0", "0", "1"]
+    results = []
+    for name, odd in (("one", cell), ("two", "1")):
+        desk.write(f"{name}.csv", MANY | {"state": [*states, odd, odd, "0", "1"]})
+        out = desk.works(*desk.fit(f"{name}.csv", private="hidden", output=f"{name}.json"))
+        results.append((out, Path(f"{name}.json").read_bytes()))
+    assert results[0] == results[1]
+    assert off.MarkovChain.load("one.json").labels == (0, 1)

@@ -1,0 +1,240 @@
+"""Tables whose cells are wrong, and some that only look so."""
+
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import offrecord as off
+from good_command import FIT, HOURS, ROWS, TABLE
+from table_files import ENDINGS, write
+
+ZONED = [f"2013-03-31T0{hour}:00:00Z" for hour in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "changed", "said"),
+    [
+        # values; of chain a the first three records are redacted whatever they are, and may be
+        # anything
+        ("state", [0, 0, 7777, 1] * 2, {}, ["'state'", "1 rows", "row 7"]),
+        ("state", ["0", "zebra", "1", "1"] * 2, {}, ["'state'", "1 rows", "row 6"]),
+        ("state", [True, False] * 4, {}, ["'state'", "Boolean", "whole numbers"]),
+        (
+            "state",
+            [0, 1] * 4,
+            {"model": "texts.json"},
+            ["'state'", "Int64", "the model's values are text"],
+        ),
+        ("state", [0.5, float("nan")] * 4, FIT, ["'state'", "NaN"]),
+        ("state", [[0], [1]] * 4, {}, ["'state'", "List"]),
+        ("state", [0] * 8, FIT, ["'state'", "2 to 64 distinct", "got 1"]),
+        ("state", [None] * 8, FIT, ["'state'", "text, numbers or truth values"]),
+        (
+            "state",
+            pl.Series([None] * 8, dtype=pl.Int64),
+            FIT,
+            ["'state'", "2 to 64 distinct", "got 0"],
+        ),
+        ("state", ["wet", ""] * 4, FIT, ["empty", "rename"]),
+        ("state", ["wet", "  "] * 4, FIT, ["empty", "rename"]),
+        (
+            "state",
+            ["0", "1", "NA", "1"] * 2,
+            FIT,
+            ["'state'", "holds numbers, but in 1 cells NA", "empty them"],
+        ),
+        (
+            "state",
+            ["0.5", "1", "nan", "-"] * 2,
+            FIT,
+            ["'state'", "holds numbers, but in 2 cells -, nan", "empty them"],
+        ),
+        (
+            "state",
+            ["True", "false", "N/A", "?"] * 2,
+            FIT,
+            ["holds true and false, but in 2 cells ?, N/A", "empty them"],
+        ),
+        (
+            "state",
+            ["0", "1"] * 4,
+            {"model": "blank.json"},
+            ["the model's values", "blanks around them"],
+        ),
+        ("state", [0, 1] * 4, {"model": "empty.json"}, ["empty", "rename"]),
+        (
+            "state",
+            [0, 1] * 4,
+            {"model": "mixed.json"},
+            ["all text, all numbers, or true and false"],
+        ),
+        ("state", [0, 1] * 4, {"model": "many.json"}, ["2 to 64 values", "got 65"]),
+        ("state", [0, 1, 1, 0] * 2, {"model": "never.json"}, ["1 transitions", "impossible"]),
+        (
+            "state",
+            pl.Series([2**64 - 1, 1] * 4, dtype=pl.UInt64),
+            {"model": "below.json"},
+            ["'state'", "4 rows", "row 1"],
+        ),
+        ("state", pl.Series([2**100, 1] * 4, dtype=pl.Int128), {}, ["'state'"]),
+        ("state", [0, 1] * 4, {"model": "huge.json"}, ["64 bits"]),
+        # order
+        ("hour", [1, 2, 2, 2] * 2, {}, ["'hour'", "4 rows repeat"]),
+        ("hour", [1, 2, None, 4] * 2, {}, ["'hour'", "must not be empty", "2 rows"]),
+        (
+            "hour",
+            [1.0, 2.0, 3.0, 4.0] * 2,
+            {},
+            ["'hour'", "Float64", "whole numbers, dates or times"],
+        ),
+        (
+            "hour",
+            ["one", "two", "three", "four"] * 2,
+            {},
+            ["'hour'", "whole numbers, dates or times", "ISO 8601"],
+        ),
+        ("hour", ["1", "2", "3", "4.5"] * 2, {}, ["'hour'", "whole numbers, dates or times"]),
+        (
+            "hour",
+            [*ZONED[:3], "2013-03-31T03:00:00"] * 2,
+            {},
+            ["'hour'", "with and without a time zone"],
+        ),
+        (
+            "hour",
+            ["03/01/2013", "04/01/2013", "05/01/2013", "01/02/2013"] * 2,
+            {},
+            ["'hour'", "ISO 8601"],
+        ),
+        (
+            "hour",
+            ["03-01-2013", "04-01-2013", "05-01-2013", "01-02-2013"] * 2,
+            {},
+            ["'hour'", "ISO 8601"],
+        ),
+        ("hour", [True, False] * 4, {}, ["'hour'", "Boolean"]),
+        ("hour", HOURS, {"step": "1"}, ["--step 1", "a number", "'hour' holds times"]),
+        ("hour", HOURS, {"step": "40m"}, ["--step 40m", "'hour'", "quarter step"]),
+        ("hour", HOURS, {"step": "1d"}, ["--step 1d", "'hour'"]),
+        ("hour", [date(3000, 1, day) for day in range(1, 5)] * 2, {}, ["'hour'", "1678 to 2261"]),
+        (
+            "hour",
+            pl.Series([2**63 + i for i in range(4)] * 2, dtype=pl.UInt64),
+            {},
+            ["'hour'", "below 2^63"],
+        ),
+        ("hour", [-(2**62), 1, 2, 2**62] * 2, {"step": "1"}, ["--step 1", "'hour'", "steps"]),
+        # chains
+        ("room", ["a"] * 4 + ["b"] * 3 + [None], {}, ["'room'", "must not be empty", "1 row"]),
+        ("room", [1.5] * 4 + [2.5] * 4, {}, ["'room'", "Float64"]),
+        ("room", ["=a"] * 4 + ["b"] * 4, {}, ["'room'", "4 cells", "spreadsheet", "rename"]),
+        (
+            "room",
+            ["a"] * 3 + ["a ", *["b"] * 4],
+            {},
+            ["'room'", "blanks around the name", "1 times", "remove"],
+        ),
+        (
+            "room",
+            ["7"] * 4 + ["\u00a07"] * 4,
+            {},
+            ["'room'", "blanks around the name", "1 times", "remove"],
+        ),
+        # the private column
+        ("hidden", [True, None] * 4, {}, ["'hidden'", "true or false in every row", "4 rows"]),
+        ("hidden", [0.0, 1.0] * 4, {}, ["'hidden'", "true and false", "Float64"]),
+        ("hidden", [0, 2] * 4, {}, ["'hidden'", "true and false, or 1 and 0"]),
+        ("hidden", ["yes", "no"] * 4, {}, ["'hidden'", "true and false, or 1 and 0"]),
+        ("hidden", ["true ", "false"] * 4, {}, ["'hidden'", "4 cells have blanks around them"]),
+        ("hour", ["1", " 2", "3", "4"] * 2, {}, ["'hour'", "2 cells have blanks around them"]),
+        ("hidden", [False] * 8, {}, ["no record is private", "--allow-none"]),
+        (
+            "hidden",
+            [True, *[False] * 3] * 2,
+            FIT,
+            ["every chain holds a private record", "--model"],
+        ),
+    ],
+)
+def test_tables(desk, column, cells, changed, said):
+    models = {
+        "texts": ["0", "1"],
+        "empty": ["", "wet"],
+        "mixed": ["0", 1],
+        "below": [-1, 1],
+        "many": list(range(65)),
+    }
+    models["blank"] = ["0", "1 "]
+    models["huge"] = [0, 10**400]
+    for name, labels in models.items():
+        kernel = [[1 / len(labels)] * len(labels)] * len(labels)
+        off.MarkovChain(kernel, labels=labels).save(f"{name}.json")
+    off.MarkovChain([[0.5, 0.5], [1.0, 0.0]]).save("never.json")
+    desk.write("bad.parquet", **{column: cells})
+    shown = ["7777", "zebra", "three", "2013-0", "03/01", "03-01", "4.5"]
+    desk.fails(desk.redact("bad.parquet", **changed), *said, never=shown)
+
+
+def test_an_unknown_value_is_named_by_its_row_in_the_file(desk):
+    pl.DataFrame(TABLE | {"state": [0, 0, 1, 1, 0, 0, 1, 9876]}).reverse().write_csv("bad.csv")
+    desk.fails(desk.redact("bad.csv"), "'state'", "1 rows", "row 1", never=["9876"])
+
+
+@pytest.mark.parametrize("private", [{7}, {0, 7}, set(range(8))], ids=str)
+def test_more_steps_than_can_be_counted(desk, private):
+    """Many chains times very many steps: refused, or right; never a chain without protection."""
+    hours = [0, 1, 2, 3, 4, 5, 6, 2 * 10**18]
+    rows = {"room": [i for i in range(8) for _ in hours], "hour": hours * 8, "state": [0] * 64}
+    hidden = [room in private and hour == 3 for room in range(8) for hour in hours]
+    table = desk.write("far.parquet", rows | {"hidden": hidden})
+    code, _, err = desk.run(*desk.redact(table, step="1", explain="e.csv"))
+    if code == 0:
+        rule = (
+            pl.read_csv("e.csv")
+            .filter(pl.col("room").is_in(private))
+            .partition_by("room", include_key=False)
+        )
+        assert all(chain["region"].to_list()[2:5] == ["L", "private", "L"] for chain in rule)
+        assert pl.read_csv("out.csv")["state"].filter(pl.Series(hidden)).null_count() == len(
+            private
+        )
+    else:
+        assert "internal error" not in err
+        assert "--step 1" in err
+
+
+def test_65_values_are_too_many(desk):
+    cells = list(range(65))
+    desk.write(
+        "many.parquet", {"room": ["a"] * 65, "hour": cells, "state": cells, "hidden": [False] * 65}
+    )
+    desk.fails(
+        desk.redact("many.parquet", **FIT, allow_none=True), "'state'", "2 to 64 distinct", "got 65"
+    )
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_empty_table(desk, ending):
+    write(pl.DataFrame(TABLE).clear(), f"empty{ending}")
+    said = "is empty" if ending == ".ndjson" else "no rows"  # without rows it has no bytes
+    desk.fails(desk.redact(f"empty{ending}"), said)
+    desk.fails(desk.fit(f"empty{ending}"), said)
+
+
+def test_all_private_is_legal(desk):
+    out = desk.works(*desk.redact(desk.write("all.parquet", hidden=[True] * ROWS)))
+    assert "released       0.00% of 8 records" in out
+    assert pl.read_csv("out.csv")["state"].null_count() == ROWS
+
+
+def test_no_private_record_if_that_is_right(desk):
+    desk.works(*desk.redact(desk.write("none.parquet", hidden=[False] * ROWS), allow_none=True))
+    assert pl.read_csv("out.csv")["state"].to_list() == TABLE["state"]
+
+
+def test_kept_columns_that_csv_cannot_hold(desk):
+    desk.write("nested.parquet", notes=[[1], [2]] * 4)
+    desk.fails(desk.redact("nested.parquet", keep="notes"), "'notes'", "another format")
+    assert not Path("out.csv").exists()

@@ -1,0 +1,81 @@
+"""A table both in memory and as a stream, and the command line in a folder of its own."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+import offrecord as off
+from command_line import flags
+from offrecord import cli
+from offrecord.tables.engines import stream
+from streams import CHAIN, COLUMNS
+from table_files import write
+
+
+@pytest.fixture
+def both(tmp_path, monkeypatch):
+    """A table redacted in memory and as a stream in small parts, both written: they must be the
+    same to the last byte.
+    """
+
+    def redact(table, ending=".parquet", part=100, source=None, **options):
+        monkeypatch.setattr(stream, "_PART", part)
+        chosen = (
+            COLUMNS
+            | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "dataset": "rooms"}
+            | options
+        )
+        chosen["accept_model"] = True  # of some order, some start: the table is that of one
+        chosen["key_file"] = tmp_path / "keys" / "key.json"
+        out = tmp_path / "out"
+        out.mkdir(exist_ok=True)
+        file = write(table, tmp_path / f"table{source or ending}")
+        memory, streamed = out / f"memory{ending}", out / f"streamed{ending}"
+        read = off.tables.formats.read_frame(file)
+        release = off.redact(read, **chosen)
+        release.write(memory, force=True)
+        found = off.redact_file(file, streamed, force=True, **chosen)
+        assert streamed.read_bytes() == memory.read_bytes()
+        proofs = [Path(f"{path}.certificate.json").read_bytes() for path in (memory, streamed)]
+        assert proofs[0] == proofs[1]
+        assert (
+            json.loads(proofs[1])["output"]["sha256"]
+            == hashlib.sha256(streamed.read_bytes()).hexdigest()
+        )
+        for name, value in release.summary.to_dict().items():
+            if name not in ("seconds", "warnings"):
+                assert getattr(found.summary, name) == value, name
+        assert {*out.iterdir()} == {
+            memory,
+            streamed,
+            *(Path(f"{path}.certificate.json") for path in (memory, streamed)),
+        }
+        assert 0 < release.summary.redacted < table.height
+        return found
+
+    return redact
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch, capsys):
+    """The command line in a folder of its own."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    monkeypatch.chdir(tmp_path)
+    CHAIN.save("model.json")
+    assert cli.main(["key", "new"]) == 0
+    capsys.readouterr()
+
+    def run(*arguments, **options):
+        chosen = (
+            COLUMNS
+            | {"private": "hidden", "model": "model.json", "epsilon": 1.5, "dataset": "rooms"}
+            | options
+        )
+        command = ["redact", *map(str, arguments)]
+        command += flags(chosen)
+        code = cli.main(command)
+        return code, *capsys.readouterr()
+
+    return run

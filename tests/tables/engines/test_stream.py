@@ -1,0 +1,234 @@
+"""Tables that go through part by part: the same bytes as in memory."""
+
+import inspect
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import offrecord as off
+from offrecord.tables.engines import stream
+from offrecord.tables.job import Job
+from streams import CHAIN, COLUMNS, ROOMS, frame
+from table_files import ENDINGS, write
+
+ORDER2 = off.MarkovChain([[[0.9, 0.1], [0.4, 0.6]], [[0.7, 0.3], [0.2, 0.8]]], order=2)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("rooms", ROOMS.values(), ids=ROOMS)
+def test_a_stream_gives_the_bytes_of_memory(both, rooms, ending):
+    both(frame(rooms, empty=0.1), ending)
+
+
+@pytest.mark.parametrize("part", [1, 17, 18, 64, 10**6])
+@pytest.mark.parametrize("rooms", ["in order", "another order"])
+def test_parts_of_any_size(both, rooms, part):
+    both(frame(ROOMS[rooms]), part=part)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"step": 1},
+        {"keep": ["note"]},
+        {"protect": "each", "publish_positions": True},
+        {"mechanism": "window"},
+        {"mechanism": "3r-constant"},
+        {"model": ORDER2},
+        {"model": off.MarkovChain([[0.8, 0.2], [0.4, 0.6]], start=[0.5, 0.5])},
+        {"epsilon": 0.0},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rooms", ["in order", "another order", "text among numbers"])
+def test_options(both, options, rooms):
+    both(frame(ROOMS[rooms], gaps=0.15 if "step" in options else 0.0, empty=0.1), ".csv", **options)
+
+
+def test_private_lists_whose_keys_lie_in_any_part(both):
+    table = frame(ROOMS["text among numbers"], gaps=0.2).filter(
+        ~pl.col("hour").is_in([0, 16]) | (pl.col("hour") % 16 == 0)
+    )
+    full = pl.concat(
+        [table, frame(ROOMS["text among numbers"]).filter(pl.col("hour").is_in([0, 16]))]
+    )
+    full = full.unique(["room", "hour"], maintain_order=True).sort("hour")
+    full = pl.concat([full.filter(pl.col("room") == room) for room in ROOMS["text among numbers"]])
+    keys = pl.DataFrame({"room": ["8", "10", "attic", "9", "8"], "hour": [3, 5, 8, 9, 3]})
+    both(full, ".csv", private=None, private_list=keys, step=1)
+
+
+def test_times_and_phases(both):
+    start = datetime(2026, 1, 1)
+    table = frame(["b", "a", "c"], length=30).with_columns(
+        pl.Series("hour", [start + timedelta(hours=h) for h in range(30)] * 3).dt.strftime(
+            "%Y-%m-%dT%H:%M:%S"
+        )
+    )
+    kernel = np.array([[0.8, 0.2], [0.4, 0.6]])
+    hours = off.PhasedChain("hour", np.stack([kernel] * 24), np.tile([2 / 3, 1 / 3], (24, 1)))
+    both(table, ".csv", part=30, model=hours, step="1h", mechanism="window")
+
+
+def test_several_chain_columns(both):
+    table = frame(ROOMS["another order"]).with_columns(pl.lit("west").alias("wing"))
+    table = pl.concat(
+        [
+            table,
+            table.with_columns(
+                pl.lit("east").alias("wing"), ~pl.col("hidden") & (pl.col("hour") == 4)
+            ),
+        ]
+    )
+    both(table, by=["wing", "room"])
+
+
+def test_rows_in_their_own_order(both):
+    both(frame(ROOMS["another order"]), order="row")
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_any_table_in_any_parts(data, tmp_path_factory):
+    """Chains of any lengths, whose rows stand in any order within a chain."""
+    folder = tmp_path_factory.mktemp("any")
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    count = data.draw(st.integers(1, 12))
+    lengths = rng.integers(1, 12, size=count)
+    rooms = rng.permutation(count) if data.draw(st.booleans()) else np.arange(count)
+    table = pl.DataFrame(
+        {
+            "room": np.repeat(rooms, lengths),
+            "hour": np.concatenate([rng.permutation(length) for length in lengths]),
+            "state": rng.integers(2, size=lengths.sum()),
+            "hidden": rng.random(lengths.sum()) < 0.2,
+        }
+    )
+    options = COLUMNS | {
+        "private": "hidden",
+        "model": CHAIN,
+        "epsilon": 1.0,
+        "dataset": "any",
+        "allow_none": True,
+    }
+    options["key_file"] = folder / "keys" / "key.json"
+    table.write_parquet(folder / "table.parquet")
+    (folder / "out").mkdir()
+    off.redact(table, **options).write(folder / "out" / "memory.csv")
+    before, stream._PART = stream._PART, data.draw(st.integers(1, 40))
+    try:
+        off.redact_file(folder / "table.parquet", folder / "out" / "streamed.csv", **options)
+    finally:
+        stream._PART = before
+    assert (folder / "out" / "streamed.csv").read_bytes() == (
+        folder / "out" / "memory.csv"
+    ).read_bytes()
+
+
+def test_every_engine_takes_the_options_of_redact():
+    named = inspect.signature(off.redact).parameters
+    own = {name: one.default for name, one in named.items() if name not in ("frame", "remember")}
+    assert own == {name: one.default for name, one in inspect.signature(Job).parameters.items()}
+
+
+def test_whole_chains_cuts_nowhere_else():
+    table = frame([3, 1, 2, 9], length=5)
+    for size in range(1, 21):
+        batches = (table[i : i + size] for i in range(0, table.height, size))
+        parts = [*stream.whole_chains(batches, ["room"])]
+        assert pl.concat(parts).equals(table)
+        rooms = [set(part["room"]) for part in parts]
+        assert sum(map(len, rooms)) == len(set().union(*rooms)) == 4
+
+
+def chains_of_times(stretches, kind):
+    """Chains named by times, given as counts of their unit, with the hours that each stretch of
+    rows has.
+    """
+    rows = [(name, hour) for name, hours in stretches for hour in hours]
+    table = pl.DataFrame(
+        {
+            "room": pl.Series([name for name, _ in rows]).cast(kind),
+            "hour": [hour for _, hour in rows],
+        }
+    )
+    return table.with_columns(pl.lit(0).alias("state"), (pl.col("hour") == 5).alias("hidden"))
+
+
+def test_a_chain_named_by_a_time_that_comes_twice_is_noticed(tmp_path, monkeypatch):
+    """An hour that the clock shows twice, and nanoseconds: chains that look alike to Python are
+    not.
+    """
+    monkeypatch.setattr(stream, "_PART", 6)
+    first, second = (
+        int(datetime(2023, 10, 29, h, m, tzinfo=UTC).timestamp()) * 10**6
+        for h, m in ((0, 50), (1, 10))
+    )
+    options = COLUMNS | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "dataset": "d"}
+    options["key_file"] = tmp_path / "k" / "key.json"
+    file, out = tmp_path / "t.parquet", tmp_path / "out"
+    out.mkdir()
+    for one, other, kind in (
+        (first, second, pl.Datetime("us", "Europe/Berlin")),
+        (1, 2, pl.Datetime("ns")),
+    ):
+        chains_of_times(
+            [(one, range(6)), (other, range(12)), (one, range(6, 12))], kind
+        ).write_parquet(file)
+        with pytest.raises(off.InputError, match="do not stand together"):
+            off.redact_file(file, out / "o.csv", **options)
+    table = chains_of_times(
+        [(second, range(12)), (first, range(12))], pl.Datetime("us", "Europe/Berlin")
+    )
+    table.write_parquet(file)
+    off.redact_file(file, out / "o.csv", **options)
+    off.redact(table, **options).write(out / "m.csv")
+    assert (out / "o.csv").read_bytes() == (out / "m.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pl.Int64,
+        pl.Date,
+        pl.String,
+        pl.Duration("us"),
+        pl.Float64,
+        pl.Boolean,
+        pl.Datetime("ms", "UTC"),
+    ],
+)
+def test_what_lies_under_kept_nulls_does_not_tell_how_many_rows_were_read_at_once(both, kind):
+    table = frame([*range(30)])
+    cells = pl.Series(
+        "kept", np.arange(table.height) % 2 if kind == pl.Boolean else np.arange(table.height)
+    ).cast(kind)
+    table = table.with_columns(pl.when(pl.int_range(pl.len()) % 6 > 0).then(cells).alias("kept"))
+    both(table, ".arrow", part=17, keep=["kept"], source=".parquet")
+
+
+def test_published_names_are_text_where_the_table_has_text(both):
+    table = frame([*map(str, range(5, 12)), "attic", "cellar"]).with_columns(
+        pl.col("hidden") & (pl.col("room") < "6")
+    )
+    both(table, ".csv", part=17, publish_positions=True)
+
+
+def test_dry_run_and_explanation_are_those_of_memory(desk, monkeypatch):
+    monkeypatch.setattr(stream, "_PART", 40)
+    write(frame(ROOMS["another order"]), "t.csv")
+    figures = []
+    for how in ("--stream", "--in-memory"):
+        assert desk("t.csv", how, output=f"o{how}.csv", explain=f"e{how}.csv")[0] == 0
+        figures.append(json.loads(desk("t.csv", how, "--dry-run", "--json")[1]))
+    assert Path("e--stream.csv").read_bytes() == Path("e--in-memory.csv").read_bytes()
+    for one in figures:
+        del one["seconds"]
+    assert figures[0].pop("released") == pytest.approx(figures[1].pop("released"), rel=1e-12)
+    assert figures[0] == figures[1]

@@ -1,0 +1,147 @@
+"""What cannot be streamed is said in one line, and nothing is written."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import offrecord as off
+from offrecord.tables.engines import stream
+from streams import CHAIN, COLUMNS, ROOMS, frame, refused
+from table_files import ENDINGS, write
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_chains_in_pieces_are_refused_with_the_command_that_sorts_them(desk, monkeypatch, ending):
+    monkeypatch.setattr(stream, "_PART", 40)
+    table = frame(ROOMS["text"])
+    table = pl.concat([table[::2], table[1::2]])
+    write(table, f"table{ending}")
+    line = refused(
+        desk,
+        "do not stand together",
+        arguments=[f"table{ending}", "--stream"],
+        output=f"out{ending}",
+    )
+    command = shlex.split(line[line.index("python -c") :])
+    subprocess.run([sys.executable, *command[1:]], check=True)
+    assert desk(f"table-sorted{ending}", "--stream", output=f"out{ending}")[0] == 0
+    assert desk(f"table{ending}", "--in-memory", output=f"memory{ending}")[0] == 0
+    assert Path(f"out{ending}").read_bytes() == Path(f"memory{ending}").read_bytes()
+
+
+def test_what_a_stream_cannot_do(desk):
+    write(frame([1, 2]), "t.csv")
+    refused(
+        desk,
+        "--model instead of --fit",
+        arguments=["t.csv", "--stream"],
+        output="o.csv",
+        model=None,
+        fit=True,
+    )
+    refused(
+        desk,
+        "single chain",
+        arguments=["t.csv", "--stream"],
+        output="o.csv",
+        by=None,
+        single_chain=True,
+    )
+    refused(
+        desk, "--stream is for files", arguments=["-", "--stream"], output="o.csv", format="csv"
+    )
+
+
+def test_bad_rows_say_where(desk, monkeypatch):
+    monkeypatch.setattr(stream, "_PART", 40)
+    table = frame([*range(20)])
+    write(
+        table.with_columns(pl.when(pl.int_range(pl.len()) != 200).then("hidden").alias("hidden")),
+        "t.parquet",
+    )
+    refused(
+        desk, "'hidden'", "rows 171 to 204", arguments=["t.parquet", "--stream"], output="o.csv"
+    )
+    late = table.with_columns(
+        pl.when(pl.int_range(pl.len()) < 300)
+        .then("hour")
+        .otherwise(None)
+        .fill_null(99)
+        .alias("hour")
+    )
+    write(late, "t.parquet")
+    refused(desk, "must order the records", arguments=["t.parquet", "--stream"], output="o.csv")
+    text = table.with_columns(pl.col("hour").cast(pl.String))
+    text = text.with_columns(
+        pl.when(pl.col("room") > 9)
+        .then("2026-01-01T00:00:" + pl.col("hour").str.zfill(2))
+        .otherwise("hour")
+        .alias("hour")
+    )
+    write(text, "t.csv")
+    refused(
+        desk,
+        "'hour'",
+        "whole numbers, dates or times",
+        arguments=["t.csv", "--stream"],
+        output="o.csv",
+    )
+    pl.DataFrame({"room": [1, 99], "hour": [2, 2]}).write_csv("keys.csv")
+    write(table, "t.csv")
+    options = {"output": "o.csv", "private": None, "private_list": "keys.csv"}
+    refused(
+        desk,
+        "names 1 records of chains",
+        "no opt-out may be lost",
+        arguments=["t.csv", "--stream"],
+        **options,
+    )
+
+
+def test_a_table_that_changes_between_the_looks_is_not_released(tmp_path, monkeypatch):
+    table = frame([*range(10)])
+    file = tmp_path / "t.parquet"
+    table.write_parquet(file)
+    (tmp_path / "out").mkdir()
+
+    def swap(items):
+        table.with_columns(pl.lit(False).alias("hidden")).write_parquet(file)
+        return list(items)
+
+    options = COLUMNS | {
+        "private": "hidden",
+        "model": CHAIN,
+        "epsilon": 1.5,
+        "dataset": "d",
+        "progress": swap,
+    }
+    with pytest.raises(off.InputError, match="changed while it was read"):
+        off.redact_file(
+            file, tmp_path / "out" / "o.csv", key_file=tmp_path / "k" / "key.json", **options
+        )
+
+    def swap_unseen(items):
+        """Other records private, with the same surroundings."""
+        table.with_columns(
+            (pl.col("hour") == 8 - pl.col("room") % 2).alias("hidden")
+        ).write_parquet(file)
+        return list(items)
+
+    table.with_columns((pl.col("hour") == 7 + pl.col("room") % 2).alias("hidden")).write_parquet(
+        file
+    )
+    monkeypatch.setattr(
+        stream._Looks, "_state", lambda self: (0,)
+    )  # as if the file's times and size were the same
+    options["progress"] = swap_unseen
+    with pytest.raises(off.InputError, match="changed while it was read"):
+        off.redact_file(
+            file, tmp_path / "out" / "o.csv", key_file=tmp_path / "k" / "key.json", **options
+        )
+    assert not [*(tmp_path / "out").iterdir()]
+    assert json.loads((tmp_path / "k" / "key.ledger.json").read_text())["releases"] == {}

@@ -1,0 +1,49 @@
+"""A value that only private records have is nowhere in what leaves."""
+
+import polars as pl
+import pytest
+
+from needles import NEEDLE, assert_no_needle, patterns
+from twins import KINDS, SUFFIX, table, twins, written
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["last label", "first label"])
+@pytest.mark.parametrize("target", SUFFIX)
+@pytest.mark.parametrize(
+    "kind", ["int64", "uint64", "float64", "long text", "categorical", "enum", "dictionary"]
+)
+def test_no_needle_in_any_file(desk, kind, target, first):
+    """A value that only private records have, though the model knows it, is nowhere in the table,
+    as text, number or bytes.
+    """
+    labels = KINDS[kind].labels
+    needle = labels[-1]
+    codes = twins(3)[0]
+    if first:
+        labels = (labels[2], labels[0], labels[1])
+    desk.release("one", table(kind, codes), "parquet", target, labels=labels)
+    assert_no_needle(desk.folder / "one" / f"out{SUFFIX[target]}", [needle])
+    explained = desk.folder / "one" / f"explain{SUFFIX[target]}"
+    if target == "csv":  # the model's labels are in its header
+        assert not any(
+            pattern in explained.read_bytes().split(b"\n", 1)[1] for pattern in patterns([needle])
+        )
+    elif target != "ndjson":
+        read = pl.read_parquet(explained) if target == "parquet" else pl.read_ipc(explained)
+        assert NEEDLE not in [cell for column in read.get_columns() for cell in column.to_list()]
+
+
+def test_the_needle_scan_finds_needles(desk, tmp_path):
+    """The scan itself: it finds a needle in a table that holds one."""
+    codes = twins(3)[0]
+    for kind in ("int64", "float64", "long text"):
+        for suffix in SUFFIX.values():
+            path = tmp_path / f"{kind}{suffix}"
+            frame = table(kind, codes)
+            (
+                frame.write_ipc(path, compression="zstd")
+                if suffix == ".arrow"
+                else written(frame, path)
+            )
+            with pytest.raises(AssertionError):
+                assert_no_needle(path, [KINDS[kind].labels[-1]])
