@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
-from typing import TypeVar
 
 import numpy as np
 
-from offrecord.models.base import Floats, Model
-
-M = TypeVar("M", bound=Model)
+from offrecord.models.base import Floats
 
 DIGITS = 4
 _SHORT = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN)
@@ -35,11 +32,6 @@ def rounded_row(shares: Sequence[Decimal]) -> list[float]:
             left = _EXACT.subtract(left, share)
     short[largest] = left
     return [float(share) for share in short]
-
-
-def rounded_model(model: M) -> M:
-    """The model with its probabilities rounded; the model itself where they are already."""
-    return model.rounded()
 
 
 def rounded_distributions(distributions: Floats) -> Floats:
