@@ -1,6 +1,9 @@
 """What every model answers: the same questions, told by the definition."""
 
+from dataclasses import dataclass
+
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -79,3 +82,59 @@ def test_a_clock_tells_the_phases_that_its_zone_shows():
     assert clock.phases(sunday_evening).tolist() == [0]
     assert Clock("weekday").phases(sunday_evening).tolist() == [6]
     assert phases_of(sunday_evening, "weekday").tolist() == [6]
+
+
+@dataclass(frozen=True)
+class Disguised:
+    """A third kind of model: it has a chain inside, and is none."""
+
+    inside: off.MarkovChain | off.PhasedChain
+
+    def __getattr__(self, name):
+        if name.startswith("__") or not hasattr(Model, name):
+            raise AttributeError(name)
+        return getattr(self.inside, name)
+
+    def rounded(self):
+        inside = self.inside.rounded()
+        return self if inside is self.inside else Disguised(inside)
+
+    def with_learned(self, learned):
+        return Disguised(self.inside.with_learned(learned))
+
+
+def table(rooms=6, days=60):
+    rng = np.random.default_rng(4)
+    at = np.datetime64("2024-01-01") + np.tile(np.arange(days), rooms)
+    room, state = np.repeat(np.arange(rooms), days), rng.integers(0, 2, rooms * days)
+    private = (room == 2) & (np.tile(np.arange(days), rooms) == 30)
+    return pl.DataFrame({"room": room, "day": at, "state": state, "private": private})
+
+
+@pytest.mark.parametrize(
+    "model",
+    [off.MarkovChain.binary(0.1234, 0.21), phased().rounded()],
+    ids=["chain", "phased"],
+)
+def test_a_third_kind_of_model_goes_through_a_whole_job_unasked_what_it_is(model, tmp_path):
+    if model.clock is not None:
+        model = off.PhasedChain("weekday", model.transition, model.start)  # as the times: no zone
+    released = []
+    for one in (model, Disguised(model)):
+        release = off.redact(
+            table(),
+            by="room",
+            order="day",
+            value="state",
+            private="private",
+            model=one,
+            epsilon=1.0,
+            dataset="d",
+            mechanism="window",
+            key_file=tmp_path / "key.json",
+            step="1d",
+            accept_model=True,
+        )
+        released.append(release.frame)
+    assert released[0].equals(released[1])
+    assert released[0]["state"].null_count() > 0

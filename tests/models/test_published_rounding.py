@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import offrecord as off
 from definition import distributions, samples
 from offrecord.fitting.intervals import rounded_shares
-from offrecord.models.published_rounding import rounded_model, rounded_row
+from offrecord.models.published_rounding import rounded_row
 
 
 def digits(number):
@@ -26,7 +26,7 @@ def test_a_rounded_row_has_four_digits_but_for_its_largest_and_sums_to_one(row):
     assert all((p == 0) == (q == 0) for p, q in zip(row, short, strict=True))
     assert np.allclose(short, row, rtol=0, atol=5e-4)
     again = off.MarkovChain([short] * len(short))
-    assert rounded_model(again) is again
+    assert again.rounded() is again
 
 
 def test_models_of_every_kind():
@@ -39,14 +39,14 @@ def test_models_of_every_kind():
         off.PhasedChain("weekday", rng.dirichlet(np.ones(2), (7, 2)), rng.dirichlet(np.ones(2), 7)),
     ]
     for model in full:
-        short = rounded_model(model)
+        short = model.rounded()
         assert short is not model
         assert type(short) is type(model)
         assert np.allclose(short.transition, model.transition, rtol=0, atol=5e-4)
-        assert rounded_model(short) is short
+        assert short.rounded() is short
         if isinstance(model, off.MarkovChain):
             assert short.is_stationary == model.is_stationary
-    assert rounded_model(off.MarkovChain.binary(0.01, 0.8)).alpha == 0.01
+    assert off.MarkovChain.binary(0.01, 0.8).rounded().alpha == 0.01
 
 
 def test_rounding_does_not_hide_a_record_that_the_model_has_seen():

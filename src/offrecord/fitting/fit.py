@@ -23,7 +23,7 @@ from offrecord.fitting.intervals import rounded_shares, wilson
 from offrecord.fitting.orders import bic_by_order
 from offrecord.fitting.printed import page_of
 from offrecord.fitting.verdict import verdict_on
-from offrecord.models.base import Floats, Label
+from offrecord.models.base import Floats, Label, Model
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import MAX_VALUES, whole_number
 from offrecord.models.clock import Clock
@@ -45,7 +45,7 @@ class Fit:
     were left out. values: how many records have each value, in the chains used.
     """
 
-    model: MarkovChain | PhasedChain
+    model: Model
     counts: Counts
     intervals: Floats
     bic: dict[int, float]
@@ -137,7 +137,7 @@ def fit_chains(
             " the model from"
         )
     bic, bic_records = bic_by_order(codes, linked, k)
-    model: MarkovChain | PhasedChain
+    model: Model
     if clock is None or told is None:
         model, starts, by_phase = _one_kernel(counts, codes, chains, labels, order)
     else:

@@ -1,3 +1,1 @@
-"""Models of how records depend on each other: what they are, what they were learned from, how they
-are published.
-"""
+"""Models of how records depend on each other: what they are, and how they are published."""

@@ -1,5 +1,4 @@
-"""Clocks: what a clock in a time zone shows at an instant, which instant it shows a time at, and
-the phases it tells.
+"""Clocks: what one in a time zone shows at an instant, when it shows a time, and its phases.
 
 Instants are nanoseconds since 1970, UTC. What a clock shows (wall time) is counted in the same way,
 as if it stood in UTC.
@@ -23,11 +22,9 @@ Nanoseconds = NDArray[np.int64]
 
 HOUR = 3600 * 10**9
 DAY = 24 * HOUR
-#: What a phase can be, and how many there are: hours from midnight, weekdays from Monday, months
-#: from January.
+#: What phases can be, and how many: hours from midnight, weekdays from Monday, months from January.
 PHASES = {"hour": 24, "weekday": 7, "month": 12}
-#: One zone for each rule by which clocks have been changed since 1970, as far as rules differ in
-#: date or hour.
+#: A zone for each rule by which clocks have been changed since 1970, by date or by hour.
 CHANGING = (
     "America/New_York",
     "Europe/London",
@@ -84,44 +81,32 @@ class Clock:
 
 
 def shown(instants: Nanoseconds, zone: str | None) -> Nanoseconds:
-    """(n,) what a clock in the zone shows at these instants; without a zone, times as
-    they stand.
-    """
+    """(n,) what a clock in the zone shows at these instants; without a zone, just these."""
     if zone is None:
         return instants
     return np.asarray(_in_zone(instants, zone).dt.replace_time_zone(None).to_physical().to_numpy())
 
 
 def instants(shown: Nanoseconds, zone: str | None) -> Nanoseconds:
-    """(n,) when a clock in the zone shows these times: the first time if twice, and what it jumps
-    to if never.
+    """(n,) when a clock in the zone shows these times.
+
+    The first time if it does so twice, and what it jumps to if it never does.
     """
     import polars as pl
 
     if zone is None:
         return shown
     found = _placed(shown, zone)
-    for skipped in (
-        "30m",
-        "1h",
-        "2h",
-        "1d",
-    ):  # clocks jump by so much at most, and a calendar may by a day
+    times = pl.Series("time", shown).cast(pl.Datetime("ns"))
+    for skipped in ("30m", "1h", "2h", "1d"):  # by so much do clocks jump; by a day, calendars
         if found.null_count():
-            later = (
-                pl.Series("time", shown)
-                .cast(pl.Datetime("ns"))
-                .dt.offset_by(skipped)
-                .to_physical()
-                .to_numpy()
-            )
+            later = times.dt.offset_by(skipped).to_physical().to_numpy()
             found = found.fill_null(_placed(later, zone))
     return np.asarray(found.dt.convert_time_zone("UTC").to_physical().to_numpy())
 
 
 def changes(before: Nanoseconds, after: Nanoseconds) -> list[tuple[str, Nanoseconds]]:
-    """How far apart pairs of wall times are on clocks that are changed: zones, and the distance of
-    each pair there.
+    """How far apart pairs of wall times are on clocks that are changed, by zone.
 
     Of times that a clock shows twice, the earlier before and the later after; −1 where it never
     shows one of them.
@@ -142,9 +127,7 @@ def shows(times: Nanoseconds, zone: str) -> bool:
 def _placed(
     times: Nanoseconds, zone: str, twice: Literal["earliest", "latest"] = "earliest"
 ) -> pl.Series:
-    """When a clock in the zone shows these times: null if never, and the earliest or latest time if
-    twice.
-    """
+    """When a clock in the zone shows these times; null if never. twice: which, if it does twice."""
     import polars as pl
 
     bare = pl.Series("time", np.asarray(times, dtype=np.int64)).cast(pl.Datetime("ns"))

@@ -1,5 +1,6 @@
-"""What a model was learned from, as far as its use depends on that: it travels with the model, into
-certificates too.
+"""What a model was learned from, as far as its use depends on that.
+
+It travels with the model, into certificates too.
 """
 
 from __future__ import annotations
@@ -41,11 +42,16 @@ class Learned:
                 f'model file: "learned" must hold {", ".join(kinds)}, and nothing else'
             )
         for name, kind in kinds.items():
-            allowed = get_args(kind) or (kind,)
-            value = content[name]
-            good = isinstance(
-                value, allowed if float not in allowed else (*allowed, int)
-            ) and not isinstance(value, bool)
-            if not good or (isinstance(value, float) and not math.isfinite(value)):
+            if not _is_of(content[name], kind):
                 raise InputError(f'model file: "{name}" in "learned" is not what it should be')
         return cls(**content)
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    """What a file holds is of the kind that a field has; JSON has no floats of its own."""
+    allowed = get_args(kind) or (kind,)
+    if float in allowed:
+        allowed = (*allowed, int)
+    if isinstance(value, bool) or not isinstance(value, allowed):
+        return False
+    return not isinstance(value, float) or math.isfinite(value)

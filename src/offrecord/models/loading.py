@@ -7,12 +7,16 @@ from typing import Any
 
 from offrecord.errors import InputError
 from offrecord.files import read_json
+from offrecord.models.base import Model
 from offrecord.models.chain import MarkovChain
 from offrecord.models.phased import PhasedChain
 
+#: Models whose files hold more than those of chains, by the entry that tells them.
+_TOLD_BY = {"phase": PhasedChain}
 
-def load_model(path: str | Path) -> MarkovChain | PhasedChain:
-    """Read a model file, with or without phases."""
+
+def load_model(path: str | Path) -> Model:
+    """Read a model file of any kind."""
     content = read_json(path)
     try:
         return model_from_dict(content)
@@ -20,7 +24,9 @@ def load_model(path: str | Path) -> MarkovChain | PhasedChain:
         raise InputError(f"{path}: {error}") from None
 
 
-def model_from_dict(content: Any) -> MarkovChain | PhasedChain:
-    """The model of a model file's content, with or without phases."""
-    phased = isinstance(content, dict) and content.get("phase") is not None
-    return PhasedChain.from_dict(content) if phased else MarkovChain.from_dict(content)
+def model_from_dict(content: Any) -> Model:
+    """The model of a model file's content; a chain, unless it says otherwise."""
+    for entry, kind in _TOLD_BY.items():
+        if isinstance(content, dict) and content.get(entry) is not None:
+            return kind.from_dict(content)
+    return MarkovChain.from_dict(content)

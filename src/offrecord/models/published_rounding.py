@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
-from typing import TypeVar
 
 import numpy as np
 
-from offrecord.models.base import Floats, Model
-
-M = TypeVar("M", bound=Model)
+from offrecord.models.base import Floats
 
 DIGITS = 4
 _SHORT = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN)
@@ -23,8 +20,9 @@ _EXACT = Context(prec=60)
 
 
 def rounded_row(shares: Sequence[Decimal]) -> list[float]:
-    """A distribution with DIGITS significant digits; the largest entry is what the others leave of
-    1, exactly in decimals.
+    """A distribution with DIGITS significant digits.
+
+    The largest entry is what the others leave of 1, exactly in decimals.
     """
     short = [_SHORT.plus(share) for share in shares]
     largest = max(range(len(shares)), key=lambda i: shares[i])
@@ -36,15 +34,8 @@ def rounded_row(shares: Sequence[Decimal]) -> list[float]:
     return [float(share) for share in short]
 
 
-def rounded_model(model: M) -> M:
-    """The model with its probabilities rounded; the model itself where they are already."""
-    return model.rounded()
-
-
 def rounded_distributions(distributions: Floats) -> Floats:
-    """Distributions along the last axis, each with DIGITS significant digits; as given where it
-    has no more.
-    """
+    """Distributions along the last axis with DIGITS significant digits, or as given if so short."""
     rows = distributions.reshape(-1, distributions.shape[-1]).tolist()
     shares = [[Decimal(repr(p)) for p in row] for row in rows]
     done = [
@@ -55,8 +46,9 @@ def rounded_distributions(distributions: Floats) -> Floats:
 
 
 def _is_rounded(row: list[float], shares: list[Decimal]) -> bool:
-    """All but one have so many digits, and that one is what they leave; among equals it need not be
-    the first.
+    """All but one have so many digits, and that one is what they leave of 1.
+
+    Among equals it need not be the first.
     """
     long = [i for i, share in enumerate(shares) if _SHORT.plus(share) != share]
     if len(long) > 1:

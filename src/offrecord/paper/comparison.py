@@ -40,7 +40,7 @@ def compare(
         said = {"mechanism": name, "utility": utility, "leakage": leakage}
         rows.append({"epsilon": problem.epsilon, **said})
 
-    if problem.chain.paper and len(problem.private) == 1:
+    if problem.chain.is_paper_setting and len(problem.private) == 1:
         add(THEOREM2, theorem2_as_printed(problem), None)
     for name, mechanism in chosen.items():
         try:

@@ -16,19 +16,17 @@ from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.tables.cells import (
     chain_column,
     check_names,
-    coded,
     encoded,
     nanoseconds,
     order_column,
     plain,
     private_marks,
-    released_type,
-    value_cells,
 )
 from offrecord.tables.formats import check_columns
 from offrecord.tables.grid import OrderColumn, grid_of
 from offrecord.tables.sorting import chain_starts, is_sorted, sorted_rows
 from offrecord.tables.steps import Step
+from offrecord.tables.values import coded, released_type, value_cells
 
 if TYPE_CHECKING:
     import polars as pl

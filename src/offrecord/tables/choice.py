@@ -2,16 +2,15 @@
 
 The guarantee assumes that they were not: who takes all sick days off the record, and no others, has
 told which days were sick, whatever is redacted. So the values of private records are compared with
-those of their chains. Each run of private records
-counts once, by its first record, and only if it is far from the one before it: had it been put
-anywhere in its chain, it would show a value as often as the chain does. The number of runs that
-show a value is then a sum of independent truth values with different probabilities, and by a
-theorem of Hoeffding (On the distribution of the number of successes in independent trials, 1956)
-its tails, one or more away from the mean, are at most those of a binomial with the same mean: an
-exact test that is never too sure.
+those of their chains. Each run of private records counts once, by its first record, and only if it
+is far from the one before it: had it been put anywhere in its chain, it would show a value as often
+as the chain does. The number of runs that show a value is then a sum of independent truth values
+with different probabilities, and by a theorem of Hoeffding (On the distribution of the number of
+successes in independent trials, 1956) its tails, one or more away from the mean, are at most those
+of a binomial with the same mean: an exact test that is never too sure.
 
-What it finds depends on private values. So it goes into no artefact: a warning, for the one who
-runs it.
+What it finds depends on private values. So it goes into no artefact: it is a warning, for the one
+who runs it.
 """
 
 from __future__ import annotations
@@ -34,8 +33,10 @@ _LOOKED_AT = 500  # runs of a part, at most, about
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """runs: how many were looked at. seen, expected: (k,) how many show each value, and how many
-    would by chance.
+    """How often private runs show each value.
+
+    runs: how many were looked at. seen, expected: (k,) how many show it, and how many would by
+    chance.
     """
 
     runs: int
@@ -69,8 +70,9 @@ class Choice:
 
 
 def choice_of(chains: Chains, secrets: Secrets, k: int, apart: int) -> Choice:
-    """The first values of private runs against their chains. apart: steps after which a chain has
-    about forgotten.
+    """The first values of private runs against their chains.
+
+    apart: steps after which a chain has about forgotten.
     """
     seen, expected, runs = np.zeros(k, dtype=np.int64), np.zeros(k), 0
     shares: dict[int, Floats] = {}

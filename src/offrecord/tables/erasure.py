@@ -16,11 +16,11 @@ _MOST = 1 << 21
 
 
 def erasure_leakage(model: Model, needs: SurroundingCounts) -> float | None:
-    """The largest log-ratio about a secret if nothing but private records were redacted; None where
-    it is not computed.
+    """The largest log-ratio about a secret if private records alone were redacted.
 
-    Exact. Given the nearest `order` records on each side, all others are independent of the secret.
-    For order above 1 a run of private records counts as if all but its last were known.
+    None where it is not computed. Exact: given the nearest `order` records on each side, all others
+    are independent of the secret. For order above 1 a run of private records counts as if all but
+    its last were known.
     """
     if len(needs) == 0:
         return 0.0
@@ -52,8 +52,9 @@ def _run_leakage(model: MarkovChain, left: int, right: int, length: int) -> floa
 
 
 def _window_leakage(model: MarkovChain, left: int, right: int) -> float:
-    """Of one record of a chain of any order whose `left` and `right` neighbours are all released:
-    every window is tried.
+    """Of one record whose `left` and `right` neighbours are released, in a chain of any order.
+
+    Every window of values is tried.
     """
     n = left + 1 + right
     joint: Floats = np.zeros((model.k,) * n)

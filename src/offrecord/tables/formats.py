@@ -1,4 +1,4 @@
-"""Table files in and out: CSV, Parquet, Arrow IPC and newline-delimited JSON, through polars.
+"""Tables read: CSV, Parquet, Arrow IPC and newline-delimited JSON, through polars.
 
 What the engine says about a failure may quote cells, so it is never passed on. Text files are read
 as text: types are decided later from all cells, never guessed from the first few.
@@ -7,8 +7,6 @@ as text: types are decided later from all cells, never guessed from the first fe
 from __future__ import annotations
 
 import difflib
-import errno
-import hashlib
 import io
 import json
 import os
@@ -18,14 +16,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 from offrecord.errors import InputError
 from offrecord.tables.lines import check_end, check_lines
 
 if TYPE_CHECKING:
     import polars as pl
-    from _typeshed import ReadableBuffer
 
 #: Format names and the endings of file names that stand for them.
 FORMATS = {
@@ -37,7 +34,6 @@ FORMATS = {
 #: The formats that standard streams take; Arrow IPC in its stream format.
 STREAMS = ("csv", "ndjson", "ipc")
 MAX_ROWS = 200_000_000
-_GROUP = 1 << 18  # rows of a row group or record batch
 _IPC_END = b"\xff\xff\xff\xff\0\0\0\0"  # how a stream of Arrow IPC says that it is complete
 _SPILL, _NEVER = "POLARS_OOC_SPILL_MIN_BYTES", str(10**15)
 
@@ -75,10 +71,7 @@ class Source:
 
     @property
     def _unreadable(self) -> str:
-        return (
-            f"{self.name} cannot be read as {self.kind}: it is damaged, cut short, or of another"
-            " format"
-        )
+        return _unreadable(self.name, self.kind)
 
     def rows(self) -> int | None:
         """How many rows there are, where that can be told without reading them."""
@@ -86,7 +79,7 @@ class Source:
 
         if self.kind in ("csv", "ndjson"):
             return None
-        with _engine(self._unreadable):
+        with engine(self._unreadable):
             return int(collected(self.lazy.select(pl.len())).item())
 
     def read(
@@ -96,8 +89,7 @@ class Source:
         text: Sequence[str] = (),
         max_rows: int = MAX_ROWS,
     ) -> pl.DataFrame:
-        """Some columns, or all, in memory; InputError if one is not there, or there are too many
-        rows.
+        """Some columns, or all, in memory; InputError if one is not there, or rows are too many.
 
         text: columns that text formats give as text: else a cell could tell by the type it gives to
         others.
@@ -108,7 +100,7 @@ class Source:
         with ThreadPoolExecutor(1) as pool:
             whole = pool.submit(lambda: self._whole)  # while the engine reads
             try:
-                with _engine(self._unreadable):
+                with engine(self._unreadable):
                     frame = collected(chosen.head(max_rows + 1))
             finally:
                 whole.result()  # what is wrong with lines comes before what the engine makes of it
@@ -123,19 +115,17 @@ class Source:
         text: Sequence[str] = (),
         max_rows: int = MAX_ROWS,
     ) -> Iterator[pl.DataFrame]:
-        """Some columns, stretch by stretch of about so many rows, in the order in which they stand;
-        few are held at a time.
-        """
+        """Some columns as they stand, by about so many rows; few are held at a time."""
         chosen = self._chosen(columns, text, max_rows)
         assert self._whole
         never_spill()
         seen = 0
-        with _engine(self._unreadable):
+        with engine(self._unreadable):
             pieces = iter(
                 chosen.collect_batches(chunk_size=size, maintain_order=True, engine="streaming")
             )
         while True:
-            with _engine(self._unreadable):
+            with engine(self._unreadable):
                 frame = next(pieces, None)
             if frame is None:
                 return
@@ -150,7 +140,7 @@ class Source:
     @cached_property
     def _whole(self) -> bool:
         """True; InputError for CSV whose lines do not have equally many cells."""
-        with _engine(self._unreadable):
+        with engine(self._unreadable):
             if self.kind == "csv" and self.content is not None:
                 check_lines(self.content, self.name)
         return True
@@ -158,47 +148,61 @@ class Source:
     def _chosen(
         self, columns: Sequence[str] | None, text: Sequence[str], max_rows: int
     ) -> pl.LazyFrame:
-        with _engine(self._unreadable):
+        """The columns that are asked for, once they are known to be there."""
+        with engine(self._unreadable):
             schema = self.lazy.collect_schema()
-        lazy, names = self.lazy, schema.names()
+        lazy = self.lazy
         if columns is not None:
-            blank = {name.strip() for name in names}
-            if self.kind == "csv" and not set(columns) & {
-                *names,
-                *blank,
-            }:  # what stands there may be cells: none is shown
-                wanted = ", ".join(columns)
-                raise InputError(
-                    f"{self.name} has no column of these: {wanted}; its first line must hold the"
-                    " names of columns"
-                )
-            check_columns(columns, names, self.name, cells=self.kind == "csv")
-            twice = [
-                name for name in columns if self.kind == "csv" and f"{name}_duplicated_0" in names
-            ]
-            if twice:
-                raise InputError(
-                    f"{self.name} has several columns {twice[0]!r}; give each its own name"
-                )
+            self._check_header(columns, schema.names())
         if self.kind == "ndjson" and text and self.content is not None:
-            lazy = _scanned_json(
-                self.content,
-                {name: None if name in text else kind for name, kind in schema.items()},
-            )
+            kinds = {name: None if name in text else kind for name, kind in schema.items()}
+            lazy = _scanned_json(self.content, kinds)
         rows = self.rows()
         if rows is not None and rows > max_rows:
             raise InputError(f"{self.name} has {rows} rows, more than --max-rows {max_rows}")
         return lazy if columns is None else lazy.select(list(columns))
 
+    def _check_header(self, columns: Sequence[str], names: Sequence[str]) -> None:
+        """InputError if a column is not there, or several are called so."""
+        if self.kind != "csv":
+            check_columns(columns, names, self.name)
+            return
+        if not set(columns) & {*names, *(name.strip() for name in names)}:
+            # what stands there may be cells: none is shown
+            raise InputError(
+                f"{self.name} has no column of these: {', '.join(columns)}; its first line must"
+                " hold the names of columns"
+            )
+        check_columns(columns, names, self.name, cells=True)
+        twice = [name for name in columns if f"{name}_duplicated_0" in names]
+        if twice:
+            raise InputError(
+                f"{self.name} has several columns {twice[0]!r}; give each its own name"
+            )
+
+
+def _unreadable(name: str, kind: str) -> str:
+    return f"{name} cannot be read as {kind}: it is damaged, cut short, or of another format"
+
 
 def table_file(path: str | Path, named: str | None = None) -> Source:
-    """A table file; InputError for anything that is not such a file. Cells of CSV are text, an
-    empty one null.
-    """
+    """A table file; InputError for anything that is not one. An empty cell of CSV is null."""
     import polars as pl
 
     path = Path(path)
     kind = format_of(path, named)
+    _check_readable(path)
+    with engine(_unreadable(str(path), kind)):
+        if kind == "csv":
+            check_end(path, str(path))
+        if kind in ("csv", "ndjson"):
+            return Source(str(path), kind, _scanned_text(path, kind), path)
+        if kind == "parquet":
+            return Source(str(path), kind, pl.scan_parquet(path, glob=False))
+        return Source(str(path), kind, pl.scan_ipc(escape(str(path))))
+
+
+def _check_readable(path: Path) -> None:
     try:
         if not path.is_file():
             raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
@@ -208,49 +212,36 @@ def table_file(path: str | Path, named: str | None = None) -> Source:
             pass
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    with _engine(
-        f"{path} cannot be read as {kind}: it is damaged, cut short, or of another format"
-    ):
-        if kind == "csv":
-            check_end(path, str(path))
-        if kind in ("csv", "ndjson"):
-            return Source(str(path), kind, _scanned_text(path, kind), path)
-        lazy = (
-            pl.scan_parquet(path, glob=False)
-            if kind == "parquet"
-            else pl.scan_ipc(escape(str(path)))
-        )
-    return Source(str(path), kind, lazy)
 
 
 def table_stream(stream: BinaryIO, named: str | None) -> Source:
-    """A table from a stream, held in memory: it takes two looks to redact one. InputError if it
-    does not come to its end.
-    """
+    """A table from a stream, held in memory: it takes two looks to redact one."""
     import polars as pl
 
     kind, name = stream_format(named), "standard input"
     content = stream.read()
     if not content:
         raise InputError(f"{name} is empty")
-    if kind == "ipc" and not content.endswith(_IPC_END):
-        raise InputError(
-            f"{name} stops before the end of an Arrow IPC stream: it was cut short, or is of"
-            " another format"
-        )
-    if (
-        kind == "ipc"
-        and _IPC_END + content[: 8 + int.from_bytes(content[4:8], "little")] in content
-    ):
-        raise InputError(f"{name} holds several Arrow IPC streams; give one")
-    with _engine(
-        f"{name} cannot be read as {kind}: it is damaged, cut short, or of another format"
-    ):
+    if kind == "ipc":
+        _check_ipc(content, name)
+    with engine(_unreadable(name, kind)):
         if kind == "ipc":
             return Source(name, kind, pl.read_ipc_stream(io.BytesIO(content)).lazy())
         if kind == "csv":
             check_end(io.BytesIO(content), name)
         return Source(name, kind, _scanned_text(io.BytesIO(content), kind), io.BytesIO(content))
+
+
+def _check_ipc(content: bytes, name: str) -> None:
+    """InputError unless it is one stream of Arrow IPC, up to its end."""
+    if not content.endswith(_IPC_END):
+        raise InputError(
+            f"{name} stops before the end of an Arrow IPC stream: it was cut short, or is of"
+            " another format"
+        )
+    schema = content[: 8 + int.from_bytes(content[4:8], "little")]
+    if _IPC_END + schema in content:
+        raise InputError(f"{name} holds several Arrow IPC streams; give one")
 
 
 def _scanned_json(
@@ -295,15 +286,15 @@ def collected(lazy: pl.LazyFrame) -> pl.DataFrame:
 
 
 def never_spill() -> None:
-    """Keep the engine from writing what it reads, unredacted, to disk when memory is short: it must
-    fail instead.
+    """Keep the engine from writing what it reads, unredacted, to disk when memory is short.
+
+    It must fail instead.
     """
     if os.environ.get(_SPILL) != _NEVER:
         import polars as pl
 
-        pl.Config.load(
-            json.dumps({"environment": {_SPILL: _NEVER}})
-        )  # the engine may have read its settings long ago
+        # the engine may have read its settings long ago: the variable alone is not enough
+        pl.Config.load(json.dumps({"environment": {_SPILL: _NEVER}}))
 
 
 def check_columns(
@@ -313,144 +304,26 @@ def check_columns(
 
     cells: where a header is missing, names are cells, so others are not listed.
     """
-    for name in wanted:
-        if name not in names:
-            blank = next((one for one in names if one.strip() == name.strip()), None)
-            if blank is not None:
-                raise InputError(
-                    f"{where} has no column {name!r} but one called {blank!r}: remove the blanks"
-                    " around its name"
-                )
-            nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-            others = (
-                "is its first row a header?"
-                if cells
-                else f"it has {', '.join(one[:40] for one in names[:8])}"
-            )
-            hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; {others}"
-            raise InputError(f"{where} has no column {name!r}{hint}")
-
-
-def check_holds(frame: pl.DataFrame, kind: str) -> None:
-    """InputError for a column that a format cannot hold."""
-    import polars as pl
-
-    for name, held in frame.schema.items():
-        nested = held.is_nested()
-        if (kind == "csv" and (nested or held in (pl.Binary, pl.Duration))) or (
-            kind == "ndjson" and _binary(held)
-        ):
-            raise InputError(
-                f"column {name!r} holds {type(held).__name__}, which {kind.upper()} cannot; write"
-                " another format"
-            )
-
-
-def _binary(kind: pl.DataType) -> bool:
-    import polars as pl
-
-    inner = [getattr(kind, name) for name in ("inner", "key", "value") if hasattr(kind, name)]
-    inner += (
-        [field.dtype for field in getattr(kind, "fields", [])]
-        if isinstance(kind, pl.Struct)
-        else []
-    )
-    return kind == pl.Binary or any(_binary(one) for one in inner)
-
-
-def write_frame(frame: pl.LazyFrame, path: Path, kind: str) -> None:
-    """Write a table file in place; whoever calls takes care that nobody sees it half-written.
-
-    The same rows give the same bytes, whether they come at once or piece by piece. The engine gets
-    an open file, never its
-    name: after a failure its threads may still run, and would make the file anew when it has been
-    removed.
-    """
-    import polars as pl
-
-    never_spill()
-    with (
-        _engine(f"{path.parent} cannot hold the output: is the disk full?"),
-        path.open("wb") as out,
-    ):
-        if kind == "parquet":
-            frame.sink_parquet(out, row_group_size=_GROUP)
-        elif kind == "csv":
-            names = frame.collect_schema().names()
-            if len(names) == 1:
-                out.write(_single_column(collected(frame)))
-            else:
-                frame.sink_csv(out, null_value="")
-        elif kind == "ndjson":
-            frame.sink_ndjson(out)
-        else:
-            # the oldest layout stores each cell's own text, never a buffer shared with cells that
-            # are gone
-            oldest = pl.CompatLevel.oldest()
-            frame.sink_ipc(out, compression="zstd", compat_level=oldest, record_batch_size=_GROUP)
-
-
-def stream_frame(frame: pl.DataFrame, out: BinaryIO, kind: str) -> str:
-    """Write a table to a stream (Arrow IPC in its stream format); the SHA-256 of what
-    went there.
-    """
-    import polars as pl
-
-    hashing = _Hashing(out)
-    there = cast("BinaryIO", hashing)
-    with _engine("the output stream was closed before the end"):
-        if kind == "csv" and frame.width == 1:
-            hashing.write(_single_column(frame))
-        elif kind == "csv":
-            frame.write_csv(there, null_value="")
-        elif kind == "ndjson":
-            frame.write_ndjson(there)
-        else:
-            frame.write_ipc_stream(there, compat_level=pl.CompatLevel.oldest())
-        if hashing.failure is not None:
-            raise hashing.failure
-        out.flush()
-    return hashing.digest.hexdigest()
-
-
-class _Hashing(io.RawIOBase):
-    """Passes bytes on to a stream, and their digest."""
-
-    def __init__(self, out: BinaryIO) -> None:
-        self.out, self.digest = out, hashlib.sha256()
-        self.failure: OSError | None = None  # the engine may not say that a write failed
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, content: ReadableBuffer) -> int:
-        size = len(memoryview(content))
-        self.digest.update(content)
-        try:
-            if self.out.write(content) != size:
-                raise BlockingIOError(errno.EAGAIN, "it does not take all at once")
-        except OSError as error:
-            self.failure = error
-            raise
-        return size
-
-
-def _single_column(frame: pl.DataFrame) -> bytes:
-    """One column of CSV: an empty cell as a pair of quotes, since readers skip empty lines."""
-    import csv
-
-    import polars as pl
-
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(frame.columns)
-    for (cell,) in frame.cast(pl.String).iter_rows():
-        writer.writerow(["" if cell is None else cell])
-    return text.getvalue().encode()
+    name = next((name for name in wanted if name not in names), None)
+    if name is None:
+        return
+    blank = next((one for one in names if one.strip() == name.strip()), None)
+    if blank is not None:
+        raise InputError(
+            f"{where} has no column {name!r} but one called {blank!r}: remove the blanks around its"
+            " name"
+        )
+    if nearest := difflib.get_close_matches(name, names, n=1, cutoff=0.6):
+        hint = f"did you mean {nearest[0]!r}?"
+    elif cells:
+        hint = "is its first row a header?"
+    else:
+        hint = f"it has {', '.join(one[:40] for one in names[:8])}"
+    raise InputError(f"{where} has no column {name!r}; {hint}")
 
 
 @contextmanager
-def _engine(message: str) -> Iterator[None]:
+def engine(message: str) -> Iterator[None]:
     """Whatever the engine throws becomes one line without a word of its own: it may quote cells."""
     try:
         yield

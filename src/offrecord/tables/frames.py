@@ -40,19 +40,25 @@ def from_native(
     if isinstance(frame, pl.LazyFrame):
         return collected(frame)
     try:
-        if columns is not None and set(columns) <= set(known.columns):
-            known = known.select(*columns)
-        if isinstance(known, nw.LazyFrame):
-            known = known.collect()
-        if known.implementation.is_pandas() and value in known.columns:
-            known = nw.from_native(
-                _one_type(known.to_native(), str(value), nw.get_native_namespace(known))
-            )
-        table: pl.DataFrame = known.to_polars()
-    except Exception:
+        return _converted(known, columns, value)
+    except Exception:  # whatever a library says about it may quote cells
         raise InputError(
             "the table cannot be converted: give each column values of one type"
         ) from None
+
+
+def _converted(known: Any, columns: Sequence[str] | None, value: str | None) -> pl.DataFrame:
+    """A frame that narwhals knows as one of polars."""
+    import narwhals as nw
+
+    if columns is not None and set(columns) <= set(known.columns):
+        known = known.select(*columns)
+    if isinstance(known, nw.LazyFrame):
+        known = known.collect()
+    if known.implementation.is_pandas() and value in known.columns:
+        native = _one_type(known.to_native(), str(value), nw.get_native_namespace(known))
+        known = nw.from_native(native)
+    table: pl.DataFrame = known.to_polars()
     return table
 
 
@@ -62,21 +68,18 @@ def _one_type(frame: Native, value: str, pandas: Any) -> Native:
         return frame
 
     def text(cell: Any) -> str | None:
+        if isinstance(cell, str):
+            return cell
         empty = pandas.isna(cell)  # of a list, a list
-        return (
-            cell
-            if isinstance(cell, str)
-            else None
-            if empty is True or str(empty) == "True"
-            else str(cell)
-        )
+        return None if empty is True or str(empty) == "True" else str(cell)
 
     return frame.assign(**{value: frame[value].map(text)})
 
 
 def to_native(frame: pl.DataFrame, like: Native, value: str) -> Native:
-    """A frame of polars as the kind another one is; whole numbers and truth values stay such in
-    pandas, nulls and all.
+    """A frame of polars as the kind another one is.
+
+    Whole numbers and truth values stay such in pandas, nulls and all.
     """
     import polars as pl
 
@@ -94,14 +97,10 @@ def to_native(frame: pl.DataFrame, like: Native, value: str) -> Native:
     native = nw.DataFrame.from_arrow(plain, backend=known.implementation).to_native()
     if known.implementation.is_pandas_like():
         pandas = nw.get_native_namespace(known)  # or what is like it
-        for (
-            name,
-            kind,
-        ) in frame.schema.items():  # by way of floats, large numbers would not stay what they are
-            if (kind.is_integer() or kind == pl.Boolean) and (
-                name == value or frame[name].null_count()
-            ):
-                native[name] = pandas.array(
-                    frame[name].to_list(), dtype="boolean" if kind == pl.Boolean else str(kind)
-                )
+        for name, kind in frame.schema.items():
+            exact = kind.is_integer() or kind == pl.Boolean
+            if exact and (name == value or frame[name].null_count()):
+                # by way of floats, large numbers would not stay what they are
+                dtype = "boolean" if kind == pl.Boolean else str(kind)
+                native[name] = pandas.array(frame[name].to_list(), dtype=dtype)
     return native

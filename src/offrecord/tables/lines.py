@@ -1,5 +1,4 @@
-"""Whether a table in CSV is whole: it ends with a line end, and every line has as many cells as the
-first.
+"""Whether a table in CSV is whole: up to a line end, all lines with as many cells as the first.
 
 The engine fills up lines that are too short, and cuts those that are too long where their last
 cells are not asked for.
@@ -40,9 +39,7 @@ def check_end(content: Path | io.BytesIO, name: str) -> None:
 
 
 def check_lines(content: Path | io.BytesIO, name: str) -> None:
-    """InputError if a table in CSV has lines with more or fewer cells than its header, or stops in
-    a quoted cell.
-    """
+    """InputError for lines with more or fewer cells than the header, or an end in a quoted cell."""
     with _opened(content) as file:
         file.seek(0)
         if not _even(file):
@@ -58,9 +55,7 @@ def _even(file: BinaryIO) -> bool:
         if not line:
             block = block.removeprefix(_BOM).lstrip(b"\r\n")
         cut = block.rfind(b"\n") + 1
-        if (
-            block.count(b'"', 0, cut) % 2
-        ):  # that line end is within a cell: back to the one before it
+        if block.count(b'"', 0, cut) % 2:  # that line end is within a cell: back to the last before
             cut = block.rfind(b"\n", 0, block.rfind(b'"', 0, cut)) + 1
         block, held = block[:cut], block[cut:]
         if len(held) > _CELL:
@@ -73,9 +68,7 @@ def _even(file: BinaryIO) -> bool:
 
 
 def _check_rows(file: BinaryIO, name: str) -> None:
-    """InputError for rows with more or fewer cells than the header, row by row; where quotes may
-    stand anywhere.
-    """
+    """The same check row by row, for files in which quotes may stand anywhere."""
     text = io.TextIOWrapper(file, encoding="latin-1", newline="")
     before = csv.field_size_limit(_CELL)
     width = count = first = row = 0

@@ -74,14 +74,10 @@ def sparse(pairs: int, linked: int) -> str | None:
 
 
 def spaced(learned: Learned, spacing: float | None) -> str | None:
-    """What speaks against a model whose records came at another distance, where no step says how
-    far they are apart.
-    """
-    if (
-        not learned.spacing
-        or not spacing
-        or max(learned.spacing / spacing, spacing / learned.spacing) <= SPACING
-    ):
+    """What speaks against a model whose records came at another distance, without a step."""
+    if not learned.spacing or not spacing:
+        return None
+    if max(learned.spacing / spacing, spacing / learned.spacing) <= SPACING:
         return None
     unit = " seconds" if learned.order == "time" else ""
     here, there = f"{spacing:g}{unit}", f"{learned.spacing:g}{unit}"
@@ -173,15 +169,10 @@ class Comparison:
             )
         if not self.differs:
             return None
-        reach = (
-            ""
-            if self.leakage is None
-            else f": by its own transitions the odds would reach {odds(self.leakage)} to 1"
-        )
-        return (
-            f"the table differs from the model beyond chance (p {self.told_p}), but not by"
-            f" much{reach}"
-        )
+        said = f"the table differs from the model beyond chance (p {self.told_p}), but not by much"
+        if self.leakage is None:
+            return said
+        return f"{said}: by its own transitions the odds would reach {odds(self.leakage)} to 1"
 
     @property
     def told_p(self) -> str:
@@ -190,14 +181,11 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """For certificates: four digits."""
-        return {
-            name: (
-                float(f"{value:.4g}")
-                if isinstance(value, float) and math.isfinite(value)
-                else value
-            )
+        short = {
+            name: float(f"{value:.4g}") if isinstance(value, float) else value
             for name, value in vars(self).items()
-        } | {"significance": SIGNIFICANCE}
+        }
+        return short | {"significance": SIGNIFICANCE}
 
 
 def compared(designs: Designs, uses: Integers, counts: Counts) -> Comparison:

@@ -12,12 +12,12 @@ from offrecord.errors import InputError
 from offrecord.models.base import Integers
 from offrecord.models.clock import phase_count
 from offrecord.models.learned import Learned
-from offrecord.tables.cells import labels_of
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.model_check import sparse
 from offrecord.tables.secrets import private_records
 from offrecord.tables.steps import Step
+from offrecord.tables.values import labels_of
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
@@ -65,8 +65,7 @@ def fit_arranged(
     phase: str | None,
     say: Callable[[str], None] | None = None,
 ) -> tuple[Arranged, Fit]:
-    """Fit to the chains that hold no private record; the table coded by the labels of those chains,
-    and the fit.
+    """Fit to the chains without a private record; the table coded by their labels, and the fit.
 
     Labels come from them alone: a value seen only next to private records would tell about these.
     say: is told the values before anything is learned.
@@ -85,7 +84,7 @@ def fit_arranged(
     assert arranged.unlabelled is not None
     where = " in the chains without a private record" if len(held) else ""
     arranged = arranged.labelled(labels_of(arranged.unlabelled.filter(kept), where))
-    chains, labels, columns = arranged.chains, arranged.labels, arranged.columns
+    chains, labels = arranged.chains, arranged.labels
     if say is not None:
         codes = chains.codes[kept]
         counts = np.bincount(codes[codes >= 0], minlength=len(labels))
@@ -95,11 +94,19 @@ def fit_arranged(
     result = fit_chains(
         chains, labels, order=chain_order, phases=phases, phase=phase, zone=zone, dropped=dropped
     )
-    spacing = (
-        None if arranged.spacing is None else arranged.spacing[0] / (1e9 if chains.timed else 1)
+    return arranged, replace(result, model=result.model.with_learned(_origin(arranged, result)))
+
+
+def _origin(arranged: Arranged, result: Fit) -> Learned:
+    """What the model was learned from, as far as its use depends on that."""
+    spacing = None
+    if arranged.spacing is not None:  # in seconds, or numbers
+        spacing = arranged.spacing[0] / (1e9 if arranged.chains.timed else 1)
+    return Learned(
+        value=arranged.columns.value,
+        order=arranged.order_kind,
+        step=None if arranged.step is None else arranged.step.text,
+        zone=arranged.zone,
+        spacing=spacing,
+        verdict=result.verdict,
     )
-    step = None if arranged.step is None else arranged.step.text
-    learned = Learned(
-        columns.value, arranged.order_kind, step, arranged.zone, spacing, result.verdict
-    )
-    return arranged, replace(result, model=result.model.with_learned(learned))

@@ -1,6 +1,4 @@
-"""Which records of a table are private: by a column, or by a list of keys, none of which may be
-lost.
-"""
+"""Which records of a table are private: by a column, or by a list of keys; none may be lost."""
 
 from __future__ import annotations
 
@@ -23,13 +21,10 @@ from offrecord.tables.steps import Step
 if TYPE_CHECKING:
     import polars as pl
 
-_DAYS = ("times", "days")
-
 
 @dataclass(frozen=True, eq=False)
 class Private:
-    """Private records, sorted: the chain of each, and its place in it, counted in steps from the
-    chain's first record.
+    """Private records, sorted: the chain of each, and its place there in steps from the first.
 
     A place may be a gap between rows. order: their order values, of a gap the one that was listed.
     keys: how many rows of a private list were found.
@@ -70,16 +65,14 @@ def private_records(arranged: Arranged, listed: pl.DataFrame | None, step: Step 
 
 
 def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
-    """Private records as secrets: runs of them, with whatever is missing in between, or each on its
-    own.
-    """
+    """Private records as secrets: runs of them, whatever is missing in between, or each alone."""
     before, after = _rows(chains, private)
     joins = np.zeros(private.count, dtype=bool)  # to the private record before it
     if protect == "run":
         joins[1:] = private.chain[1:] == private.chain[:-1]
         if chains.whole:
             joins[1:] &= before[1:] == after[:-1]
-        else:
+        else:  # a record without a value says nothing: it does not part two private ones
             valued = np.concatenate(([0], np.cumsum(chains.codes != MISSING)))
             joins[1:] &= valued[before[1:]] == valued[after[:-1]]
     first = np.flatnonzero(~joins)
@@ -89,54 +82,26 @@ def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
 
 
 def _rows(chains: Chains, private: Private) -> tuple[Integers, Integers]:
-    """The row of each private record, and the one after; both the row that follows it for a record
-    in a gap.
-    """
+    """The row of each private record, and the one after; for a gap, twice the row after it."""
     if chains.steps is None:
         rows = chains.starts[private.chain] + private.place
         return rows, rows + 1
     keys = private.chain * chains.width + private.place
-    return np.searchsorted(chains.keys, keys, side="left"), np.searchsorted(
-        chains.keys, keys, side="right"
-    )
+    before = np.searchsorted(chains.keys, keys, side="left")
+    return before, np.searchsorted(chains.keys, keys, side="right")
 
 
 def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Private:
-    """Match each key of these chains to its row, or under a step to the gap it is in; one that
-    finds neither is an error.
-    """
-    import polars as pl
+    """The records that the keys of a private list name, each in a row, or under a step in a gap.
 
+    InputError for a key that finds neither.
+    """
     columns, chains = arranged.columns, arranged.chains
-    order_name = columns.order or ROW
-    check_columns([*columns.by, order_name], listed.columns, "the private list")
+    check_columns([*columns.by, columns.order or ROW], listed.columns, "the private list")
     if listed.height == 0:
         none = np.empty(0, dtype=np.int64)
         return Private(none, none, none)
-    order = _order_keys(listed[order_name], arranged, order_name)
-    wanted = pl.DataFrame([pl.Series("order", order)])
-    if columns.by:
-        # text as it stands, whatever other chains are called
-        known = [
-            (
-                arranged.frame[name]
-                if arranged.frame[name].dtype == pl.String
-                else arranged.names[name]
-            )
-            for name in columns.by
-        ]
-        for series in known:
-            check_names(listed[series.name], "the private list")
-        keys = [_as_type(listed[series.name], series.dtype, series.name) for series in known]
-        firsts = pl.DataFrame(
-            [series.gather(chains.starts[:-1]).alias(f"by {series.name}") for series in known]
-        )
-        firsts = firsts.with_columns(pl.Series("chain", np.arange(chains.count)))
-        wanted = wanted.with_columns(series.alias(f"by {series.name}") for series in keys)
-        wanted = wanted.join(firsts, on=[f"by {name}" for name in columns.by], how="inner")
-    else:
-        wanted = wanted.with_columns(pl.lit(0, dtype=pl.Int64).alias("chain"))
-    chain, order = wanted["chain"].to_numpy().astype(np.int64), wanted["order"].to_numpy()
+    chain, order = _keys_of(arranged, listed)
     place = _places(arranged, chain, order, step)
     lost = int((place < 0).sum())
     if lost:
@@ -144,13 +109,45 @@ def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Priv
             f"the private list names {lost} records that the table does not have; no opt-out may be"
             " lost" + ("" if step else " (records in gaps can be protected with --step)")
         )
+    keys = len(chain)
     pairs, once = np.unique(np.stack((chain, place), axis=1), axis=0, return_index=True)
     chain, place = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-    found = Private(chain, place, order[once].astype(np.int64), wanted.height)
+    found = Private(chain, place, order[once].astype(np.int64), keys)
     before, after = _rows(chains, found)
     there = after > before  # a row has its own order value, beside the grid as it may be
     found.order[there] = chains.order[before[there]]
     return found
+
+
+def _keys_of(arranged: Arranged, listed: pl.DataFrame) -> tuple[Integers, NDArray[Any]]:
+    """The chain and the order value of each key whose chain is in the table."""
+    import polars as pl
+
+    columns, chains = arranged.columns, arranged.chains
+    order_name = columns.order or ROW
+    order = _order_keys(listed[order_name], arranged, order_name)
+    if not columns.by:
+        return np.zeros(len(order), dtype=np.int64), order
+    # text as it stands, whatever other chains are called
+    known = [
+        arranged.frame[name] if arranged.frame[name].dtype == pl.String else arranged.names[name]
+        for name in columns.by
+    ]
+    for series in known:
+        check_names(listed[series.name], "the private list")
+    keys = [_as_type(listed[series.name], series.dtype, series.name) for series in known]
+    firsts = [series.gather(chains.starts[:-1]) for series in known]
+    named = [f"by {name}" for name in columns.by]
+    table = _renamed(firsts, named).with_columns(pl.Series("chain", np.arange(chains.count)))
+    wanted = _renamed(keys, named).with_columns(pl.Series("order", order))
+    found = wanted.join(table, on=named, how="inner")
+    return found["chain"].to_numpy().astype(np.int64), found["order"].to_numpy()
+
+
+def _renamed(columns: list[pl.Series], names: list[str]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame([series.alias(name) for series, name in zip(columns, names, strict=True)])
 
 
 def check_all_found(found: int, listed: int) -> None:
@@ -165,9 +162,7 @@ def check_all_found(found: int, listed: int) -> None:
 def _places(
     arranged: Arranged, chain: Integers, order: NDArray[Any], step: Step | None
 ) -> Integers:
-    """The place of each key in its chain; −1 where there is neither a row nor, under a step, a gap
-    within the chain's span.
-    """
+    """The place of each key in its chain; −1 where it has no row, nor, under a step, a gap."""
     chains = arranged.chains
     begin, end = chains.starts[chain], chains.starts[chain + 1] - 1
     if step is not None:
@@ -187,26 +182,29 @@ def _as_type(series: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
     """A key column as the type the table's has; null where a key is none."""
     import polars as pl
 
+    _check_filled(series, name)
+    if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
+        series = series.cast(pl.String)
+    numeric = series.dtype.is_integer() or series.dtype == pl.String
+    if series.dtype == kind or (numeric and kind.is_integer()):
+        return series.cast(kind, strict=False)
+    if kind == pl.String and series.dtype.is_integer():
+        return series.cast(pl.String)
+    if series.dtype == pl.String and (kind == pl.Date or isinstance(kind, pl.Datetime)):
+        return _zoned(parsed_times(series), kind, name).cast(kind, strict=False)
+    raise InputError(
+        f"column {name!r} holds {type_name(kind)} in the table but {type_name(series.dtype)} in the"
+        " private list"
+    )
+
+
+def _check_filled(series: pl.Series, name: str) -> None:
+    """InputError for empty keys: they would be opt-outs lost in silence."""
     if series.null_count():
         raise InputError(
             f"the private list must name a record in every row: column {name!r} is empty in"
             f" {series.null_count()}"
         )
-    if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
-        series = series.cast(pl.String)
-    numeric = series.dtype.is_integer() or series.dtype == pl.String
-    if series.dtype == kind or (numeric and kind.is_integer()):
-        cast = series.cast(kind, strict=False)
-    elif kind == pl.String and series.dtype.is_integer():
-        cast = series.cast(pl.String)
-    elif series.dtype == pl.String and (kind == pl.Date or isinstance(kind, pl.Datetime)):
-        cast = _zoned(parsed_times(series), kind, name).cast(kind, strict=False)
-    else:
-        raise InputError(
-            f"column {name!r} holds {type_name(kind)} in the table but {type_name(series.dtype)} in"
-            " the private list"
-        )
-    return cast
 
 
 def _zoned(times: pl.Series | None, kind: pl.DataType, name: str) -> pl.Series:
@@ -218,17 +216,17 @@ def _zoned(times: pl.Series | None, kind: pl.DataType, name: str) -> pl.Series:
             f"the private list must hold dates or times (ISO 8601) in column {name!r}, got other"
             " text"
         )
-    zones = [
-        bool(one.time_zone) if isinstance(one, pl.Datetime) else False
-        for one in (kind, times.dtype)
-    ]
-    if zones[0] != zones[1]:
+    here, there = (
+        isinstance(one, pl.Datetime) and bool(one.time_zone) for one in (kind, times.dtype)
+    )
+    if here != there:
         has = (
-            "the table's times have a time zone, the private list's have none",
-            "the private list's times have a time zone",
+            "the private list's times have a time zone"
+            if there
+            else "the table's times have a time zone, the private list's have none"
         )
         raise InputError(
-            f"column {name!r}: {has[zones[1]]}; give both the same, or opt-outs would slip by hours"
+            f"column {name!r}: {has}; give both the same, or opt-outs would slip by hours"
         )
     return times
 
@@ -238,34 +236,34 @@ def _order_keys(series: pl.Series, arranged: Arranged, name: str) -> NDArray[Any
     import polars as pl
 
     kind = arranged.order_type
-    if series.null_count():
+    _check_filled(series, name)
+    if not kind.is_integer():
+        return nanoseconds(_zoned(_order_times(series, kind, name), kind, name))
+    numbers = _as_type(series, pl.Int64(), name)
+    if numbers.null_count():
         raise InputError(
-            f"the private list must name a record in every row: column {name!r} is empty in"
-            f" {series.null_count()}"
+            f"the private list names {numbers.null_count()} records whose {name!r} is no whole"
+            " number"
         )
-    if kind.is_integer():
-        numbers = _as_type(series, pl.Int64(), name)
-        if numbers.null_count():
-            raise InputError(
-                f"the private list names {numbers.null_count()} records whose {name!r} is no whole"
-                " number"
-            )
-        return numbers.to_numpy()
+    return numbers.to_numpy()
+
+
+def _order_times(series: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
+    """The order values of keys as days or as times, as the table's are."""
+    import polars as pl
+
     times = parsed_times(series) if series.dtype == pl.String else series
-    if (
-        times is not None
-        and times.dtype == pl.Datetime
-        and kind == pl.Date
-        and (times.dt.time() == time()).all()
-    ):
-        times = times.dt.date()
-    if times is not None and (times.dtype == pl.Date) != (kind == pl.Date):
+    is_day = kind == pl.Date
+    # midnights are days too, for programs that know no days
+    if times is not None and times.dtype == pl.Datetime and is_day:
+        times = times.dt.date() if (times.dt.time() == time()).all() else times
+    if times is not None and (times.dtype == pl.Date) != is_day:
+        here, there = ("days", "times") if is_day else ("times", "days")
         raise InputError(
-            f"column {name!r} holds {_DAYS[kind == pl.Date]} in the table but"
-            f" {_DAYS[kind != pl.Date]} in the private list"
+            f"column {name!r} holds {here} in the table but {there} in the private list"
         )
     if times is None or not (times.dtype == pl.Date or isinstance(times.dtype, pl.Datetime)):
         raise InputError(
             f"the private list must hold dates or times in column {name!r}, as the table does"
         )
-    return nanoseconds(_zoned(times, kind, name))
+    return times

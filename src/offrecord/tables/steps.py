@@ -33,8 +33,9 @@ _UNITS = (*_EXACT, *_DAYS, *_MONTHS)
 
 @dataclass(frozen=True)
 class Step:
-    """The distance of one record from the next. size: in numbers, nanoseconds, days or months, as
-    kind says.
+    """The distance of one record from the next.
+
+    kind: "number", "time", "days" or "months". size: in numbers, nanoseconds, days or months.
     """
 
     size: int
@@ -67,15 +68,11 @@ class Step:
     @property
     def length(self) -> int:
         """How long it is, in numbers or nanoseconds; for the calendar, at least so long."""
-        return (
-            self.size
-            * {"number": 1, "time": 1, "days": clock.DAY, "months": 28 * clock.DAY}[self.kind]
-        )
+        unit = {"number": 1, "time": 1, "days": clock.DAY, "months": 28 * clock.DAY}[self.kind]
+        return self.size * unit
 
     def same(self, other: Step, zone: str | None) -> bool:
-        """Both are the same distance: 60m is 1h, and 24h is 1d unless the zone may change its
-        clocks.
-        """
+        """Both are as long: 60m is 1h, and 24h is 1d unless clocks may be changed in the zone."""
         apart = (self.kind, self.size) != (other.kind, other.size)
         plain = {self.kind, other.kind} <= {"time", "days"} and zone in (None, "UTC")
         return not apart or (plain and self.length == other.length)
@@ -83,21 +80,21 @@ class Step:
     def counted(
         self, since: NDArray[Any], order: NDArray[Any], zone: str | None
     ) -> tuple[Integers, Integers]:
-        """(n,) how many steps order values are from others, and how far off a whole number of
-        steps.
-        """
+        """(n,) how many steps order values are from others, and how far off whole steps."""
         since, order = since.astype(np.int64), order.astype(np.int64)
-        if self.kind != "months":
-            apart = order - since
-            steps = (apart + self.length // 2) // self.length
-            off = np.abs(apart - steps * self.length)
-            if (
-                self.kind == "days" and zone is not None
-            ):  # as clocks show it, unless a calendar has skipped a day
-                shown = clock.shown(order, zone) - clock.shown(since, zone)
-                off = np.minimum(off, np.abs(shown - steps * self.length))
-            return steps, off
-        since, order = clock.shown(since, zone), clock.shown(order, zone)
+        if self.kind == "months":
+            return self._counted_months(clock.shown(since, zone), clock.shown(order, zone))
+        apart = order - since
+        steps = (apart + self.length // 2) // self.length
+        off = np.abs(apart - steps * self.length)
+        if self.kind == "days" and zone is not None:
+            # as clocks show it, unless a calendar has skipped a day
+            shown = clock.shown(order, zone) - clock.shown(since, zone)
+            off = np.minimum(off, np.abs(shown - steps * self.length))
+        return steps, off
+
+    def _counted_months(self, since: Integers, order: Integers) -> tuple[Integers, Integers]:
+        """The same on a calendar whose months differ: the nearest of a few guesses."""
         guess = (_month(order) - _month(since)) // self.size
         steps = np.stack([guess - 1, guess, guess + 1, guess + 2])
         off = np.abs(order - _months_later(since, steps * self.size))
@@ -109,15 +106,13 @@ class Step:
         order = order.astype(np.int64)
         if self.kind in ("number", "time"):
             return np.asarray(order + self.size * steps)
-        there = clock.shown(order, zone)
-        there = (
-            there + self.length * steps
-            if self.kind == "days"
-            else _months_later(there, self.size * steps)
-        )
-        return np.where(
-            steps == 0, order, clock.instants(there, zone)
-        )  # a time that comes twice is the one it is
+        here = clock.shown(order, zone)
+        if self.kind == "days":
+            there = here + self.length * steps
+        else:
+            there = _months_later(here, self.size * steps)
+        # no step on, a time that clocks show twice is the one it is
+        return np.where(steps == 0, order, clock.instants(there, zone))
 
 
 def _month(times: Integers) -> Integers:
@@ -136,4 +131,5 @@ def _months_later(times: Integers, months: Integers) -> Integers:
 
 
 def _start(month: Integers) -> Integers:
+    """When a month begins."""
     return np.asarray(month.astype("datetime64[M]").astype("datetime64[ns]").astype(np.int64))

@@ -1,6 +1,4 @@
-"""Safe writing: a release and its certificate are complete or absent, and nothing redacted is in
-their bytes.
-"""
+"""Safe writing: a release and its certificate are whole or absent, and hold nothing redacted."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ from offrecord.errors import InputError
 from offrecord.files import beside, check_writable, sync, sync_folder, write_bytes
 from offrecord.models.base import Label
 from offrecord.models.records import Codes
-from offrecord.tables.cells import label_family
-from offrecord.tables.formats import check_holds, stream_frame, write_frame
+from offrecord.tables.encoding import check_holds, stream_frame, write_frame
+from offrecord.tables.values import label_family
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,44 +29,39 @@ _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 def released_values(
-    name: str, codes: Codes, gone: NDArray[np.bool_], labels: Sequence[Label], kind: pl.DataType
+    name: str, codes: Codes, redacted: NDArray[np.bool_], labels: Sequence[Label], kind: pl.DataType
 ) -> pl.Series:
     """The released column: made anew from codes and labels, with nothing under its nulls."""
     import polars as pl
 
     if label_family(labels) == "text":
-        indices = pl.Series(np.where(gone, 0, codes).astype(np.uint32))
-        indices = pl.select(pl.when(pl.Series(~gone)).then(indices)).to_series()
+        indices = pl.Series(np.where(redacted, 0, codes).astype(np.uint32))
+        indices = pl.select(pl.when(pl.Series(~redacted)).then(indices)).to_series()
         return pl.Series(list(labels), dtype=pl.String).gather(indices).alias(name)
     truths = label_family(labels) == "truth"
-    table = np.array(
-        [*labels, 0], dtype=np.bool_ if truths else pl.Series([], dtype=kind).to_numpy().dtype
-    )
+    dtype = np.bool_ if truths else pl.Series([], dtype=kind).to_numpy().dtype
+    table = np.array([*labels, 0], dtype=dtype)
     shown = codes.copy()
-    shown[gone] = len(labels)  # a constant where there will be a null
-    return (
-        pl.select(pl.when(pl.Series(~gone)).then(pl.Series(table[shown])))
-        .to_series()
-        .cast(kind)
-        .alias(name)
-    )
+    shown[redacted] = len(labels)  # a constant where there will be a null
+    values = pl.select(pl.when(pl.Series(~redacted)).then(pl.Series(table[shown]))).to_series()
+    return values.cast(kind).alias(name)
 
 
-def emptied(frame: pl.DataFrame, columns: Sequence[str], gone: NDArray[np.bool_]) -> pl.DataFrame:
-    """Columns without their cells in some rows; what they held still lies under the nulls: see
-    `without_hidden`.
+def emptied(
+    frame: pl.DataFrame, columns: Sequence[str], redacted: NDArray[np.bool_]
+) -> pl.DataFrame:
+    """Columns without their cells in redacted rows.
+
+    What they held still lies under the nulls: see `without_hidden`.
     """
     import polars as pl
 
-    return frame.with_columns(
-        pl.when(pl.Series(~gone)).then(pl.col(name)).alias(name) for name in columns
-    )
+    kept = pl.Series(~redacted)
+    return frame.with_columns(pl.when(kept).then(pl.col(name)).alias(name) for name in columns)
 
 
 def without_hidden(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Kept columns by way of Parquet, which stores nothing under a null; Arrow keeps whatever was
-    there.
-    """
+    """Kept columns by way of Parquet, which stores nothing under a null as Arrow does."""
     import polars as pl
 
     if not columns:
@@ -80,8 +73,9 @@ def without_hidden(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def _constant_nulls(series: pl.Series) -> pl.Series:
-    """A column with the same bytes under every null, however many rows were read at once; as it is
-    if it is nested.
+    """A column with the same bytes under every null; as it is if it is nested.
+
+    What reading leaves there depends on how many rows were read at once.
     """
     import polars as pl
 
@@ -103,11 +97,13 @@ def write_release(
     *,
     force: bool,
 ) -> None:
-    """Write a release and its certificate. write: writes the table to a path; certificate: gives
-    that of a table's SHA-256.
+    """Write a release and its certificate.
 
-    Both are written in full under other names and synced; in between `enter` enters the release
-    into the ledger, so that the certificate says how it stands there. Then an old output goes, the
+    write: writes the table to a path. certificate: gives that of a table's SHA-256. enter: enters
+    the release into the ledger.
+
+    Table and certificate are written in full under other names and synced; in between the ledger
+    gets its entry, so that the certificate says how it stands there. Then an old output goes, the
     certificate gets its name, and last the output does. So whenever the output is there it is
     whole, its certificate is there too, and the ledger knows it.
     """
@@ -166,8 +162,9 @@ def write_table(pieces: Iterator[pl.DataFrame], path: Path, kind: str, *, force:
 
 
 def write_pieces(pieces: Iterator[pl.DataFrame], path: Path, kind: str) -> None:
-    """Write a table that comes in pieces, each made when the one before is on its way; at least
-    one.
+    """Write a table that comes in pieces, each made when the one before is on its way.
+
+    There is at least one.
     """
     from polars.io.plugins import register_io_source
 

@@ -14,7 +14,8 @@ from offrecord.release.certificate import Certificate
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.certifying import certified
 from offrecord.tables.chains import arrange
-from offrecord.tables.formats import format_of, stream_format, write_frame
+from offrecord.tables.encoding import write_frame
+from offrecord.tables.formats import format_of, stream_format
 from offrecord.tables.frames import Native, from_native, to_native
 from offrecord.tables.job import Job
 from offrecord.tables.options import MemoryOptions, takes

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.files import check_apart, check_writable, write_text
 from offrecord.tables.batch import ChainBatch
-from offrecord.tables.cells import released_type
 from offrecord.tables.chains import Columns
 from offrecord.tables.formats import check_columns, never_spill
 from offrecord.tables.frames import Native, from_native
@@ -40,6 +39,7 @@ from offrecord.tables.plan import Outcome, Plan
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey
 from offrecord.tables.tally import Tally
+from offrecord.tables.values import released_type
 from offrecord.tables.worker import KeyedBatch, Worker
 
 if TYPE_CHECKING:
