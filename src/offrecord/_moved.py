@@ -8,11 +8,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+else:
+    Loader = object  # the real one brings much along, and --help is to answer at once
 
 #: Old names of modules, and new ones.
 MODULES = {
@@ -70,13 +74,16 @@ PACKAGES = {
 }
 
 
-class _Moved(MetaPathFinder, Loader):
+class _Moved(Loader):
     """Finds a module by its old name, and loads the one it has become."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         return ModuleSpec(name, self) if name in MODULES else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """An empty one will do."""
 
     def exec_module(self, module: ModuleType) -> None:
         old = module.__name__

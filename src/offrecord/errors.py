@@ -7,14 +7,16 @@ from typing import Any
 
 
 class InputError(ValueError):
-    """A value from outside that Offrecord does not take; the message is one line that says what is
-    accepted.
+    """A value from outside that Offrecord does not take.
+
+    The message is one line that says what is accepted.
     """
 
 
 class ChosenByValue(UserWarning):
-    """Private records seem to have been chosen by their values, which tells them. It is for whoever
-    runs a release alone.
+    """Private records seem to have been chosen by their values, which tells them.
+
+    It is for whoever runs a release alone.
     """
 
 

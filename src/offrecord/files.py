@@ -1,6 +1,4 @@
-"""Files in and out: an output is complete or absent, and an existing one is never overwritten by
-accident.
-"""
+"""Files in and out: an output is complete or absent, and never overwrites another by accident."""
 
 from __future__ import annotations
 
@@ -37,12 +35,12 @@ def check_writable(path: str | Path, *, force: bool) -> Path:
 
 
 def check_outputs(path: Path, certificate: Path | None, key: Path, *, force: bool) -> Path:
-    """The certificate's path (beside the output unless one is given), if both may be written and
-    the key lies elsewhere.
+    """The certificate's path: beside the output, unless one is given.
+
+    InputError unless both may be written and the key lies elsewhere.
     """
-    certificate = (
-        path.with_name(path.name + ".certificate.json") if certificate is None else certificate
-    )
+    if certificate is None:
+        certificate = path.with_name(path.name + ".certificate.json")
     check_writable(path, force=force)
     check_writable(certificate, force=force)
     for output in (path, certificate):
@@ -62,12 +60,12 @@ def check_apart(key: Path, output: Path) -> None:
 
 @contextmanager
 def beside(*paths: Path) -> Iterator[list[Path]]:
-    """A new empty file beside each path, to be renamed to it when complete; whatever is left of
-    them goes.
+    """A new empty file beside each path, to be renamed to it when complete.
+
+    Whatever is left of them in the end goes.
     """
-    made = [
-        path.with_name(f".{path.name}.{token_urlsafe(6)}.partial") for path in paths
-    ]  # known before they are there
+    # Their names are known before they are there, so that none is left behind.
+    made = [path.with_name(f".{path.name}.{token_urlsafe(6)}.partial") for path in paths]
     try:
         for file in made:
             os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -99,8 +97,9 @@ def sync_folder(folder: Path) -> None:
 def write_bytes(
     path: str | Path, content: bytes, *, force: bool = False, mode: int = 0o666
 ) -> None:
-    """Write a file through a temporary one beside it and a rename; mode: who may read it, less what
-    the umask withholds.
+    """Write a file through a temporary one beside it and a rename.
+
+    mode: who may read it, less what the umask withholds.
     """
     path = check_writable(path, force=force)
     with beside(path) as (temporary,):
@@ -115,29 +114,34 @@ def write_text(path: str | Path, content: str, *, force: bool = False) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    """The content of a JSON file; InputError if it is missing, too large, truncated, or holds NaN
-    or infinity.
+    """The content of a JSON file.
+
+    InputError if it is missing, too large, truncated, or holds NaN or infinity.
     """
-    path = Path(path)
-    try:
-        if not path.is_file():
-            raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise InputError(f"{path} is larger than {MAX_JSON_BYTES >> 20} MiB")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not JSON (not UTF-8 text)") from None
+    text = _json_text(Path(path))
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise InputError(f"{path} is not JSON, or is truncated") from None
 
 
+def _json_text(path: Path) -> str:
+    try:
+        if not path.is_file():
+            raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise InputError(f"{path} is larger than {MAX_JSON_BYTES >> 20} MiB")
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not JSON (not UTF-8 text)") from None
+
+
 def checked_content(content: Any, kind: str, version: int, keys: tuple[str, ...]) -> dict[str, Any]:
-    """The content of an offrecord file of this kind; InputError for another format or version, or a
-    missing key.
+    """The content of an offrecord file of this kind.
+
+    InputError for another format or version, or a missing key.
     """
     if not isinstance(content, dict) or content.get("format") != f"offrecord-{kind}":
         raise InputError(f'not a {kind} file: "format" must be "offrecord-{kind}"')

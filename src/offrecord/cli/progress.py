@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from time import monotonic
 
 from offrecord.text import followed, unwatched
 
@@ -21,10 +21,10 @@ def bar(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    start = time.monotonic()
+    start = monotonic()
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=count, visible=False)
-        yield lambda done: progress.update(task, advance=done, visible=time.monotonic() - start > 1)
+        yield lambda done: progress.update(task, advance=done, visible=monotonic() - start > 1)
 
 
 #: Goes through a list of what is to be designed, with a bar.
