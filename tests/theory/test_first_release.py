@@ -84,12 +84,12 @@ def test_the_compiled_walks_are_the_array_form(side, opens):
     stretches = (walked, lengths, 0, 1, len(walked), opens)
     with np.errstate(divide="ignore"):
         for careful in (False, True):
-            ok, worst, _, _, rounding = _walk.general(np.log(kernels), support, *stretches, careful)
+            ok, worst, _, _, rounding = _walk.general(np.log(kernels), support, stretches, careful)
             assert ok
             assert np.maximum(worst, 0.0) == pytest.approx(expected, abs=1e-12)
             assert rounding < 1e-12
         if k == 2:
-            ok, high, _, _, low, _, _, rounding = _walk.binary(kernels, *stretches)
+            ok, (high, _, _, low, _, _), rounding = _walk.binary(kernels, stretches)
             assert ok
             assert max(np.log(high), 0.0) == pytest.approx(expected[0, 1], abs=1e-12)
             assert max(-np.log(low), 0.0) == pytest.approx(expected[1, 0], abs=1e-12)

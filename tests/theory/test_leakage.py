@@ -91,14 +91,11 @@ def test_both_walks_agree_on_two_values(data):
         lengths = np.ones(side.room, dtype=np.int64)
         walked = rows[: side.room].copy()
         for opens in (False,):
-            ok, high, _, _, low, _, _, _ = _walk.binary(
-                kernels, walked, lengths, 0, 1, side.room, opens
-            )
+            stretches = (walked, lengths, 0, 1, side.room, opens)
+            ok, (high, _, _, low, _, _), _ = _walk.binary(kernels, stretches)
             with np.errstate(divide="ignore"):
                 plain, careful = (
-                    _walk.general(
-                        np.log(kernels), side.support, walked, lengths, 0, 1, side.room, opens, slow
-                    )
+                    _walk.general(np.log(kernels), side.support, stretches, slow)
                     for slow in (False, True)
                 )
                 worst = careful[1]

@@ -1,3 +1,1 @@
-"""The mathematics of one secret: the problem, influence, and exact leakage of any local
-redaction.
-"""
+"""The mathematics of one secret: the problem, influence, and exact leakage of any redaction."""

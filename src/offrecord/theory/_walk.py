@@ -1,19 +1,30 @@
-"""The compiled walks behind F1: away from a secret, record by record, under "nothing released so
-far".
+"""The same formula as first_release.py, compiled, for long walks and any probabilities (F1).
 
-Both walks carry Pr(nothing released, X_t = j | secret = x) for every x, and note at each record the
-log-ratios of the values it can release. They stop as soon as no later record can add anything:
-ratios of later outputs are averages of the ratios of the values still unreleased, so none exceeds
-the largest of those (docs/proofs/F1-first-release.md).
+Each walk goes away from a secret, record by record, and carries Pr(nothing released so far,
+X_t = j | secret = x) for every x: V_t of first_release.py. At each record it notes the log-ratios
+of the values that the record can release. What is faster or safer than the array form:
 
-rows: (m, k) redaction probabilities, one row for each stretch of equal records, lengths: (m,) how
-many records each has. The walk visits rows[index], rows[index + step], … count of them; `opens`
-says that a record follows that releases everything. log_kernels / kernels: (1, k, k) if every step
-is alike, else one for each step of the walk.
+- A walk stops as soon as no later record can add anything: ratios of later outputs are averages of
+  the ratios of the values still unreleased, so none exceeds the largest of those.
+- Long stretches of always-redacted records are crossed by one matrix power.
+- `binary`, for two values, keeps V in four plain numbers. `general`, for any k, keeps it as weights
+  and a logarithm for each column, so that small probabilities are not lost; where even the weights
+  of one column are too far apart for plain numbers, it is asked again to be `careful` and keeps
+  logarithms of the weights too, which costs k times as many exponentials.
+- Each returns a bound on what rounding may have changed, derived line by line in
+  docs/proofs/rounding.md.
+
+A walk is given what it visits as `walked`: (rows, lengths, index, step, count, opens). rows: (m, k)
+redaction probabilities, one row for each stretch of equal records, lengths: (m,) how many records
+each has. It visits rows[index], rows[index + step], … count of them; `opens` says that a record
+follows that releases everything. log_kernels / kernels: (1, k, k) if every step is alike, else one
+for each step of the walk.
 
 Returned: worst (k, k) the largest log-ratio of row x over row x', the distance and the value at
-which it is met (value −1: nothing is released to the chain's end), and a bound on what rounding may
-have changed in any of them.
+which it is met (value −1: nothing is released to the chain's end), and the bound on rounding.
+
+Inside the loops x and `other` are values of the secret, i and j values of a record before and after
+a step; u, v, p and q are entries of U, V, P and of a redaction row.
 """
 
 from __future__ import annotations
@@ -26,18 +37,46 @@ import numpy as np
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_UNIT = 2.0**-53
 _LOOK = 8  # how often the walk for two values looks whether it may stop
 _JUMP = 8  # stretches of always-redacted records longer than this are crossed by one matrix power
-_SMALL, _LOG_SMALL = (
-    1e-140,
-    -322.0,
-)  # the product of two such numbers is far from the smallest float
+
+# ---- rounding, in units of 2^-53 (docs/proofs/rounding.md derives each)
+
+_UNIT = 2.0**-53
+#: binary: a step adds this much to a log-ratio: a product, a sum, a redaction probability and a
+#: rescaling (or the kernel's own rounding), in both of its entries.
+_BINARY_STEP = 8.0
+#: general: both entries of a log-ratio have what a step adds to one.
+_BOTH = 2.0
+#: general: a step adds k for products and sums, this for an exponential and a division, and the
+#: next for each unit of the exponents that were added and subtracted.
+_STEP, _STEP_EXPONENTS = 4.0, 3.0
+#: The same if careful: every weight is an exponent too.
+_CAREFUL_STEP, _CAREFUL_EXPONENTS = 8.0, 6.0
+#: general: the first logarithms, and in both entries the exponents of the sums at the chain's end.
+_FIRST, _END_EXPONENTS = 4.0, 12.0
+
+# ---- from where on plain numbers do not serve
+
+#: binary: entries of kernels and redaction rows, and of V, that it takes. A product of the least
+#: entry of V with one of each, 1e-300, is still a normal float, so nothing is lost unseen.
+_LEAST_FACTOR, _LEAST_ENTRY = 1e-50, 1e-200
+_RESCALE = 1e-100  # binary: V is scaled up when its largest entry falls below
+#: general: weights and factors it takes; the product of two is far from the smallest float.
+_SMALL, _LOG_SMALL = 1e-140, -322.0
+#: general: the logarithm of the smallest kernel entry whose powers are taken in plain numbers.
+_LEAST_LOG_POWER = -200.0
 
 
 def compiled(function: _F) -> _F:
     """Compile on first call and keep the machine code beside the source for later processes."""
     return cast(_F, numba.njit(cache=True, error_model="numpy")(function))
+
+
+def _inlined(function: _F) -> _F:
+    """Compile as part of whatever calls it: a call would cost more than what is done in it."""
+    compiler = numba.njit(cache=True, error_model="numpy", forceinline=True)
+    return cast(_F, compiler(function))
 
 
 @compiled
@@ -58,6 +97,7 @@ def _worth_walking(rows: Any, index: int, step: int, count: int, opens: bool) ->
 
 @compiled
 def _power(kernel: Any, exponent: int) -> Any:
+    """By repeated squaring: its error is charged as that of `exponent` steps."""
     result = np.eye(kernel.shape[0])
     base = kernel.copy()
     while exponent > 0:
@@ -82,114 +122,215 @@ def _product(a: Any, b: Any) -> Any:
     return out
 
 
+# ---- two values
+
+
 @compiled
-def binary(
-    kernels: Any, rows: Any, lengths: Any, index: int, step: int, count: int, opens: bool
-) -> Any:
+def binary(kernels: Any, walked: Any) -> Any:
     """The walk for two values in plain products: a few nanoseconds a record.
 
-    Returns ok=False where numbers became too small for it; `general` then serves.
+    Returns ok=False where numbers became too small for it; `general` then serves. `met` holds the
+    largest ratio of row 0 over row 1 with its distance and value, then the smallest: one for each
+    direction.
     """
-    high, high_at, high_value = 0.0, 0, -1  # largest ratio of row 0 over row 1
-    low, low_at, low_value = np.inf, 0, -1  # smallest
-    ok = True
+    rows, lengths, index, step, count, opens = walked
     count = _worth_walking(rows, index, step, count, opens)
-    one_kernel = kernels.shape[0] == 1
-    p00, p01, p10, p11 = kernels[0, 0, 0], kernels[0, 0, 1], kernels[0, 1, 0], kernels[0, 1, 1]
-    for p in kernels.flat:
-        if 0.0 < p < 1e-50:
-            ok = False
-    powers = (
-        one_kernel and np.min(kernels[0]) > 0.0
-    )  # no entry of a power is then smaller than the kernel's smallest
-    v00, v01, v10, v11 = 1.0, 0.0, 0.0, 1.0
-    partial = False
+    # With a positive kernel no entry of a power is smaller than the kernel's smallest, so a jump
+    # makes nothing smaller than a step does.
+    powers = kernels.shape[0] == 1 and np.min(kernels[0]) > 0.0
+    ok, alive, partial = True, True, False
+    for entry in kernels.flat:
+        ok = ok and not 0.0 < entry < _LEAST_FACTOR
+    p = _four(kernels[0])
+    v = (1.0, 0.0, 0.0, 1.0)
+    met = (0.0, 0, -1, np.inf, 0, -1)
     distance = 0
-    alive = True
     for run in range(count + 1):
-        if run == count:
-            if not opens:
-                break
-            q0, q1, length = 0.0, 0.0, 1
-        else:
+        q0, q1, length = 0.0, 0.0, int(opens)  # the record that follows, if one does
+        if run < count:
             at = index + step * run
             q0, q1, length = rows[at, 0], rows[at, 1], lengths[at]
-        if (0.0 < q0 < 1e-50) or (0.0 < q1 < 1e-50):
-            ok = False
         if powers and length > _JUMP and q0 == 1.0 and q1 == 1.0:
-            jump = _power(kernels[0], length)
-            v00, v01 = v00 * jump[0, 0] + v01 * jump[1, 0], v00 * jump[0, 1] + v01 * jump[1, 1]
-            v10, v11 = v10 * jump[0, 0] + v11 * jump[1, 0], v10 * jump[0, 1] + v11 * jump[1, 1]
+            v = _times(v, _four(_power(kernels[0], length)))
             distance += length
             length = 0
-        for _ in range(length):
-            if not one_kernel:
-                p00, p01 = kernels[distance, 0, 0], kernels[distance, 0, 1]
-                p10, p11 = kernels[distance, 1, 0], kernels[distance, 1, 1]
-            distance += 1
-            u00, u01 = v00 * p00 + v01 * p10, v00 * p01 + v01 * p11
-            u10, u11 = v10 * p00 + v11 * p10, v10 * p01 + v11 * p11
-            if q0 < 1.0 and (u00 > 0.0 or u10 > 0.0):
-                ratio = u00 / u10
-                if ratio > high:
-                    high, high_at, high_value = ratio, distance, 0
-                if ratio < low:
-                    low, low_at, low_value = ratio, distance, 0
-            if q1 < 1.0 and (u01 > 0.0 or u11 > 0.0):
-                ratio = u01 / u11
-                if ratio > high:
-                    high, high_at, high_value = ratio, distance, 1
-                if ratio < low:
-                    low, low_at, low_value = ratio, distance, 1
-            v00, v01, v10, v11 = u00 * q0, u01 * q1, u10 * q0, u11 * q1
-            smallest, largest = min(min(v00, v01), min(v10, v11)), max(max(v00, v01), max(v10, v11))
-            if smallest < 1e-200 and (
-                (0 < v00 < 1e-200) or (0 < v01 < 1e-200) or (0 < v10 < 1e-200) or (0 < v11 < 1e-200)
-            ):
-                ok = False
-                break
-            if largest < 1e-100 and largest > 0.0:
-                v00, v01, v10, v11 = v00 / largest, v01 / largest, v10 / largest, v11 / largest
-            if q0 < 1.0 or q1 < 1.0:
-                partial = True
-                if distance % _LOOK == 1 or largest == 0.0:
-                    # later ratios lie between those of the two columns; an empty column is NaN, for
-                    # which no comparison holds
-                    ratio0, ratio1 = v00 / v10, v01 / v11
-                    if not (ratio0 > high or ratio1 > high or ratio0 < low or ratio1 < low):
-                        alive = False
-                        break
-        if not alive or not ok:
+        ok = ok and not (0.0 < q0 < _LEAST_FACTOR or 0.0 < q1 < _LEAST_FACTOR)
+        if ok and length > 0:
+            partial = partial or q0 < 1.0 or q1 < 1.0
+            ok, alive, v, met, distance = _through(kernels, p, q0, q1, length, v, met, distance)
+        if not (ok and alive):
             break
-    if alive and partial and ok:
-        sum0, sum1 = v00 + v01, v10 + v11
-        if sum0 > 0.0 or sum1 > 0.0:
-            if sum0 / sum1 > high:
-                high, high_at, high_value = sum0 / sum1, distance, -1
-            if sum0 / sum1 < low:
-                low, low_at, low_value = sum0 / sum1, distance, -1
+    if ok and alive and partial:
+        met = _widened(met, v[0] + v[1], v[2] + v[3], distance, -1)
+    return ok, met, (_BINARY_STEP * _UNIT * (distance + 1) if partial else 0.0)
+
+
+@_inlined
+def _through(
+    kernels: Any, p: Any, q0: float, q1: float, length: int, v: Any, met: Any, distance: int
+) -> Any:
+    """Walk over a stretch of equal records: U = V·P, note what they release, V = U·diag(q)."""
+    for _ in range(length):
+        if kernels.shape[0] > 1:
+            p = _four(kernels[distance])
+        distance += 1
+        u = _times(v, p)
+        if q0 < 1.0:
+            met = _widened(met, u[0], u[2], distance, 0)
+        if q1 < 1.0:
+            met = _widened(met, u[1], u[3], distance, 1)
+        v = (u[0] * q0, u[1] * q1, u[2] * q0, u[3] * q1)
+        largest = max(max(v[0], v[1]), max(v[2], v[3]))
+        if _any_below(v, _LEAST_ENTRY):
+            return False, True, v, met, distance
+        if 0.0 < largest < _RESCALE:
+            # By one factor for all: row by row, the ratio would be lost.
+            v = (v[0] / largest, v[1] / largest, v[2] / largest, v[3] / largest)
+        # Looking costs two divisions, so not after every record; but an empty V ends the walk.
+        looks = distance % _LOOK == 1 or largest == 0.0
+        if looks and (q0 < 1.0 or q1 < 1.0) and not _could_widen(met, v):
+            return True, False, v, met, distance
+    return True, True, v, met, distance
+
+
+@_inlined
+def _four(kernel: Any) -> Any:
+    return kernel[0, 0], kernel[0, 1], kernel[1, 0], kernel[1, 1]
+
+
+@_inlined
+def _times(v: Any, p: Any) -> Any:
+    """V·P, row by row."""
     return (
-        ok,
-        high,
-        high_at,
-        high_value,
-        low,
-        low_at,
-        low_value,
-        (8.0 * _UNIT * (distance + 1) if partial else 0.0),
+        v[0] * p[0] + v[1] * p[2],
+        v[0] * p[1] + v[1] * p[3],
+        v[2] * p[0] + v[3] * p[2],
+        v[2] * p[1] + v[3] * p[3],
     )
+
+
+@_inlined
+def _any_below(v: Any, least: float) -> Any:
+    """Whether an entry is positive and below `least`; most often the first question settles it."""
+    if min(min(v[0], v[1]), min(v[2], v[3])) >= least:
+        return False
+    return (0 < v[0] < least) or (0 < v[1] < least) or (0 < v[2] < least) or (0 < v[3] < least)
+
+
+@_inlined
+def _widened(met: Any, first: float, second: float, distance: int, value: int) -> Any:
+    """What is met, with an output of these probabilities under 0 and 1; 0 under both is none."""
+    if not (first > 0.0 or second > 0.0):
+        return met
+    ratio = first / second
+    high, high_at, high_value, low, low_at, low_value = met
+    if ratio > high:
+        high, high_at, high_value = ratio, distance, value
+    if ratio < low:
+        low, low_at, low_value = ratio, distance, value
+    return high, high_at, high_value, low, low_at, low_value
+
+
+@_inlined
+def _could_widen(met: Any, v: Any) -> Any:
+    """Whether a later ratio may: it lies between those of the two columns.
+
+    An empty column gives NaN, for which no comparison holds.
+    """
+    ratio0, ratio1 = v[0] / v[2], v[1] / v[3]
+    return ratio0 > met[0] or ratio1 > met[0] or ratio0 < met[3] or ratio1 < met[3]
+
+
+# ---- any number of values
+
+
+@compiled
+def general(log_kernels: Any, support: Any, walked: Any, careful: bool) -> Any:
+    """The walk for any number of values: k² exponentials and O(k³) products a record.
+
+    support: (k,) the values that the secret can take. Returns ok=False where ratios became too
+    large for it; careful, with k³ exponentials, it always serves.
+    """
+    rows, lengths, index, step, count, opens = walked
+    k = support.shape[0]
+    worst = np.full((k, k), -np.inf)
+    at = np.zeros((k, k), dtype=np.int64)
+    value = np.full((k, k), -1, dtype=np.int64)
+    count = _worth_walking(rows, index, step, count, opens)
+    one_kernel = log_kernels.shape[0] == 1
+    powers = one_kernel and np.min(log_kernels[0]) > _LEAST_LOG_POWER  # for all powers, as above
+    weights, logs = np.log(np.eye(k)) if careful else np.eye(k), np.zeros(k)
+    fresh, fresh_logs = np.empty((k, k)), np.empty(k)
+    zero = np.zeros(k)
+    ok, alive, partial = True, True, False
+    error = _FIRST
+    distance = 0
+    for run in range(count + 1):
+        row, length = zero, int(opens)  # the record that follows, if one does
+        if run < count:
+            row, length = rows[index + step * run], lengths[index + step * run]
+        always = _always(row)
+        if powers and length > _JUMP and always:
+            jump = np.log(_power(np.exp(log_kernels[0]), length))
+            added = _advance(careful, weights, logs, jump, support, fresh, fresh_logs)
+            ok = added >= 0.0
+            # the steps that the power stands for, and one for the logarithms before and after it
+            error += added + _BOTH * (k + _STEP) * length
+            weights, fresh = fresh, weights
+            logs, fresh_logs = fresh_logs, logs
+            distance += length
+            length = 0
+        for _ in range(length if ok else 0):
+            kernel = log_kernels[0 if one_kernel else distance]
+            added = _advance(careful, weights, logs, kernel, support, fresh, fresh_logs)
+            ok = added >= 0.0
+            if not ok:
+                break
+            error += added
+            distance += 1
+            partial = partial or not always
+            ratios = fresh if careful else np.log(fresh)
+            alive = _note(ratios, fresh_logs, support, distance, row, worst, at, value)
+            weights, fresh = fresh, weights
+            alive = _silenced(fresh_logs, row, logs) and alive
+            if not alive:
+                break
+        if not (ok and alive):
+            break
+    if ok and alive and partial:
+        ok, more = _note_end(careful, weights, logs, support, distance, worst, at, value)
+        error += more
+    return ok, worst, at, value, (error * _UNIT if partial else 0.0)
 
 
 @compiled
 def _advance(
+    careful: bool,
+    weights: Any,
+    logs: Any,
+    log_kernel: Any,
+    support: Any,
+    fresh: Any,
+    fresh_logs: Any,
+) -> Any:
+    """One step, U = V·P, into fresh and fresh_logs.
+
+    Returns what rounding may have added to a log-ratio, in units; −1 where ratios became too large
+    for plain weights.
+    """
+    if careful:
+        return _advance_logs(weights, logs, log_kernel, support, fresh, fresh_logs)
+    return _advance_weights(weights, logs, log_kernel, support, fresh, fresh_logs)
+
+
+@compiled
+def _advance_weights(
     weights: Any, logs: Any, log_kernel: Any, support: Any, fresh: Any, fresh_logs: Any
 ) -> Any:
-    """One step in column-scaled form: Pr(·, X = j | x) = weights[x, j]·exp(logs[j]), each column's
-    largest weight being 1.
+    """A step in column-scaled form: Pr(·, X = j | x) = weights[x, j]·exp(logs[j]).
 
-    A factor common to a column cancels in every ratio, so neither tiny probabilities nor long walks
-    lose anything. Returns the relative error the step may have added to an entry, in units of
-    rounding; −1 where ratios became too large for plain numbers, and `_advance_logs` serves.
+    Each column's largest weight is 1. A factor common to a column cancels in every ratio, so
+    neither tiny probabilities nor long walks lose anything.
     """
     k = weights.shape[0]
     largest = 0.0
@@ -197,39 +338,41 @@ def _advance(
     for j in range(k):
         top = -np.inf
         for i in range(k):
-            term = logs[i] + log_kernel[i, j]
-            top = max(top, term)
-        fresh_logs[j] = top
+            top = max(top, logs[i] + log_kernel[i, j])
         for x in range(k):
             fresh[x, j] = 0.0
         if top == -np.inf:
+            fresh_logs[j] = -np.inf
             continue
         for i in range(k):
             term = logs[i] + log_kernel[i, j]
             if term > -np.inf:
                 factor = np.exp(term - top)
-                if factor < _SMALL:
-                    small = True
-                if factor > 0.0:
-                    size = abs(logs[i]) + abs(log_kernel[i, j]) + abs(top)
-                    largest = max(largest, size)
+                small = small or factor < _SMALL
+                if factor > 0.0:  # the exponents that were added, for what rounding did to them
+                    largest = max(largest, abs(logs[i]) + abs(log_kernel[i, j]) + abs(top))
                 for x in range(k):
                     fresh[x, j] += weights[x, i] * factor
-        peak = 0.0
-        for x in range(k):
-            if support[x]:
-                peak = max(peak, fresh[x, j])
-        if peak == 0.0:
-            fresh_logs[j] = -np.inf
-            for x in range(k):
-                fresh[x, j] = 0.0
-        else:
-            fresh_logs[j] = top + np.log(peak)
-            for x in range(k):
-                fresh[x, j] /= peak
-                if fresh[x, j] < _SMALL and fresh[x, j] > 0.0 and support[x]:
-                    small = True
-    return -1.0 if small else 2.0 * (k + 4.0 + 3.0 * largest)
+        peak, too_small = _scaled(fresh, j, support)
+        small = small or too_small
+        fresh_logs[j] = top + np.log(peak)
+    return -1.0 if small else _BOTH * (k + _STEP + _STEP_EXPONENTS * largest)
+
+
+@compiled
+def _scaled(fresh: Any, j: int, support: Any) -> Any:
+    """Divide a column by its largest weight; that, and whether a weight that counts is too small.
+
+    A column that only impossible values of the secret reach becomes empty.
+    """
+    peak, small = 0.0, False
+    for x in range(fresh.shape[0]):
+        if support[x]:
+            peak = max(peak, fresh[x, j])
+    for x in range(fresh.shape[0]):
+        fresh[x, j] = 0.0 if peak == 0.0 else fresh[x, j] / peak
+        small = small or (support[x] and 0.0 < fresh[x, j] < _SMALL)
+    return peak, small
 
 
 @compiled
@@ -254,22 +397,34 @@ def _advance_logs(
                     term = weights[x, i] + logs[i] + log_kernel[i, j]
                     if term > -np.inf:
                         total += np.exp(term - top)
-                        largest = max(
-                            largest,
-                            abs(weights[x, i]) + abs(logs[i]) + abs(log_kernel[i, j]) + abs(top),
-                        )
+                        size = abs(weights[x, i]) + abs(logs[i]) + abs(log_kernel[i, j]) + abs(top)
+                        largest = max(largest, size)
                 fresh[x, j] = top + np.log(total)
                 peak = max(peak, fresh[x, j])
         fresh_logs[j] = peak
         if peak > -np.inf:
             for x in range(k):
                 fresh[x, j] -= peak
-    return 2.0 * (k + 8.0 + 6.0 * largest)
+    return _BOTH * (k + _CAREFUL_STEP + _CAREFUL_EXPONENTS * largest)
+
+
+@compiled
+def _silenced(fresh_logs: Any, row: Any, logs: Any) -> bool:
+    """V = U·diag(q) on the columns' logarithms, the largest then 0; False if nothing is left."""
+    top = -np.inf
+    for j in range(len(row)):
+        logs[j] = fresh_logs[j] + np.log(row[j])
+        top = max(top, logs[j])
+    if top == -np.inf:
+        return False
+    for j in range(len(row)):
+        logs[j] -= top
+    return True
 
 
 @compiled
 def _note(
-    logs: Any,
+    ratios: Any,
     fresh_logs: Any,
     support: Any,
     distance: int,
@@ -278,166 +433,92 @@ def _note(
     at: Any,
     value: Any,
 ) -> bool:
-    """Enter what this record can release into worst; True if a later record could still
-    exceed it.
+    """Enter what this record can release into worst; True if a later one could still exceed it.
+
+    ratios: (k, k) logarithms of the weights of each column.
     """
-    k = worst.shape[0]
     unsure = False
-    for j in range(k):
+    for j in range(len(row)):
         if fresh_logs[j] == -np.inf:
             continue
         if row[j] == 1.0:
             unsure = True
-            continue
-        for x in range(k):
-            if support[x] and logs[x, j] > -np.inf:
-                for other in range(k):
-                    if (
-                        support[other]
-                        and other != x
-                        and logs[x, j] - logs[other, j] > worst[x, other]
-                    ):
-                        worst[x, other] = logs[x, j] - logs[other, j]
-                        at[x, other], value[x, other] = distance, j
+        else:
+            _enter(ratios[:, j], support, distance, j, worst, at, value)
     if not unsure:  # every value that occurs here may be released, so no later ratio is larger
         return False
-    for j in range(k):
-        if fresh_logs[j] > -np.inf and row[j] == 1.0:
-            for x in range(k):
-                if support[x] and logs[x, j] > -np.inf:
-                    for other in range(k):
-                        if (
-                            support[other]
-                            and other != x
-                            and logs[x, j] - logs[other, j] > worst[x, other]
-                        ):
-                            return True
+    for j in range(len(row)):
+        if fresh_logs[j] > -np.inf and row[j] == 1.0 and _exceeds(ratios[:, j], support, worst):
+            return True
     return False
 
 
 @compiled
-def general(
-    log_kernels: Any,
-    support: Any,
-    rows: Any,
-    lengths: Any,
-    index: int,
-    step: int,
-    count: int,
-    opens: bool,
-    careful: bool,
-) -> Any:
-    """The walk for any number of values, k² exponentials and O(k³) products a record; if careful,
-    k³ exponentials.
+def _enter(
+    logs: Any, support: Any, distance: int, shown: int, worst: Any, at: Any, value: Any
+) -> None:
+    """Enter the log-ratios of one output, logs (k,) up to a constant, where they are larger."""
+    for x in range(len(logs)):
+        if support[x] and logs[x] > -np.inf:
+            for other in range(len(logs)):
+                if support[other] and other != x and logs[x] - logs[other] > worst[x, other]:
+                    worst[x, other] = logs[x] - logs[other]
+                    at[x, other], value[x, other] = distance, shown
 
-    Returns ok=False where ratios became too large for it; careful, it always serves.
+
+@compiled
+def _exceeds(logs: Any, support: Any, worst: Any) -> bool:
+    """Whether one of these log-ratios is larger than what has been met."""
+    for x in range(len(logs)):
+        if support[x] and logs[x] > -np.inf:
+            for other in range(len(logs)):
+                if support[other] and other != x and logs[x] - logs[other] > worst[x, other]:
+                    return True
+    return False
+
+
+@compiled
+def _note_end(
+    careful: bool,
+    weights: Any,
+    logs: Any,
+    support: Any,
+    distance: int,
+    worst: Any,
+    at: Any,
+    value: Any,
+) -> Any:
+    """Enter "nothing released to the end", the row sums of V; whether plain numbers did, and what
+    rounding may have added, in units.
     """
-    k = support.shape[0]
-    worst = np.full((k, k), -np.inf)
-    at = np.zeros((k, k), dtype=np.int64)
-    value = np.full((k, k), -1, dtype=np.int64)
-    count = _worth_walking(rows, index, step, count, opens)
-    one_kernel = log_kernels.shape[0] == 1
-    powers = (
-        one_kernel and np.min(log_kernels[0]) > -200.0
-    )  # every entry of every power is then as large
-    weights, logs = np.log(np.eye(k)) if careful else np.eye(k), np.zeros(k)
-    fresh, fresh_logs = np.empty((k, k)), np.empty(k)
-    zero = np.zeros(k)
+    k = len(logs)
     ok = True
-    error = 4.0
-    partial = False
-    distance = 0
-    alive = True
-    for run in range(count + 1):
-        if run == count:
-            if not opens:
-                break
-            row, length = zero, 1
-        else:
-            row, length = rows[index + step * run], lengths[index + step * run]
-        if powers and length > _JUMP and _always(row):
-            jump = np.log(_power(np.exp(log_kernels[0]), length))
-            if careful:
-                added = _advance_logs(weights, logs, jump, support, fresh, fresh_logs)
-            else:
-                added = _advance(weights, logs, jump, support, fresh, fresh_logs)
-            ok = added >= 0.0
-            error += added + 2.0 * (k + 4.0) * length
-            weights, fresh = fresh, weights
-            logs, fresh_logs = fresh_logs, logs
-            distance += length
-            length = 0
-        for _ in range(length if ok else 0):
-            kernel = log_kernels[0 if one_kernel else distance]
-            if careful:
-                added = _advance_logs(weights, logs, kernel, support, fresh, fresh_logs)
-            else:
-                added = _advance(weights, logs, kernel, support, fresh, fresh_logs)
-            if added < 0.0:
-                ok = False
-                break
-            error += added
-            distance += 1
-            more = _note(
-                fresh if careful else np.log(fresh),
-                fresh_logs,
-                support,
-                distance,
-                row,
-                worst,
-                at,
-                value,
-            )
-            weights, fresh = fresh, weights
-            top = -np.inf
-            for j in range(k):
-                partial = partial or row[j] < 1.0
-                logs[j] = fresh_logs[j] + np.log(row[j])
-                top = max(top, logs[j])
-            if top == -np.inf or not more:
-                alive = False
-                break
-            for j in range(k):
-                logs[j] -= top
-        if not alive or not ok:
-            break
-    if alive and partial and ok:
-        sums, largest = np.full(k, -np.inf), 0.0
-        for x in range(k):
-            if not support[x]:
-                continue
-            top = 0.0
-            if careful:
-                top = -np.inf
-                for j in range(k):
-                    top = max(top, weights[x, j] + logs[j])
-            total = 0.0
-            for j in range(k):
-                if logs[j] > -np.inf and top > -np.inf:
-                    if careful:
-                        total += np.exp(weights[x, j] + logs[j] - top)
-                        if weights[x, j] > -np.inf:
-                            largest = max(largest, abs(weights[x, j]) + abs(logs[j]) + abs(top))
-                    else:
-                        ok = ok and logs[j] > _LOG_SMALL
-                        total += weights[x, j] * np.exp(logs[j])
-            if total > 0.0:
-                sums[x] = top + np.log(total)
-        error += 12.0 * largest
-        for x in range(k):
-            for other in range(k):
-                if support[x] and support[other] and x != other and sums[x] > -np.inf:
-                    ratio = sums[x] - sums[other]
-                    if ratio > worst[x, other]:
-                        worst[x, other], at[x, other], value[x, other] = ratio, distance, -1
-    return ok, worst, at, value, (error * _UNIT if partial else 0.0)
+    sums, largest = np.full(k, -np.inf), 0.0
+    for x in range(k):
+        if not support[x]:
+            continue
+        top = 0.0
+        if careful:
+            top = np.max(weights[x] + logs)
+        total = 0.0
+        for j in range(k):
+            if logs[j] > -np.inf and top > -np.inf:
+                if careful:
+                    total += np.exp(weights[x, j] + logs[j] - top)
+                    if weights[x, j] > -np.inf:
+                        largest = max(largest, abs(weights[x, j]) + abs(logs[j]) + abs(top))
+                else:
+                    ok = ok and logs[j] > _LOG_SMALL
+                    total += weights[x, j] * np.exp(logs[j])
+        if total > 0.0:
+            sums[x] = top + np.log(total)
+    _enter(sums, support, distance, -1, worst, at, value)
+    return ok, _END_EXPONENTS * largest
 
 
 @compiled
 def likelihoods(log_kernels: Any, support: Any, count: int, careful: bool) -> Any:
-    """(count, k, k) log Pr(X_{p±d} = j | secret = x) less a constant for each column, d = 1 …
-    count.
+    """(count, k, k) log Pr(X_{p±d} = j | secret = x) less a constant a column, d = 1 … count.
 
     Everything before is redacted. The constant makes the largest entry of a column 0; a column of
     −∞ is a value that record never takes. Returns with it ok=False where ratios became too large;
@@ -449,32 +530,25 @@ def likelihoods(log_kernels: Any, support: Any, count: int, careful: bool) -> An
     out = np.empty((count, k, k))
     for d in range(count):
         kernel = log_kernels[0 if log_kernels.shape[0] == 1 else d]
-        if careful:
-            _advance_logs(weights, logs, kernel, support, fresh, fresh_logs)
-        elif _advance(weights, logs, kernel, support, fresh, fresh_logs) < 0.0:
+        if _advance(careful, weights, logs, kernel, support, fresh, fresh_logs) < 0.0:
             return False, out
         weights, fresh = fresh, weights
         logs, fresh_logs = fresh_logs, logs
         for x in range(k):
             for j in range(k):
-                out[d, x, j] = (
-                    -np.inf
-                    if not support[x]
-                    else weights[x, j]
-                    if careful
-                    else np.log(weights[x, j])
-                )
+                weight = weights[x, j] if careful else np.log(weights[x, j])
+                out[d, x, j] = weight if support[x] else -np.inf
     return True, out
 
 
 @compiled
 def log_gradients(kernels: Any, probabilities: Any, reached: Any, t: int, onward: Any) -> Any:
-    """(k, m, t, k) derivatives of log Pr(an output | x) by the redaction probabilities met before
-    it.
+    """(k, m, t, k) derivatives of log Pr(output | x) by the redaction probabilities before it (F7).
 
     kernels, probabilities, reached: (T, k, k), (T, k), (T, k, k) of a walk; onward: (k, m), for m
     outputs the probability of each from every value one step before distance t. The derivative by
-    q_s[i] is reached_s[x, i]·onward_s[i] over its sum with q_s, whatever the scale of either.
+    q_s[i] is reached_s[x, i]·onward_s[i] over its sum with q_s, whatever the scale of either: so
+    each may be scaled as a whole, and `onward` is, going back towards the secret.
     """
     k, outputs = onward.shape
     result = np.zeros((k, outputs, t, k))

@@ -34,8 +34,8 @@ class Region(StrEnum):
 def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLike) -> Floats:
     """i(X_p ⇝ X_t = x) of each value x: (k,) for one record t, (m, k) for m, each on its own.
 
-    ∞ at t = p; −∞ for a value that X_t never takes. Closed form (Prop. 1) in the paper's setting,
-    else O(distance·k³).
+    Definition 3. ∞ at t = p; −∞ for a value that X_t never takes. In the paper's setting by the
+    closed form of Proposition 1, else O(distance·k³).
     """
     _check(chain, private)
     positions = np.atleast_1d(np.asarray(records))
@@ -82,7 +82,10 @@ def _influence_of_joint(chain: MarkovChain, private: int, record: int) -> Floats
 
 
 def max_influence(chain: MarkovChain, private: int, records: int | ArrayLike) -> float | Floats:
-    """I(X_p ⇝ X_t), the largest pointwise influence: a float for one record, (m,) for m."""
+    """I(X_p ⇝ X_t), the largest pointwise influence (Definition 3).
+
+    A float for one record, (m,) for m of them, each on its own.
+    """
     influence = pointwise_influence(chain, private, records)
     return float(influence.max()) if influence.ndim == 1 else influence.max(axis=1)
 
@@ -136,7 +139,11 @@ def _spread(logs: Floats) -> float:
 
 
 def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) -> float:
-    """I(X_p ⇝ X_S): 0 for no records, ∞ if p is one, else of the nearest on each side together."""
+    """I(X_p ⇝ X_S): 0 for no records, ∞ if p is one, else of the nearest on each side together.
+
+    It is what a mechanism leaks that always releases X_S and nothing nearer (Corollary 3): of the
+    two records beside a window, what the window leaks (Corollary 2).
+    """
     wanted = {whole_number("record", t) for t in records}
     _check(chain, private)
     for record in wanted:

@@ -29,9 +29,9 @@ class Secret(NamedTuple):
 
 @dataclass(frozen=True, eq=False, init=False)
 class Problem:
-    """n records of a chain, of which `private` (positions from 1) must stay within the likelihood
-    ratio e^epsilon.
+    """n records of a chain, of which `private` (positions from 1) stay within e^epsilon.
 
+    No output is more than e^epsilon times likelier under one value of a secret than another.
     protect: "run" makes each contiguous private run one secret, "each" every private record its own
     (F9).
     """
@@ -94,8 +94,9 @@ class Problem:
         return known
 
     def core(self, secret: Secret) -> Secret:
-        """The records that are redacted with a secret: itself, and for order m the m − 1 before it
-        (or the first m).
+        """The records redacted with a secret: itself, and for order m the m − 1 before it (F8).
+
+        Or the first m, where fewer come before it.
         """
         first = max(secret.first - self.chain.order + 1, 1)
         return Secret(first, max(secret.last, first + self.chain.order - 1))

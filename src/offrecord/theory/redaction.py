@@ -20,10 +20,9 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Redaction:
-    """n × k redaction probabilities as stretches of equal rows, in order and apart; rows in no
-    stretch are 0.
+    """n × k redaction probabilities as stretches of equal rows; rows in no stretch are 0.
 
-    starts, stops: (m,) positions from 0, stop excluded. rows: (m, k).
+    In order and apart. starts, stops: (m,) positions from 0, stop excluded. rows: (m, k).
     """
 
     n: int
@@ -67,8 +66,9 @@ class Redaction:
         return cls(n, positions[:-1], positions[1:], rows)
 
     def checked(self, n: int, k: int) -> Redaction:
-        """Itself; InputError unless it is a redaction of n records with k values, its stretches in
-        order and apart.
+        """Itself; InputError unless it is a redaction of n records with k values.
+
+        Its stretches in order and apart, its rows probabilities.
         """
         if self.n != n or self.rows.ndim != 2 or self.rows.shape[1] != k:
             raise InputError(f"redaction must be of {n} records with {k} values")
@@ -88,9 +88,7 @@ class Redaction:
         return self
 
     def matrix(self, first: int = 0, last: int | None = None) -> Floats:
-        """(last − first, k) array of the records at positions first … last − 1; all n
-        without them.
-        """
+        """(last − first, k) array of the records at positions first … last − 1; else of all n."""
         stop = self.n if last is None else last
         if (stop - first) * self.k > MAX_DENSE:
             raise InputError(
@@ -127,9 +125,7 @@ class Redaction:
 
     @staticmethod
     def maximum(parts: Sequence[Redaction]) -> Redaction:
-        """The per-record, per-value maximum: private for every secret that one of the parts
-        protects (F3).
-        """
+        """The per-record, per-value maximum: private for every secret of its parts (F3)."""
         n, k = parts[0].n, parts[0].k
         starts = np.concatenate([part.starts for part in parts])
         stops = np.concatenate([part.stops for part in parts])
@@ -142,7 +138,10 @@ class Redaction:
         return Redaction(n, cuts[:-1], cuts[1:], result).compressed()
 
     def released(self, chain: MarkovChain) -> float:
-        """Expected number of released records, each record weighed by its own marginal."""
+        """Expected number of released records, n·ν (Definition 2), by each record's own marginal.
+
+        Theorem 1 and Eq. (3) are this sum for a 3R matrix of the paper's chain.
+        """
         lengths = self.stops - self.starts
         total = float(self.n - int(lengths.sum()))
         if chain.is_stationary:

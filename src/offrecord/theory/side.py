@@ -327,9 +327,10 @@ def _walk_of_two(
     """The walk for two values in plain products; None where numbers became too small for it."""
     from offrecord.theory import _walk
 
-    ok, high, high_at, high_value, low, low_at, low_value, rounding = _walk.binary(kernels, *walked)
+    ok, met, rounding = _walk.binary(kernels, walked)
     if not ok:
         return None
+    high, high_at, high_value, low, low_at, low_value = met
     found = SideLeakage.none(2)
     with np.errstate(divide="ignore"):
         found.worst[0, 1] = max(float(np.log(high)), 0.0)
@@ -347,9 +348,9 @@ def _walk_of_any(
 
     with np.errstate(divide="ignore"):
         logs = np.log(kernels)
-    ok, worst, distance, value, rounding = _walk.general(logs, support, *walked, False)
+    ok, worst, distance, value, rounding = _walk.general(logs, support, walked, False)
     if not ok:
-        _, worst, distance, value, rounding = _walk.general(logs, support, *walked, True)
+        _, worst, distance, value, rounding = _walk.general(logs, support, walked, True)
     return np.maximum(worst, 0.0), distance, value, rounding
 
 

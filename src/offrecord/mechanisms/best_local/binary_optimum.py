@@ -1,11 +1,10 @@
-"""The best local mechanism around one secret of the paper's chain with α + β < 1, and a bound that
-no local mechanism passes.
+"""The best local mechanism around one secret of the paper's chain with α + β < 1, and its bound.
 
-docs/proofs/F5-one-side.md and F6-two-sides.md prove both. In short: on each side some records come
-first that are always redacted; then some that redact the rare value always and the other with
-falling probabilities; then all is free, or the chain ends. The direction 1:0 (the rare value over
-the other) is a budget split between the sides; the direction 0:1 decides how early the other value
-may be released first.
+docs/proofs/F5-one-side.md and F6-two-sides.md prove both, the bound for every local mechanism. In
+short: on each side some records come first that are always redacted; then some that redact the rare
+value always and the other with falling probabilities; then all is free, or the chain ends. The
+direction 1:0 (the rare value over the other) is a budget split between the sides; the direction 0:1
+decides how early the other value may be released first.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.best_local import _binary_bounds as _value
+from offrecord.mechanisms.best_local import _binary_bounds
 from offrecord.mechanisms.local.stretches import Stretches
 from offrecord.models.base import Floats
 
@@ -26,12 +25,19 @@ _ENTRIES = 1 << 22  # how large a table of values may be
 _STAGES = 1000  # how many records up to the chain's end a table may look ahead
 _LOOKS = 1_500_000  # states that are looked at to find the split of the budget, at most
 _TOLERANCE = 2e-7  # of n: how close the bound is brought, if that many looks do
+_TABLE_ERROR = 1.5  # no looks bring it closer than this times what the tables miss
+_SHARES, _CUTS = 64, 4  # parts of the budget's range to begin with, and what each is cut into
+#: Rounding of the path (docs/proofs/rounding.md, "Paths"): redaction probabilities are raised by
+#: this share, which is always safe (F3), and a state this close to s_free is taken to be free.
+_RAISED, _FREE = 2.0**-50, 1e-12
+#: Counts of records are rounded up where rounding could decide.
+_COUNT_SLACK = 1e-9
+#: A bound may exceed the cost of what it bounds by this much, relative and absolute, not more.
+_CROSSED = 1e-9
 
 
 class Optimum(NamedTuple):
-    """Plans for both sides, and the least expected number of redacted records that any local
-    mechanism has on them.
-    """
+    """Plans for both sides, and the least redactions any local mechanism expects on them."""
 
     left: Stretches
     right: Stretches
@@ -39,9 +45,7 @@ class Optimum(NamedTuple):
 
 
 class _Values(NamedTuple):
-    """What the rest of a side at least costs, by state and number of records (see
-    _value.lower_bounds).
-    """
+    """What the rest of a side costs at least (see _binary_bounds.lower_bounds)."""
 
     nodes: Floats
     images: Floats
@@ -51,14 +55,17 @@ class _Values(NamedTuple):
 
 
 class _Tables(NamedTuple):
+    """Both value functions, for every budget and split of it."""
+
     free: _Values  # until everything is free
     end: _Values  # until the chain's end
     span: int  # how many records before everything is free a best path may begin to release
 
 
 class _Path(NamedTuple):
-    """One side: `always` records, then the states s_0 … s_j around j records that redact the common
-    value sometimes.
+    """One side: `always` records, then j that redact the common value sometimes, states between.
+
+    states: (j + 1,) s_0 … s_j, before the first of the j records, between them, after the last.
     """
 
     always: int
@@ -76,11 +83,10 @@ def best_around(
     together: bool,
     n: int,
 ) -> Optimum | None:
-    """The best plans within epsilon, and what any mechanism within ceiling ≥ epsilon costs at
-    least; for α + β < 1, ε > 0.
+    """The best plans within epsilon, and what any mechanism within a ceiling ≥ it costs at least.
 
-    None where that would take more than can be tabulated: a chain so slow that thousands of records
-    up to its end matter.
+    For α + β < 1, ε > 0. None where that would take more than can be tabulated: a chain so slow
+    that thousands of records up to its end matter.
 
     together: a secret of several records, whose sides' largest leakages add (F9) instead of those
     in each direction (F2).
@@ -97,9 +103,9 @@ def best_around(
 
 
 def _plan(path: _Path, solver: _TwoSides, swap: bool) -> Stretches:
-    probabilities = np.minimum(
-        solver.image(path.states[:-1]) / path.states[1:] * (1 + 2.0**-50), 1.0
-    )
+    """Redaction rows of a path: q_i = f(s_i)/s_{i+1} for the common value, 1 for the rare one."""
+    exact = solver.image(path.states[:-1]) / path.states[1:]
+    probabilities = np.minimum(exact * (1 + _RAISED), 1.0)
     rows = np.ones((len(probabilities) + 1, 2))
     rows[1:, 0] = probabilities
     lengths = np.concatenate(([path.always], np.ones(len(probabilities), dtype=np.int64)))
@@ -130,30 +136,33 @@ class _TwoSides:
         return (s * (1.0 - self.beta) - self.alpha) / ((1.0 - self.alpha) - s * self.beta)
 
     def _longest(self) -> tuple[int, int]:
-        """No best path redacts the common value only sometimes for more records, before all is free
-        and before the end.
+        """For how many records a best path redacts the common value only sometimes, at most.
 
-        Backwards along a best path q grows by D(s) = s·f'(s)/f(s) a record, from at least its value
-        one before the last.
+        Before all is free, and before the chain's end. Backwards along a best path q grows by
+        D(s) = s·f'(s)/f(s) a record, from at least its value one before the last, and stays at
+        most 1.
         """
         a, gap = 1.0 - self.alpha, self.gap
-        # D(s) − 1 = α/(u − α) + v/(A − v) with u = (1 − β)s, v = βs; least where its derivative is
-        # 0
+        # D(s) − 1 = α/(u − α) + v/(A − v) with u = (1 − β)s, v = βs: least where its derivative is
+        # 0, or at 1. At s_free D is infinite, so a little above it serves.
         root = math.sqrt(self.alpha * (1.0 - self.beta) / (a * self.beta))
         least = (self.alpha + root * a) / ((1.0 - self.beta) + root * self.beta)
-        s = min(max(least, self.free_state * (1 + 1e-9)), 1.0)
+        s = min(max(least, self.free_state * (1 + _COUNT_SLACK)), 1.0)
         u, v = (1.0 - self.beta) * s, self.beta * s
         growth = math.log1p(self.alpha / (u - self.alpha) + v / (a - v))
         slope = (1.0 - self.beta) ** 2 / gap  # f'(s_free)
         counts = []
         for q in (slope, slope * self.free_state):
-            counts.append(1 if q >= 1 else 3 + math.floor(-math.log(q) / growth * (1 + 1e-9)))
+            steps = 0.0 if q >= 1 else -math.log(q) / growth
+            counts.append(1 if q >= 1 else 3 + math.floor(steps * (1 + _COUNT_SLACK)))
         return counts[0], counts[1]
 
     # ---- the value functions, for the rooms and budgets at hand
 
     def _values(self, widest: float) -> _Tables | None:
-        """widest: no side costs more than this in an optimum, so that the chain's end matters only
+        """Tables for these rooms; None if they would be too large.
+
+        widest: no side costs more than this in an optimum, so that the chain's end matters only
         where it is nearer.
         """
         ends = [room for room in self.rooms if room - self.longest_end <= widest]
@@ -167,20 +176,16 @@ class _TwoSides:
     # ---- both sides together
 
     def solve(self, epsilon: float, ceiling: float) -> tuple[tuple[_Path, _Path], float] | None:
-        """The best paths within epsilon and a lower bound on every mechanism's cost
-        within ceiling.
-        """
-        whole = float(sum(self.rooms))
-        half = sum(
+        """The best paths within epsilon, and a bound on every mechanism's cost within ceiling."""
+        ratio = self.alpha / self.beta
+        halves = [
             min(
-                _value.reach(
-                    epsilon / 2, room, self.alpha / self.beta, self.log_gap, self.free_state
-                ),
+                _binary_bounds.free_after(epsilon / 2, room, ratio, self.log_gap, self.free_state),
                 room,
             )
             for room in self.rooms
-        )
-        values = self._values(min(whole, half))
+        ]
+        values = self._values(min(float(sum(self.rooms)), sum(halves)))
         if values is None:
             return None
         if 0 in self.rooms:
@@ -194,55 +199,53 @@ class _TwoSides:
     def _split(
         self, values: _Tables, epsilon: float, ceiling: float
     ) -> tuple[tuple[_Path, _Path], float]:
-        """Branch and bound over the left side's budget: a side's cost never rises with
-        its budget.
+        """Branch and bound over the left side's share of the budget (F6).
+
+        A side's cost never rises with its budget, so on an interval of shares the left side with
+        its upper end and the right side with its lower end cost no more than any split within.
         """
-        shares = np.linspace(0.0, 1.0, 65)
-        best = min(
-            (
-                self._paths(values, (epsilon * s, epsilon - epsilon * s), epsilon)
-                for s in (0.0, 0.5, 1.0)
-            ),
-            key=_cost,
-        )
+        best = min((self._at(values, s, epsilon) for s in (0.0, 0.5, 1.0)), key=_cost)
+        shares = np.linspace(0.0, 1.0, _SHARES + 1)
         intervals = np.stack((shares[:-1], shares[1:]), axis=1)
-        settled = math.inf
-        looks, most = (
-            0,
-            max(_LOOKS // (len(values.end.values) + min(values.span, max(self.rooms)) + 10), 500),
-        )
+        settled = math.inf  # the least bound of the intervals that are left as they are
+        states = len(values.end.values) + min(values.span, max(self.rooms)) + 10
+        looks, most = 0, max(_LOOKS // states, 500)
         tolerance = self.tolerance
         while len(intervals) and looks < most:
-            bounds = np.empty(len(intervals))
-            for i, (low, high) in enumerate(intervals):
-                bounds[i] = self._pair(values, ceiling * high, ceiling * (1.0 - low), ceiling)[0]
+            bounds = np.array(
+                [
+                    self._pair(values, ceiling * b, ceiling * (1.0 - a), ceiling)[0]
+                    for a, b in intervals
+                ]
+            )
             looks += len(intervals)
             for i in np.argsort(bounds)[:3]:
                 share = float(intervals[i].mean())
-                found = self._paths(values, (epsilon * share, epsilon - epsilon * share), epsilon)
+                found = self._at(values, share, epsilon)
                 if _cost(found) <= _cost(best):
                     best = found
-                    # closer than the tables are here, no cutting of intervals brings the bound
-                    at_best = self._pair(values, ceiling * share, ceiling * (1.0 - share), ceiling)[
-                        0
-                    ]
-                    tolerance = max(self.tolerance, 1.5 * (_cost(best) - at_best))
+                    least = self._pair(values, ceiling * share, ceiling * (1.0 - share), ceiling)[0]
+                    tolerance = max(self.tolerance, _TABLE_ERROR * (_cost(best) - least))
             close = bounds >= _cost(best) - tolerance
-            settled = min(settled, float(bounds[close].min(initial=math.inf)))
+            done = close | (looks >= most)
+            settled = min(settled, float(bounds[done].min(initial=math.inf)))
             rest = intervals[~close]
-            if looks >= most:
-                settled = min(settled, float(bounds[~close].min(initial=math.inf)))
-            cuts = np.linspace(rest[:, 0], rest[:, 1], 5, axis=1)
+            cuts = np.linspace(rest[:, 0], rest[:, 1], _CUTS + 1, axis=1)
             intervals = np.stack((cuts[:, :-1].ravel(), cuts[:, 1:].ravel()), axis=1)
         best = self._polish(values, best, epsilon)
-        assert settled <= _cost(best) * (1 + 1e-9) + 1e-9, "a bound above what it bounds"
+        most_cost = _cost(best) * (1 + _CROSSED) + _CROSSED
+        assert settled <= most_cost, "a bound above what it bounds"
         return best, min(settled, _cost(best))
+
+    def _at(self, values: _Tables, share: float, epsilon: float) -> tuple[_Path, _Path]:
+        """The best paths with this share of epsilon on the left."""
+        return self._paths(values, (epsilon * share, epsilon - epsilon * share), epsilon)
 
     def _pair(
         self, values: _Tables, left: float, right: float, epsilon: float
     ) -> tuple[float, int, int]:
-        """See _value.pair."""
-        found: tuple[float, int, int] = _value.pair(
+        """See _binary_bounds.pair."""
+        found: tuple[float, int, int] = _binary_bounds.pair(
             (float(left), float(right)),
             float(epsilon),
             self.rooms,
@@ -268,28 +271,21 @@ class _TwoSides:
 
     def _path(self, values: _Tables, budget: float, room: int, always: int) -> _Path:
         """The best path that begins with so many always-redacted records."""
-        state = (
-            _value.state_after(budget, float(always), self.alpha / self.beta, self.log_gap)
-            if budget > 0
-            else 1.0
-        )
+        state = 1.0
+        if budget > 0:
+            ratio = self.alpha / self.beta
+            state = _binary_bounds.state_after(budget, float(always), ratio, self.log_gap)
         remaining = room - always
-        nothing = _Path(always, np.array([state]), float(always))
         if remaining == 0 or (state <= self.free_state and budget > 0):
-            return nothing
+            return _Path(always, np.array([state]), float(always))
+        # Everything redacted; the number of records with the least bound, or one more; or as many
+        # as the chain has.
         candidates = [_Path(room, np.array([state]), float(room))]
         image = float(self.image(np.array([state]))[0])
-        arguments = (
-            state,
-            image,
-            True,
-            self.pi0,
-            self.pi1,
-            (self.alpha, self.beta),
-            tuple(values.free),
-        )
+        chain, tables = (self.alpha, self.beta), tuple(values.free)
+        arguments = state, image, True, self.pi0, self.pi1, chain, tables
         most = min(remaining, len(values.free.values) - 1)
-        least = [_value.from_first(j, *arguments) for j in range(most + 1)]
+        least = [_binary_bounds.from_first(j, *arguments) for j in range(most + 1)]
         count = int(np.argmin(least))
         candidates += [
             self._settled(always, state, j, self.free_state)
@@ -301,11 +297,12 @@ class _TwoSides:
         return min(candidates, key=lambda path: path.cost)
 
     def _settled(self, always: int, state: float, count: int, goal: float) -> _Path:
-        """The path of `count` records from a state to a goal, from anywhere feasible to a minimum
-        of its cost.
+        """The path of `count` records from a state to a goal with the least cost; ∞ if none is.
+
+        It begins as high as can still come down to the goal, which is feasible if anything is.
         """
         states = np.full(count + 1, goal)
-        for i in range(count - 1, -1, -1):  # as high as can still come down to the goal
+        for i in range(count - 1, -1, -1):  # f of each is the next
             x = states[i + 1]
             states[i] = min(
                 (x * (1.0 - self.alpha) + self.alpha) / ((1.0 - self.beta) + x * self.beta), 1.0
@@ -313,19 +310,15 @@ class _TwoSides:
         if count < 1 or state > states[0]:
             return _Path(always, np.array([state]), math.inf)
         states[0] = state
-        total = _value.settle(states, self.alpha, self.beta, self.free_state)
-        if np.any(
-            states[:-1] <= self.free_state * (1 + 1e-12)
-        ):  # free before its end: a path with fewer records
-            return _Path(always, states[:1], math.inf)
+        total = _binary_bounds.settle(states, self.alpha, self.beta, self.free_state)
+        if np.any(states[:-1] <= self.free_state * (1 + _FREE)):
+            return _Path(always, states[:1], math.inf)  # free earlier: a path with fewer records
         return _Path(always, states, always + count * self.pi1 + self.pi0 * total)
 
     def _polish(
         self, values: _Tables, best: tuple[_Path, _Path], epsilon: float
     ) -> tuple[_Path, _Path]:
-        """The best split for the numbers of records that were found, by one more search
-        around it.
-        """
+        """The best split by one more search around the one that was found."""
         from scipy.optimize import minimize_scalar
 
         def paths(budget: float) -> tuple[_Path, _Path]:
@@ -344,6 +337,7 @@ class _TwoSides:
         return best
 
     def _budget_of(self, path: _Path) -> float:
+        """The budget of a path: `state_after` inverted."""
         ratio = self.alpha / self.beta
         s = float(path.states[0])
         w = (1.0 - s) / (s + ratio) * math.exp(path.always * self.log_gap)
@@ -364,12 +358,14 @@ def _tables(alpha: float, beta: float, cells: int, stages: int, stages_end: int)
     images[0], images[-1] = 0.0, 1.0
     weights = beta / (alpha + beta), alpha / (alpha + beta)
     free = _Values(
-        nodes, images, *_value.lower_bounds(nodes, images, *weights, (alpha, beta), stages, True)
+        nodes,
+        images,
+        *_binary_bounds.lower_bounds(nodes, images, *weights, (alpha, beta), stages, True),
     )
     end = _Values(
         nodes,
         images,
-        *_value.lower_bounds(nodes, images, *weights, (alpha, beta), stages_end, False),
+        *_binary_bounds.lower_bounds(nodes, images, *weights, (alpha, beta), stages_end, False),
     )
     finite = np.flatnonzero(np.isfinite(free.values[-1]))
     # one record before the highest state inside a path that can still come down to s_free

@@ -1,6 +1,4 @@
-"""BestLocal: the best local mechanism there is, or the best that is found, with a bound on what any
-other could release.
-"""
+"""BestLocal: the best local mechanism there is, or that is found, and a bound on every other."""
 
 from __future__ import annotations
 
@@ -32,6 +30,11 @@ _TOLERANCE = 1e-6  # of n: utility not worth another linear programme
 _BLOCK = 1000  # entries that are improved together
 _MOST = 20_000  # entries of a stretch of redactions that is improved at all
 _TRIES = 600  # closings tried, divided by the entries of a block
+_MANY = 64  # secrets of which each is bounded by its own optimum
+#: What binary_optimum.py takes: the budget at most, 1 − α − β and the rarer transition at least
+#: (docs/proofs/rounding.md, "Bounds on every mechanism").
+_LARGEST_BUDGET, _LEAST_GAP, _LEAST_STEP = 300, 1e-7, 1e-15
+_BOUND_SLACK = 1e-12  # what rounding may have taken from a bound on the utility
 
 
 @dataclass(frozen=True)
@@ -54,17 +57,20 @@ class BestLocal(Mechanism):
 
     def design(self, problem: Problem) -> LocalPolicy:
         """Cost grows with the window, not with n."""
-        starts = []
-        if solved(problem):
-            optimum, bound = self._optimal(problem)
-            if bound is not None and len(problem.secrets) == 1:
-                return _noted(replace(optimum, utility_bound=max(bound, optimum.utility)))
-            starts.append(optimum)
+        optimum, least = _solved_design(problem, self.name) if solved(problem) else (None, None)
+        if optimum is not None and least is not None and len(problem.secrets) == 1:
+            bound = max(1.0 - least / problem.n, optimum.utility)
+            return _noted(replace(optimum, utility_bound=bound))
+        starts = [] if optimum is None else [optimum]
         starts += [
             BestWindow().design(problem),
             *(ThreeRegion(tuning).design(problem) for tuning in TUNINGS),
         ]
         start = max(starts, key=lambda policy: policy.utility)
+        return _noted(self._improved(problem, start))
+
+    def _improved(self, problem: Problem, start: LocalPolicy) -> LocalPolicy:
+        """A policy improved by linear programmes, unless its bound says that it cannot be."""
         best, bound = replace(start, mechanism=self.name), utility_bound(problem)
         if bound is None or best.utility < bound - _TOLERANCE:
             found = refereed(
@@ -72,7 +78,7 @@ class BestLocal(Mechanism):
             )
             improved = LocalPolicy.of(problem, found, self.name)
             best = improved if improved.utility >= best.utility else best
-        return _noted(replace(best, utility_bound=bound))
+        return replace(best, utility_bound=bound)
 
     def around(self, problem: Problem, surrounding: Surrounding) -> LocalDesign:
         """The design around the one secret of a problem."""
@@ -91,25 +97,6 @@ class BestLocal(Mechanism):
             return SidesApart(self, model.along(), epsilon, protect, room)
         return _Slow(self, model, epsilon, protect)
 
-    def _optimal(self, problem: Problem) -> tuple[LocalPolicy, float | None]:
-        """The optimum around each secret, and the utility that none exceeds around the last."""
-        least: list[float] = []
-
-        def around(reduced: Problem, secret: Secret, left: Side, right: Side) -> Sides:
-            optimum = _optimum(reduced, problem.epsilon, secret, left, right)
-            if optimum is None:
-                return Stretches.always(2, left.room), Stretches.always(2, right.room)
-            least[:] = [optimum.least + secret.last - secret.first + 1]
-            return optimum.left, optimum.right
-
-        found = refereed(
-            problem,
-            lambda reduced: per_secret(reduced, around),
-            lambda sides: composed(problem, sides),
-        )
-        bound = 1.0 - least[0] / problem.n if least else None
-        return LocalPolicy.of(problem, found, self.name), bound
-
 
 class _Slow(Workshop):
     """Where a design takes seconds, fewer surroundings have one each."""
@@ -121,14 +108,39 @@ def _itself(redaction: Redaction) -> Redaction:
     return redaction
 
 
-def solved(problem: Problem) -> bool:
-    """The case that is solved: two values, stationary, α + β < 1 by more than rounding, a budget,
-    nothing extreme.
+def _solved_design(problem: Problem, name: str) -> tuple[LocalPolicy, float | None]:
+    """The optimum around each secret, and the least redactions of any mechanism around the last.
+
+    None where no optimum could be tabulated; that secret's sides are then redacted whole.
     """
+    least: list[float] = []
+
+    def around(reduced: Problem, secret: Secret, left: Side, right: Side) -> Sides:
+        optimum = _optimum(reduced, problem.epsilon, secret, left, right)
+        if optimum is None:
+            return Stretches.always(2, left.room), Stretches.always(2, right.room)
+        least[:] = [optimum.least + secret.last - secret.first + 1]
+        return optimum.left, optimum.right
+
+    found = refereed(
+        problem,
+        lambda reduced: per_secret(reduced, around),
+        lambda sides: composed(problem, sides),
+    )
+    return LocalPolicy.of(problem, found, name), least[0] if least else None
+
+
+def solved(problem: Problem) -> bool:
+    """The case that is solved: the paper's chain, α + β < 1, a budget, nothing extreme."""
     chain = problem.chain
+<<<<<<< HEAD
     if not chain.is_paper_setting or not 0 < problem.epsilon <= 300:
+=======
+    if not chain.paper or not 0 < problem.epsilon <= _LARGEST_BUDGET:
+>>>>>>> 92198e74e1686cbd2e7e1270651b16cde8e0d0eb
         return False
-    return chain.alpha + chain.beta < 1 - 1e-7 and min(chain.alpha, chain.beta) > 1e-15
+    rarest = min(chain.alpha, chain.beta)
+    return chain.alpha + chain.beta < 1 - _LEAST_GAP and rarest > _LEAST_STEP
 
 
 def _optimum(
@@ -150,16 +162,16 @@ def _optimum(
 
 
 def utility_bound(problem: Problem) -> float | None:
-    """A utility that no local mechanism exceeds: the least over the secrets of what each alone
-    allows; None for order above 1.
+    """A utility that no local mechanism exceeds; None for order above 1.
 
-    Where the optimum around one secret is known, that; else F4: no value whose influence on a
-    secret exceeds ε is released.
+    The least over the secrets of what each alone allows. Where the optimum around one secret is
+    known, that; else F4 (the paper's Lemma 1): no value whose influence on a secret exceeds ε is
+    released.
     """
     if problem.chain.order > 1:
         return None  # F4 speaks of records, the leakage bound of tuples
     bound = 1.0 - _forced(problem) / problem.n
-    if len(problem.secrets) <= 64 and solved(problem):
+    if len(problem.secrets) <= _MANY and solved(problem):
         for secret in problem.secrets:
             left, right = problem.sides(secret)
             optimum = _optimum(problem, problem.epsilon, secret, left, right)
@@ -167,7 +179,7 @@ def utility_bound(problem: Problem) -> float | None:
                 bound = min(
                     bound, 1.0 - (optimum.least + secret.last - secret.first + 1) / problem.n
                 )
-    return min(max(bound, 0.0) + 1e-12, 1.0)  # above its own rounding
+    return min(max(bound, 0.0) + _BOUND_SLACK, 1.0)
 
 
 def _forced(problem: Problem) -> float:
@@ -178,24 +190,20 @@ def _forced(problem: Problem) -> float:
 
 def _forced_around(problem: Problem, secret: Secret) -> Redaction:
     """1 where a value's influence on a secret exceeds ε, and on the secret itself."""
-    positions, rows = (
-        [np.arange(secret.first - 1, secret.last)],
-        [np.ones((secret.last - secret.first + 1, problem.chain.k))],
-    )
+    positions = [np.arange(secret.first - 1, secret.last)]
+    rows = [np.ones((secret.last - secret.first + 1, problem.chain.k))]
     for side in problem.sides(secret):
-        reach = (side.delta_star(problem.epsilon) or side.horizon + 1) - 1
-        if reach:
-            rows.append(is_forced(side.influence(reach), problem.epsilon).astype(float))
-            positions.append(side.edge - 1 + side.direction * np.arange(1, reach + 1))
+        near = (side.delta_star(problem.epsilon) or side.horizon + 1) - 1  # then comes region S
+        if near:
+            rows.append(is_forced(side.influence(near), problem.epsilon).astype(float))
+            positions.append(side.edge - 1 + side.direction * np.arange(1, near + 1))
     order = np.argsort(np.concatenate(positions))
     starts = np.concatenate(positions)[order]
     return Redaction(problem.n, starts, starts + 1, np.concatenate(rows)[order]).compressed()
 
 
 def _improved(problem: Problem, start: Redaction, effort: float) -> Redaction:
-    """The start, improved block by block wherever it redacts at all, with room to redact a little
-    further out.
-    """
+    """The start, improved block by block wherever it redacts, and a little further out."""
     from offrecord.mechanisms.best_local.sequential_lp import improve
 
     k = problem.chain.k
@@ -220,9 +228,7 @@ def _improved(problem: Problem, start: Redaction, effort: float) -> Redaction:
 
 
 def _clusters(problem: Problem, start: Redaction) -> list[tuple[int, int]]:
-    """Spans of positions, each wider by some records than what the start redacts, that do not
-    touch.
-    """
+    """Spans of positions apart, each a stretch of what the start redacts and some records more."""
     clusters: list[list[int]] = []
     for begin, end in zip(start.starts.tolist(), start.stops.tolist(), strict=True):
         if clusters and begin - clusters[-1][1] <= 0:

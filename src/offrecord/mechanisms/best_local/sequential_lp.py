@@ -1,10 +1,10 @@
-"""Improve any feasible redaction by a sequence of linear programmes, each refereed by the exact
-leakage (F7).
+"""Improve any feasible redaction by linear programmes, each refereed by the exact leakage (F7).
 
 Every log-ratio that counts (F1) is linearised in the redaction probabilities of a span of records;
 a linear programme within a trust region proposes; what it proposes is raised towards the last
 feasible matrix until its exact leakage is within the budget, which it is at the latest there (F3).
-So every step is feasible and none is worse than the last.
+So every step is feasible and none is worse than the last. No number below decides about privacy:
+the referee does, rounding included.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import Redaction
 from offrecord.theory.side import Side
 
-_STEPS = 80
+_STEPS, _IDLE = 80, 8  # linear programmes of one descent, and those in a row that may gain nothing
+_RADIUS, _WIDEST = 0.25, 0.5  # how far entries may move in one step, at first and at most
 _BAND = 0.5  # log-ratios further than this below their limit are left to the referee
 _ENTRIES = 250_000  # of one linear programme, for each side of each secret
 _WORK = 30_000_000  # entries of all of them together: then what has been found will do
-_SNAP = 1e-9
-_LEANS = (
-    0.5,
-    1.0,
-    0.0,
-)  # the left side's part of what neither side uses, when a step decides what may be opened
+_SNAP = 1e-9  # entries this close to 0 or 1 are: just below 1 is a release like any other
+_MET = 1e-4  # log-ratios this close to their limit meet it
+_OVER = 1e-12  # and this close, a value that is not released yet would exceed it
+_NEGLIGIBLE = 1e-12  # derivatives that are left out of a linear programme
+_CLOSE, _SMALLEST = 1e-3, 1e-9  # how exactly a proposal is repaired, relative and absolute
+#: The left side's part of what neither side uses, step by step: it decides what may be opened.
+_LEANS = (0.5, 1.0, 0.0)
 
 
 def improve(
@@ -42,15 +44,15 @@ def improve(
     tries: int,
     effort: float = 1.0,
 ) -> Floats:
-    """A matrix that redacts no more in expectation, for the records at positions first … (from 0);
-    all others are released.
+    """A matrix that redacts no more in expectation, for w records from position `first` (from 0).
 
-    matrix: (w, k), feasible, with all of the problem's secrets within. movable: (w, k), the entries
-    that may change.
-    tolerance: expected redactions not worth a step. Releasing a value with whatever probability
-    puts a bound on everything nearer to the secret, so closing one (redacting it always) can pay:
-    that is tried for up to `tries` of the values whose bound is met. effort: how much work the
-    linear programmes may take, as a multiple of the default.
+    All others are released. matrix: (w, k), feasible, with all of the problem's secrets within.
+    movable: (w, k), the entries that may change. tolerance: expected redactions not worth a step.
+    effort: how much work the linear programmes may take, as a multiple of the default.
+
+    Releasing a value with whatever probability puts a bound on everything nearer to the secret, so
+    closing one (redacting it always) can pay: that is tried for up to `tries` of the values whose
+    bound is met.
     """
     span = _Span(problem, first, len(matrix), effort * _WORK)
     closed = span.fixed | ~movable
@@ -83,7 +85,7 @@ class _Rows:
         self.limits: list[float] = []
 
     def add(self, indices: NDArray[np.int64], values: Floats, limit: float) -> None:
-        kept = np.abs(values) > 1e-12  # what is further off hardly matters
+        kept = np.abs(values) > _NEGLIGIBLE  # further from the output, they hardly matter
         self.indices.append(indices[kept])
         self.values.append(values[kept])
         self.limits.append(limit)
@@ -91,10 +93,10 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Walk:
-    """One side of a secret within a span: entries (T, k) of the span met at each distance (−1
-    beyond it), and the walk's state.
+    """One side of a secret within a span: what F1's walk meets at each distance, and its state.
 
-    reached: (T, k, k) Pr(nothing released before, X = j | x) up to a factor common to a distance.
+    entries: (T, k) of the span's matrix, −1 beyond it. reached: (T, k, k) U of first_release.py, up
+    to a factor common to a distance.
     """
 
     kernels: Floats
@@ -102,6 +104,27 @@ class _Walk:
     probabilities: Floats
     reached: Floats
     ends: bool  # the chain's end follows, so that "nothing released" is an output
+
+
+@dataclass(frozen=True, eq=False)
+class _Outputs:
+    """Outputs of one distance whose log-ratios are near their limits.
+
+    pairs: which pair of secret values, values: which value is released, or 0 at the chain's end;
+    ratios: the log-ratios, excess: how far above the limit.
+    """
+
+    distance: int
+    pairs: NDArray[np.int64]
+    values: NDArray[np.int64]
+    ratios: Floats
+    excess: Floats
+
+    def at(self, kept: NDArray[np.bool_]) -> _Outputs:
+        """Those of them."""
+        return _Outputs(
+            self.distance, self.pairs[kept], self.values[kept], self.ratios[kept], self.excess[kept]
+        )
 
 
 class _Span:
@@ -117,11 +140,13 @@ class _Span:
             self.fixed[core.first - 1 - first : core.last - first] = True
 
     def descend(self, matrix: Floats, closed: NDArray[np.bool_], tolerance: float) -> Floats:
-        """From one feasible matrix to a better one until steps no longer pay; closed entries stay
-        as they are.
+        """From one feasible matrix to a better one until steps no longer pay.
+
+        Closed entries stay as they are. The trust region grows where a step paid, else it shrinks:
+        the leakage is linear only nearby.
         """
         best, cost = matrix, self.cost(matrix)
-        radius, idle = 0.25, 0
+        radius, idle = _RADIUS, 0
         for step in range(_STEPS):
             if self.work > self.most:
                 break
@@ -133,45 +158,44 @@ class _Span:
                 if gained > 0:
                     best, cost = repaired, cost - gained
             idle = 0 if gained > tolerance else idle + 1
-            radius = min(2 * radius, 0.5) if gained > tolerance else radius / 2
-            if idle > 8:
+            radius = min(2 * radius, _WIDEST) if gained > tolerance else radius / 2
+            if idle > _IDLE:
                 break
         return best
 
     def bounding(self, matrix: Floats) -> list[NDArray[np.bool_]]:
-        """Entries whose release meets its limit, one by one and record by record: closing them may
-        pay.
+        """Entries whose release meets its limit, record by record and one by one.
+
+        Closing them may pay.
         """
         entries: set[int] = set()
         for secret in self.secrets:
             sides, limits = self._limits(matrix, secret, 0.5)
             for side, limit in zip(sides, limits, strict=True):
-                if side.room == 0 or side.independent:
-                    continue
-                walk = self._walk(matrix, side)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    logs = np.log(walk.reached)[:, side.support]
-                    ratios = (
-                        logs[:, :, None]
-                        - logs[:, None]
-                        - limit[np.ix_(side.support, side.support)][:, :, None]
-                    )
-                    same = side.secret_values[side.support]
-                    ratios[:, same[:, None] == same] = -np.inf
-                    met = (
-                        np.nanmax(np.where(np.isnan(ratios), -np.inf, ratios), axis=(1, 2)) > -1e-4
-                    )
-                met &= (walk.probabilities < 1.0) & (walk.entries >= 0)
-                entries |= set(walk.entries[met].tolist())
+                if side.room > 0 and not side.independent:
+                    entries |= set(self._met(matrix, side, limit).tolist())
         moves = []
-        records = sorted({entry // self.k for entry in entries})
-        for record in records:
+        for record in sorted({entry // self.k for entry in entries}):
             here = [entry for entry in sorted(entries) if entry // self.k == record]
             for group in ([here] if len(here) > 1 else []) + [[entry] for entry in here]:
                 move = np.zeros(self.size * self.k, dtype=bool)
                 move[group] = True
                 moves.append(move.reshape(self.size, self.k))
         return moves
+
+    def _met(self, matrix: Floats, side: Side, limit: Floats) -> NDArray[np.int64]:
+        """Entries of one side that may be released and then meet a limit."""
+        walk = self._walk(matrix, side)
+        possible = side.support
+        secret = side.secret_values[possible]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(walk.reached)[:, possible]
+            limits = limit[np.ix_(possible, possible)][:, :, None]
+            excess = logs[:, :, None] - logs[:, None] - limits
+        excess[:, secret[:, None] == secret] = -np.inf
+        met = np.where(np.isnan(excess), -np.inf, excess).max(axis=(1, 2)) > -_MET
+        met &= (walk.probabilities < 1.0) & (walk.entries >= 0)
+        return np.asarray(walk.entries[met])
 
     def cost(self, matrix: Floats) -> float:
         """Expected number of redacted records."""
@@ -195,17 +219,15 @@ class _Span:
             return proposal
         missing = np.maximum(feasible - proposal, 0.0)
         bad, good = 0.0, 1.0
-        while good - bad > 1e-3 * good and good > 1e-9:
+        while good - bad > _CLOSE * good and good > _SMALLEST:
             middle = (bad + good) / 2
             if self.private(np.minimum(proposal + middle * missing, 1.0)):
                 good = middle
             else:
                 bad = middle
-        return (
-            np.maximum(proposal, feasible)
-            if good == 1.0
-            else np.minimum(proposal + good * missing, 1.0)
-        )
+        if good == 1.0:  # not by a sum, whose rounding might fall short of what is feasible
+            return np.maximum(proposal, feasible)
+        return np.minimum(proposal + good * missing, 1.0)
 
     # ---- the linear programme
 
@@ -252,8 +274,10 @@ class _Span:
         rows: _Rows,
         columns: int,
     ) -> int:
-        """Add one secret's constraints: both sides' log-ratios share ε, pair by pair (F2), or for a
-        run side by side (F9).
+        """Add one secret's constraints: both sides' log-ratios share ε.
+
+        Pair by pair (F2), or for a run side by side (F9). Each share is a column of its own: the
+        left side's log-ratios are at most that, the right side's at most ε less it.
         """
         run = secret.last > secret.first
         sides, limits = self._limits(matrix, secret, lean)
@@ -271,8 +295,7 @@ class _Span:
     def _limits(
         self, matrix: Floats, secret: Secret, lean: float
     ) -> tuple[tuple[Side, Side], tuple[Floats, Floats]]:
-        """What the log-ratios of each side may reach: what they do now, and a part of what neither
-        side uses.
+        """What each side's log-ratios may reach: what they do now, and a part of what is unused.
 
         Pair by pair (F2), or for a run in all (F9).
         """
@@ -295,67 +318,48 @@ class _Span:
         held: NDArray[np.bool_],
         rows: _Rows,
     ) -> None:
-        """Linearise what is within reach of its limit; hold entries at 1 whose release would exceed
-        it.
-        """
+        """Linearise what is within reach of its limit."""
         walk = self._walk(matrix, side)
-        epsilon = self.problem.epsilon
         values = side.secret_values
         xs, ys = np.nonzero(side.support[:, None] & side.support & (values[:, None] != values))
-        caps = limit[xs, ys][:, None]
-        steps, flat = len(walk.probabilities), matrix.ravel()
-        last = False
-        chosen: list[tuple[Floats, int, NDArray[np.int64], NDArray[np.int64], Floats]] = []
-        for t in range(steps + walk.ends):
-            final = t == steps
-            masses = (
-                (walk.reached[t - 1] * walk.probabilities[t - 1]).sum(axis=1)[:, None]
-                if final
-                else walk.reached[t]
-            )
-            with np.errstate(divide="ignore", invalid="ignore"):
-                logs = np.log(masses)
-                ratios = np.where(masses[xs] > 0, logs[xs] - logs[ys], -np.inf)  # (pairs, outputs)
-            if not final:
-                # later ratios are averages of those of the values still unreleased: none will be
-                # within reach
-                last = not np.any(ratios[:, walk.probabilities[t] > 0.0] >= caps - _BAND)
-                entries = walk.entries[t]
-                always = (entries >= 0) & (flat[entries] == 1.0)
-                # a value whose release would exceed its limit stays redacted, and so gives no
-                # output
-                held[entries[always & np.any(ratios > caps - 1e-12, axis=0)]] = True
-                ratios[:, always & held[entries]] = -np.inf
-            pairs, outputs = np.nonzero(ratios >= caps - _BAND)
-            if len(pairs):
-                distances = (ratios - caps)[pairs, outputs]
-                chosen.append((distances, t, pairs, outputs, ratios[pairs, outputs]))
-            if last:
-                break
-        if not chosen:
+        near = _near_outputs(walk, xs, ys, limit[xs, ys][:, None], matrix.ravel(), held)
+        if not near:
             return
-        distances = np.concatenate([part[0] for part in chosen])
-        most = max(_ENTRIES // (steps * side.chain.k), 200)
-        nearest = np.partition(distances, -most)[-most] if len(distances) > most else -np.inf
-        for distances, t, pairs, outputs, ratios in chosen:
-            kept = distances >= nearest
-            if not kept.any():
-                continue
-            onward = np.ones((side.chain.k, 1)) if t == steps else walk.kernels[t]
-            indices = walk.entries[:t].ravel()
-            gradients = _walk.log_gradients(
-                walk.kernels, walk.probabilities, walk.reached, t, onward
-            ).reshape(side.chain.k, onward.shape[1], t * side.chain.k)
-            for pair, output, ratio in zip(pairs[kept], outputs[kept], ratios[kept], strict=True):
-                x, y = xs[pair], ys[pair]
-                slope = gradients[x, output] - gradients[y, output]
-                bound = (epsilon if sign > 0 else 0.0) - float(ratio) + float(slope @ flat[indices])
-                rows.add(np.append(indices, share[x, y]), np.append(slope, sign), bound)
+        excesses = np.concatenate([output.excess for output in near])
+        most = max(_ENTRIES // (len(walk.probabilities) * side.chain.k), 200)
+        least = np.partition(excesses, -most)[-most] if len(excesses) > most else -np.inf
+        for output in near:
+            kept = output.excess >= least
+            if kept.any():
+                pairs = xs[output.pairs[kept]], ys[output.pairs[kept]]
+                self._linearise(walk, output.at(kept), pairs, share, sign, matrix.ravel(), rows)
+
+    def _linearise(
+        self,
+        walk: _Walk,
+        output: _Outputs,
+        pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
+        share: NDArray[np.int64],
+        sign: float,
+        flat: Floats,
+        rows: _Rows,
+    ) -> None:
+        """log-ratio + slope·(q − q now) ≤ share on the left, ≤ ε − share on the right."""
+        t, k = output.distance, walk.kernels.shape[1]
+        ends = t == len(walk.probabilities)
+        onward = np.ones((k, 1)) if ends else walk.kernels[t]
+        indices = walk.entries[:t].ravel()
+        gradients = _walk.log_gradients(
+            walk.kernels, walk.probabilities, walk.reached, t, onward
+        ).reshape(k, onward.shape[1], t * k)
+        budget = self.problem.epsilon if sign > 0 else 0.0
+        for x, y, value, ratio in zip(*pairs, output.values, output.ratios, strict=True):
+            slope = gradients[x, value] - gradients[y, value]
+            bound = budget - float(ratio) + float(slope @ flat[indices])
+            rows.add(np.append(indices, share[x, y]), np.append(slope, sign), bound)
 
     def _walk(self, matrix: Floats, side: Side) -> _Walk:
-        """Away from the secret to the span's end, the chain's end, or the first record that is
-        never redacted.
-        """
+        """F1's walk to the span's end, the chain's end, or the first record never redacted."""
         start = side.edge - 1 - self.first + side.direction
         order = (np.arange(start, self.size) if side.direction > 0 else np.arange(start, -1, -1))[
             : side.room
@@ -368,10 +372,8 @@ class _Span:
         free = np.flatnonzero(~probabilities.any(axis=1))
         count = int(free[0]) + 1 if len(free) else len(probabilities)
         states = side.chain.k
-        entries, probabilities = (
-            entries[:, side.shown_value_of_state],
-            probabilities[:, side.shown_value_of_state],
-        )
+        shown = side.shown_value_of_state
+        entries, probabilities = entries[:, shown], probabilities[:, shown]
         kernels = np.ascontiguousarray(
             np.broadcast_to(side.kernels(count), (count, states, states))
         )
@@ -381,7 +383,7 @@ class _Span:
             reached[t] = state @ kernels[t]
             state = reached[t] * probabilities[t]
             largest = state.max()
-            state = state / largest if largest > 0 else state
+            state = state / largest if largest > 0 else state  # a common factor cancels (F1)
         return _Walk(
             kernels,
             entries[:count],
@@ -389,3 +391,50 @@ class _Span:
             reached,
             len(free) == 0,
         )
+
+
+def _near_outputs(
+    walk: _Walk,
+    xs: NDArray[np.int64],
+    ys: NDArray[np.int64],
+    caps: Floats,
+    flat: Floats,
+    held: NDArray[np.bool_],
+) -> list[_Outputs]:
+    """Outputs of a walk within reach of their caps (pairs, 1), for the pairs (xs, ys).
+
+    Entries at 1 whose release would exceed a cap are held there.
+    """
+    steps = len(walk.probabilities)
+    near = []
+    for t in range(steps + walk.ends):
+        ratios = _ratios(walk, t, xs, ys)
+        last = False
+        if t < steps:
+            # Later ratios are averages of those of the values still unreleased: if none of these is
+            # within reach, none will be.
+            last = not np.any(ratios[:, walk.probabilities[t] > 0.0] >= caps - _BAND)
+            entries = walk.entries[t]
+            always = (entries >= 0) & (flat[entries] == 1.0)
+            # A value whose release would exceed its limit stays redacted, and so gives no output.
+            held[entries[always & np.any(ratios > caps - _OVER, axis=0)]] = True
+            ratios[:, always & held[entries]] = -np.inf
+        pairs, outputs = np.nonzero(ratios >= caps - _BAND)
+        if len(pairs):
+            excess = (ratios - caps)[pairs, outputs]
+            near.append(_Outputs(t, pairs, outputs, ratios[pairs, outputs], excess))
+        if last:
+            break
+    return near
+
+
+def _ratios(walk: _Walk, t: int, xs: NDArray[np.int64], ys: NDArray[np.int64]) -> Floats:
+    """(pairs, outputs) log-ratios of the first releases at a step, or of none to the end."""
+    masses = (
+        walk.reached[t]
+        if t < len(walk.probabilities)
+        else (walk.reached[t - 1] * walk.probabilities[t - 1]).sum(axis=1)[:, None]
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(masses)
+        return np.where(masses[xs] > 0, logs[xs] - logs[ys], -np.inf)
