@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 SPARK := .venv/.installed-spark
 
-.PHONY: setup demo paper test lint format types check test-spark bench pictures clean
+.PHONY: setup demo paper test lint format types check soak test-spark bench pictures clean
 
 setup: $(STAMP)
 
@@ -31,6 +31,9 @@ types: $(STAMP)
 
 check: $(STAMP)
 	$(BIN)/python -m pytest -n auto
+
+soak: $(STAMP) ## more random cases of what `make test` checks already
+	$(BIN)/python -m pytest -n auto -m soak
 
 $(SPARK): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark]"

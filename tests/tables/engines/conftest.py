@@ -9,6 +9,7 @@ import pytest
 import offrecord as off
 from command_line import flags
 from offrecord import cli
+from offrecord.release.keys import Key, default_key_file
 from offrecord.tables.engines import stream
 from streams import CHAIN, COLUMNS
 from table_files import write
@@ -59,13 +60,18 @@ def both(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def desk(tmp_path, monkeypatch, capsys):
-    """The command line in a folder of its own."""
+def folder(tmp_path, monkeypatch):
+    """A folder with a model and a key, to work in."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     monkeypatch.chdir(tmp_path)
     CHAIN.save("model.json")
-    assert cli.main(["key", "new"]) == 0
-    capsys.readouterr()
+    Key.new(default_key_file())
+    return tmp_path
+
+
+@pytest.fixture
+def desk(folder, capsys):
+    """The command line in a folder of its own."""
 
     def run(*arguments, **options):
         chosen = (

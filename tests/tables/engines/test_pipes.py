@@ -17,32 +17,36 @@ import polars as pl
 import pytest
 
 from command_line import flags
+from offrecord import cli
 from streams import COLUMNS, frame, refused
 from table_files import write
 
 PATIENCE = 600  # seconds for what takes two: a machine may be busy
-COMMAND = [sys.executable, "-c", "from offrecord.cli import run; run()", "redact"]
+COMMAND = [sys.executable, "-c", "from offrecord.cli import run; run()"]
+
+
+STANDARD = COLUMNS | {
+    "private": "hidden",
+    "model": "model.json",
+    "epsilon": 1.5,
+    "dataset": "rooms",
+    "certificate": "c.json",
+}
+
+
+def arguments(kind, table="-"):
+    return ["redact", table, "-o", "-", "--format", kind, *flags(STANDARD)]
 
 
 @pytest.fixture
-def piped(desk, tmp_path):
+def piped(folder):
     """The command as a process, with bytes on standard input."""
 
-    def run(content, *arguments, stdout=subprocess.PIPE, **options):
-        standard = {
-            "private": "hidden",
-            "model": "model.json",
-            "epsilon": 1.5,
-            "dataset": "rooms",
-            "certificate": "c.json",
-        }
-        command = [*COMMAND, *arguments]
-        command += flags(COLUMNS | standard | options)
+    def run(content, *arguments, **options):
         return subprocess.run(
-            command,
+            [*COMMAND, "redact", *arguments, *flags(STANDARD | options)],
             input=content,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             timeout=PATIENCE,
             check=False,
         )
@@ -97,26 +101,39 @@ def test_a_stream_on_one_side_only(desk, piped):
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_input_that_was_cut_short_leaves_no_certificate(piped, kind):
+def test_input_that_was_cut_short_leaves_no_certificate(folder, kind, capfdbinary, monkeypatch):
     content = as_bytes(frame([1]), kind)
-    cuts = {1, 2, 7, 8, 9, 16, 40, len(content) // 2, len(content) - 20, len(content)}
-    for cut in cuts:
+    for cut in (1, 2, 7, 8, 9, 16, 40, len(content) // 2, len(content) - 20, len(content)):
         cut_short = content[:-cut]
         if kind != "ipc" and (
             cut_short.endswith(b"\n") or (kind == "ndjson" and cut_short.endswith(b"}"))
         ):
             continue  # a shorter table, but a whole one
-        ended = piped(cut_short, "-", output="-", format=kind)
-        assert (ended.returncode, ended.stdout) == (2, b""), cut
-        assert re.fullmatch(r"offrecord: .+\n", ended.stderr.decode()), ended.stderr
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(cut_short)))
+        code = cli.main(arguments(kind))
+        out, err = capfdbinary.readouterr()
+        assert (code, out) == (2, b""), cut
+        assert re.fullmatch(r"offrecord: .+\n", err.decode()), err
         assert not Path("c.json").exists()
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_nor_does_a_process_whose_input_was(piped, kind):
+    content = as_bytes(frame([1]), kind)
+    ended = piped(content[: len(content) // 2], "-", output="-", format=kind)
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert re.fullmatch(r"offrecord: .+\n", ended.stderr.decode()), ended.stderr
+    assert not Path("c.json").exists()
 
 
 @pytest.mark.parametrize("kind", READERS)
 def test_a_broken_pipe_leaves_no_certificate(desk, kind):
     content = as_bytes(frame([*range(3000)], length=40), kind)
     with subprocess.Popen(
-        arguments(kind), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*COMMAND, *arguments(kind)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
         process.stdin.write(content)
         process.stdin.close()
@@ -128,18 +145,6 @@ def test_a_broken_pipe_leaves_no_certificate(desk, kind):
     assert not Path("c.json").exists()
     ledger = json.loads(Path("share/offrecord/key.ledger.json").read_text())
     assert "rooms" in ledger["releases"]  # somebody may have kept what they read
-
-
-def arguments(kind, table="-"):
-    options = COLUMNS | {
-        "private": "hidden",
-        "model": "model.json",
-        "epsilon": 1.5,
-        "dataset": "rooms",
-        "certificate": "c.json",
-    }
-    pairs = (text for pair in options.items() for text in (f"--{pair[0]}", str(pair[1])))
-    return [*COMMAND, table, "-o", "-", "--format", kind, *pairs]
 
 
 def wait_until_full(pipe):
@@ -162,7 +167,7 @@ def test_a_reader_that_takes_its_time_gets_everything(desk):
     read, end = os.pipe()
     os.set_blocking(end, False)
     with subprocess.Popen(
-        arguments("csv"), stdin=subprocess.PIPE, stdout=end, stderr=subprocess.PIPE
+        [*COMMAND, *arguments("csv")], stdin=subprocess.PIPE, stdout=end, stderr=subprocess.PIPE
     ) as process:
         os.close(end)
         process.stdin.write(as_bytes(frame([*range(3000)], length=40), "csv"))
@@ -187,7 +192,9 @@ def test_two_streams_one_after_the_other_are_not_taken_for_one(piped):
 def test_closed_standard_output(desk):
     write(frame([1]), "t.csv")
     ended = subprocess.run(
-        ["sh", "-c", f"{shlex.join(arguments('csv', 't.csv'))} >&-"], timeout=PATIENCE, check=False
+        ["sh", "-c", f"{shlex.join([*COMMAND, *arguments('csv', 't.csv')])} >&-"],
+        timeout=PATIENCE,
+        check=False,
     )
     assert ended.returncode == 2
     assert not Path("c.json").exists()

@@ -586,7 +586,9 @@ def test_executors_without_the_package(tmp_path):
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, Path(__file__).parents[:3]))
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [*map(str, Path(__file__).parents[:3]), *os.environ.get("PYTHONPATH", "").split()]
+    )
     command = [sys.executable, "-W", "ignore", "-c", MISSING, str(tmp_path)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert "said: an executor cannot import offrecord: install it there" in ended.stdout, (

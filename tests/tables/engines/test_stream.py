@@ -40,8 +40,6 @@ def test_parts_of_any_size(both, rooms, part):
         {"protect": "each", "publish_positions": True},
         {"mechanism": "window"},
         {"mechanism": "3r-constant"},
-        {"model": ORDER2},
-        {"model": off.MarkovChain([[0.8, 0.2], [0.4, 0.6]], start=[0.5, 0.5])},
         {"epsilon": 0.0},
     ],
     ids=str,
@@ -49,6 +47,20 @@ def test_parts_of_any_size(both, rooms, part):
 @pytest.mark.parametrize("rooms", ["in order", "another order", "text among numbers"])
 def test_options(both, options, rooms):
     both(frame(ROOMS[rooms], gaps=0.15 if "step" in options else 0.0, empty=0.1), ".csv", **options)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [ORDER2, off.MarkovChain([[0.8, 0.2], [0.4, 0.6]], start=[0.5, 0.5])],
+    ids=["order 2", "a start of its own"],
+)
+@pytest.mark.parametrize("rooms", ["in order", "another order", "text among numbers"])
+def test_models(both, model, rooms):
+    """Where every secret has a design of its own, which takes a while: few rooms, in as many
+    parts.
+    """
+    few = ROOMS[rooms][:: len(ROOMS[rooms]) // 5]
+    both(frame(few, empty=0.1), ".csv", part=20, model=model)
 
 
 def test_private_lists_whose_keys_lie_in_any_part(both):

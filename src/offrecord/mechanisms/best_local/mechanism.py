@@ -133,11 +133,7 @@ def _solved_design(problem: Problem, name: str) -> tuple[LocalPolicy, float | No
 def solved(problem: Problem) -> bool:
     """The case that is solved: the paper's chain, α + β < 1, a budget, nothing extreme."""
     chain = problem.chain
-<<<<<<< HEAD
-    if not chain.is_paper_setting or not 0 < problem.epsilon <= 300:
-=======
-    if not chain.paper or not 0 < problem.epsilon <= _LARGEST_BUDGET:
->>>>>>> 92198e74e1686cbd2e7e1270651b16cde8e0d0eb
+    if not chain.is_paper_setting or not 0 < problem.epsilon <= _LARGEST_BUDGET:
         return False
     rarest = min(chain.alpha, chain.beta)
     return chain.alpha + chain.beta < 1 - _LEAST_GAP and rarest > _LEAST_STEP
