@@ -53,7 +53,7 @@ PACKAGES = {
     ),
     "offrecord.fitting": (
         "offrecord.fitting.fit",
-        ("Check", "Fit", "Stationarity", "fit_chains", "listed_values", "wilson"),
+        ("Check", "Fit", "Stationarity", "fit_chains"),
     ),
     "offrecord.paper": (
         "offrecord.paper.reproduce",

@@ -43,7 +43,7 @@ def test_answers_follow_the_policy_and_repeat(policy, tmp_path):
 
 
 def test_a_policy_that_leaks_more_than_it_says_gets_no_answer(policy, tmp_path):
-    leaky = off.Policy(policy.problem, off.Redaction.of(10, 2, [(0, 1, np.ones(2))]), "mine")
+    leaky = off.LocalPolicy(policy.problem, off.Redaction.of(10, 2, [(0, 1, np.ones(2))]), "mine")
     with pytest.raises(off.InputError, match="do not answer"):
         answer(leaky, 2, 0, Key(bytes(32), tmp_path / "key"))
 
@@ -52,7 +52,7 @@ def with_row(policy, record, row):
     """The same policy but for one record."""
     matrix = policy.redaction.copy()
     matrix[record - 1] = row
-    return off.Policy(
+    return off.LocalPolicy(
         policy.problem, off.Redaction.from_matrix(matrix, *matrix.shape), policy.mechanism
     )
 
@@ -63,14 +63,14 @@ def test_the_coin_is_none_of_the_askers_business(policy, tmp_path):
     """
     keys = [Key(bytes([i]) + bytes(31), tmp_path / "key") for i in range(200)]
     texts = [
-        off.Policy(policy.problem, policy.sparse, f"mechanism {i}", None, {"note": i})
+        off.LocalPolicy(policy.problem, policy.sparse, f"mechanism {i}", None, {"note": i})
         for i in range(10)
     ]
     another = off.Problem(off.MarkovChain.binary(0.02, 0.7), 12, [1], 2.0)
     silent = off.Redaction.of(
         12, 2, [(0, 1, [1, 1]), (1, 2, policy.sparse.row(1)), (2, 12, [1, 1])]
     )
-    texts.append(off.Policy(another, silent, "another model"))
+    texts.append(off.LocalPolicy(another, silent, "another model"))
     for key in keys:
         assert len({answer(one, 2, 0, key, remember=False) for one in texts}) == 1
     assert len({answer(policy, 2, 0, key, remember=False) for key in keys}) == 2
@@ -83,7 +83,7 @@ def test_protocols_records_and_tables_have_coins_of_their_own(policy, tmp_path):
     secrets = [bytes([i % 256, i // 256]) + bytes(30) for i in range(2000)]
     keys = [Key(secret, tmp_path / "key") for secret in secrets]
     even = with_row(with_row(policy, 2, [0.5, 1]), 3, [0.5, 1])
-    assert even.private
+    assert even.is_private
     said = [
         [answer(even, 2, 0, key, remember=False) is None for key in keys],
         [answer(even, 3, 0, key, remember=False) is None for key in keys],
@@ -114,8 +114,10 @@ def test_two_questions_about_a_record_leak_their_minimum_and_the_second_is_refus
     assert (
         leakage_of_table(joint_table(policy.problem.chain, 4, rules, [1], shared=False)) > together
     )
-    asked = off.Policy(off.Problem(policy.problem.chain, 4, [1], 3.0), asked.sparse, "asks again")
-    assert asked.private
+    asked = off.LocalPolicy(
+        off.Problem(policy.problem.chain, 4, [1], 3.0), asked.sparse, "asks again"
+    )
+    assert asked.is_private
     for i in range(
         300
     ):  # and one coin there is: who is silent at the smaller probability is so at the larger
@@ -166,12 +168,12 @@ def _asked(policy, folder):
 
 def test_an_owner_has_an_epsilon_of_their_own(policy, tmp_path):
     key = Key.new(tmp_path / "data" / "key.json")
-    everything = off.Policy(
+    everything = off.LocalPolicy(
         off.Problem(policy.problem.chain, n=10, private=[1], epsilon=50.0),
         off.Redaction.of(10, 2, [(0, 1, [1, 1])]),
         "all",
     )
-    assert everything.private
+    assert everything.is_private
     with pytest.raises(
         off.InputError, match=r"ε = 50, more than your --max-epsilon 3; do not answer"
     ):
@@ -234,10 +236,10 @@ def test_two_policies_for_records_of_one_owner_may_not_add_up(tmp_path):
     problem = off.Problem(chain, n, [21], 1.0)
     side = off.design(off.Problem(chain, 21, [1], 1.0)).redaction[1:]
     rows = np.vstack([np.ones((21, 2)), side])
-    right = off.Policy(problem, off.Redaction.from_matrix(rows, n, 2), "right")
-    left = off.Policy(problem, off.Redaction.from_matrix(rows[::-1], n, 2), "left")
-    assert right.private
-    assert left.private
+    right = off.LocalPolicy(problem, off.Redaction.from_matrix(rows, n, 2), "right")
+    left = off.LocalPolicy(problem, off.Redaction.from_matrix(rows[::-1], n, 2), "left")
+    assert right.is_private
+    assert left.is_private
     assert off.leakage(problem, np.minimum(right.redaction, left.redaction)) > 1.2
     key = Key.new(tmp_path / "key.json")
     for record in range(1, 20):

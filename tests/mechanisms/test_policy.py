@@ -42,7 +42,7 @@ def test_a_policy_file_does_not_vouch_for_itself(tmp_path):
     path.write_text(json.dumps(content))
     loaded = off.Policy.load(path)
     assert content["leakage"] <= 1.0 < loaded.leakage
-    assert not loaded.private
+    assert not loaded.is_private
     assert "> ε = 1" in repr(loaded)
     assert str(loaded).startswith("NOT PRIVATE")
 
@@ -78,7 +78,7 @@ def test_exactly_one_survives_the_file(tmp_path):
     made = policy()
     path = tmp_path / "p.json"
     near = off.Redaction.of(10, 2, [(0, 1, [1.0, 1.0]), (1, 3, [1 - 2**-53, 1.0])])
-    off.Policy(made.problem, near, "mine").save(path)
+    off.LocalPolicy(made.problem, near, "mine").save(path)
     rows = off.Policy.load(path).redaction
     assert rows[1].tolist() == [1 - 2**-53, 1.0]
 
@@ -105,7 +105,7 @@ def test_it_prints_what_a_reader_needs():
 
 def test_a_probability_that_is_almost_one_is_not_printed_as_one():
     near = off.Redaction.of(10, 2, [(0, 1, [1.0, 1.0]), (1, 2, [1.0, 1 - 2**-53])])
-    assert "0.99999999999999989" in str(off.Policy(policy().problem, near, "mine"))
+    assert "0.99999999999999989" in str(off.LocalPolicy(policy().problem, near, "mine"))
 
 
 def test_in_a_notebook_it_is_a_table_with_labels_escaped():
@@ -131,7 +131,7 @@ def test_rows_and_regions_of_policies_that_come_from_elsewhere():
         with pytest.raises(off.InputError, match="records must be from 1 to 10"):
             made.rows(first, last)
     problem = off.Problem(CHAIN, 20_000, [19_000], 1.0)
-    elsewhere = off.Policy(problem, off.Redaction.of(20_000, 2, [(99, 200, [1, 1])]), "mine")
+    elsewhere = off.LocalPolicy(problem, off.Redaction.of(20_000, 2, [(99, 200, [1, 1])]), "mine")
     assert set(elsewhere.regions) == {"L"}
     assert elsewhere.leakage == np.inf
 

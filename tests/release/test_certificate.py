@@ -270,7 +270,7 @@ def test_checking_by_hand_as_the_page_says_finds_the_leakage(tmp_path, monkeypat
 def test_the_problem_of_a_design_has_the_leakage_that_is_stated():
     certificate = Certificate.from_json(EXAMPLE)
     designs, chain = certificate.designs, model_from_dict(certificate.to_dict()["model"])
-    assert chain.stationary
+    assert chain.is_stationary
     (one,) = designs.designs
     n = designs.records(one, chain.order)
     matrix = np.zeros((n, chain.k))

@@ -100,7 +100,8 @@ def run(
     progress: Listwise,
 ) -> Done:
     """Fit the first half of the year, redact the second, and say what happened."""
-    import offrecord as off
+    from offrecord.tables.engines.memory import redact
+    from offrecord.tables.reference import fit
 
     written = Files(folder)
     written.check(force=force)
@@ -108,14 +109,14 @@ def run(
     records = f"{first.height + second.height:,} records"
     say(f"Rain at JFK airport, hour by hour, 2013: {records}, gaps and all.\n")
     say(f"1. fit: learn from January to June ({first.height:,} records) how rain follows rain\n")
-    fitted = off.fit(first, chain_order=2, **_COLUMNS)
+    fitted = fit(first, chain_order=2, **_COLUMNS)
     fitted.model.save(written.model, force=force)
     say(str(fitted))
     say(
         f"\n2. redact: July to December ({second.height:,} records), {len(PRIVATE_HOURS)} hours off"
         f" the record, ε = {EPSILON:g}\n"
     )
-    release = off.redact(
+    release = redact(
         second,
         private_list=_private_hours(),
         model=fitted.model,

@@ -133,7 +133,7 @@ def _check_others(
     if not mixed:
         return
     together = LocalPolicy(policy.problem, sparse, policy.mechanism)
-    if not together.private:
+    if not together.is_private:
         raise InputError(
             f"other records of protocol {protocol!r} were answered by another policy; together with"
             f" this one they leak {together.leakage:.4g}, more than its ε ="

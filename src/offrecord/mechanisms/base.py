@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 from warnings import warn
@@ -189,8 +190,7 @@ class Policy(ABC):
 
 def _kind_named(name: Any) -> type[Policy]:
     """The policies of a kind; those of mechanisms that come with the package are all known."""
-    import offrecord.mechanisms  # noqa: F401 - knows all of them
-
+    import_module("offrecord.mechanisms")  # knows all of them
     for kind in _subclasses(Policy):  # type: ignore[type-abstract]
         if getattr(kind, "kind", None) == name:
             return kind

@@ -24,8 +24,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.models.base import Floats
-
 KEY_BYTES = 32
 INTEGER, TIME, TEXT, BOOLEAN = 1, 2, 3, 4  #: kinds of order and chain values
 #: What draws are for; one for another purpose tells nothing about them.
@@ -37,7 +35,7 @@ Draws: TypeAlias = NDArray[np.uint64]
 ChainTags: TypeAlias = NDArray[np.uint64]
 
 
-def thresholds(redaction: Floats) -> Draws:
+def thresholds(redaction: NDArray[np.float64]) -> Draws:
     """Redaction probabilities as multiples of 2⁻⁶⁴, rounded up (F3): a record is redacted if its
     draw is below.
 

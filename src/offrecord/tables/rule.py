@@ -115,6 +115,9 @@ class Rule:
             return total
         rests = (self.windows >= self.rooms)[which]
         begin, end = secrets.bounds(chains, self.windows[which], rests)
+        if np.any(begin[1:] < begin[:-1]):  # a longer window reaches beyond those before it
+            order = np.argsort(begin, kind="stable")
+            begin, end = begin[order], end[order]
         before = np.maximum.accumulate(np.concatenate(([0], end[:-1])))
         begin = np.maximum(begin, before)  # count no row twice
         end = np.maximum(end, begin)
