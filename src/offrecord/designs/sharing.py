@@ -7,11 +7,12 @@ room serves less. A model that is not stationary has a design for each place in 
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,12 +26,11 @@ from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Integers, Model
 from offrecord.models.chain import MarkovChain
 from offrecord.models.walks import pattern_powers
+from offrecord.text import Progress, followed, unwatched
 from offrecord.theory.room import forgotten_room
 
-#: Goes through a list of what is to be done, and may show how far it is.
-Listwise: TypeAlias = Callable[[list[Any]], Iterable[Any]]
 Grids: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
-MAX_MINUTES = 10.0
+_DESIGNING = "designing"
 _UNFORGETTING = 64  # room that is designed where the chain never forgets
 _FAR = 4096  # records to the right that are looked at where the model is not stationary
 _LONGEST_RUN = 4096  # private records, where not every transition is possible
@@ -58,14 +58,13 @@ def designs_for(
     needs: SurroundingCounts,
     *,
     known: Designs | None = None,
-    progress: Listwise = list,
-    max_minutes: float = MAX_MINUTES,
+    progress: Progress = unwatched,
+    max_minutes: float = math.inf,
 ) -> tuple[Designs, Integers]:
     """The designs that some secrets need, and which of them each surrounding gets; rooms are within
     `room_limits`.
 
-    known: designs from before, used where they fit, and candidates, judged where they do. progress:
-    goes through a list of what is to be designed.
+    known: designs from before, used where they fit, and candidates, judged where they do.
     """
     if len(needs) == 0:
         return Designs(setting, ()), np.empty(0, dtype=np.int64)
@@ -158,7 +157,7 @@ class _Rooms:
 
 
 def _by_rooms(
-    setting: Setting, needs: SurroundingCounts, known: Designs | None, progress: Listwise
+    setting: Setting, needs: SurroundingCounts, known: Designs | None, progress: Progress
 ) -> tuple[Designs, Integers]:
     """Where the rooms of a secret alone matter."""
     chain = setting.model.along()
@@ -175,7 +174,7 @@ def _by_rooms(
     were_missing = any(surrounding not in stock.standing for surrounding in wanted)
     missing, refused = stock.fill(wanted)
     if missing:
-        for task in progress(rooms.workshop.tasks(missing)):
+        for task in followed(rooms.workshop.tasks(missing), _DESIGNING, progress):
             rooms.workshop.work(task)
         stock.standing.update((one, rooms.workshop.around(one)) for one in missing)
     found = tuple(stock.standing[surrounding] for surrounding in wanted)
@@ -224,7 +223,7 @@ def _one_by_one(
     setting: Setting,
     needs: SurroundingCounts,
     known: Designs | None,
-    progress: Listwise,
+    progress: Progress,
     max_minutes: float,
 ) -> tuple[Designs, Integers]:
     """A design for each place in a chain; InputError if that would take too long."""
@@ -233,7 +232,7 @@ def _one_by_one(
     stock = _Stock.of(setting, known)
     missing, refused = stock.fill(numbers)
     started = time.monotonic()
-    for done, surrounding in enumerate(progress(missing)):
+    for done, surrounding in enumerate(followed(missing, _DESIGNING, progress)):
         problem = surrounding.problem(setting.model, setting.epsilon, setting.protect)
         stock.standing[surrounding] = setting.mechanism.around(problem, surrounding)
         minutes = (time.monotonic() - started) / 60 / (done + 1) * len(missing)

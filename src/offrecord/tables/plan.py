@@ -40,7 +40,7 @@ from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey, digest_text
 from offrecord.tables.tally import Tally
 from offrecord.tables.worker import Worker
-from offrecord.text import many
+from offrecord.text import listwise, many
 
 CONTENT = "set of released values"  #: what the ledger calls what left, beside what decided it
 _UNKNOWN = "the key was there without its ledger: earlier releases are not known"
@@ -244,7 +244,7 @@ def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]
         modelled.setting,
         survey.needs,
         known=known,
-        progress=options.progress,
+        progress=listwise(options.progress),
         max_minutes=options.design_minutes,
     )
     if options.designs is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
 
 
-def fit(
+def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     frame: Native,
     *,
     value: str,
