@@ -1,8 +1,9 @@
 """Mechanisms: small frozen objects, a problem in and a policy out; `design` is the verb.
 
-base.py: the three protocols. quilt.py, window.py, three_region.py, best_local/: one mechanism each.
-local/: what mechanisms share that redact record by record. A new mechanism is one file, and one
-line below.
+base.py: the three protocols. blocks.py, surroundings.py: what they speak of. workshop.py: designs
+for a whole table. quilt.py, window.py, three_region.py, best_local/: one mechanism each. local/:
+what mechanisms share that redact record by record. answer.py: one record's owner decides alone. A
+new mechanism is one file, and one line below.
 """
 
 from __future__ import annotations

@@ -1,21 +1,31 @@
 """Tables: frames and files in, released tables and certificates out.
 
-formats    CSV, Parquet, Arrow IPC, NDJSON         frames    any frame narwhals knows
-lines      whether CSV is whole                     cells     types, labels, names, never guessed
-chains     rows sorted, coded and counted           steps     how far one record is from the next
-secrets    which records are private                summary   a release in a few lines
-parts      stretches of whole chains, surveyed      stamping  which records to redact
-job        what is asked for, and the plan for it   deciding  the released rows of a part
-reference  fit                                      writing   safe bytes, safe files
+What is asked, and what comes of it:
+
+options    what may be asked, once for all          job       the same, checked
+plan       designs for a survey, and the outcome    summary   a release in a few lines
+certifying what the certificate says                tally     what was decided, in numbers
+
+What is done to rows, whatever brings them:
+
+batch      whole chains and their secrets, no key   survey    what is found out before deciding
+rule       which records go, how likely, no key     worker    reads, surveys, decides: with the key
+
+From cells to chains:
+
+formats    CSV, Parquet, Arrow IPC, NDJSON          encoding  tables as bytes of a format
+frames     any frame narwhals knows                 lines     whether CSV is whole
+cells      types and names, never guessed           values    values and their labels
+chains     rows arranged in chains                  sorting   by chain and order
+steps      how far one record is from the next      grid      where records lie on it
+secrets    which records are private                reference fit
+writing    safe bytes, safe files
 
 Before anything leaves, what the promise rests on is judged by what was decided:
 
 model_check  does the table follow its model?       choice    were opt-outs chosen by their values?
 telling      does a kept column tell the value?     erasure   what plain erasure would have leaked
+kept         cells as comparable numbers            guessing  how well a value is guessed
 
-Three engines, one release:
-
-release    redact: at once, in memory
-stream     redact_file: part by part from a file
-spark      redact: over a cluster
+Three engines, one release (engines/): memory (redact), stream (redact_file) and spark (redact).
 """
