@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import jsonschema
@@ -125,3 +126,32 @@ def test_it_streams_to_the_same_bytes_and_keeps_its_designs(frame, key, tmp_path
     kept = json.loads((tmp_path / "designs.json").read_text())
     assert kept["chances"] == [0.25]
     assert {design["chance"] for design in kept["designs"]} == {0}
+
+
+@dataclass(frozen=True)
+class Mine:
+    """A name and a design, no more: so many records on each side, whatever that leaks."""
+
+    size: int
+    name: str = "mine"
+
+    def design(self, problem):
+        low, high = problem.private[0] - 1 - self.size, problem.private[-1] + self.size
+        stretch = (max(low, 0), min(high, problem.n), np.ones(problem.chain.k))
+        redaction = off.Redaction.of(problem.n, problem.chain.k, [stretch])
+        return off.LocalPolicy(problem, redaction, self.name)
+
+
+@pytest.mark.parametrize("size", [0, 5])
+def test_a_mechanism_that_only_designs_policies_is_refereed(size, frame, key):
+    release = off.redact(frame, **ASKED | {"mechanism": Mine(size)}, key_file=key.file)
+    gone = frame.with_columns(release.frame["v"].is_null().alias("gone"))
+    private = frame.filter("p").select("id", pl.col("t").alias("p_t"))
+    near = gone.join(private, "id").with_columns((pl.col("t") - pl.col("p_t")).abs().alias("away"))
+    if size:  # within ε: as it says
+        nearest = near.group_by("id", "t").agg(pl.col("away").min(), pl.col("gone").first())
+        assert (nearest["gone"] == (nearest["away"] <= size)).all()
+    else:  # leaks more: nothing around a secret leaves, however far
+        assert near["gone"].all()
+    assert release.certificate["claim"]["leakage"] <= 1.0
+    assert release.certificate["claim"]["mechanism"] == "mine"

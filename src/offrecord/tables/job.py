@@ -12,6 +12,7 @@ from offrecord.designs.library import Designs, Setting
 from offrecord.designs.sharing import room_limits
 from offrecord.errors import InputError
 from offrecord.mechanisms import Mechanism, mechanism_named
+from offrecord.mechanisms.local.by_policy import whole_mechanism
 from offrecord.models.base import Model
 from offrecord.models.clock import phase_count
 from offrecord.models.loading import load_model
@@ -45,7 +46,7 @@ class Job:
         """From options; InputError if they are wrong or do not go together."""
         printable("dataset", options.dataset)
         named = options.mechanism
-        mechanism = mechanism_named(named) if isinstance(named, str) else named
+        mechanism = mechanism_named(named) if isinstance(named, str) else whole_mechanism(named)
         epsilon = budget(options.epsilon)
         columns = Columns.named(
             options.value,
