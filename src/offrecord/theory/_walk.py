@@ -359,7 +359,7 @@ def _advance_weights(
     return -1.0 if small else _BOTH * (k + _STEP + _STEP_EXPONENTS * largest)
 
 
-@compiled
+@_inlined
 def _scaled(fresh: Any, j: int, support: Any) -> Any:
     """Divide a column by its largest weight; that, and whether a weight that counts is too small.
 
@@ -408,7 +408,7 @@ def _advance_logs(
     return _BOTH * (k + _CAREFUL_STEP + _CAREFUL_EXPONENTS * largest)
 
 
-@compiled
+@_inlined
 def _silenced(fresh_logs: Any, row: Any, logs: Any) -> bool:
     """V = U·diag(q) on the columns' logarithms, the largest then 0; False if nothing is left."""
     top = -np.inf
@@ -453,7 +453,7 @@ def _note(
     return False
 
 
-@compiled
+@_inlined
 def _enter(
     logs: Any, support: Any, distance: int, shown: int, worst: Any, at: Any, value: Any
 ) -> None:
@@ -466,7 +466,7 @@ def _enter(
                     at[x, other], value[x, other] = distance, shown
 
 
-@compiled
+@_inlined
 def _exceeds(logs: Any, support: Any, worst: Any) -> bool:
     """Whether one of these log-ratios is larger than what has been met."""
     for x in range(len(logs)):
