@@ -249,7 +249,8 @@ def general(log_kernels: Any, support: Any, walked: Any, careful: bool) -> Any:
     """The walk for any number of values: k² exponentials and O(k³) products a record.
 
     support: (k,) the values that the secret can take. Returns ok=False where ratios became too
-    large for it; careful, with k³ exponentials, it always serves.
+    large for it; careful, with k³ exponentials, it always serves. One long loop: what it carries
+    from step to step would be most of the arguments of any part of it.
     """
     rows, lengths, index, step, count, opens = walked
     k = support.shape[0]
@@ -488,8 +489,9 @@ def _note_end(
     at: Any,
     value: Any,
 ) -> Any:
-    """Enter "nothing released to the end", the row sums of V; whether plain numbers did, and what
-    rounding may have added, in units.
+    """Enter "nothing released to the end": the row sums of V.
+
+    Returns whether plain numbers served, and what rounding may have added, in units.
     """
     k = len(logs)
     ok = True
