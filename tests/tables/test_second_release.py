@@ -36,7 +36,7 @@ def test_no_frame_leaves_before_the_ledger_knows_it(tmp_path):
     assert release.certificate["release"]["composed"] is None
     release.write(tmp_path / "out.csv")
     assert len(json.loads(ledger.read_text())["releases"]["d"]) == 1
-    assert release.certificate["release"] == {"other_releases": 0, "composed": True}
+    assert release.certificate["release"] == {"other_releases": 0, "composed": True, "why": None}
     assert off.redact(frame, **options).frame is not None
 
 
@@ -213,7 +213,7 @@ def test_ones_elsewhere_are_another_release(again, ones):
         "Another --dataset"
     )
     release = again(table(ones), another_release=True)
-    assert release.certificate["release"] == {"other_releases": 1, "composed": False}
+    assert release.certificate["release"] == {"other_releases": 1, "composed": False, "why": None}
     assert [warning for warning in release.summary.warnings if "1 other release;" in warning]
 
 
@@ -231,6 +231,7 @@ def test_what_was_released_before_content_was_remembered_is_another_release(agai
     assert again(frame, another_release=True).certificate["release"] == {
         "other_releases": 1,
         "composed": False,
+        "why": None,
     }
 
 
@@ -240,7 +241,7 @@ def test_the_certificate_counts_what_others_released_while_it_was_made(again, tm
     again(frame, epsilon=2.0, another_release=True)
     warnings = slow.write(tmp_path / "out.csv")[1]
     assert [warning for warning in warnings if "1 other release;" in warning]
-    assert slow.certificate["release"] == {"other_releases": 1, "composed": False}
+    assert slow.certificate["release"] == {"other_releases": 1, "composed": False, "why": None}
     assert (
         json.loads((tmp_path / "out.csv.certificate.json").read_text())["release"]
         == slow.certificate["release"]

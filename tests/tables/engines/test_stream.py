@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from dataclasses import MISSING, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from offrecord.tables.engines import stream
-from offrecord.tables.job import Job
+from offrecord.tables.engines.spark import redact as spark_redact
+from offrecord.tables.options import FileOptions, Options
 from streams import CHAIN, COLUMNS, ROOMS, frame
 from table_files import ENDINGS, write
 
@@ -144,9 +146,19 @@ def test_any_table_in_any_parts(data, tmp_path_factory):
 
 
 def test_every_engine_takes_the_options_of_redact():
-    named = inspect.signature(off.redact).parameters
-    own = {name: one.default for name, one in named.items() if name not in ("frame", "remember")}
-    assert own == {name: one.default for name, one in inspect.signature(Job).parameters.items()}
+    asked = {one.name: one.default for one in fields(Options)}
+    files = {one.name for one in fields(FileOptions)} - set(asked)
+    engines = {
+        off.redact: ["frame", "remember"],
+        off.redact_file: ["table", "output", *files],
+        spark_redact: ["df", "partitions"],
+    }
+    for engine, own in engines.items():
+        named = inspect.signature(engine).parameters
+        assert {name for name in named if name not in own} == set(asked)
+        for name, default in asked.items():
+            required = default is MISSING
+            assert named[name].default is (inspect.Parameter.empty if required else default)
 
 
 def test_whole_chains_cuts_nowhere_else():

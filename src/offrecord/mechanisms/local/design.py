@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from offrecord.files import read_count, read_truth
 from offrecord.mechanisms.base import Composition, Made, Shared
 from offrecord.mechanisms.local.referee import passed
-from offrecord.mechanisms.local.secrets import stamped
+from offrecord.mechanisms.local.secrets import cut, stamped
 from offrecord.mechanisms.local.stamping import Stamping
 from offrecord.mechanisms.local.stretches import Sides, Stretches
 from offrecord.mechanisms.surroundings import Surrounding
@@ -86,9 +86,10 @@ class LocalDesign:
         secret = Secret(problem.private[0], problem.private[-1])
         found = passed(problem, sides, stamped(problem, secret, sides))
         if found is None:
-            k = problem.chain.k
-            left, right = (Stretches.always(k, room) for room in _rooms(problem))
-            return cls.refereed(problem, surrounding, (left, right), window)
+            everything = Redaction.everything(problem.n, problem.chain.k)
+            worst = worst_output(problem, everything)
+            told = worst.leakage, worst.rounding
+            return cls(surrounding, *cut(problem, everything), True, True, *told, window)
         return cls._resting(surrounding, sides, surrounding[:2], found.worst, window)
 
     @property
