@@ -124,6 +124,7 @@ def options(key, **others):
             "model": CHAIN,
             "epsilon": 1.5,
             "dataset": "rooms",
+            "design_minutes": 1000,  # a machine may be busy
             "key_file": key.file,
         }
         | others
