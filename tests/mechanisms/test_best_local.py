@@ -138,7 +138,7 @@ def test_no_pattern_of_a_small_binary_chain_beats_it():
 
 
 @pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 8))]
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3))]
 )
 def test_three_values_stay_within_a_ten_thousandth_of_a_many_start_search(seed):
     rng = np.random.default_rng(200 + seed)
