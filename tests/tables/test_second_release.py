@@ -125,13 +125,18 @@ def test_releases_under_one_name_share_their_coins_and_under_another_do_not(agai
     assert np.any(shown[2] & ~shown[0] & more)
 
 
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """Where one key lies, and the designs it needs, made once."""
+    return tmp_path_factory.mktemp("told")
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 1), min_size=12, max_size=12), min_size=2, max_size=2))
-def test_the_ledger_tells_apart_what_leaves_and_nothing_else(tmp_path_factory, rows):
+def test_the_ledger_tells_apart_what_leaves_and_nothing_else(told, tmp_path_factory, rows):
     """Two tables are the same release if and only if the chains that hold a secret leave
     the same.
     """
-    folder = tmp_path_factory.mktemp("told")
     options = {
         "value": "v",
         "order": "t",
@@ -141,9 +146,10 @@ def test_the_ledger_tells_apart_what_leaves_and_nothing_else(tmp_path_factory, r
     }
     options |= {
         "epsilon": 1.0,
-        "dataset": "d",
-        "key_file": folder / "key.json",
+        "dataset": tmp_path_factory.mktemp("d").name,  # of its own for every example
+        "key_file": told / "key.json",
         "mechanism": "3r-constant",
+        "designs": told / "designs.json",
     }
     shown = []
     for row in rows:

@@ -124,6 +124,7 @@ def options(key, **others):
             "model": CHAIN,
             "epsilon": 1.5,
             "dataset": "rooms",
+            "design_minutes": 1000,  # a machine may be busy
             "key_file": key.file,
         }
         | others
@@ -559,7 +560,7 @@ import test_spark
 from pathlib import Path
 folder = Path(sys.argv[1])
 spark = test_spark.session(folder / "spark")
-key = off.keys.Key.new(folder / "keys" / "key.json")
+key = test_spark.Key.new(folder / "keys" / "key.json")
 try:
     test_spark.engine.redact(test_spark.there(spark, test_spark.frame()), **test_spark.options(key))
 except off.InputError as error:
