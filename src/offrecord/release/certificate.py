@@ -134,7 +134,7 @@ def assumptions(*, kept: bool) -> tuple[str, ...]:
 @dataclass(frozen=True, kw_only=True)
 class Columns(Section):
     """How the table was read. step: the distance of one record from the next, None where neighbours
-    count as one step apart. zone: the time zone of the order column, in which days and longer steps
+    count as one step apart. zone: the time zone of the order column, where days and longer steps
     are counted.
     """
 

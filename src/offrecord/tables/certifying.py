@@ -77,8 +77,17 @@ def _columns(plan: Plan) -> form.Columns:
         keep_all=columns.keep_all,
         step=None if step is None else step.text,
         order_kind="time" if survey.is_timed else "integer",
-        zone=getattr(survey.order_type, "time_zone", None),
+        zone=_calendar_zone(plan),
     )
+
+
+def _calendar_zone(plan: Plan) -> str | None:
+    """The zone of the order column where steps depend on it: engines may tell times in another."""
+    step = plan.job.step
+    if step is None or step.kind not in ("days", "months"):
+        return None
+    zone: str | None = getattr(plan.survey.order_type, "time_zone", None)
+    return zone
 
 
 def _counts(plan: Plan) -> form.Counts:
