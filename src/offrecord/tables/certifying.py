@@ -132,11 +132,7 @@ def _designs(plan: Plan) -> dict[str, Any]:
         "mechanism": plan.job.mechanism.name,
         "epsilon": plan.job.epsilon,
         "protect": plan.job.options.protect,
-        "composition": {
-            "rule": kind.composition.name,
-            "draw_bits": form.DRAW_BITS,
-            "text": kind.composition.words,
-        },
+        "composition": kind.composition.to_dict(),
         "grids": None if grids is None else {"left": list(grids[0]), "right": list(grids[1])},
         "loss": plan.designs.loss,
         "right_limit": None if model.is_stationary else room_limits(model, plan.job.epsilon)[1],

@@ -8,24 +8,17 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from offrecord.files import read_count, read_truth
-from offrecord.mechanisms.base import Composition, Made, Shared
+from offrecord.mechanisms.base import Made, Shared
 from offrecord.mechanisms.local.referee import passed
 from offrecord.mechanisms.local.secrets import cut, stamped
 from offrecord.mechanisms.local.stamping import Stamping
 from offrecord.mechanisms.local.stretches import Sides, Stretches
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Floats
+from offrecord.release.certificate import MAXIMUM, Composition
 from offrecord.theory.leakage import WorstOutput, worst_output
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import Redaction
-
-MAXIMUM = Composition(
-    "maximum",
-    "Around each secret stands the design for its surroundings; where several fall on a record, the"
-    " largest redaction probability of each value counts. A record is redacted if its 64-bit draw"
-    " lies below that probability times 2^64, rounded up. More redaction never leaks more, so the"
-    " release leaks about each secret on its own at most the largest leakage of a design.",
-)
 
 
 @dataclass(frozen=True, eq=False)
