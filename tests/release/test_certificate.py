@@ -32,6 +32,7 @@ from offrecord.release.certificate import (
     OtherDesigns,
     Output,
     Positions,
+    form,
     listed_once,
     phase_runs,
     spelled_phases,
@@ -704,8 +705,8 @@ def test_other_documents_are_refused(text):
 def test_too_large_is_refused_before_it_is_parsed(monkeypatch):
     written = plain().to_json()
     with pytest.raises(InputError, match="larger than 0 MiB"):
-        cert.parsed(written, "certificate", len(written) - 1)
-    assert cert.parsed(written, "certificate", len(written)) == plain().to_dict()
+        form.parsed(written, "certificate", len(written) - 1)
+    assert form.parsed(written, "certificate", len(written)) == plain().to_dict()
 
 
 def test_an_unknown_kind_is_bounded_in_depth():
@@ -788,7 +789,7 @@ def field_names():
     return {
         one.name
         for section in found
-        if issubclass(section, cert.Section)
+        if issubclass(section, form.Section)
         for one in fields(section)
     } - {"own"}
 
