@@ -68,15 +68,7 @@ class ThreeRegion(SideMechanism):
 
     def sides(self, problem: Problem, secret: Secret, left: Side, right: Side) -> Sides:
         """The cheapest of the shares tried; O(window·k³) for each."""
-        epsilon = problem.epsilon
-        if left.room == 0 or right.room == 0:
-            left_shares = right_shares = [epsilon]
-        elif self.split == "best":
-            left_shares = (epsilon * np.arange(SHARES) / (SHARES - 1)).tolist()
-            right_shares = left_shares[::-1]
-        else:
-            share = 0.5 if self.split == "even" else float(self.split)
-            left_shares, right_shares = [epsilon * share], [epsilon - epsilon * share]
+        left_shares, right_shares = self._shares(problem.epsilon, left.room, right.room)
         left_plans = {share: self.side(left, share) for share in left_shares}
         # Both sides of the paper's chain are alike as far as a plan does not meet the chain's end.
         alike = {
@@ -92,6 +84,16 @@ class ThreeRegion(SideMechanism):
             range(len(left_shares)), key=lambda i: (left_costs[i] + right_costs[i], abs(i - middle))
         )
         return left_plans[left_shares[best]], right_plans[right_shares[best]]
+
+    def _shares(self, epsilon: float, left: int, right: int) -> tuple[list[float], list[float]]:
+        """The shares of ε to be tried for the left side, and for the right beside each."""
+        if left == 0 or right == 0:
+            return [epsilon], [epsilon]
+        if self.split == "best":
+            shares = (epsilon * np.arange(SHARES) / (SHARES - 1)).tolist()
+            return shares, shares[::-1]
+        share = 0.5 if self.split == "even" else float(self.split)
+        return [epsilon * share], [epsilon - epsilon * share]
 
     def side(self, side: Side, share: float) -> Stretches:
         """The plan for one side within its share of ε."""
@@ -145,9 +147,8 @@ class _Medium:
         medium = np.flatnonzero((releasable & (inner > -np.inf)).any(axis=1))
         if len(medium) == 0:
             return None
-        largest = np.where(releasable, inner, -np.inf).max(
-            axis=1
-        )  # of the values each record may release
+        # δ_t speaks of the values that a record may release
+        largest = np.where(releasable, inner, -np.inf).max(axis=1)
         following = influence[reach - 1].max() if reach else 0.0
         keep = np.zeros_like(releasable)
         keep[medium] = releasable[medium]
@@ -157,13 +158,10 @@ class _Medium:
         beyond = 0 if reach else side.room - len(inner)
         rows = keep[starts[:-1]]
         if beyond:  # a chain that never forgets: what is not followed stays redacted
-            rows, lengths = (
-                np.vstack((rows, np.zeros((1, side.record_chain.k), dtype=bool))),
-                np.append(lengths, beyond),
-            )
-        return cls(
-            side, rows, lengths, reach is not None, np.append(largest[medium[1:]], following)
-        )
+            rows = np.vstack((rows, np.zeros((1, side.record_chain.k), dtype=bool)))
+            lengths = np.append(lengths, beyond)
+        deltas = np.append(largest[medium[1:]], following)
+        return cls(side, rows, lengths, reach is not None, deltas)
 
     def plan(self, q: float | Floats) -> Stretches:
         """Redact releasable values with probability q: one number, or one for each record of M in

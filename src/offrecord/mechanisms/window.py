@@ -74,9 +74,8 @@ def _both_open(
     """
     counts = [min(side.room, limit + 1) for side in (left, right)]
     left_pairs, right_pairs = left.pairs(counts[0]), right.pairs(counts[1])
-    opened = np.zeros(
-        counts[0], dtype=np.int64
-    )  # the right's distance from 0 for each of the left's
+    # For each distance of the left's, from 0, that of the right's.
+    opened = np.zeros(counts[0], dtype=np.int64)
     k = len(possible)
     values = left.secret_values
     for a, other in product(range(k), repeat=2):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark import Broadcast
 
 _PACKED = 1 << 20  # rows that are packed at a time, and rows of a part, about
+_FIBONACCI = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, as in Fibonacci hashing
 LISTED = "offrecord listed"
 _CHANGED = "the table was changed after it was surveyed; redact it again"
 MARK = "offrecord: "  # how a message of ours begins among those of Spark
@@ -92,16 +93,11 @@ def _hashed(names: pa.Table) -> NDArray[np.uint64]:
             ]
         else:
             small = pa.types.is_boolean(column.type) or pa.types.is_date32(column.type)
-            whole = (
-                column.cast(pa.uint8() if pa.types.is_boolean(column.type) else pa.int32())
-                if small
-                else column
-            )
+            narrow = pa.uint8() if pa.types.is_boolean(column.type) else pa.int32()
+            whole = column.cast(narrow) if small else column
             values = whole.cast(pa.int64()).fill_null(0).to_numpy().astype(np.uint64)
-        hashes = (hashes ^ values) * np.uint64(
-            0x9E3779B97F4A7C15
-        )  # Fibonacci hashing, then the high bits down
-        hashes ^= hashes >> np.uint64(32)
+        hashes = (hashes ^ values) * _FIBONACCI
+        hashes ^= hashes >> np.uint64(32)  # the high bits, which are the mixed ones, down
     return hashes
 
 

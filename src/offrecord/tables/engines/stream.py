@@ -322,10 +322,9 @@ class _Order:
             for piece in pieces:
                 done += piece.height
                 end = int(np.searchsorted(ends, done)) + 1
-                rank, group = (
-                    " ".join([*piece.columns, "rank"]),
-                    " ".join([*piece.columns, "group"]),
-                )  # no column's own
+                # names that no column can have
+                rank = " ".join([*piece.columns, "rank"])
+                group = " ".join([*piece.columns, "group"])
                 mine = slice(chain, end)
                 added = [
                     pl.Series(rank, np.repeat(self.ranks[mine], self.lengths[mine])),
@@ -364,9 +363,8 @@ def whole_chains(batches: Iterator[pl.DataFrame], by: Sequence[str]) -> Iterator
         for name in by:
             changes |= joined[name][1:].ne_missing(joined[name][:-1]).to_numpy()
         count += batch.height
-        last = (
-            len(changes) - int(np.argmax(changes[::-1])) if changes.any() else 0
-        )  # of `joined`: where its last chain begins
+        # where the last chain of `joined` begins
+        last = len(changes) - int(np.argmax(changes[::-1])) if changes.any() else 0
         if count >= _PART and last:
             cut = last - (1 if held else 0)
             yield pl.concat([*held, batch[:cut]])
