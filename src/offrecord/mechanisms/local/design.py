@@ -86,10 +86,20 @@ class LocalDesign:
         secret = Secret(problem.private[0], problem.private[-1])
         found = passed(problem, sides, stamped(problem, secret, sides))
         if found is None:
-            k = problem.chain.k
-            left, right = (Stretches.always(k, room) for room in _rooms(problem))
-            return cls.refereed(problem, surrounding, (left, right), window)
+            return cls._everything(problem, surrounding, window)
         return cls._resting(surrounding, sides, surrounding[:2], found.worst, window)
+
+    @classmethod
+    def _everything(
+        cls, problem: Problem, surrounding: Surrounding, window: tuple[int, int]
+    ) -> LocalDesign:
+        """All that lies around a problem's one secret redacted; both sides rest, also those without
+        a record, so that it is known to be the same design again.
+        """
+        k = problem.chain.k
+        left, right = (Stretches.always(k, room) for room in _rooms(problem))
+        worst = worst_output(problem, Redaction.everything(problem.n, k))
+        return cls(surrounding, left, right, True, True, worst.leakage, worst.rounding, window)
 
     @property
     def sides(self) -> Sides:
