@@ -30,10 +30,10 @@ types: $(STAMP)
 	$(BIN)/mypy --cache-dir=/dev/null
 
 check: $(STAMP)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 soak: $(STAMP) ## more random cases of what `make test` checks already
-	$(BIN)/python -m pytest -n auto -m soak
+	$(BIN)/python -m pytest -n auto --dist worksteal -m soak
 
 $(SPARK): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark]"

@@ -14,8 +14,6 @@ import numpy as np
 import polars as pl
 
 import offrecord as off
-from offrecord.mechanisms.answer import answer
-from offrecord.release.keys import Key
 
 N, EPSILON = 10_000, 1.0
 
@@ -36,9 +34,9 @@ def main() -> None:
     for _ in range(N - 1):
         values.append(int(rng.random() < (0.7 if values[-1] else 0.05)))
     nowhere = Path("the owner's own")
-    owners = [Key(secrets.token_bytes(32), nowhere) for _ in range(N)]
+    owners = [off.Key(secrets.token_bytes(32), nowhere) for _ in range(N)]
     answers = [
-        answer(policy, i + 1, values[i], owners[i], remember=False) for i in range(N)
+        off.answer(policy, i + 1, values[i], owners[i], remember=False) for i in range(N)
     ]  # each is asked but once
 
     # 3. The collector assembles and checks: what is withheld must be as frequent as the policy

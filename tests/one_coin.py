@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from offrecord.files import read_number
-from offrecord.mechanisms.base import Composition, Made, Mechanism, Policy, Shared
+from offrecord.mechanisms.base import Made, Mechanism, Policy, Shared
 from offrecord.mechanisms.blocks import (
     ALWAYS,
     AT_TIMES,
@@ -27,6 +27,7 @@ from offrecord.mechanisms.blocks import (
 )
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.mechanisms.window import BestWindow, window_of
+from offrecord.release.certificate import Composition
 from offrecord.release.coins import redacts, thresholds
 from offrecord.theory.leakage import worst_output
 from offrecord.theory.problem import Problem
@@ -42,7 +43,9 @@ class OneCoinDesign:
     kind: ClassVar[str] = "one coin"
     shares: ClassVar[str] = "chances"
     composition: ClassVar[Composition] = Composition(
-        "union", "A record is redacted if the window or the coin of any secret says so."
+        rule="union",
+        draw_bits=64,
+        text="A record is redacted if the window or the coin of any secret says so.",
     )
 
     surrounding: Surrounding

@@ -39,11 +39,11 @@ def random_setting(rng, largest=80):
 
 @pytest.mark.parametrize(
     ("seed", "settings"),
-    [(seed, 100) for seed in range(4)]
+    [(seed, 50) for seed in range(4)]
     + [pytest.param(seed, 500, marks=pytest.mark.soak) for seed in range(4)],
 )
 def test_the_proven_gap_is_below_a_millionth(seed, settings):
-    """Four hundred random settings; two thousand, these among them, are a soak."""
+    """Two hundred random settings; two thousand, these among them, are a soak."""
     rng = np.random.default_rng(seed)
     for _ in range(settings):
         problem = random_setting(rng)
@@ -137,7 +137,9 @@ def test_no_pattern_of_a_small_binary_chain_beats_it():
     assert 0 < best <= bound + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3))]
+)
 def test_three_values_stay_within_a_ten_thousandth_of_a_many_start_search(seed):
     rng = np.random.default_rng(200 + seed)
     chain = off.MarkovChain(rng.dirichlet(np.ones(3), size=3))

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
-from offrecord.designs import sharing as surroundings
+from offrecord.designs import sharing
 from offrecord.designs.library import Designs, Setting
+from offrecord.mechanisms import workshop
+from offrecord.mechanisms.best_local import mechanism, sides_apart
 from offrecord.release.keys import Key
 from small_tables import check_table, dry, tables
 
@@ -34,7 +36,7 @@ def check_honest(file, key, chain, epsilon, protect):
     kept = Designs.load(file, Setting(chain, epsilon, off.BestLocal(), protect), key)
     assert kept.sealed
     if kept.grids is not None:
-        cap = surroundings.room_limits(chain, epsilon)[0]
+        cap = sharing.room_limits(chain, epsilon)[0]
         assert {grid[-1] for grid in kept.grids} == {cap}
     for design in kept.designs:
         problem = design.surrounding.problem(chain, epsilon, protect)
@@ -77,7 +79,7 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_designs_file_that_lies_about_rooms_releases_nothing_more(lie, tmp_path, monkeypatch):
-    monkeypatch.setattr(surroundings._Rooms, "cap", lambda _: 3)
+    monkeypatch.setattr(sharing, "_cap", lambda *_: 3)
     chain, epsilon = off.MarkovChain.binary(0.02, 0.1), 1.0
     frame, keys = one_chain(10, [4])
     key = Key.new(tmp_path / "key.json")
@@ -222,17 +224,17 @@ def test_a_falsified_designs_file_is_refused_or_releases_nothing_more(
     key, file = Key.new(folder / "key.json"), folder / "designs.json"
     options = {"designs": file, "key_file": key.file}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(surroundings, "_FAR", 2)
+        patch.setattr(sharing, "_FAR", 2)
         if (
             cap is not None
         ):  # whatever room is taken to be all that matters, designs must stay private
-            patch.setattr(surroundings._Rooms, "cap", lambda _: cap)
+            patch.setattr(sharing, "_cap", lambda *_: cap)
         if apart:
-            patch.setattr(surroundings, "QUICK", 1)
-            patch.setattr(surroundings, "SLOW", 2)
-            patch.setattr(surroundings, "JOINT", 0)
-            patch.setattr(surroundings, "_SIDE_NODES", 4)
-            patch.setattr(surroundings.best_local, "solved", lambda _: False)
+            patch.setattr(workshop.Workshop, "most", 1)
+            patch.setattr(mechanism._Slow, "most", 2)
+            patch.setattr(sides_apart, "JOINT", 0)
+            patch.setattr(sides_apart, "_NODES", 4)
+            patch.setattr(mechanism, "solved", lambda _: False)
         dry(chain, frame, keys, epsilon, protect=protect, **options)
         content = data.draw(falsified(json.loads(file.read_text()), chain.k))
         written(content, file)

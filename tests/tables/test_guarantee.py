@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from definition import leakage_of_table, output_table
-from offrecord.designs import sharing as surroundings
+from offrecord.mechanisms import workshop
+from offrecord.mechanisms.best_local import mechanism, sides_apart
 from offrecord.tables.chains import Columns, arrange
 from offrecord.tables.secrets import private_records, secrets_of
 from offrecord.tables.steps import Step
@@ -39,11 +40,11 @@ def test_nor_with_another_mechanism(table, epsilon, mechanism):
 def test_nor_where_rooms_are_rounded_up_or_sides_designed_apart(table, epsilon, protect):
     chain, frame, keys = table
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(surroundings, "QUICK", 1)
-        patch.setattr(surroundings, "SLOW", 1)
+        patch.setattr(workshop.Workshop, "most", 1)
+        patch.setattr(mechanism._Slow, "most", 1)
         coarse = check_table(chain, frame, keys, epsilon, protect, "best-local")
-        patch.setattr(surroundings, "JOINT", 0)
-        patch.setattr(surroundings, "_SIDE_NODES", 4)
+        patch.setattr(sides_apart, "JOINT", 0)
+        patch.setattr(sides_apart, "_NODES", 4)
         apart = check_table(chain, frame, keys, epsilon, protect, "best-local")
     if chain.is_stationary:
         assert coarse.summary.designs >= 1

@@ -36,7 +36,7 @@ def test_no_frame_leaves_before_the_ledger_knows_it(tmp_path):
     assert release.certificate["release"]["composed"] is None
     release.write(tmp_path / "out.csv")
     assert len(json.loads(ledger.read_text())["releases"]["d"]) == 1
-    assert release.certificate["release"] == {"other_releases": 0, "composed": True}
+    assert release.certificate["release"] == {"other_releases": 0, "composed": True, "why": None}
     assert off.redact(frame, **options).frame is not None
 
 
@@ -125,13 +125,18 @@ def test_releases_under_one_name_share_their_coins_and_under_another_do_not(agai
     assert np.any(shown[2] & ~shown[0] & more)
 
 
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """Where one key lies, and the designs it needs, made once."""
+    return tmp_path_factory.mktemp("told")
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 1), min_size=12, max_size=12), min_size=2, max_size=2))
-def test_the_ledger_tells_apart_what_leaves_and_nothing_else(tmp_path_factory, rows):
+def test_the_ledger_tells_apart_what_leaves_and_nothing_else(told, tmp_path_factory, rows):
     """Two tables are the same release if and only if the chains that hold a secret leave
     the same.
     """
-    folder = tmp_path_factory.mktemp("told")
     options = {
         "value": "v",
         "order": "t",
@@ -141,9 +146,10 @@ def test_the_ledger_tells_apart_what_leaves_and_nothing_else(tmp_path_factory, r
     }
     options |= {
         "epsilon": 1.0,
-        "dataset": "d",
-        "key_file": folder / "key.json",
+        "dataset": tmp_path_factory.mktemp("d").name,  # of its own for every example
+        "key_file": told / "key.json",
         "mechanism": "3r-constant",
+        "designs": told / "designs.json",
     }
     shown = []
     for row in rows:
@@ -213,7 +219,7 @@ def test_ones_elsewhere_are_another_release(again, ones):
         "Another --dataset"
     )
     release = again(table(ones), another_release=True)
-    assert release.certificate["release"] == {"other_releases": 1, "composed": False}
+    assert release.certificate["release"] == {"other_releases": 1, "composed": False, "why": None}
     assert [warning for warning in release.summary.warnings if "1 other release;" in warning]
 
 
@@ -231,6 +237,7 @@ def test_what_was_released_before_content_was_remembered_is_another_release(agai
     assert again(frame, another_release=True).certificate["release"] == {
         "other_releases": 1,
         "composed": False,
+        "why": None,
     }
 
 
@@ -240,7 +247,7 @@ def test_the_certificate_counts_what_others_released_while_it_was_made(again, tm
     again(frame, epsilon=2.0, another_release=True)
     warnings = slow.write(tmp_path / "out.csv")[1]
     assert [warning for warning in warnings if "1 other release;" in warning]
-    assert slow.certificate["release"] == {"other_releases": 1, "composed": False}
+    assert slow.certificate["release"] == {"other_releases": 1, "composed": False, "why": None}
     assert (
         json.loads((tmp_path / "out.csv.certificate.json").read_text())["release"]
         == slow.certificate["release"]

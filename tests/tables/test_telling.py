@@ -268,12 +268,19 @@ SHAPES = {
 }
 
 
+#: How many random tables: all of them are a soak.
+SOME_OR_ALL = pytest.mark.parametrize(
+    "share", [1 / 5, pytest.param(1, marks=pytest.mark.soak)], ids=["some", "all"]
+)
+
+
+@SOME_OR_ALL
 @pytest.mark.parametrize(("rooms", "length", "stay", "k"), SHAPES.values(), ids=SHAPES)
-def test_noise_and_time_pass(rooms, length, stay, k):
+def test_noise_and_time_pass(rooms, length, stay, k, share):
     """Fifty tables, with eight columns each: below one false alarm in a hundred, and no refusal, is
     none at all here.
     """
-    for seed in range(50):
+    for seed in range(int(50 * share)):
         rng = np.random.default_rng(seed)
         values = states(rng, rooms, length, stay, k)
         time = np.arange(length) + rng.integers(0, 100, (rooms, 1))
@@ -293,8 +300,9 @@ def test_noise_and_time_pass(rooms, length, stay, k):
         assert found == {}
 
 
-def test_few_rows_are_never_refused_by_chance():
-    for seed in range(300):
+@SOME_OR_ALL
+def test_few_rows_are_never_refused_by_chance(share):
+    for seed in range(int(300 * share)):
         rng = np.random.default_rng(seed)
         values = states(rng, 5, 5, 0.7, 3)
         assert (

@@ -21,6 +21,7 @@ from offrecord.mechanisms.blocks import Block, Decision, Draw, Expectation, Expl
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Floats, Label, Model
+from offrecord.release.certificate import Composition
 from offrecord.theory.problem import Problem
 
 
@@ -204,13 +205,6 @@ def _subclasses(kind: type[Policy]) -> Iterator[type[Policy]]:
 
 
 # ---- what these speak of
-
-
-class Composition(NamedTuple):
-    """How designs compose: a name for machines, and words."""
-
-    name: str
-    words: str
 
 
 class Made(NamedTuple):

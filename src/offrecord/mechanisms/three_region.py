@@ -27,14 +27,17 @@ class ThreeRegion(SideMechanism):
     """Redact L always, S never, and in M the values with large influence always, the others with
     probability q_t.
 
+    Theorem 1 says that this is private, and what it releases; here both are computed exactly.
+
     tuning: how q_t is chosen on each side, within that side's share of ε.
       "relaxed": the closed form of Sec. IV-C, one q.
       "convex": the programme of App. A, min Σ q_t under the relaxed leakage bound, solved in closed
-      form (F13). "constant": one q for all of a side's M, the smallest whose exact leakage is
-      within the share.
-    split: the left side's share of ε: "even" (½, the paper), "best" (no worse than 201 evenly
-    spaced shares), or a number
-      in [0, 1]. A side without records takes no share.
+      form (F13).
+      "constant": one q for all of a side's M, the smallest whose exact leakage is within the share.
+    split: the left side's share of ε.
+      "even": ½, as in the paper. "best": no worse than 201 evenly spaced shares. Or a number in
+      [0, 1]. A side without records takes no share.
+
     Takes every chain.
     """
 

@@ -77,8 +77,17 @@ def _columns(plan: Plan) -> form.Columns:
         keep_all=columns.keep_all,
         step=None if step is None else step.text,
         order_kind="time" if survey.is_timed else "integer",
-        zone=getattr(survey.order_type, "time_zone", None),
+        zone=_calendar_zone(plan),
     )
+
+
+def _calendar_zone(plan: Plan) -> str | None:
+    """The zone of the order column where steps depend on it: engines may tell times in another."""
+    step = plan.job.step
+    if step is None or step.kind not in ("days", "months"):
+        return None
+    zone: str | None = getattr(plan.survey.order_type, "time_zone", None)
+    return zone
 
 
 def _counts(plan: Plan) -> form.Counts:
@@ -123,11 +132,7 @@ def _designs(plan: Plan) -> dict[str, Any]:
         "mechanism": plan.job.mechanism.name,
         "epsilon": plan.job.epsilon,
         "protect": plan.job.options.protect,
-        "composition": {
-            "rule": kind.composition.name,
-            "draw_bits": form.DRAW_BITS,
-            "text": kind.composition.words,
-        },
+        "composition": kind.composition.to_dict(),
         "grids": None if grids is None else {"left": list(grids[0]), "right": list(grids[1])},
         "loss": plan.designs.loss,
         "right_limit": None if model.is_stationary else room_limits(model, plan.job.epsilon)[1],

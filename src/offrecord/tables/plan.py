@@ -59,7 +59,7 @@ class Entered(NamedTuple):
 class Plan:
     """What a job comes to for a table that has been surveyed.
 
-    uses: (designs,) how many secrets each serves. worker: decides by them. identity: digests of
+    uses: (designs,) how many secrets each serves. rule: what they come to. identity: digests of
     what decides the release. accepted: what speaks against the model, and was accepted. warnings:
     what a person should know.
     """
@@ -68,7 +68,7 @@ class Plan:
     survey: Survey
     designs: Designs
     uses: Integers
-    worker: Worker
+    rule: Rule
     identity: dict[str, str]
     accepted: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -90,13 +90,18 @@ class Plan:
         if not job.options.dry_run:
             _refuse_another(job, Ledger.read(job.key), identity)
         uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
-        worker = replace(modelled.worker, rule=Rule.of(designs, survey.needs, which))
-        return cls(modelled, survey, designs, uses, worker, identity, accepted, tuple(warnings))
+        rule = Rule.of(designs, survey.needs, which)
+        return cls(modelled, survey, designs, uses, rule, identity, accepted, tuple(warnings))
 
     @property
     def job(self) -> Job:
         """What was asked."""
         return self.modelled.job
+
+    @property
+    def worker(self) -> Worker:
+        """What decides the table."""
+        return replace(self.modelled.worker, rule=self.rule)
 
     def judged(self, tally: Tally) -> Outcome:
         """What a decision says about what it rests on; InputError if that speaks against the

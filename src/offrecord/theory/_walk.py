@@ -249,7 +249,8 @@ def general(log_kernels: Any, support: Any, walked: Any, careful: bool) -> Any:
     """The walk for any number of values: k² exponentials and O(k³) products a record.
 
     support: (k,) the values that the secret can take. Returns ok=False where ratios became too
-    large for it; careful, with k³ exponentials, it always serves.
+    large for it; careful, with k³ exponentials, it always serves. One long loop: what it carries
+    from step to step would be most of the arguments of any part of it.
     """
     rows, lengths, index, step, count, opens = walked
     k = support.shape[0]
@@ -359,7 +360,7 @@ def _advance_weights(
     return -1.0 if small else _BOTH * (k + _STEP + _STEP_EXPONENTS * largest)
 
 
-@compiled
+@_inlined
 def _scaled(fresh: Any, j: int, support: Any) -> Any:
     """Divide a column by its largest weight; that, and whether a weight that counts is too small.
 
@@ -408,7 +409,7 @@ def _advance_logs(
     return _BOTH * (k + _CAREFUL_STEP + _CAREFUL_EXPONENTS * largest)
 
 
-@compiled
+@_inlined
 def _silenced(fresh_logs: Any, row: Any, logs: Any) -> bool:
     """V = U·diag(q) on the columns' logarithms, the largest then 0; False if nothing is left."""
     top = -np.inf
@@ -453,7 +454,7 @@ def _note(
     return False
 
 
-@compiled
+@_inlined
 def _enter(
     logs: Any, support: Any, distance: int, shown: int, worst: Any, at: Any, value: Any
 ) -> None:
@@ -466,7 +467,7 @@ def _enter(
                     at[x, other], value[x, other] = distance, shown
 
 
-@compiled
+@_inlined
 def _exceeds(logs: Any, support: Any, worst: Any) -> bool:
     """Whether one of these log-ratios is larger than what has been met."""
     for x in range(len(logs)):
@@ -488,8 +489,9 @@ def _note_end(
     at: Any,
     value: Any,
 ) -> Any:
-    """Enter "nothing released to the end", the row sums of V; whether plain numbers did, and what
-    rounding may have added, in units.
+    """Enter "nothing released to the end": the row sums of V.
+
+    Returns whether plain numbers served, and what rounding may have added, in units.
     """
     k = len(logs)
     ok = True

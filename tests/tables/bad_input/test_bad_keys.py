@@ -92,6 +92,7 @@ def test_a_key_without_its_ledger_does_not_know_of_other_releases(desk, lost):
     assert json.loads(Path("d.csv.certificate.json").read_text())["release"] == {
         "other_releases": 1,
         "composed": False,
+        "why": None,
     }
 
 
@@ -159,6 +160,7 @@ def test_a_second_different_release(desk, changed, reason):
     assert json.loads(Path("b.csv.certificate.json").read_text())["release"] == {
         "other_releases": 1,
         "composed": False,
+        "why": None,
     }
     desk.works(*desk.redact(table, output="c.csv"))
     assert Path("c.csv").read_bytes() == Path("out.csv").read_bytes()

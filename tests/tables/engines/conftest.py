@@ -15,21 +15,33 @@ from streams import CHAIN, COLUMNS
 from table_files import write
 
 
+@pytest.fixture(scope="session")
+def drawer(tmp_path_factory):
+    """Where one key lies, and the designs that are shared."""
+    return tmp_path_factory.mktemp("drawer")
+
+
 @pytest.fixture
-def both(tmp_path, monkeypatch):
+def both(tmp_path, drawer, monkeypatch):
     """A table redacted in memory and as a stream in small parts, both written: they must be the
     same to the last byte.
+
+    Each makes its own designs unless those of other tests are shared, for which options must be
+    the standard ones.
     """
 
-    def redact(table, ending=".parquet", part=100, source=None, **options):
+    def redact(table, ending=".parquet", part=100, source=None, shared=False, **options):
         monkeypatch.setattr(stream, "_PART", part)
         chosen = (
             COLUMNS
-            | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "dataset": "rooms"}
+            | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "dataset": tmp_path.name}
             | options
         )
         chosen["accept_model"] = True  # of some order, some start: the table is that of one
-        chosen["key_file"] = tmp_path / "keys" / "key.json"
+        chosen["design_minutes"] = 1000  # a machine may be busy
+        chosen["key_file"] = drawer / "key.json"
+        if shared:
+            chosen["designs"] = drawer / "designs.json"
         out = tmp_path / "out"
         out.mkdir(exist_ok=True)
         file = write(table, tmp_path / f"table{source or ending}")

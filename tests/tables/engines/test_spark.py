@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 
 import offrecord as off
+import one_coin
 from definition import samples
 from offrecord.release.keys import Key
 
@@ -78,6 +79,9 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def spark(folder):
     os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable)
+    # executors import what tests define, as they would a mechanism of one's own
+    paths = [str(Path(one_coin.__file__).parent), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     made = session(folder)
     yield made
     gateway = made.sparkContext._gateway
@@ -124,6 +128,7 @@ def options(key, **others):
             "model": CHAIN,
             "epsilon": 1.5,
             "dataset": "rooms",
+            "design_minutes": 1000,  # a machine may be busy
             "key_file": key.file,
         }
         | others
@@ -163,6 +168,10 @@ def same(spark, key):
 
 
 # ---- the same release
+
+
+def test_a_mechanism_that_is_not_local_has_the_same_release(same):
+    same(frame(rooms=30), mechanism=one_coin.OneCoin(), dataset="one coin")
 
 
 @pytest.mark.parametrize(
@@ -559,7 +568,7 @@ import test_spark
 from pathlib import Path
 folder = Path(sys.argv[1])
 spark = test_spark.session(folder / "spark")
-key = off.keys.Key.new(folder / "keys" / "key.json")
+key = test_spark.Key.new(folder / "keys" / "key.json")
 try:
     test_spark.engine.redact(test_spark.there(spark, test_spark.frame()), **test_spark.options(key))
 except off.InputError as error:

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from dataclasses import MISSING, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from offrecord.tables.engines import stream
-from offrecord.tables.job import Job
+from offrecord.tables.engines.spark import redact as spark_redact
+from offrecord.tables.options import FileOptions, Options
 from streams import CHAIN, COLUMNS, ROOMS, frame
 from table_files import ENDINGS, write
 
@@ -23,13 +25,13 @@ ORDER2 = off.MarkovChain([[[0.9, 0.1], [0.4, 0.6]], [[0.7, 0.3], [0.2, 0.8]]], o
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("rooms", ROOMS.values(), ids=ROOMS)
 def test_a_stream_gives_the_bytes_of_memory(both, rooms, ending):
-    both(frame(rooms, empty=0.1), ending)
+    both(frame(rooms, empty=0.1), ending, shared=True)
 
 
 @pytest.mark.parametrize("part", [1, 17, 18, 64, 10**6])
 @pytest.mark.parametrize("rooms", ["in order", "another order"])
 def test_parts_of_any_size(both, rooms, part):
-    both(frame(ROOMS[rooms]), part=part)
+    both(frame(ROOMS[rooms]), part=part, shared=True)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_models(both, model, rooms):
     """Where every secret has a design of its own, which takes a while: few rooms, in as many
     parts.
     """
-    few = ROOMS[rooms][:: len(ROOMS[rooms]) // 5]
+    few = ROOMS[rooms][1 :: len(ROOMS[rooms]) // 4]
     both(frame(few, empty=0.1), ".csv", part=20, model=model)
 
 
@@ -144,9 +146,19 @@ def test_any_table_in_any_parts(data, tmp_path_factory):
 
 
 def test_every_engine_takes_the_options_of_redact():
-    named = inspect.signature(off.redact).parameters
-    own = {name: one.default for name, one in named.items() if name not in ("frame", "remember")}
-    assert own == {name: one.default for name, one in inspect.signature(Job).parameters.items()}
+    asked = {one.name: one.default for one in fields(Options)}
+    files = {one.name for one in fields(FileOptions)} - set(asked)
+    engines = {
+        off.redact: ["frame", "remember"],
+        off.redact_file: ["table", "output", *files],
+        spark_redact: ["df", "partitions"],
+    }
+    for engine, own in engines.items():
+        named = inspect.signature(engine).parameters
+        assert {name for name in named if name not in own} == set(asked)
+        for name, default in asked.items():
+            required = default is MISSING
+            assert named[name].default is (inspect.Parameter.empty if required else default)
 
 
 def test_whole_chains_cuts_nowhere_else():
@@ -222,7 +234,7 @@ def test_what_lies_under_kept_nulls_does_not_tell_how_many_rows_were_read_at_onc
         "kept", np.arange(table.height) % 2 if kind == pl.Boolean else np.arange(table.height)
     ).cast(kind)
     table = table.with_columns(pl.when(pl.int_range(pl.len()) % 6 > 0).then(cells).alias("kept"))
-    both(table, ".arrow", part=17, keep=["kept"], source=".parquet")
+    both(table, ".arrow", part=17, keep=["kept"], source=".parquet", shared=True)
 
 
 def test_published_names_are_text_where_the_table_has_text(both):

@@ -146,9 +146,8 @@ def test_a_table_that_changes_between_the_looks_is_not_released(tmp_path, monkey
     table.with_columns((pl.col("hour") == 7 + pl.col("room") % 2).alias("hidden")).write_parquet(
         file
     )
-    monkeypatch.setattr(
-        stream._Looks, "_state", lambda self: (0,)
-    )  # as if the file's times and size were the same
+    # as if the file's times and size were the same
+    monkeypatch.setattr(stream, "_state", lambda source: (0,))
     options["progress"] = swap_unseen
     with pytest.raises(off.InputError, match="changed while it was read"):
         off.redact_file(

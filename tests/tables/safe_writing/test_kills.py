@@ -32,14 +32,23 @@ def killed(command, moment, folder):
 
 
 MOMENTS = [("start", 0.4), *(("partial", 0.005 * i**1.5) for i in range(7)), ("start", 0.9)]
+FEW = MOMENTS[1:8:2]
 
 
-@pytest.mark.parametrize("name", ["out.arrow", "out.csv"])
-def test_a_kill_leaves_all_or_nothing(large, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "moments"),
+    [
+        ("out.arrow", MOMENTS[::2]),
+        ("out.csv", FEW),
+        pytest.param("out.arrow", MOMENTS, marks=pytest.mark.soak),
+    ],
+    ids=["arrow", "csv", "arrow at more moments"],
+)
+def test_a_kill_leaves_all_or_nothing(large, tmp_path, name, moments):
     folder, options = large
     out = tmp_path / name
     endings = set()
-    for moment in MOMENTS if name == "out.arrow" else MOMENTS[1:8:2]:
+    for moment in moments:
         killed(
             [
                 COMMAND,
@@ -67,7 +76,7 @@ def test_a_kill_while_overwriting_leaves_no_mixture(large, tmp_path):
     older = [COMMAND, "redact", folder / "older.parquet", *options, "--dataset", "older", "-o", out]
     subprocess.run([*map(str, older)], check=True, stdout=subprocess.DEVNULL)
     before = out.read_bytes(), certificate.read_bytes()
-    for moment in MOMENTS[1:8:2]:
+    for moment in FEW:
         out.write_bytes(before[0])
         certificate.write_bytes(before[1])
         command = [

@@ -25,7 +25,7 @@ def test_the_same_command_gives_the_same_bytes(desk):
     again = desk.release("two", frame, "csv", "parquet", labels=labels)
     assert_same(first, again)
     release = json.loads(first["out.parquet.certificate.json"])["release"]
-    assert release == {"other_releases": 0, "composed": True}
+    assert release == {"other_releases": 0, "composed": True, "why": None}
 
 
 OTHERS = {
@@ -80,7 +80,7 @@ def test_another_release_under_the_same_name_is_refused(desk, differs):
     assert code == 0
     assert "1 other release;" in err
     certificate = json.loads((folder / "out2.csv.certificate.json").read_text())
-    assert certificate["release"] == {"other_releases": 1, "composed": False}
+    assert certificate["release"] == {"other_releases": 1, "composed": False, "why": None}
     assert (
         desk.run(folder, *command, *OTHERS[differs], "-o", "out3.csv")[0] == 0
     )  # it has been released like this before

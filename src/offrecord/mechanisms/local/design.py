@@ -8,24 +8,17 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from offrecord.files import read_count, read_truth
-from offrecord.mechanisms.base import Composition, Made, Shared
+from offrecord.mechanisms.base import Made, Shared
 from offrecord.mechanisms.local.referee import passed
-from offrecord.mechanisms.local.secrets import stamped
+from offrecord.mechanisms.local.secrets import cut, stamped
 from offrecord.mechanisms.local.stamping import Stamping
 from offrecord.mechanisms.local.stretches import Sides, Stretches
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Floats
+from offrecord.release.certificate import MAXIMUM, Composition
 from offrecord.theory.leakage import WorstOutput, worst_output
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import Redaction
-
-MAXIMUM = Composition(
-    "maximum",
-    "Around each secret stands the design for its surroundings; where several fall on a record, the"
-    " largest redaction probability of each value counts. A record is redacted if its 64-bit draw"
-    " lies below that probability times 2^64, rounded up. More redaction never leaks more, so the"
-    " release leaks about each secret on its own at most the largest leakage of a design.",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,20 +79,11 @@ class LocalDesign:
         secret = Secret(problem.private[0], problem.private[-1])
         found = passed(problem, sides, stamped(problem, secret, sides))
         if found is None:
-            return cls._everything(problem, surrounding, window)
+            everything = Redaction.everything(problem.n, problem.chain.k)
+            worst = worst_output(problem, everything)
+            told = worst.leakage, worst.rounding
+            return cls(surrounding, *cut(problem, everything), True, True, *told, window)
         return cls._resting(surrounding, sides, surrounding[:2], found.worst, window)
-
-    @classmethod
-    def _everything(
-        cls, problem: Problem, surrounding: Surrounding, window: tuple[int, int]
-    ) -> LocalDesign:
-        """All that lies around a problem's one secret redacted; both sides rest, also those without
-        a record, so that it is known to be the same design again.
-        """
-        k = problem.chain.k
-        left, right = (Stretches.always(k, room) for room in _rooms(problem))
-        worst = worst_output(problem, Redaction.everything(problem.n, k))
-        return cls(surrounding, left, right, True, True, worst.leakage, worst.rounding, window)
 
     @property
     def sides(self) -> Sides:

@@ -122,9 +122,7 @@ class Release:
         """For each row its region and the redaction probability of every value: the rule, never
         what was drawn.
         """
-        rule = self._outcome.plan.worker.rule
-        assert rule is not None
-        return rule.explain(self._batch)
+        return self._outcome.plan.rule.explain(self._batch)
 
 
 @takes(MemoryOptions)
@@ -160,8 +158,7 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     plan = Plan.of(modelled, modelled.worker.survey(keyed), asked)
     out = None
     if options.dry_run:
-        assert plan.worker.rule is not None
-        tally = plan.worker.rule.expect(keyed.batch)
+        tally = plan.rule.expect(keyed.batch)
     else:
         out, tally = plan.worker.decide(keyed)
     outcome = plan.judged(tally)

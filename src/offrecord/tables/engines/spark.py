@@ -13,25 +13,26 @@ from __future__ import annotations
 import json
 import logging
 import pickle
-from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
-
-import numpy as np
-from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.files import check_apart, check_writable, write_text
-from offrecord.tables.batch import ChainBatch
 from offrecord.tables.chains import Columns
-from offrecord.tables.formats import check_columns, never_spill
+from offrecord.tables.engines.spark_work import (
+    LISTED,
+    MARK,
+    Packing,
+    Releasing,
+    Shared,
+    Surveying,
+    Tallying,
+)
+from offrecord.tables.formats import check_columns
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.job import Job
 from offrecord.tables.options import SparkOptions, takes
@@ -40,22 +41,17 @@ from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.values import released_type
-from offrecord.tables.worker import KeyedBatch, Worker
+from offrecord.tables.worker import Worker
 
 if TYPE_CHECKING:
     import polars as pl
-    import pyarrow as pa
     from pyspark import Broadcast
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-_PACKED = 1 << 20  # rows that are packed at a time, and rows of a part, about
 # at most, and eight for each partition, unless there are more partitions: few rows in a bucket
 # cost more
 _BUCKETS = 4096
-_LISTED = "offrecord listed"
-_CHANGED = "the table was changed after it was surveyed; redact it again"
-_MARK = "offrecord: "  # how a message of ours begins among those of Spark
 _NAMES = (
     "string",
     "tinyint",
@@ -184,8 +180,8 @@ def _table(df: DataFrame, job: Job) -> tuple[DataFrame, int]:
     if listed is None:
         return table, 0
     keys, count = _keys(listed, df, job.columns)
-    flagged = table.withColumn(_LISTED, sql.lit(False))
-    marked = keys.withColumn(_LISTED, sql.lit(True))
+    flagged = table.withColumn(LISTED, sql.lit(False))
+    marked = keys.withColumn(LISTED, sql.lit(True))
     return flagged.unionByName(marked, allowMissingColumns=True), count
 
 
@@ -210,19 +206,19 @@ class _Held:
         from pyspark.storagelevel import StorageLevel
 
         key, columns = worker.coins.key, worker.spec.columns
-        shared = _broadcast(table, _Shared(version("offrecord"), worker.without_key()))
+        shared = _broadcast(table, Shared(version("offrecord"), worker.without_key()))
         count = 4 * table.sparkSession.sparkContext.defaultParallelism
         count = count if partitions is None else partitions
         with _spark_errors(), _unlogged():
             # it takes no names with dots
             plain = table.toDF(*(f"c{i}" for i in range(len(table.columns))))
             buckets = max(min(8 * count, _BUCKETS), count)
-            packing = _Packing(table.columns, columns.by, buckets)
+            packing = Packing(table.columns, columns.by, buckets)
             packed = plain.mapInArrow(packing, "bucket int, rows long, content binary")
             # The function before it keeps Spark from taking this for a repartition that the table
             # has had already.
             frame = packed.repartition(count, "bucket").mapInArrow(
-                _Surveying(key, shared), "survey binary, rows binary"
+                Surveying(key, shared), "survey binary, rows binary"
             )
             frame = frame.persist(StorageLevel.MEMORY_ONLY)
             rows = frame.select("survey").where("survey is not null").collect()
@@ -242,9 +238,7 @@ class _Held:
     def tallied(self, worker: Worker, *, dry_run: bool) -> Tally:
         """What is decided, or for a dry run expected."""
         with _spark_errors(), _unlogged():
-            work = _Tallying(
-                self.key, _broadcast(self.frame, self._shared(worker, dry_run=dry_run))
-            )
+            work = Tallying(self.key, _broadcast(self.frame, self._shared(worker, dry_run=dry_run)))
             counted = self._rows.mapInArrow(work, "tally binary").collect()
         tallies: list[tuple[Tally, list[int]]] = [pickle.loads(row.tally) for row in counted]
         self.contents.update(one for _, each in tallies for one in each)
@@ -254,19 +248,19 @@ class _Held:
         """The released rows, evaluated when they are used."""
         with _spark_errors(), _unlogged():
             shared = replace(self._shared(worker), contents=frozenset(self.contents))
-            work = _Releasing(self.key, _broadcast(self.frame, shared))
+            work = Releasing(self.key, _broadcast(self.frame, shared))
             return self._rows.mapInArrow(work, schema)
 
     @property
     def _rows(self) -> DataFrame:
         return self.frame.select("rows").where("rows is not null")
 
-    def _shared(self, worker: Worker, *, dry_run: bool = False) -> _Shared:
+    def _shared(self, worker: Worker, *, dry_run: bool = False) -> Shared:
         surveyed = frozenset(mark for _, marks in self.found for mark in marks)
-        return _Shared(version("offrecord"), worker.without_key(), dry_run, surveyed)
+        return Shared(version("offrecord"), worker.without_key(), dry_run, surveyed)
 
 
-def _broadcast(df: DataFrame, shared: _Shared) -> Broadcast[_Shared]:
+def _broadcast(df: DataFrame, shared: Shared) -> Broadcast[Shared]:
     return df.sparkSession.sparkContext.broadcast(shared)
 
 
@@ -400,8 +394,8 @@ def _spark_errors() -> Iterator[None]:
         raise InputError(
             "an executor cannot import offrecord: install it there, in the same version as here"
         )
-    if _MARK in said:
-        raise InputError(said.split(_MARK, 1)[1].splitlines()[0])
+    if MARK in said:
+        raise InputError(said.split(MARK, 1)[1].splitlines()[0])
     raise InputError(f"Spark could not do it ({kind}); its own messages say more")
 
 
@@ -421,279 +415,3 @@ def _unlogged() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
-
-
-# ---- on executors
-
-
-@dataclass(frozen=True)
-class _Packing:
-    """Rows as Arrow IPC streams, one for each bucket that chains fall into. names: of the
-    columns.
-    """
-
-    names: list[str]
-    by: tuple[str, ...]
-    buckets: int
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held: list[pa.RecordBatch] = []
-        count = 0
-        for batch in batches:
-            held.append(batch)
-            count += batch.num_rows
-            if count >= _PACKED:
-                yield self._packed(held)
-                held, count = [], 0
-        if count:
-            yield self._packed(held)
-
-    def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        import pyarrow as pa
-
-        table = pa.Table.from_batches(batches).rename_columns(self.names)
-        bucket = (_hashed(table.select(self.by)) % np.uint64(self.buckets)).astype(np.int32)
-        order = np.argsort(
-            bucket.astype(np.int16) if self.buckets < 1 << 15 else bucket, kind="stable"
-        )
-        table = table.take(order).combine_chunks()
-        found, starts = np.unique(bucket[order], return_index=True)
-        rows = np.diff(np.append(starts, len(order)))
-        contents = [
-            _stream(table.slice(start, length))
-            for start, length in zip(starts.tolist(), rows.tolist(), strict=True)
-        ]
-        arrays = [
-            pa.array(found, pa.int32()),
-            pa.array(rows, pa.int64()),
-            pa.array(contents, pa.binary()),
-        ]
-        return pa.RecordBatch.from_arrays(arrays, names=["bucket", "rows", "content"])
-
-
-def _hashed(names: pa.Table) -> NDArray[np.uint64]:
-    """A number for each row that depends on its chain's name alone, on every machine."""
-    import pyarrow as pa
-
-    hashes = np.zeros(names.num_rows, dtype=np.uint64)
-    for column in names.itercolumns():
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            words = column.combine_chunks().dictionary_encode()
-            known = [crc32((word or "").encode()) for word in words.dictionary.to_pylist()]
-            values = np.array([*known, 0], dtype=np.uint64)[
-                words.indices.fill_null(len(known)).to_numpy()
-            ]
-        else:
-            small = pa.types.is_boolean(column.type) or pa.types.is_date32(column.type)
-            whole = (
-                column.cast(pa.uint8() if pa.types.is_boolean(column.type) else pa.int32())
-                if small
-                else column
-            )
-            values = whole.cast(pa.int64()).fill_null(0).to_numpy().astype(np.uint64)
-        hashes = (hashes ^ values) * np.uint64(
-            0x9E3779B97F4A7C15
-        )  # Fibonacci hashing, then the high bits down
-        hashes ^= hashes >> np.uint64(32)
-    return hashes
-
-
-@dataclass(frozen=True, eq=False)
-class _Shared:
-    """What executors need besides the key. surveyed: the fingerprints of all batches. contents:
-    what leaves of them.
-    """
-
-    version: str
-    worker: Worker
-    dry_run: bool = False
-    surveyed: frozenset[str] = frozenset()
-    contents: frozenset[int] = frozenset()
-
-
-class _Work(ABC):
-    """What an executor does to its buckets. It holds the key, so it shows nothing of itself, nor of
-    an error in it.
-    """
-
-    def __init__(self, key: bytes, shared: Broadcast[_Shared]) -> None:
-        self._key, self._shared = key, shared
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}>"
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        failure = ""
-        try:
-            yield from self._done(batches)
-        except (GeneratorExit, KeyboardInterrupt, SystemExit):
-            raise
-        except InputError as error:
-            failure = str(error)
-        except (
-            BaseException
-        ) as error:  # a panic of the table engine is not an Exception; what it says may quote cells
-            failure = f"internal error ({type(error).__name__}) on an executor"
-        if failure:  # out here nothing of what went wrong is attached to it
-            raise RuntimeError(_MARK + failure)
-
-    @abstractmethod
-    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What becomes of the rows of a task."""
-
-    @cached_property
-    def _worker(self) -> Worker:
-        never_spill()
-        shared: _Shared = self._shared.value
-        if shared.version != version("offrecord"):
-            raise InputError(
-                f"an executor has offrecord {version('offrecord')}, the driver {shared.version}:"
-                " install the same"
-            )
-        return shared.worker.with_key(self._key)
-
-    def _read(self, table: pa.Table) -> KeyedBatch | None:
-        """Rows, and keys of private records among them, as a batch; None if there are no rows."""
-        import polars as pl
-        import pyarrow as pa
-
-        keys = None
-        if _LISTED in table.column_names:
-            columns = self._worker.spec.columns
-            keys = pl.DataFrame(table.filter(table[_LISTED]).select([*columns.by, columns.order]))
-            table = table.filter(pa.compute.invert(table[_LISTED]))
-        return self._worker.read(pl.DataFrame(table), keys) if table.num_rows else None
-
-
-class _Surveying(_Work):
-    """Makes batches of buckets, surveys them, and passes their rows on, sorted.
-
-    What is wrong with the table is an answer, not a failure: that would only be tried again.
-    """
-
-    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        total: list[Survey] = []
-        marks = []
-        try:
-            for table in self._tables(batches):
-                keyed = self._read(table)
-                if keyed is not None:
-                    survey = self._worker.survey(keyed)
-                    marks.append(survey.fingerprint)
-                    total = [Survey.of_all([*total, survey], self._worker.spec.columns)]
-                    yield _row(survey=None, rows=_stream(_sorted(table, keyed.batch)))
-            if total:
-                yield _row(survey=pickle.dumps((total[0], marks)), rows=None)
-        except InputError as error:
-            yield _row(survey=pickle.dumps(str(error)), rows=None)
-
-    def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Buckets, enough of them together to make a batch."""
-        import pyarrow as pa
-
-        held: dict[int, list[pa.Buffer]] = defaultdict(list)
-        rows: dict[int, int] = defaultdict(int)
-        for batch in batches:
-            for bucket, count, content in zip(*(batch.column(i) for i in range(3)), strict=True):
-                held[bucket.as_py()].append(content.as_buffer())
-                rows[bucket.as_py()] += count.as_py()
-        together: list[pa.Buffer] = []
-        size = 0
-        for bucket in sorted(held):
-            together += held.pop(bucket)
-            size += rows[bucket]
-            if size >= _PACKED or not held:
-                yield pa.concat_tables(
-                    [pa.ipc.open_stream(content).read_all() for content in together]
-                )
-                together, size = [], 0
-
-
-class _Deciding(_Work):
-    """Goes through batches that have been surveyed."""
-
-    def _batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[KeyedBatch, pa.Schema]]:
-        """Each with the types its columns came in."""
-        import pyarrow as pa
-
-        for batch in batches:
-            for content in batch.column(0):
-                table = pa.ipc.open_stream(content.as_buffer()).read_all()
-                keyed = self._read(table)
-                surveyed = self._shared.value.surveyed
-                if keyed is None or self._worker.survey(keyed).fingerprint not in surveyed:
-                    raise InputError(_CHANGED)
-                yield keyed, table.schema
-
-
-class _Tallying(_Deciding):
-    """Counts what is decided, or for a dry run expected; and what leaves of each batch."""
-
-    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        total, contents = Tally(), []
-        for keyed, _ in self._batches(batches):
-            tally = self._tally(keyed)
-            contents.append(tally.content)
-            total += tally
-        yield _row(tally=pickle.dumps((total, contents)))
-
-    def _tally(self, keyed: KeyedBatch) -> Tally:
-        rule = self._worker.rule
-        if self._shared.value.dry_run and rule is not None:
-            return rule.expect(keyed.batch)
-        return self._worker.decide(keyed)[1]
-
-
-class _Releasing(_Deciding):
-    """Gives the released rows."""
-
-    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import polars as pl
-        import pyarrow as pa
-
-        value = self._worker.spec.columns.value
-        for keyed, schema in self._batches(batches):
-            decided, tally = self._worker.decide(keyed)
-            if tally.content not in self._shared.value.contents:  # the ledger knows of others
-                raise InputError(_CHANGED)
-            table = decided.to_arrow(compat_level=pl.CompatLevel.oldest())
-            fields = [
-                field if field.name == value else schema.field(field.name) for field in table.schema
-            ]
-            # Spark takes columns as they were declared
-            plain = [pa.field(one.name, one.type, nullable=True) for one in fields]
-            yield from table.cast(pa.schema(plain)).to_batches(max_chunksize=1 << 16)
-
-
-def _sorted(table: pa.Table, batch: ChainBatch) -> pa.Table:
-    """The rows as they were arranged, then keys of private records, so that the next look need not
-    sort again.
-    """
-    import pyarrow as pa
-
-    rows = batch.arranged.rows
-    if rows is None:
-        return table
-    if _LISTED not in table.column_names:
-        return table.take(rows)
-    keys = table.filter(table[_LISTED])
-    return pa.concat_tables([table.filter(pa.compute.invert(table[_LISTED])).take(rows), keys])
-
-
-def _stream(table: pa.Table) -> bytes:
-    """A table as an Arrow IPC stream."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
-def _row(**cells: bytes | None) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_pydict(
-        {name: pa.array([cell], pa.binary()) for name, cell in cells.items()}
-    )

@@ -30,7 +30,6 @@ from offrecord.tables.frames import from_native
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.options import FileOptions, takes
 from offrecord.tables.plan import Entered, Outcome, Plan
-from offrecord.tables.rule import Rule
 from offrecord.tables.sorting import increasing
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey
@@ -238,17 +237,11 @@ class _Passage:
     tally: Tally = field(default_factory=Tally)
     changed: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def rule(self) -> Rule:
-        """What decides."""
-        assert self.plan.worker.rule is not None
-        return self.plan.worker.rule
-
     def expected(self) -> Outcome:
         """What a dry run finds."""
         for keyed in self.looks.batches("expecting"):
             with _located(self.tally.rows, keyed.batch.rows):
-                self.tally += self.rule.expect(keyed.batch)
+                self.tally += self.plan.rule.expect(keyed.batch)
         return self.plan.judged(self.tally)
 
     def written(self, out: _Output) -> tuple[Outcome, Entered | None]:
@@ -292,7 +285,7 @@ class _Passage:
 
     def explained(self) -> Iterator[pl.DataFrame]:
         """The rule of each row."""
-        return (self.rule.explain(keyed.batch) for keyed in self.looks.batches("explaining"))
+        return (self.plan.rule.explain(keyed.batch) for keyed in self.looks.batches("explaining"))
 
     def in_order(self, pieces: Iterator[pl.DataFrame], near: Path) -> Iterator[pl.DataFrame]:
         """What became of the batches, sorted by chain. near: in the folder of this file it waits,

@@ -410,3 +410,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return INFINITE if value == math.inf else value
+
+
+def refused(place: str, says: str) -> InputError:
+    """An error about one place of a certificate."""
+    return InputError(f'certificate: "{place}" {says}')

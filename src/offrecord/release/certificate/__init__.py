@@ -1,0 +1,98 @@
+"""The certificate of a release: what was promised, under which assumptions, and what anyone needs
+to check it.
+
+docs/certificate.md says what every field means, docs/certificate.schema.json is the same form as a
+JSON Schema. Nothing here knows how designs are made: who checks a certificate needs no more than
+this folder and what a certificate holds.
+
+document   the certificate and its sections        designs   of every kind, and local ones
+model      as in model files, and how it fits      form      reading JSON that must have a form
+"""
+
+from offrecord.release.certificate.designs import (
+    COMPOSITION,
+    DRAW_BITS,
+    KINDS,
+    MAXIMUM,
+    Composition,
+    Design,
+    Designs,
+    Grids,
+    LocalDesign,
+    LocalDesigns,
+    OtherDesign,
+    OtherDesigns,
+    listed_once,
+    phase_runs,
+    read_designs,
+    spelled_phases,
+    spelled_rows,
+    stretches,
+)
+from offrecord.release.certificate.document import (
+    ASSUMPTIONS,
+    CERTIFICATE_VERSION,
+    FORMAT,
+    KEPT,
+    POSITIONS,
+    Certificate,
+    Claim,
+    Columns,
+    Counts,
+    Output,
+    Positions,
+    Private,
+    Release,
+    assumptions,
+    claim_statement,
+    software_versions,
+)
+from offrecord.release.certificate.model import (
+    PHASES,
+    Learned,
+    Model,
+    ModelCheck,
+    ModelComparison,
+)
+
+__all__ = [
+    "ASSUMPTIONS",
+    "CERTIFICATE_VERSION",
+    "COMPOSITION",
+    "DRAW_BITS",
+    "FORMAT",
+    "KEPT",
+    "KINDS",
+    "MAXIMUM",
+    "PHASES",
+    "POSITIONS",
+    "Certificate",
+    "Claim",
+    "Columns",
+    "Composition",
+    "Counts",
+    "Design",
+    "Designs",
+    "Grids",
+    "Learned",
+    "LocalDesign",
+    "LocalDesigns",
+    "Model",
+    "ModelCheck",
+    "ModelComparison",
+    "OtherDesign",
+    "OtherDesigns",
+    "Output",
+    "Positions",
+    "Private",
+    "Release",
+    "assumptions",
+    "claim_statement",
+    "listed_once",
+    "phase_runs",
+    "read_designs",
+    "software_versions",
+    "spelled_phases",
+    "spelled_rows",
+    "stretches",
+]

@@ -1,0 +1,295 @@
+"""The certificate's designs: what every kind says of them, and what local ones are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from offrecord.release.certificate.form import (
+    MAX_COUNT,
+    Count,
+    Entry,
+    Number,
+    OpenSection,
+    Section,
+    Text,
+    Truth,
+    listed,
+    optional,
+    probabilities,
+    refused,
+    text,
+    whole,
+    word,
+)
+from offrecord.release.certificate.model import Model
+
+#: A record is redacted if its draw, a number of so many bits, lies below its threshold.
+DRAW_BITS = 64
+COMPOSITION = (
+    "Around each secret stands the design for its surroundings; where several fall on a record, the"
+    " largest redaction probability of each value counts. A record is redacted if its 64-bit draw"
+    " lies below that probability times 2^64, rounded up. More redaction never leaks more, so the"
+    " release leaks about each secret on its own at most the largest leakage of a design."
+)
+#: Equal neighbouring rows by distance: how many, and the redaction probability of each value.
+Stretch: TypeAlias = Sequence[Any]
+#: Phases along a chain: the first, what is added from one record to the next, and how many.
+Run: TypeAlias = tuple[int, int, int]
+T = TypeVar("T", bound=Hashable)
+_ONE_OR_MORE = whole(1, MAX_COUNT)
+Protect = Annotated[str, word("run", "each")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composition(Section):
+    """How designs become redactions. rule: a name for programs, text: the same for people.
+
+    draw_bits: probabilities act as multiples of 2^−draw_bits, rounded up.
+    """
+
+    rule: Text
+    draw_bits: Annotated[int, whole(1, 1024)]
+    text: Text
+
+
+MAXIMUM = Composition(rule="maximum", draw_bits=DRAW_BITS, text=COMPOSITION)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grids(Section):
+    """The rooms to the left and right of a secret that designs of a stationary model are made
+    for.
+    """
+
+    left: Annotated[Sequence[int], listed(whole(0, MAX_COUNT))]
+    right: Annotated[Sequence[int], listed(whole(0, MAX_COUNT))]
+
+    def check(self) -> None:
+        """InputError unless both begin with 0, increase, and end with the same room."""
+        for name, grid in (("left", self.left), ("right", self.right)):
+            if not grid or grid[0] != 0 or list(grid) != sorted(set(grid)):
+                raise refused(f"designs.grids.{name}", "must begin with 0 and increase")
+        if not 0 < self.left[-1] == self.right[-1]:
+            raise refused("designs.grids", "must end with the same room, of at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design(Section):
+    """What every kind says of a design: what it was made for, what it tells, whom it serves.
+
+    left, right: records beside a secret of `length` records. phases: which of the phase sequences
+    they stand in, None for a model without phases. leakage, rounding: of the problem it was made
+    for, and how far computing may be from it. uses: how many secrets it serves. window: how far the
+    best data-independent mechanism would redact to the left and right.
+    """
+
+    left: Count
+    right: Count
+    length: Annotated[int, _ONE_OR_MORE]
+    phases: Annotated[int | None, optional(whole(0, MAX_COUNT))] = None
+    leakage: Number
+    rounding: Number
+    uses: Count
+    window: Annotated[Sequence[int], listed(whole(0, MAX_COUNT), 2)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalDesign(Design):
+    """A design that redacts by distance. redaction_left, redaction_right: which of the sides stand
+    to the left and right; left_rest, right_rest: beyond them all is redacted to the chain's end,
+    not released.
+    """
+
+    redaction_left: Count
+    redaction_right: Count
+    left_rest: Truth
+    right_rest: Truth
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherDesign(OpenSection, Design):
+    """A design of a kind that is not known here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Designs(Section):
+    """What every kind says of its designs.
+
+    composition: how they become redactions. grids, loss: the rooms they are made for, and the
+    expected redactions that rounding rooms up costs a secret; None for a model that is not
+    stationary. right_limit: how many records to the right are then looked at, None for all.
+    phases: the distinct sequences in which records stand, as runs.
+    """
+
+    kind: Text
+    mechanism: Text
+    epsilon: Number
+    protect: Protect
+    composition: Composition
+    grids: Annotated[Grids | None, optional(Grids.read)] = None
+    loss: Number = 0.0
+    right_limit: Annotated[int | None, optional(_ONE_OR_MORE)] = None
+    phases: Annotated[
+        Sequence[Sequence[Sequence[int]]], listed(listed(listed(whole(0, MAX_COUNT), 3)))
+    ] = ()
+    designs: Annotated[Sequence[Design], listed(Design.read)]
+
+    def records(self, design: Design, order: int) -> int:
+        """How many records the problem has that a design was made for; order: of the model."""
+        if design.phases is None:
+            return max(design.left + design.length + design.right, order + 1, 2)
+        return sum(count for _, _, count in self.phases[design.phases])
+
+    def check(self, model: Model) -> None:
+        """InputError unless they go together, and with the model."""
+        if self.grids is not None:
+            if not model.stationary:
+                raise refused("designs.grids", "must be null for a model that is not stationary")
+            self.grids.check()
+        _check_runs(self.phases, model)
+        served = set()
+        for at, design in enumerate(self.designs):
+            self._check_records(f"designs.designs[{at}]", design, model)
+            runs = None if design.phases is None else self.phases[design.phases]
+            served.add((design.left, design.right, design.length, runs))
+        if len(served) < len(self.designs):
+            raise refused("designs.designs", "must have one design for the same surroundings")
+
+    def _check_records(self, place: str, design: Design, model: Model) -> None:
+        known = design.phases is None or design.phases < len(self.phases)
+        if (design.phases is None) != (model.phase is None) or not known:
+            says = "null for a model without phases" if model.phase is None else "one of the list"
+            raise refused(f"{place}.phases", f"must be {says}")
+        beside = design.left + design.length
+        records, least = self.records(design, model.order), max(beside + design.right, 2)
+        if not (design.phases is None or least <= records <= beside + max(design.right, 1)):
+            raise refused(f"{place}.phases", f"must be the phases of {least} records")
+        if model.length is not None and records != model.length:
+            raise refused(place, f"must be about the {model.length} records of the model")
+
+
+def _stretch(entry: Entry) -> tuple[int, tuple[float, ...]]:
+    pair = entry.items()
+    if len(pair) != 2:
+        raise entry.refused("a count and a list of probabilities")
+    return _ONE_OR_MORE(pair[0]), probabilities(pair[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalDesigns(Designs):
+    """Designs that redact each record by its own value and its distance from secrets.
+
+    sides: distinct redactions of one side, from the secret outwards, as stretches [count,
+    probabilities].
+    """
+
+    kind: Annotated[str, word("local")] = "local"
+    composition: Composition = MAXIMUM
+    sides: Annotated[Sequence[Sequence[Stretch]], listed(listed(_stretch))]
+    designs: Annotated[Sequence[LocalDesign], listed(LocalDesign.read)]
+
+    def check(self, model: Model) -> None:
+        """InputError unless sides are those of the model's values, and no longer than their
+        rooms.
+        """
+        super().check(model)
+        if self.composition.rule != MAXIMUM.rule:
+            raise refused("designs.composition.rule", f'must be "{MAXIMUM.rule}" for local designs')
+        for at, side in enumerate(self.sides):
+            if any(len(row) != model.k for _, row in side):
+                raise refused(f"designs.sides[{at}]", f"must hold rows of {model.k} probabilities")
+        sizes = [sum(count for count, _ in side) for side in self.sides]
+        for at, design in enumerate(self.designs):
+            beyond = self.records(design, model.order) - design.left - design.length
+            for name, index, room in (
+                ("redaction_left", design.redaction_left, design.left),
+                ("redaction_right", design.redaction_right, beyond),
+            ):
+                if index >= len(sizes) or sizes[index] > room:
+                    place = f"designs.designs[{at}].{name}"
+                    raise refused(place, f"must be a side of at most {room} records")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherDesigns(OpenSection, Designs):
+    """Designs of a kind that is not known here: whoever checks them must say so, not pass them."""
+
+    designs: Annotated[Sequence[OtherDesign], listed(OtherDesign.read)]
+
+
+#: Kinds whose own part is known here; a new one is one class and one line.
+KINDS: dict[str, type[Designs]] = {"local": LocalDesigns}
+
+
+def read_designs(content: Mapping[str, Any]) -> Designs:
+    """Designs of any kind from a JSON object; InputError if it is not of the form."""
+    return designs_of(Entry(dict(content), "designs"))
+
+
+def designs_of(entry: Entry) -> Designs:
+    """Designs of any kind."""
+    kind = text(entry.named(["kind"], others=True)["kind"])
+    return KINDS.get(kind, OtherDesigns).read(entry)
+
+
+def _check_runs(sequences: Sequence[Sequence[Sequence[int]]], model: Model) -> None:
+    modulus = model.phase_count
+    if modulus is None:
+        if sequences:
+            raise refused("designs.phases", "must be empty for a model without phases")
+        return
+    for at, runs in enumerate(sequences):
+        if not all(first < modulus and rise < modulus and count for first, rise, count in runs):
+            raise refused(f"designs.phases[{at}]", f"must be runs of phases below {modulus}")
+
+
+# ---- shorter ways to write what repeats
+
+
+def phase_runs(phases: Iterable[int], modulus: int) -> tuple[Run, ...]:
+    """Phases as runs (first, increment, count) modulo their number; `spelled_phases` undoes it.
+
+    Each run is as long as it can be, so the same phases always give the same runs.
+    """
+    runs: list[list[int]] = []
+    for phase in map(int, phases):
+        if runs:
+            first, rise, count = runs[-1]
+            if count == 1:
+                runs[-1] = [first, (phase - first) % modulus, 2]
+                continue
+            if (first + rise * count) % modulus == phase:
+                runs[-1][2] += 1
+                continue
+        runs.append([phase, 0, 1])
+    return tuple((first, rise, count) for first, rise, count in runs)
+
+
+def spelled_phases(runs: Iterable[Sequence[int]], modulus: int) -> list[int]:
+    """The phases of runs, one by one."""
+    return [(first + rise * at) % modulus for first, rise, count in runs for at in range(count)]
+
+
+def stretches(rows: Iterable[Sequence[float]]) -> tuple[tuple[int, tuple[float, ...]], ...]:
+    """Rows by distance as stretches (count, row), equal neighbours together."""
+    joined: list[tuple[int, tuple[float, ...]]] = []
+    for row in map(tuple, rows):
+        count = 0
+        if joined and joined[-1][1] == row:
+            count, _ = joined.pop()
+        joined.append((count + 1, row))
+    return tuple(joined)
+
+
+def spelled_rows(side: Iterable[Stretch]) -> list[tuple[float, ...]]:
+    """The rows of a side, one for each distance from 1."""
+    return [tuple(row) for count, row in side for _ in range(count)]
+
+
+def listed_once(items: Iterable[T]) -> tuple[tuple[T, ...], tuple[int, ...]]:
+    """The distinct items in the order in which they come, and which of them each is."""
+    found: dict[T, int] = {}
+    which = tuple(found.setdefault(item, len(found)) for item in items)
+    return tuple(found), which

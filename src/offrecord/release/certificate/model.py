@@ -1,0 +1,162 @@
+"""The certificate's model: as in model files, and what is known of how well it fits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from offrecord.release.certificate.form import (
+    Count,
+    Probability,
+    Section,
+    Text,
+    Texts,
+    Truth,
+    array,
+    label,
+    listed,
+    number,
+    number_or_infinite,
+    optional,
+    refused,
+    text,
+    whole,
+    word,
+)
+
+#: How many phases there are of each kind: hours from midnight, weekdays from Monday, months from
+#: January. A record's phase decides the step out of it.
+PHASES = {"hour": 24, "weekday": 7, "month": 12}
+#: Rows of probabilities must sum to 1 within this much.
+ROW_TOLERANCE = 1e-9
+OptionalText = Annotated[str | None, optional(text)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model(Section):
+    """The model as in model files, with its start spelled out.
+
+    stationary: every record has the same distribution, and start is the solution of start =
+    start·transition, rounded.
+    """
+
+    format: Annotated[str, word("offrecord-model")] = "offrecord-model"
+    version: Annotated[int, whole(1, 1)] = 1
+    order: Annotated[int, whole(1, 10)]
+    phase: Annotated[str | None, optional(word(*PHASES))] = None
+    zone: OptionalText = None
+    labels: Annotated[Sequence[str | int | float | bool], listed(label)]
+    transition: Annotated[Sequence[Any], array]
+    start: Annotated[Sequence[Any], array]
+    stationary: Truth
+
+    @property
+    def k(self) -> int:
+        """Number of values."""
+        return len(self.labels)
+
+    @property
+    def phase_count(self) -> int | None:
+        """How many phases there are, None for a model without them."""
+        return None if self.phase is None else PHASES[self.phase]
+
+    def check(self) -> None:
+        """InputError unless its parts go together."""
+        different = {(isinstance(one, str), one) for one in self.labels}
+        if self.k < 2 or len(different) < self.k:
+            raise refused("model.labels", "must be two or more different values")
+        self._check_shapes()
+        per_start = 1 if self.phase is None else PHASES[self.phase]
+        for name, numbers, rows in (
+            ("transition", self.transition, None),
+            ("start", self.start, per_start),
+        ):
+            if any(abs(total - 1.0) > ROW_TOLERANCE for total in _sums(numbers, rows)):
+                raise refused(f"model.{name}", f"must sum to 1 within {ROW_TOLERANCE:g}")
+
+    def _check_shapes(self) -> None:
+        k, phases = self.k, self.phase_count
+        if phases is not None and self.order != 1:
+            raise refused("model.order", f"must be 1 for a model with phases, got {self.order}")
+        one = (k,) * (self.order + 1)
+        kernels, starts = (one, one[1:]) if phases is None else ((phases, k, k), (phases, k))
+        shape = _shape(self.transition)
+        a_kernel_each_step = phases is None and self.order == 1 and shape[1:] == one
+        if shape != kernels and not (a_kernel_each_step and shape[0] > 0):
+            raise refused("model.transition", f"must have axes {_axes(kernels)}")
+        if _shape(self.start) != starts:
+            raise refused("model.start", f"must have axes {_axes(starts)}")
+
+    @property
+    def length(self) -> int | None:
+        """The only number of records that a model with a kernel for each step can serve."""
+        several = self.phase is None and self.order == 1 and len(_shape(self.transition)) == 3
+        return len(self.transition) + 1 if several else None
+
+
+def _shape(numbers: Any) -> tuple[int, ...]:
+    """The shape of lists of lists; (−1,) where they are not of equal length."""
+    if not isinstance(numbers, tuple):
+        return ()
+    shapes = set(map(_shape, numbers))
+    if len(shapes) > 1 or (-1,) in shapes:
+        return (-1,)
+    return (len(numbers), *next(iter(shapes), ()))
+
+
+def _axes(shape: tuple[int, ...]) -> str:
+    return " × ".join(map(str, shape))
+
+
+def _sums(numbers: Any, groups: int | None) -> list[float]:
+    """The sum of each innermost list; groups: how many sums there are, if those lists are parts of
+    longer distributions.
+    """
+    rows = [numbers]
+    while isinstance(rows[0][0], tuple):
+        rows = [row for several in rows for row in several]
+    size = 1 if groups is None else len(rows) // groups
+    return [
+        math.fsum(p for row in rows[at : at + size] for p in row)
+        for at in range(0, len(rows), size)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned(Section):
+    """What the model was learned from, in its own words."""
+
+    value: Text
+    order: Text
+    step: OptionalText
+    zone: OptionalText
+    spacing: Annotated[float | None, optional(number)]
+    verdict: Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelComparison(Section):
+    """What released transitions say about the model. leakage: the largest of a design by the
+    table's own transitions; None where that was not computed.
+    """
+
+    transitions: Count
+    impossible: Count
+    statistic: Annotated[float, number_or_infinite]
+    degrees: Count
+    p_value: Probability
+    waste: Annotated[float, number_or_infinite]
+    leakage: Annotated[float | None, optional(number_or_infinite)]
+    significance: Probability
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCheck(Section):
+    """Whether the table follows the model. compared: None where nothing was. accepted: what speaks
+    against the model, and was accepted.
+    """
+
+    compared: Annotated[ModelComparison | None, optional(ModelComparison.read)]
+    accepted: Texts

@@ -1,0 +1,306 @@
+"""What executors of Spark do to their rows: pack whole chains together, survey, decide."""
+
+from __future__ import annotations
+
+import pickle
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.errors import InputError
+from offrecord.tables.batch import ChainBatch
+from offrecord.tables.formats import never_spill
+from offrecord.tables.survey import Survey
+from offrecord.tables.tally import Tally
+from offrecord.tables.worker import KeyedBatch, Worker
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import Broadcast
+
+_PACKED = 1 << 20  # rows that are packed at a time, and rows of a part, about
+LISTED = "offrecord listed"
+_CHANGED = "the table was changed after it was surveyed; redact it again"
+MARK = "offrecord: "  # how a message of ours begins among those of Spark
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Rows as Arrow IPC streams, one for each bucket that chains fall into. names: of the
+    columns.
+    """
+
+    names: list[str]
+    by: tuple[str, ...]
+    buckets: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What becomes of the rows of a task."""
+        held: list[pa.RecordBatch] = []
+        count = 0
+        for batch in batches:
+            held.append(batch)
+            count += batch.num_rows
+            if count >= _PACKED:
+                yield self._packed(held)
+                held, count = [], 0
+        if count:
+            yield self._packed(held)
+
+    def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        table = pa.Table.from_batches(batches).rename_columns(self.names)
+        bucket = (_hashed(table.select(self.by)) % np.uint64(self.buckets)).astype(np.int32)
+        order = np.argsort(
+            bucket.astype(np.int16) if self.buckets < 1 << 15 else bucket, kind="stable"
+        )
+        table = table.take(order).combine_chunks()
+        found, starts = np.unique(bucket[order], return_index=True)
+        rows = np.diff(np.append(starts, len(order)))
+        contents = [
+            _stream(table.slice(start, length))
+            for start, length in zip(starts.tolist(), rows.tolist(), strict=True)
+        ]
+        arrays = [
+            pa.array(found, pa.int32()),
+            pa.array(rows, pa.int64()),
+            pa.array(contents, pa.binary()),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=["bucket", "rows", "content"])
+
+
+def _hashed(names: pa.Table) -> NDArray[np.uint64]:
+    """A number for each row that depends on its chain's name alone, on every machine."""
+    import pyarrow as pa
+
+    hashes = np.zeros(names.num_rows, dtype=np.uint64)
+    for column in names.itercolumns():
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            words = column.combine_chunks().dictionary_encode()
+            known = [crc32((word or "").encode()) for word in words.dictionary.to_pylist()]
+            values = np.array([*known, 0], dtype=np.uint64)[
+                words.indices.fill_null(len(known)).to_numpy()
+            ]
+        else:
+            small = pa.types.is_boolean(column.type) or pa.types.is_date32(column.type)
+            whole = (
+                column.cast(pa.uint8() if pa.types.is_boolean(column.type) else pa.int32())
+                if small
+                else column
+            )
+            values = whole.cast(pa.int64()).fill_null(0).to_numpy().astype(np.uint64)
+        hashes = (hashes ^ values) * np.uint64(
+            0x9E3779B97F4A7C15
+        )  # Fibonacci hashing, then the high bits down
+        hashes ^= hashes >> np.uint64(32)
+    return hashes
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """What executors need besides the key. surveyed: the fingerprints of all batches. contents:
+    what leaves of them.
+    """
+
+    version: str
+    worker: Worker
+    dry_run: bool = False
+    surveyed: frozenset[str] = frozenset()
+    contents: frozenset[int] = frozenset()
+
+
+class _Work(ABC):
+    """What an executor does to its buckets. It holds the key, so it shows nothing of itself, nor of
+    an error in it.
+    """
+
+    def __init__(self, key: bytes, shared: Broadcast[Shared]) -> None:
+        self._key, self._shared = key, shared
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        failure = ""
+        try:
+            yield from self._done(batches)
+        except (GeneratorExit, KeyboardInterrupt, SystemExit):
+            raise
+        except InputError as error:
+            failure = str(error)
+        except (
+            BaseException
+        ) as error:  # a panic of the table engine is not an Exception; what it says may quote cells
+            failure = f"internal error ({type(error).__name__}) on an executor"
+        if failure:  # out here nothing of what went wrong is attached to it
+            raise RuntimeError(MARK + failure)
+
+    @abstractmethod
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What becomes of the rows of a task."""
+
+    @cached_property
+    def _worker(self) -> Worker:
+        never_spill()
+        shared: Shared = self._shared.value
+        if shared.version != version("offrecord"):
+            raise InputError(
+                f"an executor has offrecord {version('offrecord')}, the driver {shared.version}:"
+                " install the same"
+            )
+        return shared.worker.with_key(self._key)
+
+    def _read(self, table: pa.Table) -> KeyedBatch | None:
+        """Rows, and keys of private records among them, as a batch; None if there are no rows."""
+        import polars as pl
+        import pyarrow as pa
+
+        keys = None
+        if LISTED in table.column_names:
+            columns = self._worker.spec.columns
+            keys = pl.DataFrame(table.filter(table[LISTED]).select([*columns.by, columns.order]))
+            table = table.filter(pa.compute.invert(table[LISTED]))
+        return self._worker.read(pl.DataFrame(table), keys) if table.num_rows else None
+
+
+class Surveying(_Work):
+    """Makes batches of buckets, surveys them, and passes their rows on, sorted.
+
+    What is wrong with the table is an answer, not a failure: that would only be tried again.
+    """
+
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        total: list[Survey] = []
+        marks = []
+        try:
+            for table in self._tables(batches):
+                keyed = self._read(table)
+                if keyed is not None:
+                    survey = self._worker.survey(keyed)
+                    marks.append(survey.fingerprint)
+                    total = [Survey.of_all([*total, survey], self._worker.spec.columns)]
+                    yield _row(survey=None, rows=_stream(_sorted(table, keyed.batch)))
+            if total:
+                yield _row(survey=pickle.dumps((total[0], marks)), rows=None)
+        except InputError as error:
+            yield _row(survey=pickle.dumps(str(error)), rows=None)
+
+    def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Buckets, enough of them together to make a batch."""
+        import pyarrow as pa
+
+        held: dict[int, list[pa.Buffer]] = defaultdict(list)
+        rows: dict[int, int] = defaultdict(int)
+        for batch in batches:
+            for bucket, count, content in zip(*(batch.column(i) for i in range(3)), strict=True):
+                held[bucket.as_py()].append(content.as_buffer())
+                rows[bucket.as_py()] += count.as_py()
+        together: list[pa.Buffer] = []
+        size = 0
+        for bucket in sorted(held):
+            together += held.pop(bucket)
+            size += rows[bucket]
+            if size >= _PACKED or not held:
+                yield pa.concat_tables(
+                    [pa.ipc.open_stream(content).read_all() for content in together]
+                )
+                together, size = [], 0
+
+
+class _Deciding(_Work):
+    """Goes through batches that have been surveyed."""
+
+    def _batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[KeyedBatch, pa.Schema]]:
+        """Each with the types its columns came in."""
+        import pyarrow as pa
+
+        for batch in batches:
+            for content in batch.column(0):
+                table = pa.ipc.open_stream(content.as_buffer()).read_all()
+                keyed = self._read(table)
+                surveyed = self._shared.value.surveyed
+                if keyed is None or self._worker.survey(keyed).fingerprint not in surveyed:
+                    raise InputError(_CHANGED)
+                yield keyed, table.schema
+
+
+class Tallying(_Deciding):
+    """Counts what is decided, or for a dry run expected; and what leaves of each batch."""
+
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        total, contents = Tally(), []
+        for keyed, _ in self._batches(batches):
+            tally = self._tally(keyed)
+            contents.append(tally.content)
+            total += tally
+        yield _row(tally=pickle.dumps((total, contents)))
+
+    def _tally(self, keyed: KeyedBatch) -> Tally:
+        rule = self._worker.rule
+        if self._shared.value.dry_run and rule is not None:
+            return rule.expect(keyed.batch)
+        return self._worker.decide(keyed)[1]
+
+
+class Releasing(_Deciding):
+    """Gives the released rows."""
+
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import polars as pl
+        import pyarrow as pa
+
+        value = self._worker.spec.columns.value
+        for keyed, schema in self._batches(batches):
+            decided, tally = self._worker.decide(keyed)
+            if tally.content not in self._shared.value.contents:  # the ledger knows of others
+                raise InputError(_CHANGED)
+            table = decided.to_arrow(compat_level=pl.CompatLevel.oldest())
+            fields = [
+                field if field.name == value else schema.field(field.name) for field in table.schema
+            ]
+            # Spark takes columns as they were declared
+            plain = [pa.field(one.name, one.type, nullable=True) for one in fields]
+            yield from table.cast(pa.schema(plain)).to_batches(max_chunksize=1 << 16)
+
+
+def _sorted(table: pa.Table, batch: ChainBatch) -> pa.Table:
+    """The rows as they were arranged, then keys of private records, so that the next look need not
+    sort again.
+    """
+    import pyarrow as pa
+
+    rows = batch.arranged.rows
+    if rows is None:
+        return table
+    if LISTED not in table.column_names:
+        return table.take(rows)
+    keys = table.filter(table[LISTED])
+    return pa.concat_tables([table.filter(pa.compute.invert(table[LISTED])).take(rows), keys])
+
+
+def _stream(table: pa.Table) -> bytes:
+    """A table as an Arrow IPC stream."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _row(**cells: bytes | None) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict(
+        {name: pa.array([cell], pa.binary()) for name, cell in cells.items()}
+    )
