@@ -11,6 +11,7 @@ from offrecord.designs.library import Designs, Setting
 from offrecord.designs.needs import SurroundingCounts, distinct
 from offrecord.designs.sharing import designs_for
 from offrecord.mechanisms.local.design import LocalDesign
+from offrecord.mechanisms.local.stretches import Stretches
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.mechanisms.workshop import Workshop
 
@@ -143,6 +144,23 @@ def test_sides_designed_apart_keep_within_epsilon_and_beat_the_window():
         )
         assert off.leakage(problem, whole(design, 12)) <= 1.0
         assert design.cost(masses, around.left, around.right) <= sum(design.window) + 1e-9
+
+
+def test_what_does_not_pass_redacts_everything_and_keeps_its_identity():
+    """A lone record of a chain of order 2 has two more to be told apart from: releasing them tells.
+
+    Ledgers of earlier releases know such a design by these bytes.
+    """
+    chain = off.MarkovChain([[[0.9, 0.1], [0.4, 0.6]], [[0.7, 0.3], [0.2, 0.8]]], order=2)
+    around = Surrounding(0, 0, 1)
+    problem = around.problem(chain, 0.1, "run")
+    open_sides = Stretches.always(2, 0), Stretches.always(2, 0)
+    assert off.leakage(problem, np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])) > 0.1
+    design = LocalDesign.refereed(problem, around, open_sides, (0, 2))
+    np.testing.assert_array_equal(design.right.spelled_out, np.ones((2, 2)))
+    assert (design.left.size, design.leakage, design.window) == (0, 0.0, (0, 2))
+    shape = repr((0, 0, 1, "", 0, 2, True, True)).encode()
+    assert design.identity == shape + np.ones((2, 2)).tobytes()
 
 
 def test_a_file_is_reused_and_never_believed(tmp_path):

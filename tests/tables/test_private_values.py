@@ -10,7 +10,7 @@ import pytest
 
 import offrecord as off
 from offrecord import cli
-from offrecord.tables.engines import stream
+from offrecord.tables.engines import spark, stream
 
 CHAIN = off.MarkovChain([[0.8, 0.2], [0.4, 0.6]])
 NEVER = off.MarkovChain([[0.5, 0.5], [1.0, 0.0]])
@@ -210,3 +210,37 @@ def test_counts_do_not_tell_whether_a_private_cell_was_empty(released):
     )
     assert json.loads(full[1])["missing"] == json.loads(empty[1])["missing"] == 0
     assert json.loads(elsewhere[1])["missing"] == 1
+
+
+def test_what_holds_the_table_or_the_key_prints_neither(tmp_path):
+    """As it may stand in a log, or in a traceback with its variables."""
+    frame = table("1", kind=pl.Int64).with_columns(
+        room=pl.col("room") + " NEEDLE", note=pl.Series([f"NEEDLE {i}" for i in range(40)])
+    )
+    release = off.redact(
+        frame,
+        by="room",
+        order="t",
+        value="v",
+        private="p",
+        model=CHAIN,
+        epsilon=1.0,
+        dataset="d",
+        keep="note",
+        key_file=tmp_path / "keys" / "key.json",
+        accept_model=True,
+        publish_positions=True,
+    )
+    outcome, batch = release._outcome, release._batch
+    worker, secret = outcome.plan.worker, outcome.plan.job.key.secret
+    assert "NEEDLE" in repr(batch.arranged.frame)
+    assert outcome.plan.survey.positions
+    values = repr(batch.arranged.chains.codes)[:30]
+    places = repr(batch.private.order)
+    held = spark._Held(None, secret, worker.spec.columns, [(outcome.plan.survey, [])])
+    keyed = worker.keyed(batch)
+    blocks = list(worker.rule.blocks(batch, worker.rule.which_of(batch)))
+    for one in (worker, keyed, batch, outcome, outcome.plan, outcome.tally, held, *blocks):
+        printed = repr(one)
+        hidden = ("NEEDLE", values, places, secret.hex(), repr(secret))
+        assert [text for text in hidden if text in printed] == [], type(one).__name__

@@ -25,7 +25,7 @@ REGIONS = ("S", "M", "L")
 PRIVATE = "private"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Secrets:
     """What is protected, sorted: the chain, the places of the first and last record, and the rows
     low … high − 1 it holds.

@@ -17,7 +17,7 @@ MISSING = -1  #: the code of a record without a value
 UNKNOWN = -2  #: the code of a record whose value the model does not know
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Chains:
     """Records sorted by chain and order.
 

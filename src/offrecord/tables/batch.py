@@ -18,7 +18,6 @@ from offrecord.mechanisms.blocks import Secrets
 from offrecord.mechanisms.surroundings import context_of
 from offrecord.models.base import Floats, Integers, Model, Phases
 from offrecord.tables.chains import Arranged, Columns, arrange
-from offrecord.tables.model_check import check_lengths
 from offrecord.tables.secrets import Private, private_records, secrets_of
 from offrecord.tables.steps import Step
 
@@ -89,9 +88,8 @@ class TableSpec:
         return self.batch(arranged, private_records(arranged, listed, self.step))
 
     def batch(self, arranged: Arranged, private: Private) -> ChainBatch:
-        """Arranged chains as a batch; InputError for lengths that the model does not serve."""
+        """Arranged chains as a batch."""
         chains, clock = arranged.chains, self.model.clock
-        check_lengths(self.model, chains)
         phases = None if clock is None else arranged.phases(clock.phase, clock.zone)
         secrets = secrets_of(chains, private, self.protect)
         left, right = (

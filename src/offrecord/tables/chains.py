@@ -88,7 +88,7 @@ def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if names is None else (names,) if isinstance(names, str) else tuple(names)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Arranged:
     """A table whose rows stand sorted by chain and order.
 
@@ -238,7 +238,7 @@ def arrange(
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Rows:
     """What is read of each row. order: None if rows stand in order. values: None once coded.
 

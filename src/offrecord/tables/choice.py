@@ -31,7 +31,7 @@ RARELY = 1000
 _LOOKED_AT = 500  # runs of a part, at most, about
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Choice:
     """How often private runs show each value.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Private:
     """Private records, sorted: the chain of each, and its place there in steps from the first.
 

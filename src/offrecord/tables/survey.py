@@ -39,7 +39,7 @@ _COUNTED = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Survey:
     """What is found out about a table, or a batch of it, before anything is decided.
 

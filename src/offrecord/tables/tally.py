@@ -11,7 +11,7 @@ from offrecord.tables.choice import Choice
 from offrecord.tables.telling import Sample
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tally:
     """Counts of what was decided: rows by region (S, M, L with private ones), and records that
     leave, also by the window.

@@ -88,7 +88,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sample:
     """Released rows of a table, spread evenly.
 

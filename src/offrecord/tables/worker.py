@@ -21,7 +21,7 @@ from offrecord.release.coins import RECORDS, ChainTags, Coins, Draws
 from offrecord.tables.batch import ChainBatch, TableSpec
 from offrecord.tables.chains import Arranged
 from offrecord.tables.choice import choice_of
-from offrecord.tables.model_check import model_counts
+from offrecord.tables.model_check import check_lengths, model_counts
 from offrecord.tables.rule import Rule, check_known
 from offrecord.tables.survey import Survey
 from offrecord.tables.tally import Tally
@@ -96,12 +96,15 @@ class Worker:
         return KeyedBatch(batch, self.coins)
 
     def survey(self, keyed: KeyedBatch) -> Survey:
-        """What is found out about a batch before anything is decided."""
+        """What is found out about a batch before anything is decided; InputError for lengths that
+        the model does not serve.
+        """
         import polars as pl
 
         batch = keyed.batch
         arranged, private, secrets = batch.arranged, batch.private, batch.secrets
         chains, by = arranged.chains, self.spec.columns.by
+        check_lengths(self.spec.model, chains)
         rows, used, _ = batch.distinct
         alone = np.zeros(private.count, dtype=np.int64)
         return Survey(

@@ -103,6 +103,17 @@ def test_bad_rows_say_where(desk, monkeypatch):
     )
 
 
+def test_lengths_that_the_model_does_not_serve_are_refused_in_the_same_words(desk):
+    off.MarkovChain([CHAIN.transition] * 15, CHAIN.start).save("steps.json")
+    write(frame([1, 2]), "t.csv")
+    said = "kernel for each of 15 steps, but 2 chains have another length"
+    lines = [
+        refused(desk, said, arguments=["t.csv", how], output="o.csv", model="steps.json")
+        for how in ("--stream", "--in-memory")
+    ]
+    assert lines[0] == lines[1]
+
+
 def test_a_table_that_changes_between_the_looks_is_not_released(tmp_path, monkeypatch):
     table = frame([*range(10)])
     file = tmp_path / "t.parquet"

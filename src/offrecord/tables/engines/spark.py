@@ -185,7 +185,7 @@ def _table(df: DataFrame, job: Job) -> tuple[DataFrame, int]:
     return flagged.unionByName(marked, allowMissingColumns=True), count
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Held:
     """A table in buckets of whole chains that executors hold in memory, surveyed.
 

@@ -126,7 +126,7 @@ class _Output:
         return cls(path, kind, proof, options.force)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Looks:
     """Looks at a table file, batch by batch, each time the same batches.
 
@@ -199,7 +199,7 @@ def _state(source: Source) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class _Chains:
     """The chains of a file as they come by: whether their names ascend; and, if they are kept, the
     names and lengths of all.
