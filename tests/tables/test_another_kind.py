@@ -13,6 +13,8 @@ import pytest
 import offrecord as off
 from definition import samples, sequences
 from offrecord import cli, mechanisms
+from offrecord.mechanisms.local.by_policy import whole_mechanism
+from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.release.certificate import Certificate
 from offrecord.release.coins import INTEGER, Coins, encoded_integers
 from offrecord.release.keys import Key
@@ -155,3 +157,12 @@ def test_a_mechanism_that_only_designs_policies_is_refereed(size, frame, key):
         assert near["gone"].all()
     assert release.certificate["claim"]["leakage"] <= 1.0
     assert release.certificate["claim"]["mechanism"] == "mine"
+
+
+def test_the_design_of_a_lone_record_fills_the_room_of_its_problem():
+    """Which has a second record; ledgers of earlier releases know the design by these bytes."""
+    around = Surrounding(0, 0, 1)
+    problem = around.problem(off.MarkovChain.binary(0.1, 0.3), 1.0, "run")
+    design = whole_mechanism(Mine(5)).around(problem, around)
+    shape = repr((0, 0, 1, "", 0, 1, False, True)).encode()
+    assert design.identity == shape + np.ones((1, 2)).tobytes()

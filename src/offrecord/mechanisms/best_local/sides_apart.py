@@ -89,7 +89,7 @@ class SidesApart(Workshop):
         closed: Sides = Stretches.always(k, window[0]), Stretches.always(k, window[1])
         options.append((float(sum(window)), closed))
         _, sides = min(options, key=lambda option: option[0])
-        return LocalDesign.refereed(problem, surrounding, sides, window)
+        return LocalDesign.refereed(problem, surrounding, sides, window, surrounding[:2])
 
     def _redacted(
         self, surrounding: Surrounding, shares: tuple[float, float]

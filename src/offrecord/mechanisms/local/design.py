@@ -73,9 +73,17 @@ class LocalDesign:
 
     @classmethod
     def refereed(
-        cls, problem: Problem, surrounding: Surrounding, sides: Sides, window: tuple[int, int]
+        cls,
+        problem: Problem,
+        surrounding: Surrounding,
+        sides: Sides,
+        window: tuple[int, int],
+        rooms: tuple[int, int] | None = None,
     ) -> LocalDesign:
-        """What redacts these sides if that keeps within ε, else everything."""
+        """What redacts these sides if that keeps within ε, else everything.
+
+        rooms: that sides may fill; without them the problem's, which may have records of its own.
+        """
         secret = Secret(problem.private[0], problem.private[-1])
         found = passed(problem, sides, stamped(problem, secret, sides))
         if found is None:
@@ -83,7 +91,7 @@ class LocalDesign:
             worst = worst_output(problem, everything)
             told = worst.leakage, worst.rounding
             return cls(surrounding, *cut(problem, everything), True, True, *told, window)
-        return cls._resting(surrounding, sides, surrounding[:2], found.worst, window)
+        return cls._resting(surrounding, sides, rooms or _rooms(problem), found.worst, window)
 
     @property
     def sides(self) -> Sides:
