@@ -55,7 +55,8 @@ KEPT = "The columns kept beside the value carry nothing about it."
 #: What is said about positions that are not published.
 POSITIONS = (
     "The designs say how many records lie to the left and right of a secret, up to where the chain"
-    " has forgotten: in short chains that tells where it is, and so do the holes in the table."
+    " has forgotten, and how many secrets have each: in short chains that tells where they are, and"
+    " so do the holes in the table."
 )
 
 _DIGEST = matching(re.compile("[0-9a-f]{64}").fullmatch, "a SHA-256 in 64 hexadecimal digits")
