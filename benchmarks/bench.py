@@ -142,7 +142,7 @@ def best_local() -> None:
 
 def forget_values() -> None:
     """What a fresh process would have to compute again."""
-    from offrecord.mechanisms import binary_optimum
+    from offrecord.mechanisms.best_local import binary_optimum
 
     binary_optimum._tables.cache_clear()
 
