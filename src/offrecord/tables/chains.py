@@ -209,6 +209,7 @@ def arrange(
     starts = chain_starts(read.by, frame.height)
     rows = None
     if not is_sorted(read.by, read.order, starts):
+        del starts  # in a shuffled table as long as the table
         rows = sorted_rows(read.by, read.order, frame.height)
         read = read.gathered(rows)
         starts = chain_starts(read.by, frame.height)
