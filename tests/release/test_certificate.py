@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from offrecord.errors import InputError
+from offrecord.mechanisms.base import Shared
+from offrecord.mechanisms.local.stretches import Stretches
 from offrecord.models.clock import PHASES
 from offrecord.models.loading import model_from_dict
 from offrecord.release import certificate as cert
@@ -33,11 +35,9 @@ from offrecord.release.certificate import (
     Output,
     Positions,
     form,
-    listed_once,
     phase_runs,
     spelled_phases,
     spelled_rows,
-    stretches,
 )
 
 ROOT = Path(__file__).parent.parent.parent
@@ -388,7 +388,8 @@ def design_sections(draw, model):
         )
     phases = []
     if model.phase is not None:
-        phases, which = listed_once(sequences)
+        phases = list(dict.fromkeys(sequences))
+        which = [phases.index(one) for one in sequences]
         entries = [replace(one, phases=at) for one, at in zip(entries, which, strict=True)]
     given = dict(
         mechanism=draw(words),
@@ -764,16 +765,20 @@ def test_a_year_of_hours_is_one_run():
 
 @given(st.lists(st.sampled_from([(0.0, 1.0), (0.5, 1.0), (1.0, 1.0)])))
 def test_stretches_spell_the_rows(rows):
-    side = stretches(rows)
+    """As designs write them, and as whoever checks reads them."""
+    shared = Shared()
+    number = Stretches.of(np.array(rows).reshape(-1, 2)).number(shared)
+    side = shared.listed[number]
     assert spelled_rows(side) == rows
     assert all(a[1] != b[1] for a, b in pairwise(side))
 
 
 @given(st.lists(st.integers(0, 5)))
-def test_what_is_listed_once_is_found_again(items):
-    once, which = listed_once(items)
-    assert len(set(once)) == len(once)
-    assert [once[at] for at in which] == items
+def test_what_is_shared_is_listed_once_and_found_again(items):
+    shared = Shared()
+    which = [shared.number(item, item) for item in items]
+    assert len(set(shared.listed)) == len(shared.listed)
+    assert [shared.listed[at] for at in which] == items
 
 
 def test_phases_are_those_of_the_models():

@@ -22,12 +22,10 @@ from offrecord.release.certificate.designs import (
     LocalDesigns,
     OtherDesign,
     OtherDesigns,
-    listed_once,
     phase_runs,
     read_designs,
     spelled_phases,
     spelled_rows,
-    stretches,
 )
 from offrecord.release.certificate.document import (
     ASSUMPTIONS,
@@ -88,11 +86,9 @@ __all__ = [
     "Release",
     "assumptions",
     "claim_statement",
-    "listed_once",
     "phase_runs",
     "read_designs",
     "software_versions",
     "spelled_phases",
     "spelled_rows",
-    "stretches",
 ]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias
 
 from offrecord.release.certificate.form import (
     MAX_COUNT,
@@ -37,7 +37,6 @@ COMPOSITION = (
 Stretch: TypeAlias = Sequence[Any]
 #: Phases along a chain: the first, what is added from one record to the next, and how many.
 Run: TypeAlias = tuple[int, int, int]
-T = TypeVar("T", bound=Hashable)
 _ONE_OR_MORE = whole(1, MAX_COUNT)
 Protect = Annotated[str, word("run", "each")]
 
@@ -272,24 +271,6 @@ def spelled_phases(runs: Iterable[Sequence[int]], modulus: int) -> list[int]:
     return [(first + rise * at) % modulus for first, rise, count in runs for at in range(count)]
 
 
-def stretches(rows: Iterable[Sequence[float]]) -> tuple[tuple[int, tuple[float, ...]], ...]:
-    """Rows by distance as stretches (count, row), equal neighbours together."""
-    joined: list[tuple[int, tuple[float, ...]]] = []
-    for row in map(tuple, rows):
-        count = 0
-        if joined and joined[-1][1] == row:
-            count, _ = joined.pop()
-        joined.append((count + 1, row))
-    return tuple(joined)
-
-
 def spelled_rows(side: Iterable[Stretch]) -> list[tuple[float, ...]]:
     """The rows of a side, one for each distance from 1."""
     return [tuple(row) for count, row in side for _ in range(count)]
-
-
-def listed_once(items: Iterable[T]) -> tuple[tuple[T, ...], tuple[int, ...]]:
-    """The distinct items in the order in which they come, and which of them each is."""
-    found: dict[T, int] = {}
-    which = tuple(found.setdefault(item, len(found)) for item in items)
-    return tuple(found), which
