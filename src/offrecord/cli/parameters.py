@@ -72,7 +72,7 @@ def offering(*listed: str, shared: type | None = None) -> Callable[[_Verb], _Ver
     def offered(verb: _Verb) -> _Verb:
         known = _OFFERED | ({} if shared is None else _annotated(shared)) | _annotated(verb)
         parameters = [known[name] for name in listed]
-        verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # typer reads it
         verb.__annotations__ = {one.name: one.annotation for one in parameters}
         return verb
 

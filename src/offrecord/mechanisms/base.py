@@ -135,7 +135,7 @@ class Policy(ABC):
         if cls is not Policy:
             return super().__new__(cls)
         warn("Policy(…) of a matrix is now LocalPolicy(…)", DeprecationWarning, stacklevel=2)
-        return super().__new__(_kind_named("local"))  # type: ignore[return-value]
+        return super().__new__(_kind_named("local"))  # type: ignore[return-value] # on purpose another kind
 
     @property
     @abstractmethod
@@ -192,7 +192,7 @@ class Policy(ABC):
 def _kind_named(name: Any) -> type[Policy]:
     """The policies of a kind; those of mechanisms that come with the package are all known."""
     import_module("offrecord.mechanisms")  # knows all of them
-    for kind in _subclasses(Policy):  # type: ignore[type-abstract]
+    for kind in _subclasses(Policy):  # type: ignore[type-abstract] # none is made of it
         if getattr(kind, "kind", None) == name:
             return kind
     raise InputError(f"no policy is of the kind {name!r:.60}")

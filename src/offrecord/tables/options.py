@@ -236,7 +236,7 @@ def takes(kind: Callable[_P, _Options_co]) -> _Taking[_P, _Options_co]:
                 raise TypeError(f"{engine.__name__}() {error}") from None
             return engine(*bound.args, kind(**bound.kwargs))
 
-        called.__signature__ = signature  # type: ignore[attr-defined]
+        called.__signature__ = signature  # type: ignore[attr-defined] # help() reads it
         called.__annotations__ = {
             **{one.name: one.annotation for one in signature.parameters.values()},
             "return": signature.return_annotation,
