@@ -262,12 +262,13 @@ def test_no_model_of_the_box_tells_more_about_a_record_than_the_leakage():
     rng = np.random.default_rng(11)
     for _ in range(40):
         n, p = 5, int(rng.integers(1, 6))
-        ends = np.sort(rng.uniform(0.05, 0.95, (4, 2)), axis=1)
+        a, b = rng.uniform(0.1, 0.9, 2)
+        around = np.array([a, b, a, b])[:, np.newaxis] + [[-1, 1]] * rng.uniform(0, 0.1, (4, 2))
+        ends = np.clip(around, 0.01, 0.99)
         ahead, back = off.Box.binary(*ends[:2]), off.Box.binary(*ends[2:])
         box = off.Box(tuple(ahead.forward), tuple(back.backward))
         matrix = rng.choice([0.0, 0.4, 1.0], (n, 2), p=[0.3, 0.3, 0.4])
         matrix[p - 1] = 1.0
-        a, b = (ends[:2]).mean(axis=1)
         problem = off.Problem(off.MarkovChain.binary(a, b), n, [p], 1.0, models=box)
         total = off.leakage(problem, matrix)
         sides = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from offrecord.mechanisms.base import Mechanism
+from offrecord.mechanisms.best_local.under_set import candidates, descended, is_small
 from offrecord.mechanisms.local.design import LocalDesign
 from offrecord.mechanisms.local.policy import LocalPolicy
 from offrecord.mechanisms.local.referee import refereed
@@ -70,7 +71,25 @@ class BestLocal(Mechanism):
             *(ThreeRegion(tuning).design(problem) for tuning in TUNINGS),
         ]
         start = max(starts, key=lambda policy: policy.utility)
-        return _noted(self._improved(problem, start))
+        best = self._improved(problem, start)
+        return _noted(self._under_set(problem, best) if is_small(problem) else best)
+
+    def _under_set(self, problem: Problem, best: LocalPolicy) -> LocalPolicy:
+        """The best of what was found and of designs for single models, lowered as far as the
+        problem's models allow.
+        """
+        starts = [best, *candidates(problem, self)]
+        found = refereed(
+            problem,
+            lambda reduced: max(
+                (descended(reduced, start.sparse) for start in starts),
+                key=lambda redaction: redaction.released(problem.chain),
+            ),
+            _itself,
+        )
+        lowered = LocalPolicy.of(problem, found, self.name)
+        best = lowered if lowered.utility > best.utility else best
+        return replace(best, utility_bound=utility_bound(problem))
 
     def _improved(self, problem: Problem, start: LocalPolicy) -> LocalPolicy:
         """A policy improved by linear programmes, unless its bound says that it cannot be."""
