@@ -300,3 +300,20 @@ def test_a_box_beyond_independence_is_judged_by_the_walk():
     policy = off.BestLocal().design(problem)
     assert policy.is_private
     assert policy.utility >= off.BestWindow().design(problem).utility > 0
+
+
+def test_the_papers_objects_are_of_the_chain_itself():
+    alone = off.MarkovChain.binary(0.02, 0.3)
+    over = alone.with_box(off.Box.binary((0.01, 0.03), (0.2, 0.4)))
+    assert off.delta_star(over, 1.0, 100) == off.delta_star(alone, 1.0, 100)
+    records = np.arange(1, 20)
+    assert np.array_equal(off.regions(over, 5, records, 1.0), off.regions(alone, 5, records, 1.0))
+
+
+def test_the_quilt_is_that_of_the_sticky_corner():
+    box = off.Box.binary((0.01, 0.03), (0.2, 0.4))
+    over = off.Problem(off.MarkovChain.binary(0.02, 0.3), 101, [51], 1.0, models=box)
+    corner = off.Problem(off.MarkovChain.binary(0.01, 0.2), 101, [51], 1.0)
+    designed = off.MarkovQuilt().design(over)
+    assert designed.is_private
+    assert np.array_equal(designed.redaction, off.MarkovQuilt().design(corner).redaction)

@@ -55,7 +55,7 @@ def candidates(problem: Problem, mechanism: BestLocal) -> list[LocalPolicy]:
 def _models(problem: Problem) -> Iterator[MarkovChain]:
     """Single models of a set, as far as one chain can be made of them."""
     chain = problem.chain
-    yield chain.with_box(None)
+    yield chain.alone
     if chain.order == 1 and chain.is_homogeneous:
         right = problem.sides(problem.secrets[0])[1].models
         assert right is not None
