@@ -18,12 +18,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq
 
 from offrecord.errors import InputError
 from offrecord.fitting.checks import Check
 from offrecord.fitting.fit import fit_chains
-from offrecord.fitting.intervals import rounded_shares, wilson
+from offrecord.fitting.intervals import rounded_shares
 from offrecord.models.chain import MarkovChain
 from offrecord.models.clock import phases_of
 from offrecord.models.loading import load_model
@@ -196,36 +195,6 @@ def test_halves_are_rounded_to_even_in_decimals():
     up = rounded_shares(np.array([[1235, 8764]]))[0]
     assert down.tolist() == [0.1234, 0.8766]
     assert up.tolist() == [0.1236, 0.8764]
-
-
-@settings(max_examples=100)
-@given(total=st.integers(1, 5000), data=st.data())
-def test_intervals_end_where_the_share_is_two_standard_deviations_away(total, data):
-    seen = data.draw(st.integers(0, total))
-    low, high = wilson(seen, total)
-
-    def off(p):
-        return (seen / total - p) ** 2 * total - 1.959963984540054**2 * p * (1 - p)
-
-    share, beside = (
-        seen / total,
-        1e-9,
-    )  # at 0 and at 1 the share itself is a root; the other one is meant
-    assert low == pytest.approx(brentq(off, 0, share - beside, xtol=1e-13) if seen else 0, abs=1e-9)
-    assert high == pytest.approx(
-        brentq(off, share + beside, 1, xtol=1e-13) if seen < total else 1, abs=1e-9
-    )
-    assert low <= share <= high
-
-
-def test_intervals_of_the_fit_are_of_its_counts():
-    fit = fit_chains(
-        as_chains(np.array([[0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 1]], dtype=np.int8)), range(2)
-    )
-    assert fit.intervals.shape == (2, 2, 2)
-    for i, j in np.ndindex(2, 2):
-        assert fit.intervals[i, j] == pytest.approx(wilson(fit.counts[i, j], fit.counts[i].sum()))
-    assert wilson(0, 0).tolist() == [0.0, 1.0]
 
 
 # ---- orders
@@ -557,7 +526,7 @@ def test_a_model_file_holds_neither_counts_nor_full_precision(kind, tmp_path):
     fit.model.save(tmp_path / "model.json")
     text = (tmp_path / "model.json").read_text()
     content = json.loads(text)
-    expected = {"format", "version", "order", "labels", "transition", "start"} | (
+    expected = {"format", "version", "order", "labels", "transition", "start", "set"} | (
         {"phase", "zone"} if given_phases else set()
     )
     assert set(content) == expected
@@ -569,7 +538,8 @@ def test_a_model_file_holds_neither_counts_nor_full_precision(kind, tmp_path):
         assert content["start"] is None
     shares = fit.counts / fit.counts.sum(axis=-1, keepdims=True)
     smoothed = (fit.counts + 0.5) / (fit.counts.sum(axis=-1, keepdims=True) + 1.5)
-    in_file = set(numbers_in(content["transition"])) | set(numbers_in(content["start"]))
+    in_set = numbers_in([content["set"]["forward"], content["set"]["backward"]])
+    in_file = {*numbers_in(content["transition"]), *numbers_in(content["start"]), *in_set}
     assert not in_file & (set(shares.ravel().tolist()) | set(smoothed.ravel().tolist()))
     for count in {int(c) for c in fit.counts.ravel() if c > 99} | {fit.records, fit.transitions}:
         assert not re.search(rf"(?<![\d.]){count}(?!\d)", text)
@@ -578,6 +548,7 @@ def test_a_model_file_holds_neither_counts_nor_full_precision(kind, tmp_path):
     assert np.array_equal(again.transition, fit.model.transition)
     assert np.array_equal(again.start, fit.model.start)
     assert again.labels == fit.model.labels
+    assert again.box.to_dict() == fit.box.to_dict()
 
 
 def test_the_model_is_stationary_and_its_kernel_close_to_the_smoothed_shares():

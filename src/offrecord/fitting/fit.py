@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
+from offrecord.fitting.boxes import Sureness, learned_box
 from offrecord.fitting.checks import (
     Check,
     Stationarity,
@@ -19,11 +20,12 @@ from offrecord.fitting.checks import (
     starts_check,
 )
 from offrecord.fitting.counting import Codes, Counts, binned, half_counts, linked_records
-from offrecord.fitting.intervals import rounded_shares, wilson
+from offrecord.fitting.intervals import rounded_shares
 from offrecord.fitting.orders import bic_by_order
 from offrecord.fitting.printed import page_of
 from offrecord.fitting.verdict import verdict_on
 from offrecord.models.base import Floats, Label, Model
+from offrecord.models.box import Box
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import MAX_VALUES, whole_number
 from offrecord.models.clock import Clock
@@ -33,21 +35,22 @@ from offrecord.text import many
 if TYPE_CHECKING:
     from offrecord.models.records import Chains
 
+_SURE = Sureness()
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
     """What was learned, and from how much.
 
-    model: with kernels rounded: the rounded kernel is the model. counts: k^(order + 1) transitions,
-    the next record's value last, with phases an axis of phases before. intervals: 95 % Wilson
-    intervals of every transition probability, in a last axis of 2. bic: by order, all on the same
-    bic_records records. records: those with a value, in the chains used. dropped: how many chains
-    were left out. values: how many records have each value, in the chains used.
+    model: with kernels rounded: the rounded kernel is the model; its box is the set of models that
+    the data leave likely. counts: k^(order + 1) transitions, the next record's value last, with
+    phases an axis of phases before. bic: by order, all on the same bic_records records. records:
+    those with a value, in the chains used. dropped: how many chains were left out. values: how many
+    records have each value, in the chains used.
     """
 
     model: Model
     counts: Counts
-    intervals: Floats
     bic: dict[int, float]
     bic_records: int
     stationarity: Stationarity
@@ -56,6 +59,17 @@ class Fit:
     dropped: int
     values: dict[Label, int]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def box(self) -> Box:
+        """The set of models that the data leave likely."""
+        assert self.model.box is not None
+        return self.model.box
+
+    @property
+    def intervals(self) -> Floats:
+        """The intervals of every transition probability, in a last axis of 2."""
+        return np.stack(self.box.forward, axis=-1)
 
     @property
     def transitions(self) -> int:
@@ -90,7 +104,7 @@ class Fit:
             "transitions": self.transitions,
             "counts": self.counts.tolist(),
             "transition": self.model.transition.tolist(),
-            "intervals": self.intervals.tolist(),
+            "set": self.box.to_dict(),
             "bic": {str(order): value for order, value in self.bic.items()},
             "bic_records": self.bic_records,
             "preferred_order": self.preferred_order,
@@ -111,13 +125,14 @@ def fit_chains(
     phase: str | None = None,
     zone: str | None = None,
     dropped: ArrayLike | None = None,
+    sure: Sureness = _SURE,
 ) -> Fit:
     """Learn a chain from records, pooled over chains.
 
     Only what stands exactly one step apart and has values is counted. phases: (n,) the phase of
     each record, from 0, with phase saying of what kind and zone in which time zone they were told.
-    dropped: (m,) chains that hold a private record: they are left out. InputError if nothing is
-    left to learn from.
+    dropped: (m,) chains that hold a private record: they are left out. sure: of the set of models.
+    InputError if nothing is left to learn from.
     """
     k, order = len(labels), _checked_order(order, len(labels))
     clock = _checked_clock(phases, phase, zone, order)
@@ -137,15 +152,14 @@ def fit_chains(
             " the model from"
         )
     bic, bic_records = bic_by_order(codes, linked, k)
-    model: Model
+    model: MarkovChain | PhasedChain
     if clock is None or told is None:
         model, starts, by_phase = _one_kernel(counts, codes, chains, labels, order)
     else:
         model, starts, by_phase = _kernel_by_phase(counts, codes, chains, labels, clock, told)
     return Fit(
-        model,
+        model.with_box(learned_box(counts, model, sure)),
         counts,
-        wilson(counts, counts.sum(axis=-1, keepdims=True)),
         bic,
         bic_records,
         Stationarity(kernel_check(halves), starts, by_phase),

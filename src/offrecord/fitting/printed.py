@@ -48,14 +48,15 @@ def _headline(fit: Fit) -> str:
 
 def _transition_table(fit: Fit) -> list[list[str]]:
     labels = [str(label) for label in fit.model.labels]
-    table = [["from", "to", "probability", "95 % interval", "seen"]]
+    table = [["from", "to", "probability", "interval", "seen"]]
     for at in product(range(fit.model.k), repeat=fit.counts.ndim):
         low, high = fit.intervals[at]
         before = ", ".join(labels[i] for i in at[:-1])
-        share, least, most = (
-            f"{number:.{DIGITS}g}" for number in (fit.model.transition[at], low, high)
+        share = f"{fit.model.transition[at]:.{DIGITS}g}"
+        # ends are short as they are; to shorten them further might move them inward
+        table.append(
+            [before, labels[at[-1]], share, f"{low:.12g} to {high:.12g}", f"{fit.counts[at]:,}"]
         )
-        table.append([before, labels[at[-1]], share, f"{least} to {most}", f"{fit.counts[at]:,}"])
     return table
 
 

@@ -15,11 +15,19 @@ if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
 
 _SMALL = 0.02  # a change of a probability below is small
+_NAMED = 3  # transitions that are named in a sentence
 
 
 def verdict_on(fit: Fit) -> str:
     """What speaks for the model and what against it."""
-    said = [_on_order(fit), *_on_phases(fit), _on_halves(fit), _on_starts(fit), *_on_few(fit)]
+    said = [
+        _on_order(fit),
+        *_on_phases(fit),
+        _on_halves(fit),
+        _on_starts(fit),
+        _on_set(fit),
+        *_on_few(fit),
+    ]
     return " ".join(said)
 
 
@@ -149,12 +157,40 @@ def _size(check: Check, change: str = "largest change of a probability") -> str:
 # ---- how much was seen
 
 
+def _on_set(fit: Fit) -> str:
+    confidence, interval = fit.box.confidence, fit.box.interval
+    return (
+        f"With confidence {confidence:.12g} the true one-step probabilities, forward and backward,"
+        f" all lie in the intervals of the set ({interval})."
+    )
+
+
 def _on_few(fit: Fit) -> list[str]:
-    rare = int(np.count_nonzero(fit.counts < FEW))
-    if not rare:
-        return []
-    verb = "was" if rare == 1 else "were"
-    return [
-        f"{rare:,} of {fit.counts.size:,} transitions {verb} seen fewer than {FEW} times: data are"
-        " few there, and their probabilities are known only roughly."
-    ]
+    unseen, rare = (int(np.count_nonzero(fit.counts < least)) for least in (1, FEW))
+    said = []
+    if unseen:
+        said.append(
+            f"Too few transitions: {unseen:,} of {fit.counts.size:,} {_were(unseen)} never seen"
+            f"{_named(fit)}, so nothing says that they are possible at all; merge values or bring"
+            " more data."
+        )
+    if rare:
+        said.append(
+            f"{rare:,} of {fit.counts.size:,} transitions {_were(rare)} seen fewer than {FEW}"
+            " times: data are few there, and their probabilities are known only roughly."
+        )
+    return said
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def _named(fit: Fit) -> str:
+    """Which transitions were never seen, where they are few."""
+    cells = np.argwhere(fit.counts == 0)
+    if fit.phase is not None or len(cells) > _NAMED:
+        return ""
+    labels = [str(label) for label in fit.model.labels]
+    paths = (" → ".join(labels[value] for value in cell) for cell in cells)
+    return f" ({'; '.join(paths)})"
