@@ -224,7 +224,7 @@ def test_a_year_of_rain():
     assert fit.box.forward.low[[0, 1], [1, 0]].tolist() == [0.0178, 0.256]
     assert np.array_equal(fit.intervals, np.stack(fit.box.forward, axis=-1))
     assert fit.summary()["set"] == fit.box.to_dict()
-    assert "With confidence 0.95 the true one-step probabilities" in fit.verdict
+    assert "With confidence 95 % the true one-step probabilities" in fit.verdict
     assert "0.0178 to 0.0277" in str(fit)
     proven = fit_chains(rain(), range(2), sure=Sureness(0.95, "mixture"))
     assert proven.box.forward.low[[0, 1], [1, 0]].tolist() == [0.0149, 0.225]

@@ -16,7 +16,7 @@ BOUND_DIGITS = 3  #: of the ends of an interval: one less than a probability has
 _INVERSE_ERROR = 1e-9
 # Log-likelihoods of a hundred million exits are off by less than this.
 _LOG_ERROR = 1e-6
-_HALVINGS = 100
+_HALVINGS = 60
 _UP = Context(prec=BOUND_DIGITS, rounding=ROUND_CEILING)
 _DOWN = Context(prec=BOUND_DIGITS, rounding=ROUND_FLOOR)
 _EXACT = Context(prec=60)

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING
 
+from offrecord.fitting.longer_memory import EPSILON
 from offrecord.fitting.verdict import p_value_text, short
 from offrecord.models.base import Label
 from offrecord.models.published_rounding import DIGITS
-from offrecord.text import aligned, many
+from offrecord.text import aligned, many, odds
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
@@ -27,7 +28,7 @@ def page_of(fit: Fit) -> str:
     lines = [_headline(fit), *textwrap.wrap(listed_values(fit.values), _WIDTH), ""]
     for table in filter(None, tables):
         lines += [aligned(table, right=True), ""]
-    return "\n".join([*lines, *textwrap.wrap(fit.verdict, _WIDTH)])
+    return "\n".join([*lines, *textwrap.wrap(fit.verdict, _WIDTH, break_on_hyphens=False)])
 
 
 def listed_values(values: Mapping[Label, int]) -> str:
@@ -61,10 +62,26 @@ def _transition_table(fit: Fit) -> list[list[str]]:
 
 
 def _order_table(fit: Fit) -> list[list[str]]:
-    return [
-        ["order", *(str(order) for order in fit.bic)],
-        ["BIC", *(f"{value:,.1f}" for value in fit.bic.values())],
+    """BIC by order, and beside it what a window for the order fitted leaks to attackers who know of
+    a longer memory.
+    """
+    judged = fit.longer_memory
+    leakage, by_chance = ({}, {}) if judged is None else (judged.leakage, judged.by_chance)
+    orders = sorted({*fit.bic, *leakage})
+    rows: list[tuple[str, dict[int, str]]] = [
+        ("BIC", {order: f"{value:,.1f}" for order, value in fit.bic.items()}),
+        (f"window for ε = {EPSILON:g} leaks", _numbers(leakage)),
+        ("odds, to 1", {order: odds(value) for order, value in leakage.items()}),
+        ("by chance up to", _numbers(by_chance)),
     ]
+    return [
+        ["order", *(str(order) for order in orders)],
+        *([name, *(cells.get(order, "") for order in orders)] for name, cells in rows if cells),
+    ]
+
+
+def _numbers(by_order: dict[int, float]) -> dict[int, str]:
+    return {order: f"{value:.2f}" for order, value in by_order.items()}
 
 
 def _check_table(fit: Fit) -> list[list[str]]:

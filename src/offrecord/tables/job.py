@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from secrets import token_bytes
@@ -11,6 +11,7 @@ from secrets import token_bytes
 from offrecord.designs.library import Designs, Setting
 from offrecord.designs.sharing import room_limits
 from offrecord.errors import InputError
+from offrecord.fitting.boxes import Sureness
 from offrecord.mechanisms import Mechanism, mechanism_named
 from offrecord.mechanisms.local.by_policy import whole_mechanism
 from offrecord.models.base import Model
@@ -103,6 +104,12 @@ class Job:
         return ModelledJob(self, setting, known)
 
 
+#: How a model is learned.
+_LEARNING = [
+    one for one in fields(Options) if one.name in ("chain_order", "phase", "confidence", "interval")
+]
+
+
 def _check(options: Options, columns: Columns) -> None:
     """InputError for options that are wrong or do not go together."""
     if options.protect not in PROTECT:
@@ -111,8 +118,13 @@ def _check(options: Options, columns: Columns) -> None:
         raise InputError("give either --private (a column) or --private-list (keys), one of them")
     if (options.model is None) != options.fit:
         raise InputError("give either --model or --fit (model or fit=True)")
-    if not options.fit and (options.chain_order != 1 or options.phase is not None):
-        raise InputError("--chain-order and --phase are for --fit; a model says its own")
+    if options.fit:
+        Sureness(options.confidence, options.interval)
+    elif any(getattr(options, one.name) != one.default for one in _LEARNING):
+        flags = [f"--{one.name.replace('_', '-')}" for one in _LEARNING]
+        raise InputError(
+            f"{', '.join(flags[:-1])} and {flags[-1]} are for --fit; a model says its own"
+        )
     if options.phase is not None:
         phase_count(options.phase)
     minutes = options.design_minutes
