@@ -15,6 +15,7 @@ from offrecord.fitting.boxes import Sureness
 from offrecord.mechanisms import Mechanism, mechanism_named
 from offrecord.mechanisms.local.by_policy import whole_mechanism
 from offrecord.models.base import Model
+from offrecord.models.box import STARTS
 from offrecord.models.clock import phase_count
 from offrecord.models.loading import load_model
 from offrecord.release.coins import KEY_BYTES, Coins
@@ -84,8 +85,22 @@ class Job:
 
     @cached_property
     def model(self) -> Model | None:
-        """The model, if one is given: with four digits."""
-        return None if self.given_model is None else self.given_model.rounded()
+        """The model, if one is given: with four digits, and with the set that is promised for."""
+        return None if self.given_model is None else self.promised(self.given_model.rounded())
+
+    def promised(self, model: Model) -> Model:
+        """A model with the set of models that the promise is to hold for."""
+        start = self.options.start
+        if self.options.exact_model:
+            return model if model.box is None else model.with_box(None)
+        if start == "stationary":
+            return model
+        if model.box is None:
+            raise InputError(
+                f"--start {start} needs a set of models, which this model file does not hold: fit"
+                " it anew"
+            )
+        return model.with_box(model.box.with_start(start))
 
     def check_private(self, count: int) -> None:
         """InputError if no record is private, unless that is right."""
@@ -116,8 +131,22 @@ def _check(options: Options, columns: Columns) -> None:
         raise InputError(f'protect must be "run" or "each", got {options.protect!r}')
     if (options.private is None) == (options.private_list is None):
         raise InputError("give either --private (a column) or --private-list (keys), one of them")
+    _check_model(options)
+    minutes = options.design_minutes
+    if not (isinstance(minutes, (int, float)) and minutes >= 0):
+        raise InputError(f"--design-minutes must be a number of at least 0, got {minutes}")
+    if options.private is not None and options.private in columns.released:
+        raise InputError(f"the private column {options.private!r} cannot be released too")
+
+
+def _check_model(options: Options) -> None:
+    """InputError for options about the model that are wrong or do not go together."""
     if (options.model is None) != options.fit:
         raise InputError("give either --model or --fit (model or fit=True)")
+    if options.start not in STARTS:
+        raise InputError(f"--start must be one of {', '.join(STARTS)}, got {options.start!r}")
+    if options.exact_model and options.start != "stationary":
+        raise InputError("--exact-model says how chains begin: leave --start out")
     if options.fit:
         Sureness(options.confidence, options.interval)
     elif any(getattr(options, one.name) != one.default for one in _LEARNING):
@@ -127,11 +156,6 @@ def _check(options: Options, columns: Columns) -> None:
         )
     if options.phase is not None:
         phase_count(options.phase)
-    minutes = options.design_minutes
-    if not (isinstance(minutes, (int, float)) and minutes >= 0):
-        raise InputError(f"--design-minutes must be a number of at least 0, got {minutes}")
-    if options.private is not None and options.private in columns.released:
-        raise InputError(f"the private column {options.private!r} cannot be released too")
 
 
 @dataclass(frozen=True, eq=False)
