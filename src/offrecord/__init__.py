@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from offrecord.mechanisms.answer import answer
     from offrecord.mechanisms.base import Policy
     from offrecord.mechanisms.local.policy import LocalPolicy
+    from offrecord.models.box import Box
     from offrecord.models.chain import MarkovChain
     from offrecord.models.loading import load_model
     from offrecord.models.phased import PhasedChain
@@ -60,6 +61,7 @@ __all__ = [
     "MECHANISMS",
     "BestLocal",
     "BestWindow",
+    "Box",
     "ChosenByValue",
     "Designs",
     "FirstRelease",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from offrecord.models.box import Box
     from offrecord.models.chain import MarkovChain
     from offrecord.models.clock import Clock
     from offrecord.models.learned import Learned
@@ -44,6 +45,10 @@ class Model(Protocol):
         """What it was learned from, where it was."""
 
     @property
+    def box(self) -> Box | None:
+        """The set of models that the promise is for, this one among them; None: this one alone."""
+
+    @property
     def transition(self) -> Floats:
         """(…, k, …, k) its kernels; the last `order` + 1 axes are one kernel, its values last."""
 
@@ -76,6 +81,9 @@ class Model(Protocol):
 
     def with_learned(self, learned: Learned) -> Self:
         """The same model, with what it was learned from."""
+
+    def with_box(self, box: Box | None) -> Self:
+        """The same model, in another set of models."""
 
     def to_dict(self) -> dict[str, Any]:
         """What the model is, as model files, designs and certificates hold it."""

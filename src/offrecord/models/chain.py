@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from offrecord.errors import InputError, renamed
 from offrecord.files import read_json
 from offrecord.models.base import Floats, Integers, Label, Phases
+from offrecord.models.box import Box
 from offrecord.models.checking import (
     checked_kernels,
     checked_labels,
@@ -22,7 +23,15 @@ from offrecord.models.checking import (
     checked_probability,
     checked_start,
 )
-from offrecord.models.files import HEAD, labels_of, learned_of, model_content, save_model
+from offrecord.models.files import (
+    HEAD,
+    box_of,
+    labels_of,
+    learned_of,
+    model_content,
+    save_model,
+    set_content,
+)
 from offrecord.models.learned import Learned
 from offrecord.models.lifted import coordinate, lifted_kernel
 from offrecord.models.published_rounding import rounded_distributions
@@ -42,6 +51,7 @@ class MarkovChain:
     k, the next record's last, and start m axes, the distribution of the first m records. `lifted`
     is the same chain on m-tuples (F8).
     learned: what it was learned from, where it was; no part of the chain itself.
+    box: a set of models that holds this one; problems about the chain then promise for all of them.
 
     Raises InputError for anything that is not such a chain, or has no start and several stationary
     distributions.
@@ -52,6 +62,7 @@ class MarkovChain:
     labels: tuple[Label, ...]
     order: int
     learned: Learned | None
+    box: Box | None
 
     def __init__(
         self,
@@ -60,6 +71,7 @@ class MarkovChain:
         labels: Sequence[Label] | None = None,
         order: int = 1,
         learned: Learned | None = None,
+        box: Box | None = None,
     ) -> None:
         order = checked_order(order)
         kernels = checked_kernels(transition, order)
@@ -77,6 +89,28 @@ class MarkovChain:
         object.__setattr__(self, "labels", checked_labels(labels, k))
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "learned", learned)
+        self._set_box(box)
+
+    def _set_box(self, box: Box | None) -> None:
+        """InputError for a set of other models."""
+        if box is not None:
+            self._check_box(box)
+        object.__setattr__(self, "box", box)
+
+    def _check_box(self, box: Box) -> None:
+        if not isinstance(box, Box):
+            raise InputError(f"models must be a Box, got {type(box).__name__}")
+        if (box.k, box.order) != (self.k, self.order):
+            raise InputError(
+                f"the set of models must be for {self.k} values and order {self.order}, got"
+                f" {box.k} and order {box.order}"
+            )
+        if box.by_step is not None and (self.is_homogeneous or box.by_step != len(self.transition)):
+            steps = "one kernel" if self.is_homogeneous else f"{len(self.transition)} steps"
+            raise InputError(
+                f"the set of models has {box.by_step} steps with a box each, the chain {steps}"
+            )
+        box.check_holds("transition", self.transition)
 
     @cached_property
     def lifted(self) -> MarkovChain:
@@ -204,7 +238,7 @@ class MarkovChain:
             same = same and np.array_equal(start, self.start)
         if same:
             return self
-        return MarkovChain(transition, start, self.labels, self.order, self.learned)
+        return MarkovChain(transition, start, self.labels, self.order, self.learned, self.box)
 
     # ---- distributions; records count from 1
 
@@ -386,6 +420,12 @@ class MarkovChain:
         object.__setattr__(known, "learned", learned)
         return known
 
+    def with_box(self, box: Box | None) -> MarkovChain:
+        """The same chain, in another set of models; None: it is known exactly."""
+        other = copy(self)
+        other._set_box(box)
+        return other
+
     def to_dict(self) -> dict[str, Any]:
         """What the chain is, as model files, policies, designs and certificates hold it."""
         implied = self.is_homogeneous and self._start_is_implied
@@ -395,6 +435,7 @@ class MarkovChain:
             "labels": list(self.labels),
             "transition": self.transition.tolist(),
             "start": None if implied else self.start.tolist(),
+            **set_content(self.box),
         }
 
     @cached_property
@@ -420,6 +461,7 @@ class MarkovChain:
             labels_of(content),
             content.get("order", 1),
             learned_of(content),
+            box_of(content),
         )
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

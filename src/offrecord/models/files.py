@@ -9,6 +9,7 @@ from typing import Any
 from offrecord.errors import InputError
 from offrecord.files import checked_content, write_text
 from offrecord.models.base import Model
+from offrecord.models.box import Box
 from offrecord.models.learned import Learned
 
 MODEL_VERSION = 1
@@ -39,3 +40,18 @@ def labels_of(content: dict[str, Any]) -> list[Any]:
 def learned_of(content: dict[str, Any]) -> Learned | None:
     """What the model of a file was learned from, where the file says so."""
     return None if content.get("learned") is None else Learned.from_dict(content["learned"])
+
+
+def set_content(box: Box | None) -> dict[str, Any]:
+    """The entry of a model file that holds a set of models, where there is one."""
+    return {} if box is None else {"set": box.to_dict()}
+
+
+def box_of(content: dict[str, Any]) -> Box | None:
+    """The set of models of a file, where it has one."""
+    if content.get("set") is None:
+        return None
+    try:
+        return Box.from_dict(content["set"], content.get("order", 1))
+    except InputError as error:
+        raise InputError(f"model file: {error}") from None

@@ -18,6 +18,17 @@ def lifted_kernel(kernel: Floats) -> Floats:
     return lifted
 
 
+def lifted_back(kernel: Floats) -> Floats:
+    """(k^m, k^m) the kernel on m-tuples back in time; kernel: m axes of k, the values of a tuple in
+    the order of time, and last that of the record before it.
+    """
+    k, states = kernel.shape[-1], kernel.size // kernel.shape[-1]
+    lifted = np.zeros((states, states))
+    earlier = np.arange(k) * (states // k) + (np.arange(states) // k)[:, np.newaxis]
+    lifted[np.arange(states)[:, np.newaxis], earlier] = kernel.reshape(states, k)
+    return lifted
+
+
 def onward(k: int, states: int) -> Integers:
     """(states, k) the tuple that follows each one, by the next record's value."""
     # drop the oldest value, then append the next

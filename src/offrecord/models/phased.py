@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from offrecord.errors import InputError
 from offrecord.files import read_json
 from offrecord.models.base import Floats, Integers, Label, Phases
+from offrecord.models.box import Box
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import (
     check_value_count,
@@ -23,7 +24,15 @@ from offrecord.models.checking import (
     shape_text,
 )
 from offrecord.models.clock import Clock, phase_count
-from offrecord.models.files import HEAD, labels_of, learned_of, model_content, save_model
+from offrecord.models.files import (
+    HEAD,
+    box_of,
+    labels_of,
+    learned_of,
+    model_content,
+    save_model,
+    set_content,
+)
 from offrecord.models.learned import Learned
 from offrecord.models.published_rounding import rounded_distributions
 
@@ -34,7 +43,7 @@ class PhasedChain:
 
     transition: (P, k, k). start: (P, k), the distribution of a record in each phase. labels: the k
     values as they appear in the data. zone: the time zone in which phases are told, without it that
-    of times as they stand. learned: as in MarkovChain.
+    of times as they stand. learned, box: as in MarkovChain, with a box for each phase.
 
     Raises InputError for anything that is not such a chain.
     """
@@ -45,6 +54,7 @@ class PhasedChain:
     labels: tuple[Label, ...]
     zone: str | None
     learned: Learned | None
+    box: Box | None
 
     def __init__(
         self,
@@ -54,6 +64,7 @@ class PhasedChain:
         labels: Sequence[Label] | None = None,
         zone: str | None = None,
         learned: Learned | None = None,
+        box: Box | None = None,
     ) -> None:
         kernels = _checked_kernels(phase, transition)
         k = kernels.shape[-1]
@@ -69,6 +80,18 @@ class PhasedChain:
         object.__setattr__(self, "labels", checked_labels(labels, k))
         object.__setattr__(self, "zone", zone)
         object.__setattr__(self, "learned", learned)
+        self._set_box(box)
+
+    def _set_box(self, box: Box | None) -> None:
+        """InputError for a set of other models."""
+        if box is not None:
+            if (box.k, box.order, box.by_step) != (self.k, 1, len(self.transition)):
+                raise InputError(
+                    f"the set of models must hold {len(self.transition)} boxes for {self.k} values,"
+                    f" one for each {self.phase}"
+                )
+            box.check_holds("transition", self.transition)
+        object.__setattr__(self, "box", box)
 
     @property
     def k(self) -> int:
@@ -104,7 +127,8 @@ class PhasedChain:
             raise InputError("phases must name at least one record's phase, got none")
         if len(known) == 1:  # a lone record takes no step: any kernel serves
             return MarkovChain(self.transition[known[0]], self.start[known[0]], self.labels)
-        return MarkovChain(self.transition[known[:-1]], self.start[known[0]], self.labels)
+        chain = MarkovChain(self.transition[known[:-1]], self.start[known[0]], self.labels)
+        return chain if self.box is None else chain.with_box(self.box.along(known))
 
     def masses(self, places: Integers, phases: Phases | None = None) -> Floats:
         """(n, k) how likely each value of records in these phases is."""
@@ -124,7 +148,9 @@ class PhasedChain:
         )
         if np.array_equal(transition, self.transition) and np.array_equal(start, self.start):
             return self
-        return PhasedChain(self.phase, transition, start, self.labels, self.zone, self.learned)
+        return PhasedChain(
+            self.phase, transition, start, self.labels, self.zone, self.learned, self.box
+        )
 
     # ---- model files
 
@@ -133,6 +159,12 @@ class PhasedChain:
         known = copy(self)
         object.__setattr__(known, "learned", learned)
         return known
+
+    def with_box(self, box: Box | None) -> PhasedChain:
+        """The same chain, in another set of models; None: it is known exactly."""
+        other = copy(self)
+        other._set_box(box)
+        return other
 
     def to_dict(self) -> dict[str, Any]:
         """The content of a model file."""
@@ -144,6 +176,7 @@ class PhasedChain:
             "labels": list(self.labels),
             "transition": self.transition.tolist(),
             "start": self.start.tolist(),
+            **set_content(self.box),
         }
 
     @classmethod
@@ -159,6 +192,7 @@ class PhasedChain:
             labels_of(content),
             content.get("zone"),
             learned_of(content),
+            box_of(content),
         )
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

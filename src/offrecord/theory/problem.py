@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from offrecord.errors import InputError
+from offrecord.models.box import Box
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number
 from offrecord.theory.side import Side
@@ -33,7 +34,8 @@ class Problem:
 
     No output is more than e^epsilon times likelier under one value of a secret than another.
     protect: "run" makes each contiguous private run one secret, "each" every private record its own
-    (F9).
+    (F9). models: a set of models for all of which that is promised; without it the chain's own, and
+    if it has none the chain alone.
     """
 
     chain: MarkovChain
@@ -49,6 +51,7 @@ class Problem:
         private: int | Iterable[int],
         epsilon: float,
         protect: str = "run",
+        models: Box | None = None,
     ) -> None:
         if not isinstance(chain, MarkovChain):
             raise InputError(f"chain must be a MarkovChain, got {type(chain).__name__}")
@@ -63,11 +66,16 @@ class Problem:
             raise InputError(f"n must exceed the chain's order {chain.order}, got n={n}")
         if not isinstance(protect, str) or protect not in PROTECT:
             raise InputError(f'protect must be "run" or "each", got {protect!r}')
-        object.__setattr__(self, "chain", chain)
+        object.__setattr__(self, "chain", chain if models is None else chain.with_box(models))
         object.__setattr__(self, "n", n)
         object.__setattr__(self, "private", _private(private, n))
         object.__setattr__(self, "epsilon", budget(epsilon))
         object.__setattr__(self, "protect", protect)
+
+    @property
+    def models(self) -> Box | None:
+        """The set of models that the promise is for; None: the chain alone."""
+        return self.chain.box
 
     @cached_property
     def secrets(self) -> list[Secret]:

@@ -64,13 +64,6 @@ _KEY_ID = matching(re.compile("[0-9a-f]{16}").fullmatch, "16 hexadecimal digits"
 _SET_DIGEST = matching(
     re.compile("[0-9a-f]{32}:[0-9]{1,16}").fullmatch, "32 hexadecimal digits, a colon and a count"
 )
-_KEY_ID = matching(re.compile("[0-9a-f]{16}").fullmatch, "16 hexadecimal digits")
-_SET_DIGEST = matching(
-    re.compile("[0-9a-f]{32}:[0-9]{1,16}").fullmatch, "32 hexadecimal digits, a colon and a count"
-)
-_SET_DIGEST = matching(
-    re.compile("[0-9a-f]{32}:[0-9]{1,16}").fullmatch, "32 hexadecimal digits, a colon and a count"
-)
 
 
 # ---- what was promised, about what
