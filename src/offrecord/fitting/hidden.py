@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ from offrecord.fitting.expectation import (
     random_kernel,
 )
 from offrecord.models.base import Floats, Integers, Label
+from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number
 from offrecord.models.published_rounding import rounded_distributions
 from offrecord.models.records import Chains
@@ -63,6 +65,11 @@ class HiddenFit:
     chains: int
     iterations: int
     converged: bool
+
+    @cached_property
+    def model(self) -> MarkovChain:
+        """The stationary chain on the states, as it is published."""
+        return MarkovChain(self.transition, labels=self.labels, shows=self.shows)
 
     @property
     def best_order(self) -> int:

@@ -104,6 +104,16 @@ class PhasedChain:
         return 1
 
     @property
+    def has_states(self) -> bool:
+        """False: its states are its values."""
+        return False
+
+    @property
+    def shows(self) -> None:
+        """None: no state is hidden."""
+        return None
+
+    @property
     def length(self) -> None:
         """None: it serves any number of records."""
         return None
