@@ -107,6 +107,7 @@ __all__ = [
 #: Where each public name lives: loaded when first used, so that the command line starts at once.
 _ROOMS = {
     "errors": ("ChosenByValue", "InputError"),
+    "models.box": ("Box",),
     "models.chain": ("MarkovChain",),
     "models.loading": ("load_model",),
     "models.phased": ("PhasedChain",),

@@ -74,7 +74,7 @@ class ThreeRegion(SideMechanism):
         alike = {
             s: p
             for s, p in left_plans.items()
-            if left.chain.is_paper_setting and p.size < min(left.room, right.room)
+            if left.closed_form and p.size < min(left.room, right.room)
         }
         right_plans = {s: alike[s] if s in alike else self.side(right, s) for s in right_shares}
         left_costs = [left_plans[s].cost(left) for s in left_shares]

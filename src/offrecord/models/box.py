@@ -19,6 +19,7 @@ from offrecord.errors import InputError
 from offrecord.models.base import Floats
 from offrecord.models.checking import checked_order, numbers, shape_text
 from offrecord.models.lifted import lifted_back, lifted_kernel
+from offrecord.models.walks import pattern_power
 
 STARTS = ("stationary", "settled", "any")
 INTERVALS = ("clopper-pearson", "mixture")
@@ -144,6 +145,19 @@ class Box:
         if self.order == 1:
             return ahead, back
         return Intervals(*map(lifted_kernel, ahead)), Intervals(*map(lifted_back, back))
+
+    def can_follow(self, first: int, second: int) -> NDArray[np.bool_]:
+        """(k^order, k^order) whether some model has tuple j at place `second` after i at `first`.
+
+        Places count from 1, first ≤ second.
+        """
+        possible = self.lifted[0].high > 0
+        if self.by_step is None:
+            return pattern_power(possible, second - first)
+        reached = np.eye(self.k, dtype=bool)
+        for pattern in possible[first - 1 : second - 1]:
+            reached = reached @ pattern
+        return reached
 
     def along(self, phases: NDArray[np.integer[Any]]) -> Box:
         """The box of records that stand in these phases, one step apart, with a box a step."""

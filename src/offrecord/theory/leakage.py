@@ -164,6 +164,8 @@ def combine(
 def possible_ends(problem: Problem, secret: Secret) -> NDArray[np.bool_]:
     """(states, states) which states the two ends of a secret can take together."""
     left, right = problem.sides(secret)
+    if problem.models is not None:
+        return problem.models.can_follow(left.origin, right.origin)
     return np.diag(left.support) @ left.chain.can_follow(left.origin, right.origin)
 
 
@@ -244,6 +246,8 @@ def _given_away(problem: Problem, matrix: Redaction, secret: Secret) -> bool:
     )
     if covered and bool(np.all(rows == 1.0)):
         return False
+    if problem.models is not None:
+        return True  # in some model of the set any value may occur
     if problem.chain.is_stationary:
         support = problem.chain.support(1)
         return int(support.sum()) > 1 and not (covered and bool(np.all(rows[:, support] == 1.0)))

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers
 from offrecord.models.chain import MarkovChain
+from offrecord.theory.sets.side_set import SideSet
 
 #: A chain that never forgets is followed this many matrix entries far; beyond, everything counts as
 #: large leakage.
 MAX_PROFILE = 4_000_000
 _FIRST_LOOK = 64  # influences are computed for this many distances at least, and then for more
+_STUCK = 32  # distances over which an influence that will fall further falls
 _UNIT = 2.0**-53  # what rounding to the nearest float may change, relative to the number
 #: Reversed kernels of a stationary chain add at most this many times what its walk charges itself
 #: (docs/proofs/rounding.md, "Walks to the left").
@@ -32,14 +34,16 @@ class SideLeakage:
     """Directional leakage of one side (F1): the largest log-ratio of x over x' in worst[x, x'].
 
     distance, value: (k, k) where that output is met: the first release, or value −1 if nothing is
-    released to the end.
-    rounding: no entry of worst is further than this from the true one.
+    released to the end, −2 if that is not known.
+    rounding: no entry of worst is further than this from the true one. method: how it was found, of
+    a set of models.
     """
 
     worst: Floats
     distance: Integers
     value: Integers
     rounding: float
+    method: str | None = None
 
     @classmethod
     def none(cls, k: int) -> SideLeakage:
@@ -96,8 +100,19 @@ class Side:
         return self.record_chain.coordinate(self.secret_place)
 
     @cached_property
+    def models(self) -> SideSet | None:
+        """The kernels that steps on this side may have, where a set of models is given."""
+        box = self.record_chain.box
+        return None if box is None else SideSet.of(box, self.origin, self.direction)
+
+    @cached_property
     def support(self) -> NDArray[np.bool_]:
-        """(k,) the values the record at the origin takes with positive probability."""
+        """(k,) the values the record at the origin takes with positive probability.
+
+        In a set of models any of them may.
+        """
+        if self.models is not None:
+            return np.ones(self.chain.k, dtype=bool)
         return self.chain.support(self.origin)
 
     @cached_property
@@ -109,16 +124,23 @@ class Side:
         """
         if self.room == 0 or self.support.sum() < 2:
             return True
+        if self.models is not None:
+            return self.models.is_independent
         rows = self.kernels(1)[0][self.support]
         return bool(np.all(rows == rows[0]))
 
     @property
     def closed_form(self) -> bool:
         """The paper's setting, where Proposition 1 gives every influence by itself."""
-        return self.chain.is_paper_setting
+        return self.models is None and self.chain.is_paper_setting
 
     def kernels(self, count: int) -> Floats:
-        """The kernels of the first `count` steps away from the origin, (1, k, k) if all alike."""
+        """The kernels of the first `count` steps away from the origin, (1, k, k) if all alike.
+
+        Of a set of models: those under which values stay longest, a good guess at the worst.
+        """
+        if self.models is not None:
+            return self.models.stickiest[:count]
         if not self.chain.is_stationary and count * self.chain.k**2 > MAX_PROFILE:
             raise InputError(
                 f"{count} records with a kernel each are too many to follow;"
@@ -166,8 +188,11 @@ class Side:
     def influence(self, count: int) -> Floats:
         """(count, k) pointwise influence at distances 1 … count; −∞ for a value never taken there.
 
-        Of tuples or hidden states: the largest among those that show a value.
+        Of tuples or hidden states: the largest among those that show a value. Of a set of models:
+        the largest.
         """
+        if self.models is not None:
+            return self._set_influence(count)
         if self.record_chain.has_states:
             return self._state_influence(count)
         if self.closed_form:
@@ -176,6 +201,25 @@ class Side:
         # Each column's largest entry is 0, so the influence is less its smallest one.
         highest = 0.0 if self.support.sum() < 2 else -logs[:, self.support].min(axis=1)
         return np.where(np.isfinite(logs).any(axis=1), highest, -np.inf)
+
+    def _set_influence(self, count: int) -> Floats:
+        assert self.models is not None
+        known = self._profile.get("influence")
+        if known is None or len(known) < count:
+            size = self._size(known, count)
+            states, shown = self.models.influences(size), self.shown_value_of_state
+            of_values = (states[:, shown == x].max(axis=1) for x in range(self.record_chain.k))
+            # of tuples that tell the secret apart no value tells more than all of them
+            apart = self._largest(self.pairs(size))[:, np.newaxis]
+            known = np.minimum(np.stack(list(of_values), axis=1), apart)
+            self._profile["influence"] = known
+        return known[:count]
+
+    def _largest(self, pairs: Floats) -> Floats:
+        """(count,) the largest entry at each distance over pairs in which the secret differs."""
+        values = self.secret_values
+        apart = values[:, np.newaxis] != values
+        return np.where(apart, pairs, 0.0).max(axis=(1, 2))
 
     def _binary_influence(self, count: int) -> Floats:
         known = self._profile.get("influence")
@@ -206,6 +250,11 @@ class Side:
 
     def pairs(self, count: int) -> Floats:
         """(count, k, k) directional max-influence at each distance: x over x', any value."""
+        if self.models is not None:
+            known = self._profile.get("pairs")
+            if known is None or len(known) < count:
+                known = self._profile["pairs"] = self.models.windows(self._size(known, count))
+            return known[:count]
         if self.closed_form:
             return self._binary_pairs(count)
         logs = self.likelihoods(count)
@@ -242,17 +291,31 @@ class Side:
         while True:
             largest = self._profile.get("largest")
             if largest is None or len(largest) < count:
-                largest = self._profile["largest"] = self.influence(count).max(axis=1)
+                largest = self._profile["largest"] = self._max_influence(count)
             if largest[-1] <= epsilon:
                 return int(np.argmax(largest <= epsilon)) + 1
-            if len(largest) >= limit:
+            if len(largest) >= limit or self._is_stuck(largest):
                 return None
             count = min(4 * len(largest), limit)
+
+    def _max_influence(self, count: int) -> Floats:
+        """(count,) the paper's max-influence at distances 1 … count."""
+        if self.models is not None:
+            return self._largest(self.pairs(count))
+        return self.influence(count).max(axis=1)
+
+    def _is_stuck(self, largest: Floats) -> bool:
+        """A set with models that never forget: what was found no longer falls, to the last bit."""
+        last = largest[-_STUCK:]
+        return self.models is not None and len(last) == _STUCK and bool(np.all(last == last[0]))
 
     @property
     def horizon(self) -> int:
         """How many records are looked at: the room, or as far as a slow chain can be followed."""
-        return min(self.room, MAX_PROFILE // self.chain.k**2)
+        furthest = min(self.room, MAX_PROFILE // self.chain.k**2)
+        if self.models is not None and self.models.horizon is not None:
+            return min(furthest, self.models.horizon)
+        return furthest
 
     # ---- leakage of a redaction of this side
 
@@ -277,6 +340,8 @@ class Side:
         count = len(rows) - index if step > 0 else index + 1
         if self.independent or (count == 0 and not opens):
             return SideLeakage.none(self.chain.k)
+        if self.models is not None:
+            return SideLeakage(*self.models.leakage((rows, lengths, index, step, count, opens)))
         kernels = self._kernels_met(rows, lengths, opens, index, step)
         walked = rows, lengths, index, step, count, opens
         found = _walk_of_two(kernels, walked) if self.chain.k == 2 else None

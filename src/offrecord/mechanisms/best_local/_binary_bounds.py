@@ -245,12 +245,12 @@ def side_costs(
 ) -> Any:
     """(last − first + 1,) what a side costs at least after first … last always-redacted records.
 
-    Those included. chain: (α, β, log(1 − α − β)). free, end: nodes, images, values, slopes, firsts
+    Those included. chain: (α, β, log(1 − α − β), what redacting the common value and the rare one
+    costs). free, end: nodes, images, values, slopes, firsts
     (see lower_bounds).
     """
-    alpha, beta, log_gap = chain
+    alpha, beta, log_gap, pi0, pi1 = chain
     ratio, free_state = alpha / beta, alpha / (1.0 - beta)
-    pi0, pi1 = beta / (alpha + beta), alpha / (alpha + beta)
     costs = np.empty(last - first + 1)
     for i in range(last - first + 1):
         always = first + i
@@ -298,7 +298,7 @@ def _side(budget: float, room: int, span: int, chain: Any, free: Any, end: Any) 
     Returned: the first such number, whether everything gets free within the room, the costs, and
     the least of them from each on.
     """
-    alpha, beta, log_gap = chain
+    alpha, beta, log_gap = chain[0], chain[1], chain[2]
     end_stages = end[2].shape[0]
     until_free = free_after(budget, room, alpha / beta, log_gap, alpha / (1.0 - beta))
     last = min(until_free, room)
@@ -330,8 +330,8 @@ def pair(
     released first at distances whose influences sum to at most ε (F6), or, where the sides' maxima
     add (together), are within each side's own budget.
     """
-    alpha, beta, log_gap = chain
-    ratio, pi0 = alpha / beta, beta / (alpha + beta)
+    alpha, beta, log_gap, pi0, _ = chain
+    ratio = alpha / beta
     first_left, open_left, left_costs, left_suffix = _side(
         budgets[0], rooms[0], span, chain, free, end
     )

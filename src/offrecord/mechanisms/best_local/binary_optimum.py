@@ -82,6 +82,7 @@ def best_around(
     *,
     together: bool,
     n: int,
+    weights: tuple[float, float] | None = None,
 ) -> Optimum | None:
     """The best plans within epsilon, and what any mechanism within a ceiling ≥ it costs at least.
 
@@ -91,9 +92,12 @@ def best_around(
     together: a secret of several records, whose sides' largest leakages add (F9) instead of those
     in each direction (F2).
     n: of how many records a utility is a share, which sets how close the bound needs to be.
+    weights: how likely both values are, if not as the chain says: F5 takes any (R2).
     """
     swap = alpha > beta
-    solver = _TwoSides(min(alpha, beta), max(alpha, beta), rooms, together, n)
+    zero, one = weights or (beta / (alpha + beta), alpha / (alpha + beta))
+    masses = (one, zero) if swap else (zero, one)
+    solver = _TwoSides((min(alpha, beta), max(alpha, beta)), masses, rooms, together, n)
     solved = solver.solve(epsilon, ceiling)
     if solved is None:
         return None
@@ -117,17 +121,23 @@ class _TwoSides:
     """Both sides of a secret, α ≤ β, α + β < 1."""
 
     def __init__(
-        self, alpha: float, beta: float, rooms: tuple[int, int], together: bool, n: int
+        self,
+        rates: tuple[float, float],
+        masses: tuple[float, float],
+        rooms: tuple[int, int],
+        together: bool,
+        n: int,
     ) -> None:
-        self.alpha, self.beta, self.rooms, self.together = alpha, beta, rooms, together
+        alpha, beta = self.alpha, self.beta = rates
+        self.rooms, self.together = rooms, together
         self.gap = math.fsum((1.0, -alpha, -beta))
-        self.pi0, self.pi1 = beta / (alpha + beta), alpha / (alpha + beta)
+        self.masses = self.pi0, self.pi1 = masses
         self.free_state = alpha / (1.0 - beta)
         self.tolerance = _TOLERANCE * n
         self.longest, self.longest_end = self._longest()
         total = alpha + beta
         self.log_gap = math.log1p(-total) if total < 0.5 else math.log(self.gap)
-        self.chain = (alpha, beta, self.log_gap)
+        self.chain = (alpha, beta, self.log_gap, self.pi0, self.pi1)
 
     # ---- the state, in closed form
 
@@ -171,7 +181,7 @@ class _TwoSides:
         if max(stages, stages_end) > _STAGES:
             return None
         cells = min(_CELLS, _ENTRIES // (max(stages, stages_end) + 1))
-        return _tables(self.alpha, self.beta, cells, stages, stages_end)
+        return _tables(self.alpha, self.beta, self.masses, cells, stages, stages_end)
 
     # ---- both sides together
 
@@ -349,23 +359,29 @@ def _cost(paths: tuple[_Path, _Path]) -> float:
 
 
 @lru_cache(maxsize=16)
-def _tables(alpha: float, beta: float, cells: int, stages: int, stages_end: int) -> _Tables:
+def _tables(
+    alpha: float,
+    beta: float,
+    masses: tuple[float, float],
+    cells: int,
+    stages: int,
+    stages_end: int,
+) -> _Tables:
     """Value functions from below: one set serves every budget and split."""
     free_state, ratio = alpha / (1.0 - beta), alpha / beta
     nodes = np.exp(np.linspace(math.log(free_state), 0.0, cells + 1))
     nodes[0], nodes[-1] = free_state, 1.0
     images = (nodes * (1.0 - beta) - alpha) / ((1.0 - alpha) - nodes * beta)
     images[0], images[-1] = 0.0, 1.0
-    weights = beta / (alpha + beta), alpha / (alpha + beta)
     free = _Values(
         nodes,
         images,
-        *_binary_bounds.lower_bounds(nodes, images, *weights, (alpha, beta), stages, True),
+        *_binary_bounds.lower_bounds(nodes, images, *masses, (alpha, beta), stages, True),
     )
     end = _Values(
         nodes,
         images,
-        *_binary_bounds.lower_bounds(nodes, images, *weights, (alpha, beta), stages_end, False),
+        *_binary_bounds.lower_bounds(nodes, images, *masses, (alpha, beta), stages_end, False),
     )
     finite = np.flatnonzero(np.isfinite(free.values[-1]))
     # one record before the highest state inside a path that can still come down to s_free

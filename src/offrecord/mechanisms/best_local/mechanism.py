@@ -18,6 +18,7 @@ from offrecord.mechanisms.three_region import TUNINGS, ThreeRegion
 from offrecord.mechanisms.window import BestWindow, window_of
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Model
+from offrecord.models.chain import MarkovChain
 from offrecord.theory.influence import is_forced
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import Redaction
@@ -58,6 +59,8 @@ class BestLocal(Mechanism):
     def design(self, problem: Problem) -> LocalPolicy:
         """Cost grows with the window, not with n."""
         optimum, least = _solved_design(problem, self.name) if solved(problem) else (None, None)
+        if problem.models is not None and optimum is not None and optimum.utility == 0:
+            optimum = None  # its corner is not the worst of its models
         if optimum is not None and least is not None and len(problem.secrets) == 1:
             bound = max(1.0 - least / problem.n, optimum.utility)
             return _noted(replace(optimum, utility_bound=bound))
@@ -132,11 +135,26 @@ def _solved_design(problem: Problem, name: str) -> tuple[LocalPolicy, float | No
 
 def solved(problem: Problem) -> bool:
     """The case that is solved: the paper's chain, α + β < 1, a budget, nothing extreme."""
-    chain = problem.chain
-    if not chain.is_paper_setting or not 0 < problem.epsilon <= _LARGEST_BUDGET:
+    chain = designed_at(problem)
+    if not 0 < problem.epsilon <= _LARGEST_BUDGET or not (chain and chain.is_paper_setting):
         return False
     rarest = min(chain.alpha, chain.beta)
     return chain.alpha + chain.beta < 1 - _LEAST_GAP and rarest > _LEAST_STEP
+
+
+def designed_at(problem: Problem) -> MarkovChain | None:
+    """The chain for which the optimum is that for all of the problem's models: the problem's own,
+    or the corner of its box at which values stay longest (R2); None where there is no such corner.
+    """
+    box = problem.models
+    if box is None:
+        return problem.chain
+    if (box.k, box.order, box.start) != (2, 1, "stationary"):
+        return None
+    if box.by_step or not box.is_its_own_reverse:
+        return None
+    (_, alpha), (beta, _) = box.lifted[0].low
+    return MarkovChain.binary(float(alpha), float(beta)) if min(alpha, beta) > 0 else None
 
 
 def _optimum(
@@ -144,16 +162,19 @@ def _optimum(
 ) -> Optimum | None:
     from offrecord.mechanisms.best_local.binary_optimum import best_around
 
-    if problem.epsilon <= 0:
+    chain = designed_at(problem)
+    if problem.epsilon <= 0 or chain is None:
         return None
+    weights = problem.chain.marginal(1).tolist()
     return best_around(
-        problem.chain.alpha,
-        problem.chain.beta,
+        chain.alpha,
+        chain.beta,
         problem.epsilon,
         max(ceiling, problem.epsilon),
         (left.room, right.room),
         together=secret.last > secret.first,
         n=problem.n,
+        weights=None if problem.models is None else (weights[0], weights[1]),
     )
 
 

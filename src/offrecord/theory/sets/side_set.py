@@ -1,0 +1,125 @@
+"""SideSet: the kernels that steps on one side of a secret may have, and what that side leaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from offrecord.models.base import Floats, Integers
+from offrecord.models.box import Box, Intervals
+
+#: Larger boxes are followed so many records far; beyond, everything counts as large leakage.
+HORIZON = 4096
+EXACT = "one walk (R1)"
+_DOWN, _UP = 1.0 - 2.0**-52, 1.0 + 2.0**-52  # what a division may be off
+
+
+@dataclass(frozen=True, eq=False)
+class SideSet:
+    """low, high: (1, S, S) the same at every step away from the secret, or one for each step.
+
+    odds: for the left side of a chain whose kernels are known forwards alone, the least and the
+    largest odds of value 1 (R4).
+    """
+
+    low: Floats
+    high: Floats
+    odds: tuple[float, float] | None = None
+
+    @classmethod
+    def of(cls, box: Box, origin: int, direction: int) -> SideSet:
+        """Of the steps away from record `origin` of the lifted chain."""
+        ahead, back = box.lifted
+        if direction > 0:
+            return cls(*_steps(ahead, box, slice(origin - 1, None)))
+        if box.start != "stationary":
+            return cls(*_steps(ahead, box, slice(None)), odds_of(box))
+        return cls(*_steps(back, box, slice(origin - 2, None, -1) if origin > 1 else slice(0)))
+
+    @property
+    def k(self) -> int:
+        """Number of states."""
+        return int(self.low.shape[-1])
+
+    @cached_property
+    def is_independent(self) -> bool:
+        """Whatever the state, the next is alike, to the last bit."""
+        first = self.low[0]
+        return bool(np.all(self.low == self.high) and np.all(first == first[0]))
+
+    @cached_property
+    def stickiest(self) -> Floats:
+        """(1 or steps, S, S) the kernels under which states stay as long as can be (R2)."""
+        kernels = self.low.copy()
+        states = np.arange(self.k)
+        room = self.high - self.low
+        # of a tuple, the nearest to staying is what has most room
+        stays = np.where(room[:, states, states] > 0, states, room.argmax(axis=2))
+        rest = 1.0 - kernels.sum(axis=2)
+        kernels[np.arange(len(kernels))[:, np.newaxis], states, stays] += rest
+        return kernels
+
+    @property
+    def horizon(self) -> int | None:
+        """How many records are looked at, at most; None where that is cheap."""
+        return None if self.k == 2 else HORIZON
+
+    def windows(self, count: int) -> Floats:
+        """(count, S, S) directional leakage by the distance of the first release."""
+        if self.k == 2:
+            from offrecord.theory.sets import binary
+
+            return binary.windows(count, self.low, self.high, self.odds)
+        from offrecord.theory.sets import many
+
+        return many.windows(count, self.low, self.high)
+
+    def influences(self, count: int) -> Floats:
+        """(count, S) pointwise influence, the largest over the set."""
+        if self.k == 2:
+            from offrecord.theory.sets import binary
+
+            return binary.influences(count, self.low, self.high, self.odds)
+        from offrecord.theory.sets import many
+
+        return many.influences(count, self.low, self.high)
+
+    def leakage(self, walked: Any) -> tuple[Floats, Integers, Integers, float, str]:
+        """Directional leakage, where it is met, its rounding, and how it was found.
+
+        value −2 where nobody can say at which output it is met.
+        """
+        if self.k == 2:
+            from offrecord.theory.sets import binary
+
+            return (*binary.leakage(self.low, self.high, self.odds, walked), EXACT)
+        from offrecord.theory.sets import many
+
+        rows, lengths, index, step, count, opens = walked
+        visited = slice(index, index + count) if step > 0 else slice(index, None, -1)
+        found = many.bound(rows[visited], lengths[visited], opens, self.low, self.high)
+        nowhere = np.full((self.k, self.k), -2, dtype=np.int64)
+        return found.worst, np.zeros_like(nowhere), nowhere, found.rounding, found.method
+
+
+def _steps(intervals: Intervals, box: Box, steps: slice) -> tuple[Floats, Floats]:
+    low, high = intervals
+    if box.by_step is None:
+        return low[np.newaxis], high[np.newaxis]
+    return np.ascontiguousarray(low[steps]), np.ascontiguousarray(high[steps])
+
+
+def odds_of(box: Box) -> tuple[float, float]:
+    """The least and largest odds of value 1 that a record may have, for kernels known forwards.
+
+    Settled: the chain has been under way for long, so they lie between those of the box's own
+    extreme kernels (for α + β ≤ 1; else anything is possible).
+    """
+    (_, alpha_low), (beta_low, _) = box.lifted[0].low
+    (_, alpha_high), (beta_high, _) = box.lifted[0].high
+    if box.start == "any" or alpha_high + beta_high > 1.0 or beta_low == 0.0:
+        return 0.0, np.inf
+    return float(alpha_low / beta_high) * _DOWN, float(alpha_high / beta_low) * _UP
