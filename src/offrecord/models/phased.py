@@ -195,6 +195,8 @@ class PhasedChain:
         content = model_content(content, "phase", "transition", "start", "labels")
         if content.get("order", 1) != 1:
             raise InputError(f"a model with phases must have order 1, got {content['order']!r}")
+        if content.get("shows") is not None:
+            raise InputError("a model with phases cannot have hidden states")
         return cls(
             content["phase"],
             content["transition"],
