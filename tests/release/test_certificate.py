@@ -469,7 +469,6 @@ BEYOND_A_SCHEMA = {
     r"model\.labels": "labels that are equal as values",
     r"model\.order": "other shapes than labels, order and phase ask for",
     r"model\.shows": "`shows` that leaves a value out",
-    r"model$": "with `shows`, than it asks for",
     r"model\.(transition|start)": "rows that do not sum to 1",
     r"model\.stationary": "`grids` for a model that is not stationary",
     r"designs\.grids": "grids that do not increase, or do not end with the same room",

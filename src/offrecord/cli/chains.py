@@ -27,6 +27,10 @@ Beta = Annotated[
     float | None, typer.Option(parser=number, metavar="NUMBER", help="P(1→0), in (0, 1].")
 ]
 Model = Annotated[Path | None, typer.Option(help="Model file, instead of --alpha and --beta.")]
+ExactModel = Annotated[
+    bool,
+    typer.Option("--exact-model", help="Take the model alone, not the set that its file holds."),
+]
 N = Annotated[int, typer.Option("--n", parser=whole, metavar="COUNT", help="Number of records.")]
 Private = Annotated[str, typer.Option(help="Private records, counted from 1: 3,7 or 10-12.")]
 Split = Annotated[
@@ -46,6 +50,7 @@ class Described:
     alpha: Alpha = None
     beta: Beta = None
     model: Model = None
+    exact_model: ExactModel = False
 
     def problem(self) -> Problem:
         """The problem; InputError for a description that is wrong."""
@@ -61,7 +66,8 @@ class Described:
         if self.model is not None:
             if self.alpha is not None or self.beta is not None:
                 raise InputError("give either --model or --alpha and --beta, not both")
-            return MarkovChain.load(self.model)
+            chain = MarkovChain.load(self.model)
+            return chain.with_box(None) if self.exact_model else chain
         if self.alpha is None or self.beta is None:
             raise InputError("give --alpha and --beta, or --model FILE")
         return MarkovChain.binary(self.alpha, self.beta)

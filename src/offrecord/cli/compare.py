@@ -22,6 +22,7 @@ from offrecord.text import followed
     "alpha",
     "beta",
     "model",
+    "exact_model",
     "mechanism",
     "split",
     "protect",

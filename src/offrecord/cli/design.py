@@ -21,6 +21,7 @@ from offrecord.cli.progress import busy
     "alpha",
     "beta",
     "model",
+    "exact_model",
     "mechanism",
     "split",
     "protect",

@@ -35,7 +35,7 @@ from offrecord.models.files import (
 )
 from offrecord.models.hidden import shown_masses, without_needless_states
 from offrecord.models.learned import Learned
-from offrecord.models.lifted import coordinate, lifted_kernel
+from offrecord.models.lifted import coordinate, lifted_kernel, unlifted_back
 from offrecord.models.published_rounding import rounded_distributions
 from offrecord.models.stationary import RAREST, settled, stationary_distribution
 from offrecord.models.walks import pattern_power, step_back, walked
@@ -126,6 +126,16 @@ class MarkovChain:
                 f"the set of models has {box.by_step} steps with a box each, the chain {steps}"
             )
         box.check_holds("transition", self.transition)
+        if self.is_stationary:  # else what lies back in time depends on the place
+            box.check_holds("backward", self._lifted_reverse, back=True)
+
+    @property
+    def _lifted_reverse(self) -> Floats:
+        """(k, …, k) Pr(the record before | m records in the order of time), of a stationary chain,
+        the record before last; 0 after records that never occur.
+        """
+        reverse = self.lifted._stationary_reverse
+        return reverse if self.order == 1 else unlifted_back(reverse, self.k)
 
     @cached_property
     def lifted(self) -> MarkovChain:

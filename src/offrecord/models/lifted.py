@@ -24,9 +24,21 @@ def lifted_back(kernel: Floats) -> Floats:
     """
     k, states = kernel.shape[-1], kernel.size // kernel.shape[-1]
     lifted = np.zeros((states, states))
-    earlier = np.arange(k) * (states // k) + (np.arange(states) // k)[:, np.newaxis]
-    lifted[np.arange(states)[:, np.newaxis], earlier] = kernel.reshape(states, k)
+    lifted[np.arange(states)[:, np.newaxis], earlier(k, states)] = kernel.reshape(states, k)
     return lifted
+
+
+def unlifted_back(lifted: Floats, k: int) -> Floats:
+    """The kernel back in time whose `lifted_back` is this."""
+    states = len(lifted)
+    order = round(np.log(states) / np.log(k))
+    rows = lifted[np.arange(states)[:, np.newaxis], earlier(k, states)]
+    return rows.reshape((k,) * (order + 1))
+
+
+def earlier(k: int, states: int) -> Integers:
+    """(states, k) the tuple before each one, by the value of the record before it."""
+    return np.arange(k) * (states // k) + (np.arange(states) // k)[:, np.newaxis]
 
 
 def onward(k: int, states: int) -> Integers:

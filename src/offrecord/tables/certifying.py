@@ -29,9 +29,10 @@ def certificate_of(
     """
     job, model = plan.job, plan.designs.model
     compared = None if comparison is None else form.ModelComparison(**comparison.to_dict())
+    said = _model(model)
     return form.Certificate(
         claim=_claim(plan),
-        assumptions=form.assumptions(kept=bool(job.columns.keep)),
+        assumptions=form.assumptions(said, kept=bool(job.columns.keep)),
         dataset=job.options.dataset,
         key_id=None if job.options.dry_run else job.key.id,
         columns=_columns(plan),
@@ -39,7 +40,7 @@ def certificate_of(
         private=_private(plan),
         release=release,
         designs=form.read_designs(_designs(plan)),
-        model=_model(model),
+        model=said,
         learned=None if model.learned is None else form.Learned(**model.learned.to_dict()),
         model_check=form.ModelCheck(compared=compared, accepted=accepted),
         versions=form.software_versions(),
@@ -116,6 +117,8 @@ def _model(model: Model) -> form.Model:
     said = model.to_dict()
     if said["start"] is None:
         said["start"] = model.along().start.tolist()
+    models = said.pop("set", None)
+    said["set"] = None if models is None else form.ModelSet(**models)
     return form.Model(**said, stationary=model.is_stationary)
 
 

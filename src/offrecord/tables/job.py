@@ -14,6 +14,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms import Mechanism, mechanism_named
 from offrecord.mechanisms.local.by_policy import whole_mechanism
 from offrecord.models.base import Model
+from offrecord.models.box import STARTS
 from offrecord.models.clock import phase_count
 from offrecord.models.loading import load_model
 from offrecord.release.coins import KEY_BYTES, Coins
@@ -83,8 +84,22 @@ class Job:
 
     @cached_property
     def model(self) -> Model | None:
-        """The model, if one is given: with four digits."""
-        return None if self.given_model is None else self.given_model.rounded()
+        """The model, if one is given: with four digits, and with the set that is promised for."""
+        return None if self.given_model is None else self.promised(self.given_model.rounded())
+
+    def promised(self, model: Model) -> Model:
+        """A model with the set of models that the promise is to hold for."""
+        start = self.options.start
+        if self.options.exact_model:
+            return model if model.box is None else model.with_box(None)
+        if start == "stationary":
+            return model
+        if model.box is None:
+            raise InputError(
+                f"--start {start} needs a set of models, which this model file does not hold: fit"
+                " it anew"
+            )
+        return model.with_box(model.box.with_start(start))
 
     def check_private(self, count: int) -> None:
         """InputError if no record is private, unless that is right."""
@@ -111,6 +126,10 @@ def _check(options: Options, columns: Columns) -> None:
         raise InputError("give either --private (a column) or --private-list (keys), one of them")
     if (options.model is None) != options.fit:
         raise InputError("give either --model or --fit (model or fit=True)")
+    if options.start not in STARTS:
+        raise InputError(f"--start must be one of {', '.join(STARTS)}, got {options.start!r}")
+    if options.exact_model and options.start != "stationary":
+        raise InputError("--exact-model says how chains begin: leave --start out")
     if not options.fit and (options.chain_order != 1 or options.phase is not None):
         raise InputError("--chain-order and --phase are for --fit; a model says its own")
     if options.phase is not None:

@@ -75,8 +75,10 @@ class Options:
     model: a chain, or a model file; fit=True learns one from the chains without a private record:
     chain_order, 1 or 2, is how many records the next one depends on, and phase "hour", "weekday" or
     "month", for a kernel each. step: "1h" or 1, so that missing steps count as records already
-    redacted. accept_model: go on although the table speaks against its model; the certificate says
-    so.
+    redacted. exact_model: promise for the model alone, not for the set of models it comes with.
+    start: what is known of how chains begin, "stationary", "settled" or "any"; the latter two for
+    two values. accept_model: go on although the table speaks against its model; the certificate
+    says so.
 
     keep: columns to release too, which the guarantee does not cover; their cells leave empty where
     the value is redacted, unless keep_all is set.
@@ -116,6 +118,13 @@ class Options:
     phase: str | None = option("A kernel for each hour, weekday or month.", default=None)
     step: str | int | None = option(
         "Distance of neighbours, 1h or 1: what is missing counts as redacted.", default=None
+    )
+    exact_model: bool = option(
+        "Take the model for exactly right: promise for it alone, not for its set.", default=False
+    )
+    start: str = option(
+        "What is known of how chains begin: stationary, settled (long under way) or any.",
+        default="stationary",
     )
     keep: str | Sequence[str] | None = option(
         "Columns to release too, by comma, where the value is released; the guarantee does not"

@@ -233,7 +233,7 @@ def _model_warnings(modelled: ModelledJob) -> list[str]:
             f"the model was learned from a column called {model.learned.value!r}, not"
             f" {job.options.value!r}: is it about the same?"
         )
-    if job.model is not job.given_model:
+    if job.given_model is not None and job.given_model.rounded() is not job.given_model:
         warnings.append(
             "the model was rounded to four digits, as it is published; the guarantee is about the"
             " rounded one"

@@ -219,7 +219,7 @@ class Side:
         """(count,) the largest entry at each distance over pairs in which the secret differs."""
         values = self.secret_values
         apart = values[:, np.newaxis] != values
-        return np.where(apart, pairs, 0.0).max(axis=(1, 2))
+        return np.asarray(np.where(apart, pairs, 0.0).max(axis=(1, 2)))
 
     def _binary_influence(self, count: int) -> Floats:
         known = self._profile.get("influence")
@@ -254,7 +254,7 @@ class Side:
             known = self._profile.get("pairs")
             if known is None or len(known) < count:
                 known = self._profile["pairs"] = self.models.windows(self._size(known, count))
-            return known[:count]
+            return np.asarray(known[:count])
         if self.closed_form:
             return self._binary_pairs(count)
         logs = self.likelihoods(count)

@@ -51,6 +51,7 @@ from offrecord.release.certificate.model import (
     Model,
     ModelCheck,
     ModelComparison,
+    ModelSet,
 )
 
 __all__ = [
@@ -78,6 +79,7 @@ __all__ = [
     "Model",
     "ModelCheck",
     "ModelComparison",
+    "ModelSet",
     "OtherDesign",
     "OtherDesigns",
     "Output",

@@ -36,9 +36,19 @@ from offrecord.release.certificate.form import (
 from offrecord.release.certificate.model import Learned, Model, ModelCheck, OptionalText
 
 FORMAT = "offrecord-certificate"
-CERTIFICATE_VERSION = 2
+CERTIFICATE_VERSION = 3
+#: Of the model alone, and of a set of models.
+FOLLOWS = "The records of a chain follow the model given here."
+FOLLOWS_SET = (
+    "The one-step probabilities of a chain, forwards to the right of a secret and backwards to its"
+    " left, lie in the intervals given here, at every step; the chain has no memory beyond as many"
+    " records as the model's order."
+)
+FOLLOWS_FORWARDS = (
+    "The one-step probabilities of a chain lie in the intervals given here, at every step; the"
+    " chain has no memory beyond the record before."
+)
 ASSUMPTIONS = (
-    "The records of a chain follow the model given here.",
     "Chains are independent of each other.",
     (
         "Which records are private, which are missing, how long chains are, and the order values do"
@@ -93,9 +103,12 @@ def claim_statement(epsilon: float) -> str:
     )
 
 
-def assumptions(*, kept: bool) -> tuple[str, ...]:
+def assumptions(model: Model, *, kept: bool) -> tuple[str, ...]:
     """What the promise rests on; kept: columns leave beside the value."""
-    return (*ASSUMPTIONS, *((KEPT,) if kept else ()))
+    follows = FOLLOWS
+    if model.set is not None:
+        follows = FOLLOWS_SET if model.set.start == "stationary" else FOLLOWS_FORWARDS
+    return (follows, *ASSUMPTIONS, *((KEPT,) if kept else ()))
 
 
 @dataclass(frozen=True, kw_only=True)

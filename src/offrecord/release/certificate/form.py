@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_type_hints
+from typing import Annotated, Any, Self, TypeAlias, TypeVar, get_type_hints
 
 from offrecord.errors import InputError
 
@@ -124,13 +124,11 @@ class Entry:
                 raise InputError(f"{self._told} must have keys of Unicode text")
         return {key: Entry(value, self.what, self, key) for key, value in self.value.items()}
 
-    def named(
-        self, names: Sequence[str], *, others: bool = False, may_lack: frozenset[str] = frozenset()
-    ) -> dict[str, Entry]:
+    def named(self, names: Sequence[str], *, others: bool = False) -> dict[str, Entry]:
         """The entries of an object that has these names; others: and may have more."""
         members = self.members()
         for name in names:
-            if name not in members and name not in may_lack:
+            if name not in members:
                 raise InputError(f'{self._told} lacks "{name}"')
         known = set(names)
         unknown = [] if others else [name for name in members if name not in known]
@@ -334,9 +332,6 @@ class Section:
     that is read back.
     """
 
-    #: Fields that are left out where they are None.
-    left_out: ClassVar[frozenset[str]] = frozenset()
-
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
@@ -345,18 +340,14 @@ class Section:
 
     def to_dict(self) -> dict[str, Any]:
         """Its JSON, by the names of its fields, in their order."""
-        return {
-            one.name: _plain(getattr(self, one.name))
-            for one in fields(self)
-            if one.name not in self.left_out or getattr(self, one.name) is not None
-        }
+        return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
 
     @classmethod
     def read(cls, entry: Entry) -> Self:
         """The section that an entry holds; InputError if it holds anything else."""
         readers = readers_of(cls)
-        held = entry.named(list(readers), may_lack=cls.left_out)
-        return cls(**{name: reader(held[name]) for name, reader in readers.items() if name in held})
+        held = entry.named(list(readers))
+        return cls(**{name: reader(held[name]) for name, reader in readers.items()})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from offrecord.release.certificate.form import (
     Count,
@@ -20,6 +20,7 @@ from offrecord.release.certificate.form import (
     number,
     number_or_infinite,
     optional,
+    probability,
     refused,
     text,
     whole,
@@ -35,16 +36,56 @@ ROW_TOLERANCE = 1e-9
 OptionalText = Annotated[str | None, optional(text)]
 
 
+#: What may be known of how chains begin, and by which intervals a set was learned.
+STARTS = "stationary", "settled", "any"
+INTERVALS = "clopper-pearson", "mixture"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSet(Section):
+    """A set of models: the least and the largest value of every one-step probability, forwards and
+    backwards in time, each shaped as the model's transition.
+    """
+
+    kind: Annotated[str, word("box")] = "box"
+    confidence: Annotated[float | None, optional(probability)]
+    interval: Annotated[str | None, optional(word(*INTERVALS))]
+    start: Annotated[str, word(*STARTS)]
+    forward: Annotated[Sequence[Any], listed(array, 2)]
+    backward: Annotated[Sequence[Any], listed(array, 2)]
+
+    def check(self, model: Model) -> None:
+        """InputError unless they are intervals that rows of probabilities can lie in, and the
+        model's own do.
+        """
+        shape = _shape(model.transition)
+        for name, (low, high) in (("forward", self.forward), ("backward", self.backward)):
+            place = f"model.set.{name}"
+            if _shape(low) != shape or _shape(high) != shape:
+                raise refused(place, f"must be two lists with axes {_axes(shape)}")
+            if any(a > b for a, b in zip(_flat(low), _flat(high), strict=True)):
+                raise refused(place, "must have each least probability no larger than the largest")
+            sums = zip(_sums(low, None), _sums(high, None), strict=True)
+            if any(a > 1.0 + ROW_TOLERANCE or b < 1.0 - ROW_TOLERANCE for a, b in sums):
+                raise refused(place, "must have rows that can sum to 1")
+        inside = zip(
+            _flat(self.forward[0]), _flat(model.transition), _flat(self.forward[1]), strict=True
+        )
+        if any(not a - ROW_TOLERANCE <= p <= b + ROW_TOLERANCE for a, p, b in inside):
+            raise refused("model.set.forward", "must hold the model's own transition")
+        if self.start != "stationary" and (model.k, len(shape)) != (2, 2):
+            raise refused("model.set.start", 'must be "stationary" for more than two values')
+
+
 @dataclass(frozen=True, kw_only=True)
 class Model(Section):
     """The model as in model files, with its start spelled out.
 
     stationary: every record has the same distribution, and start is the solution of start =
     start·transition, rounded. shows: the value (from 0) of each hidden state, where states are
-    hidden; transition and start are then on states.
+    hidden; transition and start are then on states. set: the models that the promise is for, this
+    one among them; None: it alone.
     """
-
-    left_out: ClassVar[frozenset[str]] = frozenset({"shows"})
 
     format: Annotated[str, word("offrecord-model")] = "offrecord-model"
     version: Annotated[int, whole(1, 1)] = 1
@@ -52,10 +93,11 @@ class Model(Section):
     phase: Annotated[str | None, optional(word(*PHASES))] = None
     zone: OptionalText = None
     labels: Annotated[Sequence[str | int | float | bool], listed(label)]
-    shows: Annotated[Sequence[int] | None, listed(whole(0, MAX_STATES - 1))] = None
+    shows: Annotated[Sequence[int] | None, optional(listed(whole(0, MAX_STATES - 1)))] = None
     transition: Annotated[Sequence[Any], array]
     start: Annotated[Sequence[Any], array]
     stationary: Truth
+    set: Annotated[ModelSet | None, optional(ModelSet.read)] = None
 
     @property
     def k(self) -> int:
@@ -86,12 +128,14 @@ class Model(Section):
         ):
             if any(abs(total - 1.0) > ROW_TOLERANCE for total in _sums(numbers, rows)):
                 raise refused(f"model.{name}", f"must sum to 1 within {ROW_TOLERANCE:g}")
+        if self.set is not None:
+            self.set.check(self)
 
     def _check_shows(self) -> None:
         if self.shows is None:
             return
-        if self.order != 1 or self.phase is not None:
-            raise refused("model.shows", "must not stand beside order above 1 or phases")
+        if self.order != 1 or self.phase is not None or self.set is not None:
+            raise refused("model.shows", "must not stand beside order above 1, phases or a set")
         if set(self.shows) != set(range(self.k)) or self.states == self.k:
             raise refused("model.shows", "must name every value, and one of them more than once")
 
@@ -128,6 +172,13 @@ def _shape(numbers: Any) -> tuple[int, ...]:
     if len(shapes) > 1 or (-1,) in shapes:
         return (-1,)
     return (len(numbers), *next(iter(shapes), ()))
+
+
+def _flat(numbers: Any) -> list[float]:
+    """The numbers in lists of lists, one after the other."""
+    if numbers and isinstance(numbers[0], tuple):
+        return [number for row in numbers for number in _flat(row)]
+    return list(numbers)
 
 
 def _axes(shape: tuple[int, ...]) -> str:

@@ -152,7 +152,7 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
         arranged, fitted = fit_arranged(
             arranged, private.chain, options.chain_order, options.phase, options.say
         )
-        model = fitted.model
+        model = job.promised(fitted.model)
     modelled = job.modelled(model)
     keyed = modelled.worker.keyed(modelled.worker.spec.batch(arranged, private))
     plan = Plan.of(modelled, modelled.worker.survey(keyed), asked)

@@ -80,7 +80,7 @@ def influences(
 
 def _charged(count: int) -> Floats:
     """(count,) what rounding may have taken, at each distance."""
-    return _STEP * _UNIT * np.arange(1, count + 1)
+    return np.asarray(_STEP * _UNIT * np.arange(1, count + 1))
 
 
 def corners(low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -94,7 +94,7 @@ def corners(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 
 @compiled
-def _ratio(above: float, below: float) -> float:
+def _ratio(above: float, below: float) -> Any:
     """above/below, ∞ if only the second is 0; 0/0, which no output has, is told before."""
     if below == 0.0:
         return np.inf
@@ -110,7 +110,7 @@ def _seen_through(kernel: Any, rho: float) -> Any:
 
 
 @compiled
-def _with_odds(kernel: Any, rho: float, odds: float) -> float:
+def _with_odds(kernel: Any, rho: float, odds: float) -> Any:
     """R4: what ρ at the earlier record comes to at the later one, whose kernel leads to it."""
     one, zero = kernel[1, 1] / kernel[0, 1], kernel[1, 0] / kernel[0, 0]
     if rho == np.inf:
@@ -125,7 +125,7 @@ def _with_odds(kernel: Any, rho: float, odds: float) -> float:
 
 
 @compiled
-def _extreme_odds(kernel: Any, rho: float, least: float, most: float, largest: bool) -> float:
+def _extreme_odds(kernel: Any, rho: float, least: float, most: float, largest: bool) -> Any:
     """The largest (or smallest) over the odds that the earlier record may have; unimodal in them,
     with its extreme where their product with κ1·κ0·ρ is that of their inverse.
     """
@@ -243,7 +243,7 @@ def _through(
 
 
 @compiled
-def _is_slow(sticky: Any, fast: Any) -> bool:
+def _is_slow(sticky: Any, fast: Any) -> Any:
     """No kernel of the box has α + β above 1, so both ends of the hull keep to their side of 1."""
     return fast[0, 1] + fast[1, 0] <= 1.0 and np.min(fast) > 0.0 and np.min(sticky) > 0.0
 
