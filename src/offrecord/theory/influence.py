@@ -49,7 +49,7 @@ def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLi
     positions = positions.astype(np.int64)  # differences of unsigned numbers would wrap around
     out = np.full((len(positions), chain.k), np.inf)
     away = np.flatnonzero(positions != private)
-    if chain.order > 1:
+    if chain.has_states:
         for i in away:
             out[i] = _influence_of_joint(chain, private, int(positions[i]))
     elif chain.is_paper_setting:
@@ -106,8 +106,8 @@ def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, La
         _check(chain, record)
     if private in values:
         return np.inf
-    if chain.order > 1:
-        return _set_influence_of_tuples(chain, private, values)
+    if chain.has_states:
+        return _set_influence_of_states(chain, private, values)
     if not _occur_together(chain, private, values):
         raise InputError(_NEVER_TOGETHER)
     logs = np.zeros(chain.k)
@@ -153,8 +153,8 @@ def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) 
         _check(chain, record)
     if private in wanted:
         return np.inf
-    if chain.order > 1:
-        return _max_set_influence_of_tuples(chain, private, sorted(wanted))
+    if chain.has_states:
+        return _max_set_influence_of_states(chain, private, sorted(wanted))
     total = np.zeros((chain.k, chain.k))
     for direction in (-1, 1):
         distances = [abs(t - private) for t in wanted if (t - private) * direction > 0]
@@ -165,22 +165,22 @@ def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) 
     return float(total[np.ix_(support, support)].max())
 
 
-def _max_set_influence_of_tuples(chain: MarkovChain, private: int, records: list[int]) -> float:
+def _max_set_influence_of_states(chain: MarkovChain, private: int, records: list[int]) -> float:
     if chain.k ** len(records) > _MOST_REALIZATIONS:
         raise InputError(
-            f"sets of at most {_MOST_REALIZATIONS} realizations for order above 1, got"
-            f" {chain.k}^{len(records)}"
+            f"sets of at most {_MOST_REALIZATIONS} realizations for order above 1 or hidden states,"
+            f" got {chain.k}^{len(records)}"
         )
     found = [0.0]
     for values in product(range(chain.k), repeat=len(records)):
         with suppress(InputError):  # values that cannot occur together
             realization = dict(zip(records, values, strict=True))
-            found.append(_set_influence_of_tuples(chain, private, realization))
+            found.append(_set_influence_of_states(chain, private, realization))
     return max(found)
 
 
-def _set_influence_of_tuples(chain: MarkovChain, private: int, values: Mapping[int, int]) -> float:
-    """Order above 1: every record counts, by one pass over the lifted chain for each X_p = x."""
+def _set_influence_of_states(chain: MarkovChain, private: int, values: Mapping[int, int]) -> float:
+    """Every record counts, by one pass over the lifted chain for each X_p = x."""
     supported = np.flatnonzero(chain.support(private)).tolist()
     logs = np.array(
         [
@@ -218,7 +218,7 @@ def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
 
     Of a stationary chain, to the right (Theorem 2).
     """
-    if not chain.is_stationary or chain.order > 1:
+    if not chain.is_stationary or chain.has_states:
         raise InputError("delta_star needs a stationary chain of order 1")
     if whole_number("limit", limit) < 1:
         raise InputError(f"limit must be at least 1, got {limit}")

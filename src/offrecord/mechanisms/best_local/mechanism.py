@@ -182,14 +182,14 @@ def _optimum(
 
 
 def utility_bound(problem: Problem) -> float | None:
-    """A utility that no local mechanism exceeds; None for order above 1.
+    """A utility that no local mechanism exceeds; None where leakage is only bounded (F8).
 
     The least over the secrets of what each alone allows. Where the optimum around one secret is
     known, that; else F4 (the paper's Lemma 1): no value whose influence on a secret exceeds ε is
     released.
     """
-    if problem.chain.order > 1:
-        return None  # F4 speaks of records, the leakage bound of tuples
+    if problem.chain.has_states:
+        return None  # F4 speaks of records, the leakage bound of tuples or hidden states
     bound = 1.0 - _forced(problem) / problem.n
     if len(problem.secrets) <= _MANY and solved(problem):
         for secret in problem.secrets:
