@@ -342,6 +342,7 @@ def test_influences_are_what_single_values_tell(k):
     """A window tells what the value that tells most does."""
     low, high = random_box(np.random.default_rng(k), k, width=0.05, sticky=0.3)
     told = many.influences(6, low, high)
+    assert (told[1:] <= told[:-1]).all()
     assert told.max(axis=1) == pytest.approx(many.windows(6, low, high).max(axis=(1, 2)), abs=1e-8)
     corners = corners_of(low[0], high[0])
     for value in range(k):
