@@ -13,6 +13,7 @@ The farthest record of a walk that tells all that matters starts from no h at al
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -20,10 +21,11 @@ from numpy.typing import NDArray
 
 from offrecord.models.base import Floats
 from offrecord.theory.sets import filling, planar
-from offrecord.theory.sets.walks import FORGOTTEN, Walk, at_step
+from offrecord.theory.sets.walks import FORGOTTEN, Walk, at_step, off_diagonal
 
-#: More rays than this and the cone is given up.
-_MOST_RAYS = 20_000
+#: Up to how many records, and up to how many rays, cones are worth their time, by states.
+_RECORDS = {3: 5_000, 4: 60}
+_RAYS = {3: 20_000, 4: 1_500}
 #: A hull in space merges facets that differ by rounding: how far outside of what it returns a point
 #: may lie, in a chart of size 1 (2e-14 was the largest found), and the least that is added.
 _MERGED, _LEAST = 1e-13, 1e-9
@@ -31,7 +33,7 @@ _MERGED, _LEAST = 1e-13, 1e-9
 
 def records_within(states: int) -> int:
     """The number of records up to which a walk by cones is worth its time; 0: no cones."""
-    return {3: 5_000, 4: 200}.get(states, 0)
+    return _RECORDS.get(states, 0)
 
 
 def side(walk: Walk, low: Floats, high: Floats) -> Floats | None:
@@ -60,10 +62,12 @@ def side(walk: Walk, low: Floats, high: Floats) -> Floats | None:
     return _widened(np.zeros((states, states)), slack)
 
 
-def table(count: int, low: Floats, high: Floats, released: NDArray[np.bool_]) -> Floats | None:
+def table(count: int, low: Floats, high: Floats, released: NDArray[np.bool_]) -> tuple[Floats, int]:
     """(count, S, S) the same of windows: all redacted, then one of these states released.
 
-    Entry d − 1 has the release at distance d. One box, (1, S, S), for every step.
+    Entry d − 1 has the release at distance d. One box, (1, S, S), for every step. Returned with it:
+    how many entries are exact. If not all, the cone became too large, and the others are the range
+    of the last: averages differ by no more than what is averaged.
     """
     states = len(released)
     rays: Floats = np.empty((0, states))
@@ -73,17 +77,16 @@ def table(count: int, low: Floats, high: Floats, released: NDArray[np.bool_]) ->
     for at in range(count):
         ratios, rounding = filling.largest_ratios(low[0], high[0], filling.seen(rays, row))
         worst[at] = _widened(ratios, slack + rounding)
-        if worst[at].max() < FORGOTTEN or at == records_within(states):
-            # averages differ by no more than what is averaged, however many records follow
-            worst[at + 1 :] = worst[at].max() * (1.0 - np.eye(states))
-            break
-        stepped = _advanced(rays, row, low[0], high[0])
+        forgotten = worst[at].max() < FORGOTTEN
+        ends = forgotten or at + 1 >= min(count, records_within(states))
+        stepped = None if ends else _advanced(rays, row, low[0], high[0])
         if stepped is None:
-            return None
+            worst[at + 1 :] = off_diagonal(states, worst[at].max())
+            return worst, count if forgotten else at + 1
         rays, lost = stepped
         slack += lost
         row = np.ones(states)
-    return worst
+    return worst, count
 
 
 def _forgets(rays: Floats, row: Floats) -> bool:
@@ -93,18 +96,36 @@ def _forgets(rays: Floats, row: Floats) -> bool:
 
 def _widened(worst: Floats, slack: float) -> Floats:
     """With what rounding may have hidden, between different values."""
-    return np.asarray(worst + slack * (1.0 - np.eye(len(worst))))
+    return np.asarray(worst + off_diagonal(len(worst), slack))
 
 
 def _advanced(rays: Floats, row: Floats, low: Floats, high: Floats) -> tuple[Floats, float] | None:
-    """The extreme rays one step nearer to the secret, and what may be lost of a log-ratio."""
-    seen = filling.seen(rays, row)
-    points, rounding = filling.corners(low, high, seen)
+    """The extreme rays one step nearer to the secret, and what may be lost of a log-ratio.
+
+    None: there are too many.
+    """
     if len(row) == 3:
+        points, rounding = filling.corners(low, high, filling.seen(rays, row))
         kept, lost = planar.extreme(points)
+        found = kept, rounding + lost
     else:
-        kept, lost = _extreme(points)
-    return None if len(kept) > _MOST_RAYS else (kept, rounding + lost)
+        found = _advanced_in_space(*(part.tobytes() for part in (rays, row, low, high)))
+    return None if len(found[0]) > _RAYS[len(row)] else found
+
+
+@lru_cache(maxsize=1024)
+def _advanced_in_space(rays: bytes, row: bytes, low: bytes, high: bytes) -> tuple[Floats, float]:
+    """The same as a hull in space; whoever improves a design asks for most of them again."""
+    r = np.frombuffer(row)
+    k = len(r)
+    seen = filling.seen(np.frombuffer(rays).reshape(-1, k), r)
+    square = (k, k)
+    points, rounding = filling.corners(
+        np.frombuffer(low).reshape(square), np.frombuffer(high).reshape(square), seen
+    )
+    kept, lost = _extreme(points)
+    kept.setflags(write=False)
+    return kept, rounding + lost
 
 
 def _extreme(points: Floats) -> tuple[Floats, float]:

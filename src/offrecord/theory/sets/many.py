@@ -1,12 +1,12 @@
 """The worst case of one side over a box of kernels, for any number of states: the way that serves.
 
 Three and four states: cones, exact. Where each pair of rows touches at most six states: pairwise
-bounds. Else ranges and blocks. All are upper bounds, so the smallest counts, entry by entry (R5).
+bounds. Any number: ranges and blocks. All are upper bounds, so the smallest counts, entry by entry
+(R5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from offrecord.models.base import Floats, Integers
 from offrecord.theory.sets.walks import Walk
 
-CONES, PAIRWISE, RANGES = "cones", "pairwise bounds", "range and block bounds"
+CONES = "cones"
+PAIRWISE, RANGES = "pairwise, range and block bounds", "range and block bounds"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def bound(rows: Floats, lengths: Integers, opens: bool, low: Floats, high: Float
     states = walk.rows.shape[1]
     if walk.records == 0:
         return Bound(np.zeros((states, states)), 0.0, CONES)
-    return _smallest(_sides(walk, low, high))
+    return _side(walk, low, high)
 
 
 def windows(count: int, low: Floats, high: Floats) -> Floats:
@@ -56,60 +57,50 @@ def windows(count: int, low: Floats, high: Floats) -> Floats:
 def influences(count: int, low: Floats, high: Floats) -> Floats:
     """(count, S) the largest log-ratio over all pairs if state v is released at distance d.
 
-    Everything before is redacted: the pointwise influence, at its worst over the set.
+    Everything before is redacted: the pointwise influence, at its worst over the set. Under one
+    box for every step it never rises with the distance, as averages differ less than what they are
+    taken of.
     """
     states = low.shape[1]
     released = np.eye(states, dtype=np.bool_)
     worst = [_released(count, low, high, one).max(axis=(1, 2)) for one in released]
-    return np.stack(worst, axis=1)
+    told = np.stack(worst, axis=1)
+    return np.minimum.accumulate(told, axis=0) if low.shape[0] == 1 else told
 
 
 def _released(count: int, low: Floats, high: Floats, released: NDArray[np.bool_]) -> Floats:
     """(count, S, S) by the distance of a release of one of these states, all before redacted."""
     if low.shape[0] == 1:
-        return _smallest(_tables(count, low, high, released)).worst
+        return _table(count, low, high, released)
     walks = (Walk.window(distance, released) for distance in range(1, count + 1))
-    return np.stack([_smallest(_sides(walk, low, high)).worst for walk in walks])
+    return np.stack([_side(walk, low, high).worst for walk in walks])
 
 
-def _sides(walk: Walk, low: Floats, high: Floats) -> list[tuple[str, Callable[[], Floats | None]]]:
-    """The ways to bound one side, each if asked, the best first."""
-    from offrecord.theory.sets import cones, pairwise
+def _side(walk: Walk, low: Floats, high: Floats) -> Bound:
+    from offrecord.theory.sets import cones, ranges
 
     within = cones.records_within(walk.rows.shape[1])
-    ways: list[tuple[str, Callable[[], Floats | None]]] = []
-    if within:
-        ways.append((CONES, lambda: cones.side(walk.nearest(within), low, high)))
-    ways.append((PAIRWISE, lambda: pairwise.side(walk, low, high)))
-    return ways
+    exact = cones.side(walk.nearest(within), low, high) if within else None
+    if exact is not None and walk.records <= within:
+        return Bound(exact, 0.0, CONES)
+    bound = Bound(ranges.side(walk, low, high), 0.0, _method(high))
+    if exact is None or (bound.worst <= exact).all():
+        return bound
+    return Bound(np.minimum(exact, bound.worst), 0.0, f"{CONES}, {bound.method}")
 
 
-def _tables(
-    count: int, low: Floats, high: Floats, released: NDArray[np.bool_]
-) -> list[tuple[str, Callable[[], Floats | None]]]:
-    """The ways to bound a table of windows."""
-    from offrecord.theory.sets import cones, pairwise
+def _table(count: int, low: Floats, high: Floats, released: NDArray[np.bool_]) -> Floats:
+    from offrecord.theory.sets import cones, ranges
 
-    ways: list[tuple[str, Callable[[], Floats | None]]] = []
-    if cones.records_within(len(released)):
-        ways.append((CONES, lambda: cones.table(count, low, high, released)))
-    ways.append((PAIRWISE, lambda: pairwise.table(count, low, high, released)))
-    return ways
+    if not cones.records_within(len(released)):
+        return ranges.table(count, low, high, released)
+    exact, known = cones.table(count, low, high, released)
+    if known == count:
+        return exact
+    return np.minimum(exact, ranges.table(count, low, high, released))
 
 
-def _smallest(ways: list[tuple[str, Callable[[], Floats | None]]]) -> Bound:
-    """The first way that gives a finite bound everywhere, or the smallest of all entry by entry."""
-    best: Bound | None = None
-    for method, way in ways:
-        worst = way()
-        if worst is None:
-            continue
-        if best is None or (worst <= best.worst).all():
-            best = Bound(worst, 0.0, method)
-        elif (worst < best.worst).any():
-            both = f"{best.method}, {method}"
-            best = Bound(np.minimum(worst, best.worst), 0.0, both)
-        if np.isfinite(best.worst).all():
-            break
-    assert best is not None
-    return best
+def _method(high: Floats) -> str:
+    from offrecord.theory.sets import pairwise
+
+    return RANGES if any(pairwise.groups_of(step) is None for step in high) else PAIRWISE

@@ -14,11 +14,9 @@ from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from offrecord.models.base import Floats, Integers
 from offrecord.theory.sets import polytropes
-from offrecord.theory.sets.walks import FORGOTTEN, Walk, at_step
 
 #: The largest number of states that one pair of rows may touch: 2 · 6⁴ trees.
 _MOST_TOUCHED = 6
@@ -50,58 +48,17 @@ def _groups(support: bytes, states: int) -> tuple[Group, ...] | None:
 
 
 def groups_of(high: Floats) -> tuple[Group, ...] | None:
-    """The rows of the box by the states that they touch; None if some pair touches too many."""
-    touched = np.ascontiguousarray((high > 0.0).any(axis=0))
-    return _groups(touched.tobytes(), len(touched))
+    """The rows of a box (S, S) by the states they touch; None if some pair touches too many."""
+    return _groups((high > 0.0).tobytes(), len(high))
 
 
-def side(walk: Walk, low: Floats, high: Floats) -> Floats | None:
-    """(S, S) bounds of the log-ratios of one side; None if a pair of rows touches too many states.
-
-    low, high: (1, S, S) or (steps, S, S).
-    """
-    groups = groups_of(high)
-    if groups is None:
-        return None
-    states = walk.rows.shape[1]
-    bounds: Floats | None = np.zeros((states, states)) if walk.ends else None
-    slack = 0.0
-    for distance, row in walk.inward():
-        if bounds is not None and not bounds.any() and bool((row == 1.0).all()):
-            continue
-        bounds = _advanced(bounds, row, groups, *at_step(low, high, distance))
-        if 0.0 < bounds.max() < FORGOTTEN:
-            bounds, slack = np.zeros((states, states)), slack + float(bounds.max())
-    assert bounds is not None
-    return bounds + slack * (1.0 - np.eye(states))
-
-
-def table(count: int, low: Floats, high: Floats, released: NDArray[np.bool_]) -> Floats | None:
-    """(count, S, S) the same of windows: all redacted, then one of these states released.
-
-    Entry d − 1 has the release at distance d. One box, (1, S, S), for every step.
-    """
-    groups = groups_of(high)
-    if groups is None:
-        return None
-    states = len(released)
-    row = np.where(released, 0.0, 1.0)
-    bounds: Floats | None = None
-    worst = np.empty((count, states, states))
-    for at in range(count):
-        bounds = _advanced(bounds, row, groups, low[0], high[0])
-        worst[at] = bounds
-        if bounds.max() < FORGOTTEN:
-            worst[at + 1 :] = bounds.max() * (1.0 - np.eye(states))
-            break
-        row = np.ones(states)
-    return worst
-
-
-def _advanced(
+def advanced(
     bounds: Floats | None, row: Floats, groups: tuple[Group, ...], low: Floats, high: Floats
 ) -> Floats:
-    """Bounds one step nearer to the secret. Bounds of None: there is nothing beyond the record."""
+    """(S, S) bounds one step nearer to the secret.
+
+    bounds: those beyond a record with this row; None: there is nothing beyond it that matters.
+    """
     states = len(row)
     nearer = np.full((states, states), np.inf)
     for group in groups:

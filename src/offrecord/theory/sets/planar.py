@@ -90,7 +90,7 @@ def _chain(points: Any, order: Any, side: float, kept: Any) -> int:
                 beyond = (across - right) * across + (along - up) * along
                 if right * across + up * along < 0.0 or beyond < 0.0:
                     break
-                near += 1
+                near += 1 if right != 0.0 or up != 0.0 else 0  # the same point again loses nothing
             height -= 1
         stack[height] = c
         height += 1

@@ -80,6 +80,13 @@ def _opened(rows: Floats, lengths: Integers, released: NDArray[np.bool_]) -> Wal
     return Walk(np.vstack((rows, last)), np.append(lengths, 1), False)
 
 
+def off_diagonal(states: int, value: float) -> Floats:
+    """(S, S) one number, perhaps infinite, between different states; 0 between equal ones."""
+    square = np.full((states, states), value)
+    np.fill_diagonal(square, 0.0)
+    return square
+
+
 def at_step(low: Floats, high: Floats, distance: int) -> tuple[Floats, Floats]:
     """The box of the step that leads to the record at this distance; one box may serve for all."""
     step = 0 if low.shape[0] == 1 else distance - 1
