@@ -62,13 +62,24 @@ class Tuples:
         return len(self.codes)
 
     @cached_property
+    def steps(self) -> tuple[Integers, Floats]:
+        """(k, S) the place of the tuple that follows each by the next value, and how likely it is.
+
+        Place 0 and 0 for one that never follows.
+        """
+        codes = self.codes * self.k % self.k**self.order + np.arange(self.k)[:, np.newaxis]
+        places = np.minimum(np.searchsorted(self.codes, codes), len(self) - 1)
+        places[self.codes[places] != codes] = 0
+        found = np.where(
+            self.codes[places] == codes, self.kernel[np.arange(len(self)), places], 0.0
+        )
+        return places, found
+
+    @cached_property
     def is_independent(self) -> bool:
         """Whatever came before, the next record is the same, to the last bit."""
-        shown = self.codes % self.k
-        steps = np.zeros((len(self), self.k))
-        for value in range(self.k):
-            steps[:, value] = self.kernel[:, shown == value].sum(axis=1)
-        return bool(np.all(steps == steps[0]))
+        likely = self.steps[1]
+        return bool(np.all(likely == likely[:, :1]))
 
     def newest(self, count: int) -> Integers:
         """(S,) the number that the newest `count` values of each tuple make."""
@@ -181,9 +192,18 @@ class Contexts:
         while len(self._powers) <= steps:
             if self._least[-1] * self._least[1] < LEAST_PRODUCT:
                 return False
-            self._powers.append(self._powers[-1] @ self.tuples.kernel)
+            self._powers.append(self._stepped(self._powers[-1]))
             self._least.append(_least(self._powers[-1]))
         return True
+
+    def _stepped(self, power: Floats) -> Floats:
+        """The kernel times a power of it: k sums for each entry, as a tuple has k successors."""
+        places, likely = self.tuples.steps
+        return np.asarray(
+            sum(
+                one[:, np.newaxis] * power[place] for place, one in zip(places, likely, strict=True)
+            )
+        )
 
 
 _known: WeakKeyDictionary[MarkovChain, Contexts] = WeakKeyDictionary()
@@ -260,22 +280,22 @@ class _Search:
 
     def smallest(self) -> tuple[int, int] | None:
         """The first of the smallest, by its left side."""
-        best = self._some()
-        if best is None:
-            return None
+        best, closed = self._along(*self.most), self._closed()
+        if best is None:  # no window of these sizes keeps within ε: the largest does not
+            return closed
+        best = min(best, closed or best, key=sum)
         left, right = 0, self.most[1]
-        while left <= min(self.most[0], sum(best) - 1):
-            right = min(right, sum(best) - 1 - left)
+        while left <= min(self.most[0], sum(best)):
+            right = min(right, sum(best) - left - (left >= best[0]))
             if right >= 0 and self.keeps(left, right):
                 best = (left, right)
             else:
                 left += 1
         return best
 
-    def _some(self) -> tuple[int, int] | None:
-        """The smallest window among those that are as long on both sides, or have a side closed."""
-        left, right = self.most
-        found = [self._along(left, right)]
+    def _closed(self) -> tuple[int, int] | None:
+        """The smallest window that redacts a side to an end beyond what is looked at."""
+        (left, right), found = self.most, []
         if self.rooms[0] is not None and self.rooms[0] > left:
             found.append(self._along(self.rooms[0], right, least=(self.rooms[0], 0)))
         if self.rooms[1] is not None and self.rooms[1] > right:
