@@ -1,4 +1,4 @@
-"""Chains of order above 1: the reported leakage is a bound, checked against the definition (F8)."""
+"""Chains of order above 1 against the definition: leakage is exact (R6), or a bound (F8)."""
 
 from itertools import product
 
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from definition import leakage_of_table
+from offrecord.theory.leakage import walked_output
 
 
 def sequences(chain, n):
@@ -72,9 +73,16 @@ def test_the_bound_is_never_below_the_leakage(problem, data):
     for secret in problem.secrets:
         core = problem.core(secret)
         redaction[core.first - 1 : core.last] = 1
+    found = leakage_by_definition(problem, redaction)
+    walked = walked_output(problem, redaction)
+    assert walked.method == "tuple pairs (F8)"
+    assert walked.leakage >= found - 1e-9
     worst = off.worst_output(problem, redaction)
-    assert not worst.exact
-    assert worst.leakage >= leakage_by_definition(problem, redaction) - 1e-9
+    assert worst.exact == problem.chain.is_stationary
+    assert worst.upper <= walked.upper
+    assert worst.upper >= found - 1e-12
+    if worst.exact:
+        assert worst.leakage == pytest.approx(found, abs=1e-10)
 
 
 @settings(max_examples=60, deadline=None)
@@ -101,11 +109,13 @@ def test_both_sides_start_from_the_tuple_not_from_the_private_record():
     problem = off.Problem(chain, 3, [2], 1.0)
     open_sides = np.array([[0.0, 0], [1, 1], [0, 0]])
     assert leakage_by_definition(problem, open_sides) == pytest.approx(2.944, abs=5e-4)
-    assert (
-        off.leakage(problem, open_sides) == np.inf
-    )  # record 1 belongs to the tuple that must be redacted
+    worst = off.worst_output(problem, open_sides)
+    assert (worst.method, worst.leakage) == ("contexts", pytest.approx(2.944439, abs=1e-6))
+    assert str(worst).startswith("X_1 = ")
+    # by F8, record 1 belongs to the tuple that must be redacted
+    assert walked_output(problem, open_sides).leakage == np.inf
     closed = np.array([[1.0, 1], [1, 1], [0, 0]])
-    assert off.leakage(problem, closed) >= leakage_by_definition(problem, closed)
+    assert walked_output(problem, closed).leakage >= leakage_by_definition(problem, closed)
 
 
 def test_order_one_written_as_order_one_is_itself():
@@ -168,8 +178,12 @@ def test_model_files_keep_the_order(tmp_path):
     policy.save(tmp_path / "p.json")
     loaded = off.Policy.load(tmp_path / "p.json")
     assert np.array_equal(loaded.redaction, policy.redaction)
-    assert "leakage at most" in str(loaded)
-    assert loaded.summary()["leakage_is_exact"] is False
+    assert "exact leakage" in str(loaded)
+    assert loaded.summary()["leakage_is_exact"] is True
+    started = off.MarkovChain(chain.transition, np.full((3, 3), 1 / 9), order=2)
+    bounded = off.design(off.Problem(started, 20, [9], 1.5), off.ThreeRegion())
+    assert "leakage at most" in str(bounded)
+    assert bounded.summary()["leakage_is_exact"] is False
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,8 @@ def _by_rooms(
 
 def _length_classes(chain: MarkovChain, lengths: Integers) -> Integers:
     """The shortest secret with the same possible ends as one of each length: all else about a
-    longer one is the same.
+    longer one is the same. Of order m its ends are its first and last m records (R6), so one that
+    is shorter than that stands for itself.
     """
     if np.all(chain.lifted.transition > 0):
         return np.minimum(lengths, 2)
@@ -201,11 +202,13 @@ def _length_classes(chain: MarkovChain, lengths: Integers) -> Integers:
             " transition is possible"
         )
     patterns: dict[bytes, int] = {}
-    classes = {}
     walks = pattern_powers(chain.lifted.transition > 0)
-    for length, reached in zip(range(1, int(present[-1]) + 1), walks, strict=False):
-        pattern = bytes([length > 1]) + reached.tobytes()
-        classes[length] = patterns.setdefault(pattern, length)
+    short = max(chain.order - 1, 1)
+    classes = {length: length for length in range(1, short + 1)}
+    if chain.order == 1:
+        next(walks)  # a lone record is both ends: it stands for itself too
+    for length, reached in zip(range(short + 1, int(present[-1]) + 1), walks, strict=False):
+        classes[length] = patterns.setdefault(reached.tobytes(), length)
     return np.array([classes[int(length)] for length in present])[np.searchsorted(present, lengths)]
 
 

@@ -9,12 +9,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.local.secrets import cut
+from offrecord.mechanisms.local.policy import LocalPolicy
+from offrecord.mechanisms.local.referee import Passed, refereed
+from offrecord.mechanisms.local.secrets import composed, cut
 from offrecord.mechanisms.local.side_mechanism import SideMechanism
 from offrecord.mechanisms.local.stretches import Sides, Stretches
-from offrecord.theory.leakage import possible_ends
+from offrecord.theory.contexts import context_windows
+from offrecord.theory.leakage import is_judged_by_outputs, possible_ends
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.side import Side
+
+_MARGIN = 2.0**-46  # of ε, for rounding: contexts and outputs are summed in another order
+_FEW = 4  # secrets that are not worth knowing how much room makes a difference
 
 
 @dataclass(frozen=True)
@@ -24,8 +30,9 @@ class BestWindow(SideMechanism):
 
     No data-independent mechanism releases more: whether a record may be released counts, not how
     often, and given the nearest released records on both sides all others are free. Directions add
-    (F2), so the window need not be symmetric. Takes every chain; O(window·k³) for each distinct
-    pair of rooms.
+    (F2), so the window need not be symmetric. In a stationary chain of order m it is the m nearest
+    released records on each side that count (R6). Takes every chain; O(window·k³) for each distinct
+    pair of rooms, with k^m tuples for k values.
     """
 
     name: ClassVar[str] = "window"
@@ -51,6 +58,15 @@ class BestWindow(SideMechanism):
             best = both or best
         return Stretches.always(k, best[0]), Stretches.always(k, best[1])
 
+    def walked(self, problem: Problem) -> LocalPolicy:
+        """The shortest window that walks to the first release allow: of order above 1, F8's."""
+        return LocalPolicy.of(problem, super()._refereed(problem), self.name)
+
+    def _refereed(self, problem: Problem) -> Passed[list[Sides]] | None:
+        if not is_judged_by_outputs(problem):
+            return super()._refereed(problem)
+        return refereed(problem, _by_contexts, lambda sides: composed(problem, sides), _MARGIN)
+
     def window(self, problem: Problem, sides: Sides) -> tuple[int, int]:
         """Its own size."""
         return sides[0].size, sides[1].size
@@ -60,6 +76,36 @@ def window_of(problem: Problem) -> tuple[int, int]:
     """How far the best data-independent mechanism redacts around a problem's one secret."""
     left, right = cut(problem, BestWindow().design(problem).sparse)
     return left.size, right.size
+
+
+def _by_contexts(problem: Problem) -> list[Sides]:
+    """The shortest window around each secret of a chain of order above 1 (R6)."""
+    known: dict[tuple[int, int, int], tuple[int, int]] = {}
+    k, limits = problem.chain.k, _useful_rooms(problem)
+    found: list[Sides] = []
+    for first, last in problem.secrets:
+        length = last - first + 1
+        limit = limits.get(length, problem.n)
+        rooms = min(first - 1, limit), min(problem.n - last, limit)
+        if (*rooms, length) not in known:
+            window = context_windows(problem.chain, problem.epsilon, *rooms, length)
+            known[*rooms, length] = window or rooms
+        left, right = known[*rooms, length]
+        found.append((Stretches.always(k, left), Stretches.always(k, right)))
+    return found
+
+
+def _useful_rooms(problem: Problem) -> dict[int, int]:
+    """By the length of secrets: beyond so much room the shortest window is the same.
+
+    No window that redacts less than the shortest one in unlimited room keeps within ε in a room
+    that leaves it a whole context, and the latter keeps within ε there.
+    """
+    if len(problem.secrets) <= _FEW:
+        return {}
+    lengths = {last - first + 1 for first, last in problem.secrets}
+    windows = {one: context_windows(problem.chain, problem.epsilon, length=one) for one in lengths}
+    return {one: sum(found) + problem.chain.order for one, found in windows.items() if found}
 
 
 def _both_open(

@@ -1,24 +1,40 @@
-"""Exact leakage of any local redaction mechanism (F1, F2, F9)."""
+"""Exact leakage of any local redaction mechanism (F1, F2, F9; of order above 1, R6 and F8)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from offrecord.models.base import Floats, Integers, Label
+from offrecord.theory.generators import Outward, Releases, Told, told_by
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import Redaction
 from offrecord.theory.side import Side, SideLeakage
 
+#: How a leakage was found; the first three are exact, the others upper bounds.
+EXACT, BY_CONTEXTS, BY_GENERATORS = "exact", "contexts", "generators"
+BY_NEAREST, BY_TUPLE_PAIRS = "nearest generators (F3)", "tuple pairs (F8)"
+
 
 @dataclass(frozen=True)
 class FirstRelease:
-    """What is first seen on one side of a secret: this record with this value."""
+    """What is first seen on one side of a secret: this record with this value.
+
+    further: the releases beyond it that the output shows too, where they count: in a chain of order
+    m, until m records in a row are released.
+    """
 
     record: int
     value: Label
+    further: tuple[tuple[int, Label], ...] = ()
+
+    def __str__(self) -> str:
+        seen = ((self.record, self.value), *self.further)
+        return ", ".join(f"X_{record} = {value!r}" for record, value in seen)
 
 
 @dataclass(frozen=True)
@@ -30,6 +46,9 @@ class WorstOutput:
     secret: the private records it is about. more_likely, less_likely: the values of the secret's
     first and last record under which the output is most and least likely. left, right: the first
     release on each side, None where nothing is released to the end.
+    method: "exact" for order 1; for chains of order above 1 by which way the leakage was found,
+    exactly by "contexts" or "generators" (R6), or as an upper bound: "nearest generators (F3)", as
+    if all records further out were released, or "tuple pairs (F8)".
     """
 
     leakage: float
@@ -40,7 +59,12 @@ class WorstOutput:
     left: FirstRelease | None
     right: FirstRelease | None
     itself: bool = False
-    exact: bool = True  # False where states are tuples or hidden: an upper bound (F8)
+    method: str = EXACT
+
+    @property
+    def exact(self) -> bool:
+        """No mere upper bound."""
+        return self.method in (EXACT, BY_CONTEXTS, BY_GENERATORS)
 
     @property
     def upper(self) -> float:
@@ -58,11 +82,7 @@ class WorstOutput:
         if self.leakage == 0:
             return "no output tells anything"
         seen = [
-            (
-                f"X_{side.record} = {side.value!r} first on the {name}"
-                if side
-                else f"nothing released on the {name}"
-            )
+            (f"{side} first on the {name}" if side else f"nothing released on the {name}")
             for name, side in (("left", self.left), ("right", self.right))
             if side or name == "right" or self.secret.first > 1
         ]
@@ -82,7 +102,29 @@ def leakage(problem: Problem, redaction: ArrayLike | Redaction) -> float:
 
 
 def worst_output(problem: Problem, redaction: ArrayLike | Redaction) -> WorstOutput:
-    """The output that tells most about one of the problem's secrets."""
+    """The output that tells most about one of the problem's secrets.
+
+    Of order above 1, exactly where that is possible, else by the smaller of two bounds; `method` of
+    what is returned says how.
+    """
+    if is_judged_by_outputs(problem):
+        return _worst_of_all(problem, redaction, _Nearest(problem))
+    return walked_output(problem, redaction)
+
+
+def walked_output(problem: Problem, redaction: ArrayLike | Redaction) -> WorstOutput:
+    """The same by walks to the first release alone: of order above 1, by F8's tuples.
+
+    Fast enough to be asked thousands of times.
+    """
+    return _worst_of_all(problem, redaction, _worst_about)
+
+
+_Judge: TypeAlias = Callable[[Problem, Redaction, Integers, Secret], WorstOutput]
+
+
+def _worst_of_all(problem: Problem, redaction: ArrayLike | Redaction, judge: _Judge) -> WorstOutput:
+    """The worst of what `judge` says about each secret."""
     n, k = problem.n, problem.chain.k
     matrix = (
         redaction.checked(n, k)
@@ -92,13 +134,19 @@ def worst_output(problem: Problem, redaction: ArrayLike | Redaction) -> WorstOut
     lengths = matrix.stops - matrix.starts
     worst: WorstOutput | None = None
     for secret in problem.secrets:
-        output = _worst_about(problem, matrix, lengths, secret)
+        output = judge(problem, matrix, lengths, secret)
         if worst is None or output.upper > worst.upper:
             worst = output
         if worst.leakage == np.inf:
             break
     assert worst is not None
     return worst
+
+
+def is_judged_by_outputs(problem: Problem) -> bool:
+    """Whether R6 applies: to one stationary chain of order above 1, not to a set of models."""
+    chain = problem.chain
+    return chain.order > 1 and chain.is_stationary and getattr(problem, "models", None) is None
 
 
 def side_leakage(side: Side, matrix: Redaction, lengths: Integers) -> SideLeakage:
@@ -173,16 +221,16 @@ def _worst_about(
     problem: Problem, matrix: Redaction, lengths: Integers, secret: Secret
 ) -> WorstOutput:
     possible = possible_ends(problem, secret)
-    exact = not problem.chain.has_states
+    method = BY_TUPLE_PAIRS if problem.chain.has_states else EXACT
     first_labels, last_labels = _end_labels(problem, secret)
     if _given_away(problem, matrix, problem.core(secret)):
         a, b = np.nonzero(possible)
         more, less = ((first_labels[a[i]], last_labels[b[i]]) for i in (0, -1))
-        return WorstOutput(np.inf, 0.0, secret, more, less, None, None, itself=True, exact=exact)
+        return WorstOutput(np.inf, 0.0, secret, more, less, None, None, itself=True, method=method)
     sides = problem.sides(secret)
     left, right = (side_leakage(side, matrix, lengths) for side in sides)
     single = secret.first == secret.last
-    values = sides[0].secret_values if single and not exact else None
+    values = sides[0].secret_values if single and problem.chain.order > 1 else None
     total, (first, last, other_first, other_last) = combine(
         left.worst, right.worst, possible, values
     )
@@ -194,8 +242,109 @@ def _worst_about(
         (first_labels[other_first], last_labels[other_last]),
         _first_release(problem, matrix, sides[0], left, (first, other_first)),
         _first_release(problem, matrix, sides[1], right, (last, other_last)),
-        exact=exact,
+        method=method,
     )
+
+
+# ---- order above 1 (R6)
+
+
+class _Nearest:
+    """Judges secrets by the outputs nearest to them; those with the same about them once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._told: dict[tuple[bytes, bytes, int], Told | None] = {}
+        self._chain = problem.chain
+
+    def __call__(
+        self, problem: Problem, matrix: Redaction, lengths: Integers, secret: Secret
+    ) -> WorstOutput:
+        if _given_away(problem, matrix, secret):
+            return replace(_worst_about(problem, matrix, lengths, secret), method=EXACT)
+        told = self._about(matrix, secret)
+        if told is not None and told.is_exact:
+            return _of_outputs(problem, secret, told)
+        walked = _worst_about(problem, matrix, lengths, secret)
+        if told is None or walked.upper <= told.leakage + told.rounding:
+            return walked
+        return _of_outputs(problem, secret, told)
+
+    def _about(self, matrix: Redaction, secret: Secret) -> Told | None:
+        left, right = (
+            _outward(matrix, secret, direction, self._chain.order) for direction in (-1, 1)
+        )
+        length = secret.last - secret.first + 1
+        key = (_spelled(left), _spelled(right), length)
+        if key not in self._told:
+            self._told[key] = told_by(self._chain, left, right, length)
+        return self._told[key]
+
+
+def _of_outputs(problem: Problem, secret: Secret, told: Told) -> WorstOutput:
+    """What was found by distance, about the records of one secret."""
+    labels = problem.chain.labels
+    exact = BY_CONTEXTS if told.is_window else BY_GENERATORS
+    more, less = ((labels[first], labels[last]) for first, last in (told.more, told.less))
+    return WorstOutput(
+        told.leakage,
+        told.rounding,
+        secret,
+        more,
+        less,
+        _released(problem, secret.first, -1, told.left),
+        _released(problem, secret.last, 1, told.right),
+        method=exact if told.is_exact else BY_NEAREST,
+    )
+
+
+def _released(
+    problem: Problem, edge: int, direction: int, releases: Releases
+) -> FirstRelease | None:
+    """What an output shows on one side; None if nothing to the end."""
+    labels = problem.chain.labels
+    seen = [(edge + direction * distance, labels[value]) for distance, value in releases]
+    return FirstRelease(*seen[0], tuple(seen[1:])) if seen else None
+
+
+def _outward(matrix: Redaction, secret: Secret, direction: int, order: int) -> Outward:
+    """The stretches on one side of a secret, nearest first, equal neighbours as one.
+
+    To the chain's end, or `order` records in a row that are never redacted: more do not count.
+    """
+    found: list[tuple[Floats, int]] = []
+    for row, count in _stretches(matrix, secret, direction):
+        known = found.pop()[1] if found and np.array_equal(found[-1][0], row) else 0
+        found.append((row, known + count))
+        if known + count >= order and not row.any():
+            found[-1] = (row, order)
+            break
+    return found
+
+
+def _stretches(matrix: Redaction, secret: Secret, direction: int) -> Iterator[tuple[Floats, int]]:
+    """All stretches on one side of a secret, nearest first, also those that are never redacted."""
+    low, high = (0, secret.first - 1) if direction < 0 else (secret.last, matrix.n)
+    first = int(np.searchsorted(matrix.stops, low, side="right"))
+    last = int(np.searchsorted(matrix.starts, high, side="left"))
+    released, at = np.zeros(matrix.k), high if direction < 0 else low
+    for i in range(first, last)[::direction]:
+        start, stop = max(int(matrix.starts[i]), low), min(int(matrix.stops[i]), high)
+        near, far = (start, stop) if direction > 0 else (stop, start)
+        if near != at:
+            yield released, abs(near - at)
+        yield matrix.rows[i], stop - start
+        at = far
+    rest = high - at if direction > 0 else at - low
+    if rest:
+        yield released, rest
+
+
+def _spelled(side: Outward) -> bytes:
+    """Everything about the records of one side."""
+    return b"".join(row.tobytes() + count.to_bytes(8, "big") for row, count in side)
+
+
+# ---- by walks
 
 
 def _end_labels(problem: Problem, secret: Secret) -> tuple[list[Label], list[Label]]:

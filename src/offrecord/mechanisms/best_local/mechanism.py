@@ -20,6 +20,7 @@ from offrecord.mechanisms.window import BestWindow, window_of
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Model
 from offrecord.theory.influence import is_forced
+from offrecord.theory.leakage import is_judged_by_outputs
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import Redaction
 from offrecord.theory.side import Side
@@ -31,6 +32,7 @@ _TOLERANCE = 1e-6  # of n: utility not worth another linear programme
 _BLOCK = 1000  # entries that are improved together
 _MOST = 20_000  # entries of a stretch of redactions that is improved at all
 _TRIES = 600  # closings tried, divided by the entries of a block
+_FEW_STATES = 32  # tuples of a chain of order above 1 for which walks take seconds, not minutes
 _MANY = 64  # secrets of which each is bounded by its own optimum
 #: What binary_optimum.py takes: the budget at most, 1 − α − β and the rarer transition at least
 #: (docs/proofs/rounding.md, "Bounds on every mechanism").
@@ -65,10 +67,10 @@ class BestLocal(Mechanism):
             bound = max(1.0 - least / problem.n, optimum.utility)
             return _noted(replace(optimum, utility_bound=bound))
         starts = [] if optimum is None else [optimum]
-        starts += [
-            BestWindow().design(problem),
-            *(ThreeRegion(tuning).design(problem) for tuning in TUNINGS),
-        ]
+        window = BestWindow().design(problem)
+        if is_judged_by_outputs(problem):
+            return _noted(self._of_order(problem, window))
+        starts += [window, *(ThreeRegion(tuning).design(problem) for tuning in TUNINGS)]
         start = max(starts, key=lambda policy: policy.utility)
         best = self._improved(problem, start)
         return _noted(self._under_set(problem, best) if is_small(problem) else best)
@@ -89,6 +91,16 @@ class BestLocal(Mechanism):
         lowered = LocalPolicy.of(problem, found, self.name)
         best = lowered if lowered.utility > best.utility else best
         return replace(best, utility_bound=utility_bound(problem))
+
+    def _of_order(self, problem: Problem, window: LocalPolicy) -> LocalPolicy:
+        """The better of the shortest window (R6), and F8's designs improved, if states are few."""
+        found = replace(window, mechanism=self.name)
+        if problem.chain.lifted.k > _FEW_STATES:
+            return found
+        starts = [BestWindow().walked(problem)]
+        starts += [ThreeRegion(tuning).design(problem) for tuning in TUNINGS]
+        start = max(starts, key=lambda policy: policy.utility)
+        return max(found, self._improved(problem, start), key=lambda policy: policy.utility)
 
     def _improved(self, problem: Problem, start: LocalPolicy) -> LocalPolicy:
         """A policy improved by linear programmes, unless its bound says that it cannot be."""

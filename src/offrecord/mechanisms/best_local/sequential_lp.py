@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from offrecord.models.base import Floats
 from offrecord.theory import _walk
-from offrecord.theory.leakage import side_leakage, worst_output
+from offrecord.theory.leakage import side_leakage, walked_output
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import Redaction
 from offrecord.theory.side import Side
@@ -208,7 +208,7 @@ class _Span:
 
     def private(self, matrix: Floats) -> bool:
         """Within the budget, rounding included."""
-        return worst_output(self.problem, self.whole(matrix)).upper <= self.problem.epsilon
+        return walked_output(self.problem, self.whole(matrix)).upper <= self.problem.epsilon
 
     def repaired(self, proposal: Floats, feasible: Floats) -> Floats:
         """The proposal, raised towards a feasible matrix as little as makes it feasible."""

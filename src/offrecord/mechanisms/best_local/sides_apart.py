@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from offrecord.mechanisms.local.design import LocalDesign
+from offrecord.mechanisms.local.referee import passed
+from offrecord.mechanisms.local.secrets import stamped
 from offrecord.mechanisms.local.stretches import Sides, Stretches
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.mechanisms.window import BestWindow, window_of
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Floats
 from offrecord.models.chain import MarkovChain
-from offrecord.theory.problem import Problem
+from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.room import far_side
 
 if TYPE_CHECKING:
@@ -88,7 +90,12 @@ class SidesApart(Workshop):
         k = self.chain.k
         closed: Sides = Stretches.always(k, window[0]), Stretches.always(k, window[1])
         options.append((float(sum(window)), closed))
-        _, sides = min(options, key=lambda option: option[0])
+        if self.chain.order > 1:  # two sides may tell more together than either does alone (F8)
+            secret = Secret(problem.private[0], problem.private[-1])
+            options = [
+                one for one in options if passed(problem, one, stamped(problem, secret, one[1]))
+            ]
+        _, sides = min(options, key=lambda option: option[0], default=(0.0, closed))
         return LocalDesign.refereed(problem, surrounding, sides, window, surrounding[:2])
 
     def _redacted(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
+
 from offrecord.files import read_count, read_truth
 from offrecord.mechanisms.base import Made, Shared
 from offrecord.mechanisms.local.referee import passed
@@ -53,6 +55,7 @@ class LocalDesign:
         window: tuple[int, int],
     ) -> LocalDesign:
         """What redacts these sides of a problem's one secret, and tells so much at worst."""
+        sides = _to_the_end(sides, _rooms(problem), problem.chain.order)
         return cls._resting(surrounding, sides, _rooms(problem), worst, window)
 
     @classmethod
@@ -67,9 +70,8 @@ class LocalDesign:
         """A side that does not end before its room does rests: in a larger room everything beyond
         is redacted too.
         """
-        left, right = (side.trimmed() for side in sides)
-        rests = 0 < rooms[0] <= left.size, 0 < rooms[1] <= right.size
-        return cls(surrounding, left, right, *rests, worst.leakage, worst.rounding, window)
+        rests = 0 < rooms[0] <= sides[0].size, 0 < rooms[1] <= sides[1].size
+        return cls(surrounding, *sides, *rests, worst.leakage, worst.rounding, window)
 
     @classmethod
     def refereed(
@@ -91,7 +93,9 @@ class LocalDesign:
             worst = worst_output(problem, everything)
             told = worst.leakage, worst.rounding
             return cls(surrounding, *cut(problem, everything), True, True, *told, window)
-        return cls._resting(surrounding, sides, rooms or _rooms(problem), found.worst, window)
+        rooms = rooms or _rooms(problem)
+        sides = _to_the_end(sides, rooms, problem.chain.order)
+        return cls._resting(surrounding, sides, rooms, found.worst, window)
 
     @property
     def sides(self) -> Sides:
@@ -189,6 +193,18 @@ class LocalDesign:
     def decider(cls, designs: Sequence[LocalDesign], k: int) -> Stamping:
         """What decides by these designs."""
         return Stamping.of(designs, k)
+
+
+def _to_the_end(sides: Sides, rooms: tuple[int, int], order: int) -> Sides:
+    """Sides without what they release in the end, unless fewer records than the chain's order are
+    left of the room: in a larger one more would be released than was judged (F14).
+    """
+    found = []
+    for side, room in zip((one.trimmed() for one in sides), rooms, strict=True):
+        free = room - side.size if 0 < room - side.size < order else 0
+        released = Stretches(np.zeros((1, side.rows.shape[1])), np.array([free]))
+        found.append(released.after(side) if free else side)
+    return found[0], found[1]
 
 
 def _rooms(problem: Problem) -> tuple[int, int]:

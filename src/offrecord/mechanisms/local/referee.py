@@ -28,15 +28,19 @@ def passed(problem: Problem, proposed: T, redaction: Redaction) -> Passed[T] | N
 
 
 def refereed(
-    problem: Problem, propose: Callable[[Problem], T], redaction: Callable[[T], Redaction]
+    problem: Problem,
+    propose: Callable[[Problem], T],
+    redaction: Callable[[T], Redaction],
+    margin: float | None = None,
 ) -> Passed[T] | None:
     """What `propose` makes of a problem, within ε; None if it makes nothing that is, and everything
     has to be redacted.
 
     Mechanisms place designs on the edge of the budget, where floating point may land on the wrong
-    side. So they are given a budget smaller by the rounding of the leakage they cause.
+    side. So they are given a budget smaller by the rounding of the leakage they cause. margin: by
+    which it is smaller at first.
     """
-    margin = _first_margin(problem)
+    margin = _first_margin(problem) if margin is None else margin
     for _ in range(_TRIES):
         proposed = propose(problem.with_epsilon(max(problem.epsilon - margin, 0.0)))
         made = redaction(proposed)
