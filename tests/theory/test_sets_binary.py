@@ -262,12 +262,13 @@ def test_no_model_of_the_box_tells_more_about_a_record_than_the_leakage():
     rng = np.random.default_rng(11)
     for _ in range(40):
         n, p = 5, int(rng.integers(1, 6))
-        ends = np.sort(rng.uniform(0.05, 0.95, (4, 2)), axis=1)
+        a, b = rng.uniform(0.1, 0.9, 2)
+        around = np.array([a, b, a, b])[:, np.newaxis] + [[-1, 1]] * rng.uniform(0, 0.1, (4, 2))
+        ends = np.clip(around, 0.01, 0.99)
         ahead, back = off.Box.binary(*ends[:2]), off.Box.binary(*ends[2:])
         box = off.Box(tuple(ahead.forward), tuple(back.backward))
         matrix = rng.choice([0.0, 0.4, 1.0], (n, 2), p=[0.3, 0.3, 0.4])
         matrix[p - 1] = 1.0
-        a, b = (ends[:2]).mean(axis=1)
         problem = off.Problem(off.MarkovChain.binary(a, b), n, [p], 1.0, models=box)
         total = off.leakage(problem, matrix)
         sides = []
@@ -299,3 +300,20 @@ def test_a_box_beyond_independence_is_judged_by_the_walk():
     policy = off.BestLocal().design(problem)
     assert policy.is_private
     assert policy.utility >= off.BestWindow().design(problem).utility > 0
+
+
+def test_the_papers_objects_are_of_the_chain_itself():
+    alone = off.MarkovChain.binary(0.02, 0.3)
+    over = alone.with_box(off.Box.binary((0.01, 0.03), (0.2, 0.4)))
+    assert off.delta_star(over, 1.0, 100) == off.delta_star(alone, 1.0, 100)
+    records = np.arange(1, 20)
+    assert np.array_equal(off.regions(over, 5, records, 1.0), off.regions(alone, 5, records, 1.0))
+
+
+def test_the_quilt_is_that_of_the_sticky_corner():
+    box = off.Box.binary((0.01, 0.03), (0.2, 0.4))
+    over = off.Problem(off.MarkovChain.binary(0.02, 0.3), 101, [51], 1.0, models=box)
+    corner = off.Problem(off.MarkovChain.binary(0.01, 0.2), 101, [51], 1.0)
+    designed = off.MarkovQuilt().design(over)
+    assert designed.is_private
+    assert np.array_equal(designed.redaction, off.MarkovQuilt().design(corner).redaction)

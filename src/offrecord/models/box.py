@@ -85,8 +85,8 @@ class Box:
         object.__setattr__(self, "forward", ahead)
         object.__setattr__(self, "backward", back)
         object.__setattr__(self, "order", order)
-        object.__setattr__(self, "confidence", _checked_confidence(confidence))
-        object.__setattr__(self, "interval", _checked_interval(interval))
+        object.__setattr__(self, "confidence", checked_confidence(confidence))
+        object.__setattr__(self, "interval", checked_interval(interval))
         self._set_start(start)
 
     @classmethod
@@ -275,7 +275,8 @@ def _tightened(low: Floats, high: Floats) -> Intervals:
     return Intervals(np.maximum(low, least), np.minimum(high, most))
 
 
-def _checked_confidence(confidence: Any) -> float | None:
+def checked_confidence(confidence: Any) -> float | None:
+    """How sure a set is, if that is known; InputError unless it is between 0 and 1."""
     if confidence is None:
         return None
     number = isinstance(confidence, (int, float)) and not isinstance(confidence, bool)
@@ -284,7 +285,8 @@ def _checked_confidence(confidence: Any) -> float | None:
     return float(confidence)
 
 
-def _checked_interval(interval: Any) -> str | None:
+def checked_interval(interval: Any) -> str | None:
+    """By which intervals a set was learned, if it was; InputError for others."""
     if interval is None or (isinstance(interval, str) and interval in INTERVALS):
         return interval
     raise InputError(f"interval must be one of {', '.join(INTERVALS)}, got {interval!r}")

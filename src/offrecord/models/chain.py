@@ -473,6 +473,11 @@ class MarkovChain:
         other._set_box(box)
         return other
 
+    @property
+    def alone(self) -> MarkovChain:
+        """The same chain as the only model."""
+        return self if self.box is None else self.with_box(None)
+
     def to_dict(self) -> dict[str, Any]:
         """What the chain is, as model files, policies, designs and certificates hold it."""
         implied = self.is_homogeneous and self._start_is_implied

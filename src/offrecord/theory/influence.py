@@ -1,4 +1,7 @@
-"""Pointwise and max-influence of one record on others, and the regions they make (Sec. II)."""
+"""Pointwise and max-influence of one record on others, and the regions they make (Sec. II).
+
+Of the chain itself, also where it comes in a set of models.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ def _influence_on_side(
         return np.empty((0, chain.k))
     distances = np.abs(positions - private)
     furthest = int(distances.max())
-    influence = Side(chain, private, direction, furthest).influence(furthest)
+    influence = Side(chain.alone, private, direction, furthest).influence(furthest)
     return np.asarray(influence[distances - 1])
 
 
@@ -114,7 +117,7 @@ def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, La
     ):
         if neighbour:  # up to a factor that is the same for every value of the private record
             distance = abs(neighbour - private)
-            side = Side(chain, private, 1 if neighbour > private else -1, distance)
+            side = Side(chain.alone, private, 1 if neighbour > private else -1, distance)
             logs += side.likelihoods(distance)[-1][:, values[neighbour]]
     return _spread(logs[chain.support(private)])
 
@@ -157,7 +160,7 @@ def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) 
         distances = [abs(t - private) for t in wanted if (t - private) * direction > 0]
         if distances:
             nearest = min(distances)
-            total = total + Side(chain, private, direction, nearest).pairs(nearest)[-1]
+            total = total + Side(chain.alone, private, direction, nearest).pairs(nearest)[-1]
     support = chain.support(private)
     return float(total[np.ix_(support, support)].max())
 
@@ -219,7 +222,7 @@ def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
         raise InputError("delta_star needs a stationary chain of order 1")
     if whole_number("limit", limit) < 1:
         raise InputError(f"limit must be at least 1, got {limit}")
-    return Side(chain, 1, 1, limit).delta_star(budget(epsilon))
+    return Side(chain.alone, 1, 1, limit).delta_star(budget(epsilon))
 
 
 def is_forced(influence: Floats, epsilon: float) -> NDArray[np.bool_]:
