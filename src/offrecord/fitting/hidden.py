@@ -51,7 +51,8 @@ class HiddenFit:
     mean log-likelihood, in nats, of held_out_records records that were held back, each given all
     before it in its chain, by the kernel learned without them. by_order: the same of chains on
     values of each order, on the same records. by_shows: the same of each way to give states to
-    values that was tried. converged: whether the last climb ended by itself.
+    values that was tried; the best of them was chosen, so that held_out flatters it a little.
+    iterations, converged: of the last climb, and whether it ended by itself.
     """
 
     transition: Floats

@@ -50,7 +50,7 @@ class Summary:
     def figures(self) -> str:
         """The release in a few lines."""
         plain = (
-            "not computed for a model that is not stationary"
+            "not computed for a model like this one"
             if self.erasure is None
             else f"would have given {odds(self.erasure)} to 1"
         )
