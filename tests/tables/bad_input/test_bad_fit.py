@@ -28,7 +28,7 @@ from good_command import FIT, ROWS
         ({"confidence": 95}, ["confidence", "between 0 and 1", "95"]),
         ({"confidence": "nan"}, ["confidence", "between 0 and 1", "nan"]),
         ({"confidence": "sure"}, ["--confidence", "number", "'sure'"]),
-        ({"interval": "wilson"}, ["interval", "clopper-pearson, mixture", "'wilson'"]),
+        ({"interval": "normal"}, ["interval", "clopper-pearson, mixture", "'normal'"]),
         ({"states": 1}, ["states", "from 2", "1"]),
         ({"states": "few"}, ["--states", "whole number", "'few'"]),
         ({"states": 3, "phase": "weekday"}, ["--states", "--phase"]),
