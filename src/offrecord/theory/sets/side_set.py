@@ -13,7 +13,10 @@ from offrecord.models.box import Box, Intervals
 
 #: Larger boxes are followed so many records far; beyond, everything counts as large leakage.
 HORIZON = 4096
-EXACT = "one walk (R1)"
+#: How the leakage of a side was found; the first two are exact.
+BY_ONE_WALK, BY_CONES = "one walk (R1)", "cones"
+BY_FORWARD_KERNELS = "one walk, start unknown (R4)"
+NOWHERE = -2  #: the value of an output that nobody can name
 _DOWN, _UP = 1.0 - 2.0**-52, 1.0 + 2.0**-52  # what a division may be off
 
 
@@ -90,18 +93,19 @@ class SideSet:
     def leakage(self, walked: Any) -> tuple[Floats, Integers, Integers, float, str]:
         """Directional leakage, where it is met, its rounding, and how it was found.
 
-        value −2 where nobody can say at which output it is met.
+        value NOWHERE where nobody can say at which output it is met.
         """
         if self.k == 2:
             from offrecord.theory.sets import binary
 
-            return (*binary.leakage(self.low, self.high, self.odds, walked), EXACT)
+            method = BY_ONE_WALK if self.odds is None else BY_FORWARD_KERNELS
+            return (*binary.leakage(self.low, self.high, self.odds, walked), method)
         from offrecord.theory.sets import many
 
         rows, lengths, index, step, count, opens = walked
         visited = slice(index, index + count) if step > 0 else slice(index, None, -1)
         found = many.bound(rows[visited], lengths[visited], opens, self.low, self.high)
-        nowhere = np.full((self.k, self.k), -2, dtype=np.int64)
+        nowhere = np.full((self.k, self.k), NOWHERE, dtype=np.int64)
         return found.worst, np.zeros_like(nowhere), nowhere, found.rounding, found.method
 
 
