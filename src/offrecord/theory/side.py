@@ -301,7 +301,7 @@ class Side:
         """(count,) the paper's max-influence at distances 1 … count."""
         if self.models is not None:
             return self._largest(self.pairs(count))
-        return self.influence(count).max(axis=1)
+        return np.asarray(self.influence(count).max(axis=1))
 
     def _is_stuck(self, largest: Floats) -> bool:
         """A set with models that never forget: what was found no longer falls, to the last bit."""
