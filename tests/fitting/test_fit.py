@@ -18,12 +18,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq
 
 from offrecord.errors import InputError
 from offrecord.fitting.checks import Check
+from offrecord.fitting.counting import linked_records
 from offrecord.fitting.fit import fit_chains
-from offrecord.fitting.intervals import rounded_shares, wilson
+from offrecord.fitting.intervals import rounded_shares
+from offrecord.fitting.orders import (
+    bic_by_order,
+    checked_order,
+    chosen_order,
+    deepest_order,
+    largest_order,
+)
 from offrecord.models.chain import MarkovChain
 from offrecord.models.clock import phases_of
 from offrecord.models.loading import load_model
@@ -67,6 +74,12 @@ def chains_of(table):
     )
     places = np.array([place for rows in table for place, _ in rows], dtype=np.int64)
     return Chains(starts, codes, places.copy(), False, places)
+
+
+def coded(table):
+    """Values and which of them have a predecessor, of all chains one after the other."""
+    chains = chains_of(table)
+    return chains.codes, linked_records(chains.codes, chains.starts, chains.steps)
 
 
 def windows(table, length):
@@ -198,36 +211,6 @@ def test_halves_are_rounded_to_even_in_decimals():
     assert up.tolist() == [0.1236, 0.8764]
 
 
-@settings(max_examples=100)
-@given(total=st.integers(1, 5000), data=st.data())
-def test_intervals_end_where_the_share_is_two_standard_deviations_away(total, data):
-    seen = data.draw(st.integers(0, total))
-    low, high = wilson(seen, total)
-
-    def off(p):
-        return (seen / total - p) ** 2 * total - 1.959963984540054**2 * p * (1 - p)
-
-    share, beside = (
-        seen / total,
-        1e-9,
-    )  # at 0 and at 1 the share itself is a root; the other one is meant
-    assert low == pytest.approx(brentq(off, 0, share - beside, xtol=1e-13) if seen else 0, abs=1e-9)
-    assert high == pytest.approx(
-        brentq(off, share + beside, 1, xtol=1e-13) if seen < total else 1, abs=1e-9
-    )
-    assert low <= share <= high
-
-
-def test_intervals_of_the_fit_are_of_its_counts():
-    fit = fit_chains(
-        as_chains(np.array([[0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 1]], dtype=np.int8)), range(2)
-    )
-    assert fit.intervals.shape == (2, 2, 2)
-    for i, j in np.ndindex(2, 2):
-        assert fit.intervals[i, j] == pytest.approx(wilson(fit.counts[i, j], fit.counts[i].sum()))
-    assert wilson(0, 0).tolist() == [0.0, 1.0]
-
-
 # ---- orders
 
 
@@ -238,10 +221,10 @@ def test_bic_is_minus_twice_the_log_likelihood_plus_the_penalty_on_the_same_reco
         return
     deepest = max(order for order in (1, 2, 3) if any(windows(table, order + 1)))
     paths = [values for _, _, values in windows(table, deepest + 1)]
-    fit = fit_chains(chains_of(table), range(3))
-    assert set(fit.bic) == set(range(deepest + 1))
-    assert fit.bic_records == len(paths)
-    for order, bic in fit.bic.items():
+    by_order, records = bic_by_order(*coded(table), 3, deepest)
+    assert set(by_order) == set(range(deepest + 1))
+    assert records == len(paths)
+    for order, bic in by_order.items():
         contexts = [path[deepest - order : deepest] for path in paths]
         seen = Counter(zip(contexts, (path[-1] for path in paths), strict=True))
         visits = Counter(contexts)
@@ -258,17 +241,52 @@ def test_many_values_are_merged_as_few_are():
     """64 values have 16.7 million tuples of order 3: counted without a table of them all."""
     rng = np.random.default_rng(3)
     few = rng.integers(0, 4, (3, 500)).astype(np.int8)
-    codes = few * 21  # 0, 21, 42, 63
-    fit, small = fit_chains(as_chains(codes), range(64)), fit_chains(as_chains(few), range(4))
-    assert fit.counts[::21, ::21].tolist() == small.counts.tolist()
+    linked = np.ones(1500, dtype=bool)
+    linked[::500] = False
+    large, records = bic_by_order(few.ravel() * 21, linked, 64, 3)  # 0, 21, 42, 63
+    small, same = bic_by_order(few.ravel(), linked, 4, 3)
+    assert records == same == 3 * 497
     for order in range(4):
-        records = math.log(fit.bic_records)
-        assert fit.bic[order] - 64**order * 63 * records == pytest.approx(
-            small.bic[order] - 4**order * 3 * records
+        assert large[order] - 64**order * 63 * math.log(records) == pytest.approx(
+            small[order] - 4**order * 3 * math.log(records)
         )
 
 
-@pytest.mark.parametrize("order", [0, 1, 2])
+@settings(max_examples=60)
+@given(table=tables(k=2), copies=st.sampled_from([1, 10, 40]))
+def test_orders_are_compared_as_far_as_the_data_carry_their_parameters(table, copies):
+    """Ten records for each parameter, and half of all that have a predecessor."""
+    table = table * copies
+    if not slow_counts(table, 1, 2).any():
+        return
+    records = {order: len([*windows(table, order + 1)]) for order in range(1, 9)}
+    carried = [
+        order
+        for order, count in records.items()
+        if count >= max(10 * 2**order, records[1] / 2) or order == 1
+    ]
+    assert deepest_order(coded(table)[1], 2) == max(carried)
+
+
+@pytest.mark.parametrize(
+    ("k", "largest"), [(2, 8), (3, 5), (4, 4), (6, 3), (7, 2), (16, 2), (17, 1)]
+)
+def test_orders_are_learned_up_to_256_histories(k, largest):
+    assert largest_order(k) == largest
+    assert checked_order(largest, k) == largest
+    assert checked_order("auto", k) is None
+    with pytest.raises(InputError, match=f"for {k} values, or auto, got {largest + 1}"):
+        checked_order(largest + 1, k)
+
+
+def test_the_order_is_chosen_by_bic_among_those_that_are_learned():
+    assert chosen_order({0: 1.0, 1: 2.0, 2: 3.0}, 2) == 1  # no memory at all is one case of order 1
+    assert chosen_order({0: 9.0, 1: 5.0, 2: 3.0, 3: 4.0}, 2) == 2
+    assert chosen_order({0: 9.0, 1: 5.0, 2: 5.0}, 2) == 1
+    assert chosen_order({0: 9.0, 1: 5.0, 2: 3.0}, 64) == 1
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
 def test_bic_finds_the_order_that_made_the_data(order):
     rng = np.random.default_rng(order)
     values = rng.integers(0, 2, 6000).astype(np.int8)
@@ -279,8 +297,17 @@ def test_bic_finds_the_order_that_made_the_data(order):
             )  # the parity of as many records as the order
     fit = fit_chains(as_chains(values[None]), range(2))
     assert fit.preferred_order == order
-    said = {0: "simpler than the order 1 fitted", 1: "the one fitted", 2: "fit order 2."}[order]
+    said = {
+        0: "simpler than the order 1 fitted",
+        1: "the one fitted",
+        2: "fit order 2.",
+        3: "fit order 3.",
+    }[order]
     assert said in fit.verdict
+    chosen = fit_chains(as_chains(values[None]), range(2), order="auto")
+    assert chosen.model.order == max(order, 1)
+    assert chosen.box.order == max(order, 1)
+    assert ("the one fitted" in chosen.verdict) == (order > 0)
 
 
 # ---- stationarity
@@ -557,7 +584,7 @@ def test_a_model_file_holds_neither_counts_nor_full_precision(kind, tmp_path):
     fit.model.save(tmp_path / "model.json")
     text = (tmp_path / "model.json").read_text()
     content = json.loads(text)
-    expected = {"format", "version", "order", "labels", "transition", "start"} | (
+    expected = {"format", "version", "order", "labels", "transition", "start", "set"} | (
         {"phase", "zone"} if given_phases else set()
     )
     assert set(content) == expected
@@ -569,7 +596,8 @@ def test_a_model_file_holds_neither_counts_nor_full_precision(kind, tmp_path):
         assert content["start"] is None
     shares = fit.counts / fit.counts.sum(axis=-1, keepdims=True)
     smoothed = (fit.counts + 0.5) / (fit.counts.sum(axis=-1, keepdims=True) + 1.5)
-    in_file = set(numbers_in(content["transition"])) | set(numbers_in(content["start"]))
+    in_set = numbers_in([content["set"]["forward"], content["set"]["backward"]])
+    in_file = {*numbers_in(content["transition"]), *numbers_in(content["start"]), *in_set}
     assert not in_file & (set(shares.ravel().tolist()) | set(smoothed.ravel().tolist()))
     for count in {int(c) for c in fit.counts.ravel() if c > 99} | {fit.records, fit.transitions}:
         assert not re.search(rf"(?<![\d.]){count}(?!\d)", text)
@@ -578,6 +606,7 @@ def test_a_model_file_holds_neither_counts_nor_full_precision(kind, tmp_path):
     assert np.array_equal(again.transition, fit.model.transition)
     assert np.array_equal(again.start, fit.model.start)
     assert again.labels == fit.model.labels
+    assert again.box.to_dict() == fit.box.to_dict()
 
 
 def test_the_model_is_stationary_and_its_kernel_close_to_the_smoothed_shares():
@@ -635,8 +664,11 @@ def test_what_is_no_chain_with_phases_is_refused(change, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(order=3), "order must be 1 or 2"),
-        (dict(order=0), "order must be 1 or 2"),
+        (dict(order=9), "order must be from 1 to 8 for 2 values, or auto, got 9"),
+        (dict(order=0), "order must be from 1 to 8 for 2 values, or auto, got 0"),
+        (dict(order="two"), "order must be auto or a whole number, got 'two'"),
+        (dict(order=1.5), "order must be a whole number, got 1.5"),
+        (dict(order=4), "no 5 records with values stand one step apart"),
         (dict(phase="hour"), "give both or neither"),
         (dict(order=2, phase="hour", phases=np.zeros(8, dtype=int)), "need order 1"),
         (dict(phase="hour", phases=np.zeros(7, dtype=int)), "each of 8 records, got 7"),
@@ -654,7 +686,7 @@ def test_wrong_input_is_one_line(options, message):
 
 
 def test_order_2_of_many_values_is_refused_before_counting():
-    with pytest.raises(InputError, match="order 2 takes at most 32 values, got 64"):
+    with pytest.raises(InputError, match="order must be 1 for 64 values, or auto, got 2"):
         fit_chains(as_chains(np.zeros((1, 5), dtype=np.int8)), range(64), order=2)
 
 
@@ -717,4 +749,5 @@ def test_the_rain_inside_the_package_is_what_its_page_says():
     )
     assert fit.preferred_order == 3  # rain remembers more than two hours: the demo says so
     assert "not the order 2 fitted" in fit.verdict
+    assert "fit order 3." in fit.verdict
     assert fit.counts.sum() == sum(one == two == 1 for one, two in pairwise(hours))

@@ -161,6 +161,18 @@ def second_order():
     return plain(model=model)
 
 
+def hidden():
+    model = cert.Model(
+        order=1,
+        labels=["a", "b"],
+        shows=[0, 1, 0],
+        transition=[[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.1, 0.1, 0.8]],
+        start=[0.5, 0.25, 0.25],
+        stationary=True,
+    )
+    return plain(model=model)
+
+
 def stepped():
     """A kernel for each step, of which only one design's problem has as many records."""
     certificate = plain()
@@ -208,7 +220,7 @@ def dry():
     )
 
 
-SORTS = [plain, phased, second_order, stepped, of_another_kind, of_spark, dry]
+SORTS = [plain, phased, second_order, hidden, stepped, of_another_kind, of_spark, dry]
 
 
 def is_of_the_schema(content):
@@ -456,6 +468,7 @@ def test_every_certificate_is_read_back_and_of_the_schema(certificate):
 BEYOND_A_SCHEMA = {
     r"model\.labels": "labels that are equal as values",
     r"model\.order": "other shapes than labels, order and phase ask for",
+    r"model\.shows": "`shows` that leaves a value out",
     r"model\.(transition|start)": "rows that do not sum to 1",
     r"model\.stationary": "`grids` for a model that is not stationary",
     r"designs\.grids": "grids that do not increase, or do not end with the same room",
@@ -530,6 +543,7 @@ def beyond_a_schema(wrong, path):
         (plain, ()),
         (phased, ("designs",)),
         (second_order, ("model",)),
+        (hidden, ("model",)),
         (stepped, ("model",)),
         (of_another_kind, ("designs",)),
         (of_spark, ("output",)),
@@ -581,6 +595,9 @@ def test_an_unknown_kind_has_the_part_that_every_kind_has():
     [
         (plain, ("model", "labels"), [1, True]),
         (plain, ("model", "order"), 2),
+        (hidden, ("model", "shows"), [0, 0, 0]),
+        (hidden, ("model", "shows"), [0, 1, 2]),
+        (hidden, ("model", "shows"), [0, 1, 0, 1]),
         (plain, ("model", "transition", 0), [0.5, 0.25]),
         (plain, ("model", "start"), [0.5, 0.25, 0.25]),
         (plain, ("model", "stationary"), False),

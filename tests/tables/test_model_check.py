@@ -15,11 +15,19 @@ from scipy.stats import chi2
 import offrecord as off
 from definition import samples
 from offrecord import cli
+from offrecord.designs.library import Designs, Setting
+from offrecord.fitting.dispersion import dispersion
 from offrecord.models.learned import Learned
+from offrecord.tables.model_check import compared
 
 SLOW = off.MarkovChain([[0.97, 0.03], [0.05, 0.95]])
 QUICK = off.MarkovChain([[0.75, 0.25], [0.4, 0.6]])
 COLUMNS = {"value": "v", "order": "t", "by": "chain"}
+#: Two regimes that last a hundred records: in one 1 is rare, in the other common.
+REGIMES = off.MarkovChain(
+    np.kron([[0.99, 0.01], [0.01, 0.99]], np.ones((2, 2))) * [0.9, 0.1, 0.4, 0.6],
+    shows=[0, 1, 0, 1],
+)
 
 
 def table(chain, chains=40, length=60, seed=0, minutes=None):
@@ -357,3 +365,71 @@ def test_a_file_keeps_what_a_model_was_learned_from(tmp_path):
         assert type(model).load(file).learned == learned
         assert type(model).load(file).to_dict() == model.to_dict()
     assert Path(file).exists()
+
+
+# ---- hidden states
+
+
+def shown_samples(chain, count, n, rng):
+    """(count, n) values that the states of a hidden chain show."""
+    return chain.shows[samples(chain.lifted, count, n, rng)]
+
+
+def value_moves(values):
+    """(k, k) transitions within chains."""
+    counts = np.zeros((2, 2), dtype=np.int64)
+    np.add.at(counts, (values[:, :-1].ravel(), values[:, 1:].ravel()), 1)
+    return counts
+
+
+def test_regimes_that_last_are_no_contradiction():
+    """Statistics are as large as chi-square at most once divided; undivided they would refuse."""
+    designs = Designs(Setting(REGIMES, 1.0, off.BestWindow(), "run"), ())
+    rng, statistics, divided = np.random.default_rng(0), [], []
+    for _ in range(200):
+        moves = value_moves(shown_samples(REGIMES, 2, 1000, rng))
+        found = compared(designs, np.empty(0, dtype=np.int64), moves)
+        assert found.objection(1.0) is None
+        assert found.leakage is None
+        divided.append(found.statistic)
+        statistics.append(found.statistic * dispersion(REGIMES))
+    degrees = found.degrees
+    assert degrees == 2
+    assert np.mean(statistics) > 5 * degrees  # as if of another model
+    assert np.mean(divided) < 1.1 * degrees
+    for share in (0.9, 0.99):
+        assert np.quantile(divided, share) < 1.2 * chi2.ppf(share, degrees)
+
+
+def test_a_chain_without_regimes_has_no_dispersion():
+    """Twins of states: values are Markov, and vary as Markov chains do."""
+    twins = np.repeat([[0.9, 0.1], [0.3, 0.7]], 2, axis=0) @ np.kron(np.eye(2), [[0.5, 0.5]])
+    found = dispersion(off.MarkovChain(twins, shows=[0, 0, 1, 1]))
+    assert 1 <= found <= 2 + 1e-9  # sums of rows, of which the largest eigenvalue is 1
+
+
+def test_another_table_is_refused_under_hidden_states(redact):
+    rng = np.random.default_rng(1)
+    frame = table(QUICK, chains=40, length=500)
+    own = frame.with_columns(v=shown_samples(REGIMES, 40, 500, rng).ravel())
+    released = redact(own, REGIMES)
+    check = released.certificate["model_check"]["compared"]
+    assert check["transitions"] > 100
+    assert check["leakage"] is None
+    assert not released.certificate["claim"]["leakage_is_exact"]
+    with pytest.raises(off.InputError, match="worse than the table's own transitions"):
+        redact(table(SLOW, chains=40, length=500), REGIMES)
+
+
+def test_what_hidden_states_never_show_is_impossible(redact):
+    kernel = [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25], [0.5, 0.5, 0.0]]  # 1 never follows 1
+    model = off.MarkovChain(kernel, shows=[0, 0, 1])
+    with pytest.raises(off.InputError, match="transitions among them are impossible under it"):
+        redact(table(QUICK), model)
+
+
+def test_hidden_states_with_a_start_of_their_own_are_not_compared(redact):
+    kernel = [[0.5, 0.3, 0.2], [0.3, 0.3, 0.4], [0.4, 0.3, 0.3]]
+    model = off.MarkovChain(kernel, [1, 0, 0], shows=[0, 0, 1])
+    released = redact(table(QUICK, chains=8, length=12), model)
+    assert released.certificate["model_check"]["compared"] is None

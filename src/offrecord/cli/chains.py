@@ -67,7 +67,7 @@ class Described:
             if self.alpha is not None or self.beta is not None:
                 raise InputError("give either --model or --alpha and --beta, not both")
             chain = MarkovChain.load(self.model)
-            return chain.with_box(None) if self.exact_model else chain
+            return chain.alone if self.exact_model else chain
         if self.alpha is None or self.beta is None:
             raise InputError("give --alpha and --beta, or --model FILE")
         return MarkovChain.binary(self.alpha, self.beta)

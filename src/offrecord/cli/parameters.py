@@ -35,6 +35,14 @@ def whole(text: str) -> int:
         raise typer.BadParameter(f"must be a whole number, got {text!r}") from None
 
 
+def whole_or_auto(text: str) -> int | str:
+    """A whole number, or: auto."""
+    try:
+        return text if text == "auto" else int(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be auto or a whole number, got {text!r}") from None
+
+
 def names(text: str) -> list[str]:
     """Names by comma."""
     return [name.strip() for name in text.split(",")]
@@ -49,6 +57,7 @@ _WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "Mechanism | str": (str, {}),
     "bool": (bool, {}),
     "int": (int, {"parser": whole}),
+    "int | str": (str, {"parser": whole_or_auto}),
     "float": (float, {"parser": number}),
     "str | Path | None": (Path | None, {}),
     "Model | str | Path | None": (Path | None, {}),

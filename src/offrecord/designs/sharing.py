@@ -192,7 +192,7 @@ def _length_classes(chain: MarkovChain, lengths: Integers) -> Integers:
     """The shortest secret with the same possible ends as one of each length: all else about a
     longer one is the same.
     """
-    if chain.order == 1 and np.all(chain.transition > 0):
+    if np.all(chain.lifted.transition > 0):
         return np.minimum(lengths, 2)
     present = np.unique(lengths)
     if present[-1] > _LONGEST_RUN:

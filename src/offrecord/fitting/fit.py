@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
+from offrecord.fitting.boxes import Sureness, learned_box
 from offrecord.fitting.checks import (
     Check,
     Stationarity,
@@ -18,14 +19,15 @@ from offrecord.fitting.checks import (
     phased_starts_check,
     starts_check,
 )
-from offrecord.fitting.counting import Codes, Counts, binned, half_counts, linked_records
-from offrecord.fitting.intervals import rounded_shares, wilson
-from offrecord.fitting.orders import bic_by_order
+from offrecord.fitting.counting import Codes, Counts, binned, half_counts, linked_records, reaching
+from offrecord.fitting.intervals import rounded_shares
+from offrecord.fitting.longer_memory import LongerMemory, counts_apart, judged_by_longer_memory
+from offrecord.fitting.orders import bic_by_order, checked_order, chosen_order, deepest_order
 from offrecord.fitting.printed import page_of
 from offrecord.fitting.verdict import verdict_on
 from offrecord.models.base import Floats, Label, Model
+from offrecord.models.box import Box
 from offrecord.models.chain import MarkovChain
-from offrecord.models.checking import MAX_VALUES, whole_number
 from offrecord.models.clock import Clock
 from offrecord.models.phased import PhasedChain, checked_phases
 from offrecord.text import many
@@ -33,21 +35,24 @@ from offrecord.text import many
 if TYPE_CHECKING:
     from offrecord.models.records import Chains
 
+_SURE = Sureness()
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
     """What was learned, and from how much.
 
-    model: with kernels rounded: the rounded kernel is the model. counts: k^(order + 1) transitions,
-    the next record's value last, with phases an axis of phases before. intervals: 95 % Wilson
-    intervals of every transition probability, in a last axis of 2. bic: by order, all on the same
-    bic_records records. records: those with a value, in the chains used. dropped: how many chains
-    were left out. values: how many records have each value, in the chains used.
+    model: with kernels rounded: the rounded kernel is the model; its box is the set of models that
+    the data leave likely. counts: k^(order + 1) transitions, the next record's value last, with
+    phases an axis of phases before. bic: by order, all on the same bic_records records. records:
+    those with a value, in the chains used. dropped: how many chains were left out. values: how many
+    records have each value, in the chains used. apart: (2, k, …, k) transitions of higher orders in
+    two halves of the data, where a longer memory can be looked at. audit: what the promise came to
+    on data held back, where that was asked for.
     """
 
     model: Model
     counts: Counts
-    intervals: Floats
     bic: dict[int, float]
     bic_records: int
     stationarity: Stationarity
@@ -55,7 +60,20 @@ class Fit:
     chains: int
     dropped: int
     values: dict[Label, int]
+    apart: Counts | None = None
+    audit: Any = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def box(self) -> Box:
+        """The set of models that the data leave likely."""
+        assert self.model.box is not None
+        return self.model.box
+
+    @property
+    def intervals(self) -> Floats:
+        """The intervals of every transition probability, in a last axis of 2."""
+        return np.stack(self.box.forward, axis=-1)
 
     @property
     def transitions(self) -> int:
@@ -71,6 +89,13 @@ class Fit:
     def preferred_order(self) -> int:
         """The order with the smallest BIC."""
         return min(self.bic, key=lambda order: self.bic[order])
+
+    @cached_property
+    def longer_memory(self) -> LongerMemory | None:
+        """What attackers of higher orders would gain; None where the data cannot tell."""
+        if self.apart is None:
+            return None
+        return judged_by_longer_memory(self.apart, self.model.order)
 
     @cached_property
     def verdict(self) -> str:
@@ -90,10 +115,11 @@ class Fit:
             "transitions": self.transitions,
             "counts": self.counts.tolist(),
             "transition": self.model.transition.tolist(),
-            "intervals": self.intervals.tolist(),
+            "set": self.box.to_dict(),
             "bic": {str(order): value for order, value in self.bic.items()},
             "bic_records": self.bic_records,
             "preferred_order": self.preferred_order,
+            "longer_memory": None if self.longer_memory is None else self.longer_memory.summary(),
             "stationarity": self.stationarity.summary(),
             "verdict": self.verdict,
         }
@@ -106,21 +132,23 @@ def fit_chains(
     chains: Chains,
     labels: Sequence[Label],
     *,
-    order: int = 1,
+    order: int | str = 1,
     phases: ArrayLike | None = None,
     phase: str | None = None,
     zone: str | None = None,
     dropped: ArrayLike | None = None,
+    sure: Sureness = _SURE,
 ) -> Fit:
     """Learn a chain from records, pooled over chains.
 
-    Only what stands exactly one step apart and has values is counted. phases: (n,) the phase of
-    each record, from 0, with phase saying of what kind and zone in which time zone they were told.
-    dropped: (m,) chains that hold a private record: they are left out. InputError if nothing is
-    left to learn from.
+    Only what stands exactly one step apart and has values is counted. order: how many records the
+    next one depends on, or "auto": as BIC prefers. phases: (n,) the phase of each record, from 0,
+    with phase saying of what kind and zone in which time zone they were told. dropped: (m,) chains
+    that hold a private record: they are left out. sure: of the set of models. InputError if nothing
+    is left to learn from.
     """
-    k, order = len(labels), _checked_order(order, len(labels))
-    clock = _checked_clock(phases, phase, zone, order)
+    k, asked = len(labels), checked_order(order, len(labels))
+    clock = _checked_clock(phases, phase, zone, asked)
     out = _checked_dropped(dropped, chains.count)
     codes = chains.codes
     if out.any():
@@ -128,24 +156,24 @@ def fit_chains(
     here = codes >= 0
     linked = linked_records(codes, chains.starts, chains.steps)
     told = None if clock is None else _checked_phases(phases, clock, len(codes))
-    context = None if clock is None or told is None else (told, clock.count)
-    halves = half_counts(codes, linked, chains, k, order, context)
-    counts = halves.sum(axis=0)
-    if not counts.any():
+    if not reaching(linked, asked or 1).any():
         raise InputError(
-            f"no {order + 1} records with values stand one step apart: there is nothing to learn"
-            " the model from"
+            f"no {(asked or 1) + 1} records with values stand one step apart: there is nothing to"
+            " learn the model from"
         )
-    bic, bic_records = bic_by_order(codes, linked, k)
-    model: Model
+    bic, bic_records = bic_by_order(codes, linked, k, deepest_order(linked, k))
+    own = (1 if clock is not None else chosen_order(bic, k)) if asked is None else asked
+    context = None if clock is None or told is None else (told, clock.count)
+    halves = half_counts(codes, linked, chains, k, own, context)
+    counts = halves.sum(axis=0)
+    model: MarkovChain | PhasedChain
     if clock is None or told is None:
-        model, starts, by_phase = _one_kernel(counts, codes, chains, labels, order)
+        model, starts, by_phase = _one_kernel(counts, codes, chains, labels, own)
     else:
         model, starts, by_phase = _kernel_by_phase(counts, codes, chains, labels, clock, told)
     return Fit(
-        model,
+        model.with_box(learned_box(counts, model, sure)),
         counts,
-        wilson(counts, counts.sum(axis=-1, keepdims=True)),
         bic,
         bic_records,
         Stationarity(kernel_check(halves), starts, by_phase),
@@ -153,6 +181,7 @@ def fit_chains(
         int(chains.count - out.sum()),
         int(out.sum()),
         dict(zip(labels, np.bincount(codes[here], minlength=k).tolist(), strict=True)),
+        counts_apart(codes, linked, chains, k, own) if clock is None else None,
     )
 
 
@@ -192,25 +221,14 @@ def _first_rows(codes: NDArray[np.int8], chains: Chains) -> NDArray[np.int64]:
 # ---- what is given
 
 
-def _checked_order(order: Any, k: int) -> int:
-    number = whole_number("order", order)
-    if number not in (1, 2):
-        raise InputError(f"order must be 1 or 2, got {number}")
-    if k**number > MAX_VALUES:
-        raise InputError(
-            f"order {number} takes at most {int(MAX_VALUES ** (1 / number))} values, got {k}"
-        )
-    return number
-
-
 def _checked_clock(
-    phases: ArrayLike | None, phase: str | None, zone: str | None, order: int
+    phases: ArrayLike | None, phase: str | None, zone: str | None, order: int | None
 ) -> Clock | None:
     if (phases is None) != (phase is None):
         raise InputError("phases and phase go together: give both or neither")
     if phase is None:
         return None
-    if order != 1:
+    if order not in (None, 1):
         raise InputError(f"kernels by phase need order 1, got order {order}")
     return Clock(phase, zone)
 

@@ -7,19 +7,50 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from offrecord.errors import InputError
 from offrecord.fitting.counting import Counts, reaching, tuples
+from offrecord.models.checking import MAX_ORDER, whole_number
 
-LARGEST_ORDER = 3  #: of the orders that BIC compares
+AUTO = "auto"  #: instead of an order: the one that the data speak for
+MOST_HISTORIES = 256  #: of a chain that is learned: k to the power of its order
+#: Orders up to here are compared for any number of values, to know what a chain misses.
+_ALWAYS_COMPARED = 3
+_PER_PARAMETER = 10  # transitions that carry a free parameter
+_SHARE = 1 / 2  # of all transitions, that orders are compared on
+
+
+def largest_order(k: int) -> int:
+    """The largest order that is learned for k values."""
+    return max(order for order in range(1, MAX_ORDER + 1) if k**order <= MOST_HISTORIES)
+
+
+def checked_order(order: Any, k: int) -> int | None:
+    """The order that a person asks for, None where it is left to the data; InputError for one that
+    no chain of k values is learned with.
+    """
+    if isinstance(order, str):
+        if order == AUTO:
+            return None
+        raise InputError(f"order must be {AUTO} or a whole number, got {order!r}")
+    number, largest = whole_number("order", order), largest_order(k)
+    if not 1 <= number <= largest:
+        accepted = "1" if largest == 1 else f"from 1 to {largest}"
+        raise InputError(f"order must be {accepted} for {k} values, or {AUTO}, got {number}")
+    return number
+
+
+def chosen_order(bic: dict[int, float], k: int) -> int:
+    """The order that BIC prefers among those that are learned; the smaller one of equals."""
+    learned = [order for order in bic if 1 <= order <= largest_order(k)]
+    return min(learned, key=lambda order: (bic[order], order))
 
 
 def bic_by_order(
-    codes: NDArray[np.int8], linked: NDArray[np.bool_], k: int
+    codes: NDArray[np.int8], linked: NDArray[np.bool_], k: int, deepest: int
 ) -> tuple[dict[int, float], int]:
-    """BIC of each order, and of how many records: those with LARGEST_ORDER predecessors.
-
-    Where no record has so many, those with as many as any has.
+    """BIC of each order up to the deepest, and of how many records: those with predecessors enough
+    for that.
     """
-    deepest = next(order for order in range(LARGEST_ORDER, 0, -1) if reaching(linked, order).any())
     keys: NDArray[np.integer[Any]]
     keys, counts = _merged(
         tuples(codes, reaching(linked, deepest), k, deepest), None, k ** (deepest + 1)
@@ -35,9 +66,28 @@ def bic_by_order(
     return dict(sorted(bic.items())), records
 
 
+def deepest_order(linked: NDArray[np.bool_], k: int) -> int:
+    """The largest order that is compared, at least 1: some records for each of its parameters, and
+    not so few of all that the comparison would be about others.
+    """
+    transitions = np.count_nonzero(linked)
+    reached, deepest = linked.copy(), 1
+    for order in range(2, max(largest_order(k), _ALWAYS_COMPARED) + 1):
+        reached[order - 1 :] &= linked[: len(linked) - order + 1]
+        least = max(_PER_PARAMETER * _parameters(k, order), _SHARE * transitions)
+        if np.count_nonzero(reached) < least:
+            break
+        deepest = order
+    return deepest
+
+
 def penalty(k: int, order: int, records: int) -> float:
     """What BIC asks for the free parameters of an order."""
-    return float(k**order * (k - 1) * np.log(records))
+    return float(_parameters(k, order) * np.log(records))
+
+
+def _parameters(k: int, order: int) -> int:
+    return int(k**order * (k - 1))
 
 
 def log_powers(counts: Counts) -> float:

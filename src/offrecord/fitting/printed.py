@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING
 
+from offrecord.fitting.longer_memory import EPSILON
 from offrecord.fitting.verdict import p_value_text, short
 from offrecord.models.base import Label
 from offrecord.models.published_rounding import DIGITS
-from offrecord.text import aligned, many
+from offrecord.text import aligned, many, odds
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
@@ -27,7 +28,7 @@ def page_of(fit: Fit) -> str:
     lines = [_headline(fit), *textwrap.wrap(listed_values(fit.values), _WIDTH), ""]
     for table in filter(None, tables):
         lines += [aligned(table, right=True), ""]
-    return "\n".join([*lines, *textwrap.wrap(fit.verdict, _WIDTH)])
+    return "\n".join([*lines, *textwrap.wrap(fit.verdict, _WIDTH, break_on_hyphens=False)])
 
 
 def listed_values(values: Mapping[Label, int]) -> str:
@@ -48,22 +49,39 @@ def _headline(fit: Fit) -> str:
 
 def _transition_table(fit: Fit) -> list[list[str]]:
     labels = [str(label) for label in fit.model.labels]
-    table = [["from", "to", "probability", "95 % interval", "seen"]]
+    table = [["from", "to", "probability", "interval", "seen"]]
     for at in product(range(fit.model.k), repeat=fit.counts.ndim):
         low, high = fit.intervals[at]
         before = ", ".join(labels[i] for i in at[:-1])
-        share, least, most = (
-            f"{number:.{DIGITS}g}" for number in (fit.model.transition[at], low, high)
+        share = f"{fit.model.transition[at]:.{DIGITS}g}"
+        # ends are short as they are; to shorten them further might move them inward
+        table.append(
+            [before, labels[at[-1]], share, f"{low:.12g} to {high:.12g}", f"{fit.counts[at]:,}"]
         )
-        table.append([before, labels[at[-1]], share, f"{least} to {most}", f"{fit.counts[at]:,}"])
     return table
 
 
 def _order_table(fit: Fit) -> list[list[str]]:
-    return [
-        ["order", *(str(order) for order in fit.bic)],
-        ["BIC", *(f"{value:,.1f}" for value in fit.bic.values())],
+    """BIC by order, and beside it what a window for the order fitted leaks to attackers who know of
+    a longer memory.
+    """
+    judged = fit.longer_memory
+    leakage, by_chance = ({}, {}) if judged is None else (judged.leakage, judged.by_chance)
+    orders = sorted({*fit.bic, *leakage})
+    rows: list[tuple[str, dict[int, str]]] = [
+        ("BIC", {order: f"{value:,.1f}" for order, value in fit.bic.items()}),
+        (f"window for ε = {EPSILON:g} leaks", _numbers(leakage)),
+        ("odds, to 1", {order: odds(value) for order, value in leakage.items()}),
+        ("by chance up to", _numbers(by_chance)),
     ]
+    return [
+        ["order", *(str(order) for order in orders)],
+        *([name, *(cells.get(order, "") for order in orders)] for name, cells in rows if cells),
+    ]
+
+
+def _numbers(by_order: dict[int, float]) -> dict[int, str]:
+    return {order: f"{value:.2f}" for order, value in by_order.items()}
 
 
 def _check_table(fit: Fit) -> list[list[str]]:

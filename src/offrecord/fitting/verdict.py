@@ -7,19 +7,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from offrecord.fitting.checks import FEW, MIN_STARTS, Check
-from offrecord.fitting.orders import penalty
-from offrecord.models.checking import MAX_VALUES
-from offrecord.text import many
+from offrecord.fitting.longer_memory import EPSILON
+from offrecord.fitting.orders import largest_order, penalty
+from offrecord.text import many, odds
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
 
 _SMALL = 0.02  # a change of a probability below is small
+_NAMED = 3  # transitions that are named in a sentence
 
 
 def verdict_on(fit: Fit) -> str:
     """What speaks for the model and what against it."""
-    said = [_on_order(fit), *_on_phases(fit), _on_halves(fit), _on_starts(fit), *_on_few(fit)]
+    said = [
+        _on_order(fit),
+        *_on_longer_memory(fit),
+        *_on_phases(fit),
+        _on_halves(fit),
+        _on_starts(fit),
+        _on_set(fit),
+        *_on_few(fit),
+    ]
     return " ".join(said)
 
 
@@ -39,34 +48,53 @@ def short(number: float) -> str:
 def _on_order(fit: Fit) -> str:
     order, preferred = fit.model.order, fit.preferred_order
     among = f"order {preferred} among orders 0 to {max(fit.bic)}"
-    if fit.bic_records < max(fit.transitions / 10, 100):
-        rests = f" (it compares {fit.bic_records:,} records only)"
-    else:
-        rests = ""
+    assumes = f"The guarantee assumes that the chain remembers no more than {many(order, 'record')}"
     if preferred == order:
-        return (
-            f"BIC prefers {among}, the one fitted{rests}. The guarantee assumes that the model is"
-            " right; this speaks for it."
-        )
+        return f"BIC prefers {among}, the one fitted. {assumes}; this speaks for it."
     if preferred < order:
         return (
-            f"BIC prefers {among}{rests}, simpler than the order {order} fitted: order {order}"
-            " includes it, but more of it is chance. The guarantee assumes that the model is"
-            " right."
+            f"BIC prefers {among}, simpler than the order {order} fitted, which includes it."
+            f" {assumes}."
         )
     gain = (_likelihood(fit, preferred) - _likelihood(fit, order)) / fit.bic_records / np.log(2)
     return (
-        f"BIC prefers {among}{rests}, not the order {order} fitted: earlier records tell more than"
-        f" the model knows ({short(gain)} bits a record). The guarantee assumes that the model is"
-        f" right, so here it is approximate{_advice(fit)}."
+        f"BIC prefers {among}, not the order {order} fitted: earlier records tell more than"
+        f" the model knows ({short(gain)} bits a record). {assumes}, so here it is"
+        f" approximate{_advice(fit)}."
     )
 
 
 def _advice(fit: Fit) -> str:
     """What to fit instead, where there is something better."""
-    if fit.model.order > 1 or fit.phase is not None or fit.model.k**2 > MAX_VALUES:
+    better = min(fit.preferred_order, largest_order(fit.model.k))
+    if fit.phase is not None or better <= fit.model.order:
         return ""
-    return "; fit order 2" + (", closer though not enough" if fit.preferred_order > 2 else "")
+    return f"; fit order {better}" + (
+        ", closer though not enough" if fit.preferred_order > better else ""
+    )
+
+
+def _on_longer_memory(fit: Fit) -> list[str]:
+    """What the next orders' attackers would gain."""
+    judged, order = fit.longer_memory, fit.model.order
+    if judged is None:
+        return []
+    leaks = " and ".join(
+        f"{leakage:.2f} ({odds(leakage)} to 1) under order {further}"
+        for further, leakage in judged.further.items()
+    )
+    said = (
+        f"A window for ε = {EPSILON:g} by order {order}, made from half of the data, leaks {leaks},"
+        " as the other half has them"
+    )
+    if not judged.by_chance:
+        return [f"{said}; how much of that is chance was not computed."]
+    chance = " and ".join(
+        f"{leakage:.2f} under order {further}" for further, leakage in judged.by_chance.items()
+    )
+    if judged.is_within_chance:
+        return [f"{said}: no more than chance gives where order {order} is right ({chance})."]
+    return [f"{said}; where order {order} is right, chance gives up to {chance}."]
 
 
 def _likelihood(fit: Fit, order: int) -> float:
@@ -149,12 +177,41 @@ def _size(check: Check, change: str = "largest change of a probability") -> str:
 # ---- how much was seen
 
 
+def _on_set(fit: Fit) -> str:
+    kind = {"clopper-pearson": "Clopper–Pearson", "mixture": "mixture"}[fit.box.interval or ""]
+    confidence = f"{100 * (fit.box.confidence or 0):.12g} %"
+    return (
+        f"With confidence {confidence} the true one-step probabilities, forward and backward, all"
+        f" lie in the set's intervals ({kind})."
+    )
+
+
 def _on_few(fit: Fit) -> list[str]:
-    rare = int(np.count_nonzero(fit.counts < FEW))
-    if not rare:
-        return []
-    verb = "was" if rare == 1 else "were"
-    return [
-        f"{rare:,} of {fit.counts.size:,} transitions {verb} seen fewer than {FEW} times: data are"
-        " few there, and their probabilities are known only roughly."
-    ]
+    unseen, rare = (int(np.count_nonzero(fit.counts < least)) for least in (1, FEW))
+    said = []
+    if unseen:
+        said.append(
+            f"Too few transitions: {unseen:,} of {fit.counts.size:,} {_were(unseen)} never seen"
+            f"{_named(fit)}, so nothing says that they are possible at all; merge values or bring"
+            " more data."
+        )
+    if rare:
+        said.append(
+            f"{rare:,} of {fit.counts.size:,} transitions {_were(rare)} seen fewer than {FEW}"
+            " times: data are few there, and their probabilities are known only roughly."
+        )
+    return said
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def _named(fit: Fit) -> str:
+    """Which transitions were never seen, where they are few."""
+    cells = np.argwhere(fit.counts == 0)
+    if fit.phase is not None or len(cells) > _NAMED:
+        return ""
+    labels = [str(label) for label in fit.model.labels]
+    paths = (" → ".join(labels[value] for value in cell) for cell in cells)
+    return f" ({'; '.join(paths)})"

@@ -29,7 +29,7 @@ class MarkovQuilt(SideMechanism):
 
     def check(self, problem: Problem) -> None:
         """InputError unless the chain has two values and is stationary."""
-        if not problem.chain.is_paper_setting:
+        if problem.corner is None or not problem.corner.is_paper_setting:
             raise InputError(
                 "quilt takes stationary chains with two values, both of which can change; window"
                 " takes every chain"
@@ -39,7 +39,7 @@ class MarkovQuilt(SideMechanism):
         """The window of Algorithm 1, re-indexed so that p ≤ n/2, as the paper assumes."""
         near, far = sorted((left.room, right.room))
         n, p = near + far + 1, near + 1
-        chain, epsilon = problem.chain, problem.epsilon
+        chain, epsilon = problem.corner or problem.chain, problem.epsilon
         delta, half = (
             Side(chain, 1, 1, n).delta_star(budget) or n for budget in (epsilon, epsilon / 2)
         )

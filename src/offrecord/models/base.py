@@ -37,6 +37,14 @@ class Model(Protocol):
         """How many records the next one depends on."""
 
     @property
+    def has_states(self) -> bool:
+        """Records depend on states that are more than values, and leakage is a bound (F8)."""
+
+    @property
+    def shows(self) -> Integers | None:
+        """(h,) the value that each hidden state shows; None where no state is hidden."""
+
+    @property
     def labels(self) -> tuple[Label, ...]:
         """The k values as they appear in the data."""
 
@@ -50,7 +58,10 @@ class Model(Protocol):
 
     @property
     def transition(self) -> Floats:
-        """(…, k, …, k) its kernels; the last `order` + 1 axes are one kernel, its values last."""
+        """(…, k, …, k) its kernels; the last `order` + 1 axes are one kernel, its values last.
+
+        (h, h) where h states are hidden.
+        """
 
     @property
     def length(self) -> int | None:

@@ -85,8 +85,8 @@ class Box:
         object.__setattr__(self, "forward", ahead)
         object.__setattr__(self, "backward", back)
         object.__setattr__(self, "order", order)
-        object.__setattr__(self, "confidence", _checked_confidence(confidence))
-        object.__setattr__(self, "interval", _checked_interval(interval))
+        object.__setattr__(self, "confidence", checked_confidence(confidence))
+        object.__setattr__(self, "interval", checked_interval(interval))
         self._set_start(start)
 
     @classmethod
@@ -267,15 +267,20 @@ def _checked_intervals(name: str, pair: _Pair, order: int) -> Intervals:
 def _tightened(low: Floats, high: Floats) -> Intervals:
     """What rows that sum to 1 leave of intervals: a probability is what the others leave of 1.
 
-    Rounded outwards; where nothing is gained, as given.
+    Rounded outwards (docs/proofs/rounding.md); where nothing is gained, as given.
     """
     others_low = low.sum(axis=-1, keepdims=True) - low
     others_high = high.sum(axis=-1, keepdims=True) - high
-    most, least = 1.0 - others_low + _ROUNDING, 1.0 - others_high - _ROUNDING
-    return Intervals(np.maximum(low, least), np.minimum(high, most))
+    margin = low.shape[-1] ** 2 * 2.0**-52
+    most, least = 1.0 - others_low + margin, 1.0 - others_high - margin
+    # rows that can sum to 1 only up to rounding keep the interval that they have
+    return Intervals(
+        np.minimum(np.maximum(low, least), high), np.maximum(np.minimum(high, most), low)
+    )
 
 
-def _checked_confidence(confidence: Any) -> float | None:
+def checked_confidence(confidence: Any) -> float | None:
+    """How sure a set is, if that is known; InputError unless it is between 0 and 1."""
     if confidence is None:
         return None
     number = isinstance(confidence, (int, float)) and not isinstance(confidence, bool)
@@ -284,7 +289,8 @@ def _checked_confidence(confidence: Any) -> float | None:
     return float(confidence)
 
 
-def _checked_interval(interval: Any) -> str | None:
+def checked_interval(interval: Any) -> str | None:
+    """By which intervals a set was learned, if it was; InputError for others."""
     if interval is None or (isinstance(interval, str) and interval in INTERVALS):
         return interval
     raise InputError(f"interval must be one of {', '.join(INTERVALS)}, got {interval!r}")

@@ -21,6 +21,7 @@ from offrecord.models.checking import (
     checked_labels,
     checked_order,
     checked_probability,
+    checked_shows,
     checked_start,
 )
 from offrecord.models.files import (
@@ -32,6 +33,7 @@ from offrecord.models.files import (
     save_model,
     set_content,
 )
+from offrecord.models.hidden import shown_masses, without_needless_states
 from offrecord.models.learned import Learned
 from offrecord.models.lifted import coordinate, lifted_kernel, unlifted_back
 from offrecord.models.published_rounding import rounded_distributions
@@ -50,6 +52,9 @@ class MarkovChain:
     order: how many records the next one depends on. For order m > 1, transition has m + 1 axes of
     k, the next record's last, and start m axes, the distribution of the first m records. `lifted`
     is the same chain on m-tuples (F8).
+    shows: for a chain on h states that nobody sees, which of the k values a record shows in each;
+    transition is then (h, h), start (h,), both on states, and order is 1. Several states may show
+    the same value: regimes. `lifted` is the plain chain on the states.
     learned: what it was learned from, where it was; no part of the chain itself.
     box: a set of models that holds this one; problems about the chain then promise for all of them.
 
@@ -61,6 +66,7 @@ class MarkovChain:
     start: Floats
     labels: tuple[Label, ...]
     order: int
+    shows: Integers | None
     learned: Learned | None
     box: Box | None
 
@@ -72,14 +78,20 @@ class MarkovChain:
         order: int = 1,
         learned: Learned | None = None,
         box: Box | None = None,
+        shows: ArrayLike | None = None,
     ) -> None:
         order = checked_order(order)
         kernels = checked_kernels(transition, order)
         k = kernels.shape[-1]
         initial = None if start is None else checked_start(start, k, order)
-        if order > 1:
-            self.__dict__["lifted"] = MarkovChain(lifted_kernel(kernels), initial)
-            initial = self.lifted.start.reshape((k,) * order)
+        shown = None if shows is None else checked_shows(shows, kernels, order)
+        if shown is not None:
+            k = int(shown.max()) + 1
+            kernels, initial, shown = without_needless_states(kernels, initial, shown)
+        if order > 1 or shown is not None:
+            lifted = lifted_kernel(kernels) if order > 1 else kernels
+            self.__dict__["lifted"] = MarkovChain(lifted, initial)
+            initial = self.lifted.start.reshape(kernels.shape[1:])
         else:
             initial = _first_distribution(kernels, initial)
         kernels.setflags(write=False)
@@ -88,6 +100,7 @@ class MarkovChain:
         object.__setattr__(self, "start", initial)
         object.__setattr__(self, "labels", checked_labels(labels, k))
         object.__setattr__(self, "order", order)
+        object.__setattr__(self, "shows", shown)
         object.__setattr__(self, "learned", learned)
         self._set_box(box)
 
@@ -100,6 +113,8 @@ class MarkovChain:
     def _check_box(self, box: Box) -> None:
         if not isinstance(box, Box):
             raise InputError(f"models must be a Box, got {type(box).__name__}")
+        if self.shows is not None:
+            raise InputError("sets of models are for chains on values, not on hidden states")
         if (box.k, box.order) != (self.k, self.order):
             raise InputError(
                 f"the set of models must be for {self.k} values and order {self.order}, got"
@@ -124,11 +139,19 @@ class MarkovChain:
 
     @cached_property
     def lifted(self) -> MarkovChain:
-        """The first-order chain on tuples of `order` records; the chain itself for order 1."""
+        """The first-order chain that is walked: on tuples of `order` records, or on hidden states.
+
+        The chain itself where its states are its values.
+        """
         return self
 
     def coordinate(self, index: int) -> Integers:
-        """(k^order,) the value of the index-th record (from 0) in each of the lifted tuples."""
+        """(states,) the value of the index-th record (from 0) in each of the lifted tuples.
+
+        Or the value that each hidden state shows.
+        """
+        if self.shows is not None:
+            return self.shows
         return coordinate(self.k, self.order, index)
 
     @classmethod
@@ -148,7 +171,15 @@ class MarkovChain:
     @property
     def k(self) -> int:
         """Number of values."""
-        return int(self.transition.shape[-1])
+        return len(self.labels)
+
+    @property
+    def has_states(self) -> bool:
+        """Records depend on states that are more than values: tuples of them, or hidden ones.
+
+        What is computed of leakage is then an upper bound (F8).
+        """
+        return self.order > 1 or self.shows is not None
 
     @property
     def is_homogeneous(self) -> bool:
@@ -163,7 +194,7 @@ class MarkovChain:
     @cached_property
     def is_stationary(self) -> bool:
         """Every record has the same distribution and every step the same kernel."""
-        if self.order > 1:
+        if self.has_states:
             return self.lifted.is_stationary
         return self.is_homogeneous and self._start_is_implied
 
@@ -174,7 +205,7 @@ class MarkovChain:
         They do not where a value stays with a probability that is lost in 1 − alpha, 1 − beta or
         their sum.
         """
-        if self.order > 1 or self.k != 2 or not self.is_stationary:
+        if self.has_states or self.k != 2 or not self.is_stationary:
             return False
         if not (self.alpha > 0 and self.beta > 0):
             return False
@@ -198,7 +229,7 @@ class MarkovChain:
         return self._binary(1, 0)
 
     def _binary(self, i: int, j: int) -> float:
-        if self.k != 2 or not self.is_homogeneous or self.order > 1:
+        if self.k != 2 or not self.is_homogeneous or self.has_states:
             raise InputError(
                 "alpha and beta exist for first-order chains with two values and one kernel only"
             )
@@ -248,7 +279,9 @@ class MarkovChain:
             same = same and np.array_equal(start, self.start)
         if same:
             return self
-        return MarkovChain(transition, start, self.labels, self.order, self.learned, self.box)
+        return MarkovChain(
+            transition, start, self.labels, self.order, self.learned, self.box, self.shows
+        )
 
     # ---- distributions; records count from 1
 
@@ -261,6 +294,8 @@ class MarkovChain:
         self._check_record(first)
         self._check_record(last)
         count = last - first + 1
+        if self.shows is not None:
+            return shown_masses(self.lifted.marginals(first, last), self.shows, self.k)
         if self.order > 1:
             return self._record_marginals(first, last)
         if self.is_stationary:
@@ -291,7 +326,7 @@ class MarkovChain:
     def support(self, record: int) -> NDArray[np.bool_]:
         """(k,) the values a record can take, however unlikely: nothing underflows."""
         self._check_record(record)
-        if self.order > 1:
+        if self.has_states:
             end = max(record, self.order)
             tuples = self.lifted.support(end - self.order + 1)
             place = self.coordinate(record - end + self.order - 1)
@@ -390,9 +425,11 @@ class MarkovChain:
             raise InputError(
                 f"a chain of order {self.order} has kernels on tuples: ask its .lifted chain"
             )
+        if self.shows is not None:
+            raise InputError("a chain on hidden states has kernels on these: ask its .lifted chain")
 
     def joint(self, first: int, second: int) -> Floats:
-        """(k, k) Pr(X_first = i, X_second = j) for first < second, of any order."""
+        """(k, k) Pr(X_first = i, X_second = j) for first < second, of any chain."""
         lifted, order = self.lifted, self.order
         # the tuples that end at both records; the first few records stand in the first tuple
         begin, end = max(first, order), max(second, order)
@@ -436,6 +473,11 @@ class MarkovChain:
         other._set_box(box)
         return other
 
+    @property
+    def alone(self) -> MarkovChain:
+        """The same chain as the only model."""
+        return self if self.box is None else self.with_box(None)
+
     def to_dict(self) -> dict[str, Any]:
         """What the chain is, as model files, policies, designs and certificates hold it."""
         implied = self.is_homogeneous and self._start_is_implied
@@ -443,6 +485,7 @@ class MarkovChain:
             **HEAD,
             "order": self.order,
             "labels": list(self.labels),
+            **({} if self.shows is None else {"shows": self.shows.tolist()}),
             "transition": self.transition.tolist(),
             "start": None if implied else self.start.tolist(),
             **set_content(self.box),
@@ -472,6 +515,7 @@ class MarkovChain:
             content.get("order", 1),
             learned_of(content),
             box_of(content),
+            content.get("shows"),
         )
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
@@ -493,6 +537,8 @@ class MarkovChain:
             return f"MarkovChain.binary(alpha={self.alpha!r}, beta={self.beta!r})"
         if self.order > 1:
             return f"<MarkovChain k={self.k} order={self.order}>"
+        if self.shows is not None:
+            return f"<MarkovChain k={self.k} states={len(self.shows)}>"
         kind = "one kernel" if self.is_homogeneous else f"n={self.length}"
         return f"<MarkovChain k={self.k} {'stationary' if self.is_stationary else kind}>"
 

@@ -104,6 +104,16 @@ class PhasedChain:
         return 1
 
     @property
+    def has_states(self) -> bool:
+        """False: its states are its values."""
+        return False
+
+    @property
+    def shows(self) -> None:
+        """None: no state is hidden."""
+        return None
+
+    @property
     def length(self) -> None:
         """None: it serves any number of records."""
         return None
@@ -185,6 +195,8 @@ class PhasedChain:
         content = model_content(content, "phase", "transition", "start", "labels")
         if content.get("order", 1) != 1:
             raise InputError(f"a model with phases must have order 1, got {content['order']!r}")
+        if content.get("shows") is not None:
+            raise InputError("a model with phases cannot have hidden states")
         return cls(
             content["phase"],
             content["transition"],

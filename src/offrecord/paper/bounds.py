@@ -55,7 +55,7 @@ def _theorem2(problem: Problem, lost: tuple[int, int]) -> float:
     p = min(problem.private[0], n + 1 - problem.private[0])  # re-indexed, as the paper assumes
 
     def delta_star(budget: float) -> int:
-        return Side(chain, 1, 1, n).delta_star(budget) or n
+        return Side(chain.alone, 1, 1, n).delta_star(budget) or n
 
     to_end, to_start = (float(max_influence(chain, p, t)) for t in (n, 1))
     if epsilon < to_end:

@@ -63,7 +63,7 @@ def _claim(plan: Plan) -> form.Claim:
         protect=plan.job.options.protect,
         mechanism=plan.job.mechanism.name,
         leakage=plan.designs.leakage,
-        leakage_is_exact=plan.designs.model.order == 1,
+        leakage_is_exact=not plan.designs.model.has_states,
         statement=form.claim_statement(epsilon),
     )
 

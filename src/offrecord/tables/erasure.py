@@ -18,14 +18,15 @@ _MOST = 1 << 21
 def erasure_leakage(model: Model, needs: SurroundingCounts) -> float | None:
     """The largest log-ratio about a secret if private records alone were redacted.
 
-    None where it is not computed. Exact: given the nearest `order` records on each side, all others
-    are independent of the secret. For order above 1 a run of private records counts as if all but
-    its last were known.
+    None where it is not computed: the model is not stationary, its states are hidden, or there are
+    too many histories. Exact: given the nearest `order` records on each side, all others are
+    independent of the secret. For order above 1 a run of private records counts as if all but its
+    last were known.
     """
     if len(needs) == 0:
         return 0.0
-    if not model.is_stationary:
-        return None
+    if not model.is_stationary or model.shows is not None:
+        return None  # what hidden states show depends on every record, not on the nearest ones
     chain = model.along()
     left, right = (np.minimum(room, chain.order) for room in (needs.left, needs.right))
     if chain.order > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from secrets import token_bytes
@@ -11,6 +11,7 @@ from secrets import token_bytes
 from offrecord.designs.library import Designs, Setting
 from offrecord.designs.sharing import room_limits
 from offrecord.errors import InputError
+from offrecord.fitting.boxes import Sureness
 from offrecord.mechanisms import Mechanism, mechanism_named
 from offrecord.mechanisms.local.by_policy import whole_mechanism
 from offrecord.models.base import Model
@@ -118,27 +119,43 @@ class Job:
         return ModelledJob(self, setting, known)
 
 
+#: How a model is learned.
+_LEARNING = [
+    one for one in fields(Options) if one.name in ("chain_order", "phase", "confidence", "interval")
+]
+
+
 def _check(options: Options, columns: Columns) -> None:
     """InputError for options that are wrong or do not go together."""
     if options.protect not in PROTECT:
         raise InputError(f'protect must be "run" or "each", got {options.protect!r}')
     if (options.private is None) == (options.private_list is None):
         raise InputError("give either --private (a column) or --private-list (keys), one of them")
+    _check_model(options)
+    minutes = options.design_minutes
+    if not (isinstance(minutes, (int, float)) and minutes >= 0):
+        raise InputError(f"--design-minutes must be a number of at least 0, got {minutes}")
+    if options.private is not None and options.private in columns.released:
+        raise InputError(f"the private column {options.private!r} cannot be released too")
+
+
+def _check_model(options: Options) -> None:
+    """InputError for options about the model that are wrong or do not go together."""
     if (options.model is None) != options.fit:
         raise InputError("give either --model or --fit (model or fit=True)")
     if options.start not in STARTS:
         raise InputError(f"--start must be one of {', '.join(STARTS)}, got {options.start!r}")
     if options.exact_model and options.start != "stationary":
         raise InputError("--exact-model says how chains begin: leave --start out")
-    if not options.fit and (options.chain_order != 1 or options.phase is not None):
-        raise InputError("--chain-order and --phase are for --fit; a model says its own")
+    if options.fit:
+        Sureness(options.confidence, options.interval)
+    elif any(getattr(options, one.name) != one.default for one in _LEARNING):
+        flags = [f"--{one.name.replace('_', '-')}" for one in _LEARNING]
+        raise InputError(
+            f"{', '.join(flags[:-1])} and {flags[-1]} are for --fit; a model says its own"
+        )
     if options.phase is not None:
         phase_count(options.phase)
-    minutes = options.design_minutes
-    if not (isinstance(minutes, (int, float)) and minutes >= 0):
-        raise InputError(f"--design-minutes must be a number of at least 0, got {minutes}")
-    if options.private is not None and options.private in columns.released:
-        raise InputError(f"the private column {options.private!r} cannot be released too")
 
 
 @dataclass(frozen=True, eq=False)

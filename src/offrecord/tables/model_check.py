@@ -20,8 +20,10 @@ from offrecord.designs.library import Designs
 from offrecord.errors import InputError
 from offrecord.fitting.chance import chi_square_tail
 from offrecord.fitting.counting import Counts, counted, linked_records
+from offrecord.fitting.dispersion import dispersion
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.chain import MarkovChain
+from offrecord.models.hidden import value_kernel
 from offrecord.models.learned import Learned
 from offrecord.models.records import Chains, Codes
 from offrecord.tables.steps import Step
@@ -90,7 +92,7 @@ def spaced(learned: Learned, spacing: float | None) -> str | None:
 def model_counts(
     model: Model, chains: Chains, rows: slice, codes: Codes, phases: Codes | None
 ) -> Counts:
-    """Transitions of some whole chains, counted in the shape of the model's `transition`.
+    """Transitions of some whole chains, counted in the shape of `counted_shape`.
 
     codes: those of the rows, negative where a record is not looked at. phases: of all records.
     """
@@ -98,12 +100,17 @@ def model_counts(
     last = int(np.searchsorted(chains.starts, rows.stop))
     steps = None if chains.steps is None else chains.steps[rows]
     linked = linked_records(codes, chains.starts[first : last + 1] - rows.start, steps)
-    shape = model.transition.shape
+    shape = counted_shape(model)
     kernels = math.prod(shape[: -model.order - 1])
     context = None
     if kernels > 1:  # with one kernel, places need not even be counted
         context = model.contexts(chains.places[rows], None if phases is None else phases[rows])
     return counted(codes, linked, model.k, model.order, context, kernels).reshape(shape)
+
+
+def counted_shape(model: Model) -> tuple[int, ...]:
+    """That of the model's `transition`; (k, k), of values, where its states are hidden."""
+    return model.transition.shape if model.shows is None else (model.k, model.k)
 
 
 def check_lengths(model: Model, chains: Chains) -> None:
@@ -126,7 +133,8 @@ class Comparison:
     transitions: how many were looked at. impossible: those the model gives probability 0. waste:
     what a record costs more under the model than under the table's own transitions, as a share of
     its entropy. leakage: the largest of a design, by the table's own transitions; None where that
-    is not computed: nothing differs beyond chance, or the model is not stationary.
+    is not computed: nothing differs beyond chance, or the model is not stationary or has hidden
+    states. statistic: for hidden states, divided by how much more their transitions vary.
     """
 
     transitions: int
@@ -188,19 +196,41 @@ class Comparison:
         return short | {"significance": SIGNIFICANCE}
 
 
-def compared(designs: Designs, uses: Integers, counts: Counts) -> Comparison:
-    """The model of some designs against counted transitions; uses: secrets that each serves."""
+def compared(designs: Designs, uses: Integers, counts: Counts) -> Comparison | None:
+    """The model of some designs against counted transitions; uses: secrets that each serves.
+
+    None for hidden states that do not begin as they go on: no one kernel says what to expect.
+    """
     model, total = designs.model, int(counts.sum())
-    impossible = int(counts[model.transition == 0].sum())
+    if model.shows is not None and not model.is_stationary:
+        return None
+    kernels, spread = _expected(model)
+    impossible = int(counts[kernels == 0].sum())
     visits = counts.sum(axis=-1, keepdims=True)
     own = counts / np.maximum(visits, 1)
-    statistic, degrees = _likelihood_ratio(model.transition, counts, visits, own)
+    statistic, degrees = _likelihood_ratio(kernels, counts, visits, own)
+    statistic /= spread
     p_value = chi_square_tail(degrees, statistic)
     leakage = None
-    if total >= ENOUGH and p_value < SIGNIFICANCE and not impossible and model.is_stationary:
+    differs = total >= ENOUGH and p_value < SIGNIFICANCE and not impossible
+    if differs and model.is_stationary and model.shows is None:
         leakage = _leakage(designs, uses, _estimated(model, counts, visits))
-    waste = _waste(statistic, degrees, counts, own)
+    waste = spread * _waste(statistic, degrees, counts, own)
     return Comparison(total, impossible, statistic, degrees, p_value, waste, leakage)
+
+
+def _expected(model: Model) -> tuple[Floats, float]:
+    """The kernels that transitions are compared with, and by how much more than chance they vary.
+
+    Values that hidden states show are no chain: what one tells of the next is compared all the
+    same, but transitions of one regime hang together.
+    """
+    if model.shows is None:
+        return model.transition, 1.0
+    chain = model.along()
+    lifted = chain.lifted
+    kernel = value_kernel(lifted.transition, lifted.start, model.shows, model.k)
+    return kernel, dispersion(chain)
 
 
 def _likelihood_ratio(

@@ -73,12 +73,13 @@ class Options:
     private: a boolean column; private_list: a frame of (by, order) keys; one of them.
 
     model: a chain, or a model file; fit=True learns one from the chains without a private record:
-    chain_order, 1 or 2, is how many records the next one depends on, and phase "hour", "weekday" or
-    "month", for a kernel each. step: "1h" or 1, so that missing steps count as records already
-    redacted. exact_model: promise for the model alone, not for the set of models it comes with.
-    start: what is known of how chains begin, "stationary", "settled" or "any"; the latter two for
-    two values. accept_model: go on although the table speaks against its model; the certificate
-    says so.
+    chain_order, a number or "auto", is how many records the next one depends on, and phase "hour",
+    "weekday" or "month", for a kernel each. confidence: that the true chain lies in the set of
+    models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". step: "1h" or 1,
+    so that missing steps count as records already redacted. exact_model: promise for the model
+    alone, not for the set of models it comes with. start: what is known of how chains begin,
+    "stationary", "settled" or "any"; the latter two for two values. accept_model: go on although
+    the table speaks against its model; the certificate says so.
 
     keep: columns to release too, which the guarantee does not cover; their cells leave empty where
     the value is redacted, unless keep_all is set.
@@ -114,8 +115,21 @@ class Options:
     )
     model: Model | str | Path | None = option("Model file, from offrecord fit.", default=None)
     fit: bool = option("Learn the model from the chains without a private record.", default=False)
-    chain_order: int = option("How many records the next one depends on.", default=1, metavar="1|2")
+    chain_order: int | str = option(
+        "How many records the next one depends on; auto: as many as the data speak for.",
+        default="auto",
+        metavar="auto|1|2|…",
+    )
     phase: str | None = option("A kernel for each hour, weekday or month.", default=None)
+    confidence: float = option(
+        "How sure it is that the true chain lies in the set of models learned, 0 to 1.",
+        default=0.95,
+        metavar="NUMBER",
+    )
+    interval: str = option(
+        "clopper-pearson, or mixture: wider, and proven for any number of records.",
+        default="clopper-pearson",
+    )
     step: str | int | None = option(
         "Distance of neighbours, 1h or 1: what is missing counts as redacted.", default=None
     )

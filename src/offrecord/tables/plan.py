@@ -115,6 +115,7 @@ class Plan:
         comparison, accepted, warnings = None, self.accepted, []
         if tally.moves is not None and self.survey.secrets:
             comparison = compared(self.designs, self.uses, tally.moves)
+        if comparison is not None:
             objected = _accepted(self.job, [comparison.objection(self.job.epsilon)])
             accepted += objected
             if not objected and (warning := comparison.warning()) is not None:
@@ -180,7 +181,7 @@ class Outcome:
             released=tally.released / valued,
             window=tally.window / valued,
             leakage=plan.designs.leakage,
-            exact=model.order == 1,
+            exact=not model.has_states,
             erasure=erasure_leakage(model, survey.needs),
             regions=tally.named_regions(survey.private_rows),
             designs=len(plan.designs.designs),

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from offrecord.errors import InputError
+from offrecord.fitting.boxes import Sureness
+from offrecord.fitting.orders import AUTO
 from offrecord.models.base import Integers
 from offrecord.models.clock import phase_count
 from offrecord.models.learned import Learned
@@ -32,19 +34,25 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     single_chain: bool = False,
     private: str | None = None,
     private_list: Native | None = None,
-    chain_order: int = 1,
+    chain_order: int | str = AUTO,
     phase: str | None = None,
+    confidence: float = Sureness.confidence,
+    interval: str = Sureness.interval,
     step: str | int | None = None,
 ) -> Fit:
     """Learn a chain from reference data, with uncertainty and a verdict in words.
 
     Columns and steps as in `redact`. private, private_list: every chain that holds a private record
-    is left out. chain_order: 1 or 2. phase: "hour", "weekday" or "month", for a kernel each.
+    is left out. chain_order: how many records the next one depends on, or "auto": as many as the
+    data speak for. phase: "hour", "weekday" or "month", for a kernel each. confidence: that the
+    true chain lies in the set of models learned, by intervals of a kind: "clopper-pearson" or
+    "mixture".
     """
     if private is not None and private_list is not None:
         raise InputError("give --private (a column) or --private-list (keys), one of them at most")
     if phase is not None:
         phase_count(phase)
+    sure = Sureness(confidence, interval)
     steps = None if step is None else Step.parsed(step)
     columns = Columns.named(value, order, by, single_chain)
     table = from_native(frame, [*columns.released, *([] if private is None else [private])], value)
@@ -54,15 +62,16 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
         held = private_records(
             arranged, None if private_list is None else from_native(private_list), steps
         ).chain
-    found = fit_arranged(arranged, held, chain_order, phase)[1]
+    found = fit_arranged(arranged, held, chain_order, phase, sure)[1]
     return replace(found, warnings=(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)])))
 
 
 def fit_arranged(
     arranged: Arranged,
     held: Integers,
-    chain_order: int,
+    chain_order: int | str,
     phase: str | None,
+    sure: Sureness,
     say: Callable[[str], None] | None = None,
 ) -> tuple[Arranged, Fit]:
     """Fit to the chains without a private record; the table coded by their labels, and the fit.
@@ -92,7 +101,14 @@ def fit_arranged(
     phases = None if phase is None else arranged.phases(phase, arranged.zone)
     zone = None if phase is None else arranged.zone
     result = fit_chains(
-        chains, labels, order=chain_order, phases=phases, phase=phase, zone=zone, dropped=dropped
+        chains,
+        labels,
+        order=chain_order,
+        phases=phases,
+        phase=phase,
+        zone=zone,
+        dropped=dropped,
+        sure=sure,
     )
     return arranged, replace(result, model=result.model.with_learned(_origin(arranged, result)))
 

@@ -21,7 +21,7 @@ from offrecord.release.coins import RECORDS, ChainTags, Coins, Draws
 from offrecord.tables.batch import ChainBatch, TableSpec
 from offrecord.tables.chains import Arranged
 from offrecord.tables.choice import choice_of
-from offrecord.tables.model_check import check_lengths, model_counts
+from offrecord.tables.model_check import check_lengths, counted_shape, model_counts
 from offrecord.tables.rule import Rule, check_known
 from offrecord.tables.survey import Survey
 from offrecord.tables.tally import Tally
@@ -137,7 +137,7 @@ class Worker:
         chains, which = batch.arranged.chains, rule.which_of(batch)
         gone = np.zeros(batch.rows, dtype=bool)
         counts, released = np.zeros(3, dtype=np.int64), 0
-        moves = np.zeros(model.transition.shape, dtype=np.int64)
+        moves = np.zeros(counted_shape(model), dtype=np.int64)
         contents = []
         for block in rule.blocks(batch, which):
             redacted, certainty = rule.decider.decide(block, keyed.draw)

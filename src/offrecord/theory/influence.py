@@ -1,4 +1,7 @@
-"""Pointwise and max-influence of one record on others, and the regions they make (Sec. II)."""
+"""Pointwise and max-influence of one record on others, and the regions they make (Sec. II).
+
+Of the chain itself, also where it comes in a set of models.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLi
     positions = positions.astype(np.int64)  # differences of unsigned numbers would wrap around
     out = np.full((len(positions), chain.k), np.inf)
     away = np.flatnonzero(positions != private)
-    if chain.order > 1:
+    if chain.has_states:
         for i in away:
             out[i] = _influence_of_joint(chain, private, int(positions[i]))
     elif chain.is_paper_setting:
@@ -67,7 +70,7 @@ def _influence_on_side(
         return np.empty((0, chain.k))
     distances = np.abs(positions - private)
     furthest = int(distances.max())
-    influence = Side(chain, private, direction, furthest).influence(furthest)
+    influence = Side(chain.alone, private, direction, furthest).influence(furthest)
     return np.asarray(influence[distances - 1])
 
 
@@ -103,8 +106,8 @@ def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, La
         _check(chain, record)
     if private in values:
         return np.inf
-    if chain.order > 1:
-        return _set_influence_of_tuples(chain, private, values)
+    if chain.has_states:
+        return _set_influence_of_states(chain, private, values)
     if not _occur_together(chain, private, values):
         raise InputError(_NEVER_TOGETHER)
     logs = np.zeros(chain.k)
@@ -114,7 +117,7 @@ def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, La
     ):
         if neighbour:  # up to a factor that is the same for every value of the private record
             distance = abs(neighbour - private)
-            side = Side(chain, private, 1 if neighbour > private else -1, distance)
+            side = Side(chain.alone, private, 1 if neighbour > private else -1, distance)
             logs += side.likelihoods(distance)[-1][:, values[neighbour]]
     return _spread(logs[chain.support(private)])
 
@@ -150,34 +153,34 @@ def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) 
         _check(chain, record)
     if private in wanted:
         return np.inf
-    if chain.order > 1:
-        return _max_set_influence_of_tuples(chain, private, sorted(wanted))
+    if chain.has_states:
+        return _max_set_influence_of_states(chain, private, sorted(wanted))
     total = np.zeros((chain.k, chain.k))
     for direction in (-1, 1):
         distances = [abs(t - private) for t in wanted if (t - private) * direction > 0]
         if distances:
             nearest = min(distances)
-            total = total + Side(chain, private, direction, nearest).pairs(nearest)[-1]
+            total = total + Side(chain.alone, private, direction, nearest).pairs(nearest)[-1]
     support = chain.support(private)
     return float(total[np.ix_(support, support)].max())
 
 
-def _max_set_influence_of_tuples(chain: MarkovChain, private: int, records: list[int]) -> float:
+def _max_set_influence_of_states(chain: MarkovChain, private: int, records: list[int]) -> float:
     if chain.k ** len(records) > _MOST_REALIZATIONS:
         raise InputError(
-            f"sets of at most {_MOST_REALIZATIONS} realizations for order above 1, got"
-            f" {chain.k}^{len(records)}"
+            f"sets of at most {_MOST_REALIZATIONS} realizations for order above 1 or hidden states,"
+            f" got {chain.k}^{len(records)}"
         )
     found = [0.0]
     for values in product(range(chain.k), repeat=len(records)):
         with suppress(InputError):  # values that cannot occur together
             realization = dict(zip(records, values, strict=True))
-            found.append(_set_influence_of_tuples(chain, private, realization))
+            found.append(_set_influence_of_states(chain, private, realization))
     return max(found)
 
 
-def _set_influence_of_tuples(chain: MarkovChain, private: int, values: Mapping[int, int]) -> float:
-    """Order above 1: every record counts, by one pass over the lifted chain for each X_p = x."""
+def _set_influence_of_states(chain: MarkovChain, private: int, values: Mapping[int, int]) -> float:
+    """Every record counts, by one pass over the lifted chain for each X_p = x."""
     supported = np.flatnonzero(chain.support(private)).tolist()
     logs = np.array(
         [
@@ -215,11 +218,11 @@ def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
 
     Of a stationary chain, to the right (Theorem 2).
     """
-    if not chain.is_stationary or chain.order > 1:
+    if not chain.is_stationary or chain.has_states:
         raise InputError("delta_star needs a stationary chain of order 1")
     if whole_number("limit", limit) < 1:
         raise InputError(f"limit must be at least 1, got {limit}")
-    return Side(chain, 1, 1, limit).delta_star(budget(epsilon))
+    return Side(chain.alone, 1, 1, limit).delta_star(budget(epsilon))
 
 
 def is_forced(influence: Floats, epsilon: float) -> NDArray[np.bool_]:

@@ -40,7 +40,7 @@ class WorstOutput:
     left: FirstRelease | None
     right: FirstRelease | None
     itself: bool = False
-    exact: bool = True  # False for chains of order above 1, where it is an upper bound (F8)
+    exact: bool = True  # False where states are tuples or hidden: an upper bound (F8)
 
     @property
     def upper(self) -> float:
@@ -146,8 +146,8 @@ def combine(
     """The largest left[a, a'] + right[b, b'] over possible ends of a secret, and where (F2, F9).
 
     Its ends are (a, b) or (a', b'), for a single record a = b. Exact where the paper adds the
-    largest of each side (Remark 1). values: for one record in a chain of order above 1, its value
-    in each state; pairs of states with the same one do not count.
+    largest of each side (Remark 1). values: for one record of a chain on tuples or hidden states,
+    its value in each state; pairs of states with the same one do not count.
     """
     a, b = np.nonzero(possible)
     best, where = 0.0, (int(a[0]), int(b[0]), int(a[0]), int(b[0]))
@@ -173,7 +173,7 @@ def _worst_about(
     problem: Problem, matrix: Redaction, lengths: Integers, secret: Secret
 ) -> WorstOutput:
     possible = possible_ends(problem, secret)
-    exact = problem.chain.order == 1
+    exact = not problem.chain.has_states
     first_labels, last_labels = _end_labels(problem, secret)
     if _given_away(problem, matrix, problem.core(secret)):
         a, b = np.nonzero(possible)

@@ -78,6 +78,21 @@ class Problem:
         return self.chain.box
 
     @cached_property
+    def corner(self) -> MarkovChain | None:
+        """The chain whose best design is the best for all models: the chain itself where it is the
+        only one, else the corner of a box for two values at which values stay longest (R2). None
+        where there is no such chain.
+        """
+        box = self.models
+        if box is None:
+            return self.chain
+        shape = box.k, box.order, box.start, box.by_step
+        if shape != (2, 1, "stationary", None) or not box.is_its_own_reverse:
+            return None
+        (_, alpha), (beta, _) = box.lifted[0].low
+        return MarkovChain.binary(float(alpha), float(beta)) if min(alpha, beta) > 0 else None
+
+    @cached_property
     def secrets(self) -> list[Secret]:
         """What is protected: runs of private records, or each private record."""
         if self.protect == "each":

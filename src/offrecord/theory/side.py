@@ -62,6 +62,7 @@ class Side:
 
     For a chain of order m the walk is that of the lifted chain (F8): its states are m-tuples, of
     which a record on this side shows one value, and who sees that is taken to see all of the tuple.
+    For a chain on hidden states likewise: who sees a value is taken to see the state.
     """
 
     record_chain: MarkovChain
@@ -94,7 +95,7 @@ class Side:
     @cached_property
     def secret_values(self) -> NDArray[np.int64]:
         """(states,) the secret's value in each state at the origin; equal ones do not count."""
-        if self.run or self.record_chain.order == 1:
+        if self.run or not self.record_chain.has_states:
             return np.arange(self.chain.k)
         return self.record_chain.coordinate(self.secret_place)
 
@@ -187,13 +188,13 @@ class Side:
     def influence(self, count: int) -> Floats:
         """(count, k) pointwise influence at distances 1 … count; −∞ for a value never taken there.
 
-        Order above 1: the largest among the tuples that show a value. Of a set of models: the
-        largest.
+        Of tuples or hidden states: the largest among those that show a value. Of a set of models:
+        the largest.
         """
         if self.models is not None:
             return self._set_influence(count)
-        if self.record_chain.order > 1:
-            return self._tuple_influence(count)
+        if self.record_chain.has_states:
+            return self._state_influence(count)
         if self.closed_form:
             return self._binary_influence(count)
         logs = self.likelihoods(count)
@@ -229,22 +230,22 @@ class Side:
             )
         return known[:count]
 
-    def _tuple_influence(self, count: int) -> Floats:
+    def _state_influence(self, count: int) -> Floats:
         logs = self.likelihoods(count)[:, self.support]
         groups = self.secret_values[self.support]
         names = np.unique(groups)
         highest = np.stack([logs[:, groups == g].max(axis=1) for g in names], axis=1)
         lowest = np.stack([logs[:, groups == g].min(axis=1) for g in names], axis=1)
         taken = np.isfinite(self.likelihoods(count)).any(axis=1)
-        tuples = np.where(taken, 0.0, -np.inf)
+        states = np.where(taken, 0.0, -np.inf)
         for a in range(len(names)):
             for b in range(len(names)):
                 if a != b:
                     ratio = _differences(highest[:, a], lowest[:, b])
-                    tuples = np.where(taken, np.maximum(tuples, ratio), -np.inf)
+                    states = np.where(taken, np.maximum(states, ratio), -np.inf)
         shown = self.shown_value_of_state
         return np.stack(
-            [tuples[:, shown == x].max(axis=1) for x in range(self.record_chain.k)], axis=1
+            [states[:, shown == x].max(axis=1) for x in range(self.record_chain.k)], axis=1
         )
 
     def pairs(self, count: int) -> Floats:
@@ -320,7 +321,7 @@ class Side:
 
     def counted(self, worst: Floats) -> float:
         """The largest entry over pairs of states in which the secret differs."""
-        if self.record_chain.order == 1:
+        if not self.record_chain.has_states:
             return float(worst.max())
         values = self.secret_values
         return float(np.where(values[:, None] != values, worst, 0.0).max())
@@ -334,7 +335,7 @@ class Side:
         rows[index + step], … until the array's end; opens: a record follows that is never redacted,
         else the chain ends there.
         """
-        if self.record_chain.order > 1:
+        if self.record_chain.has_states:
             rows = np.ascontiguousarray(rows[:, self.shown_value_of_state])
         count = len(rows) - index if step > 0 else index + 1
         if self.independent or (count == 0 and not opens):

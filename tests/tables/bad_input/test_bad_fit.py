@@ -19,7 +19,16 @@ from good_command import FIT, ROWS
         ({"single_chain": True}, ["single"]),
         ({"phase": "hour"}, ["kernel for each hour", "times"]),
         ({"phase": "minute"}, ["phase", "hour, weekday, month", "'minute'"]),
-        ({"chain_order": 0}, ["order", "1 or 2", "0"]),
+        ({"chain_order": 0}, ["order", "from 1 to 8 for 2 values, or auto", "0"]),
+        ({"chain_order": 9}, ["order", "from 1 to 8 for 2 values, or auto", "9"]),
+        ({"chain_order": "two"}, ["--chain-order", "auto or a whole number", "'two'"]),
+        ({"chain_order": 2, "phase": "weekday"}, ["kernel for each weekday", "times"]),
+        ({"confidence": 0}, ["confidence", "between 0 and 1", "0"]),
+        ({"confidence": 1}, ["confidence", "between 0 and 1", "1"]),
+        ({"confidence": 95}, ["confidence", "between 0 and 1", "95"]),
+        ({"confidence": "nan"}, ["confidence", "between 0 and 1", "nan"]),
+        ({"confidence": "sure"}, ["--confidence", "number", "'sure'"]),
+        ({"interval": "wilson"}, ["interval", "clopper-pearson, mixture", "'wilson'"]),
         ({"step": "1h"}, ["--step 1h", "'hour' holds whole numbers"]),
         ({"private": "hiden"}, ["did you mean 'hidden'?"]),
         ({"private_list": "no.csv"}, ["no.csv", "does not exist"]),
@@ -72,7 +81,7 @@ def test_redact_says_which_values_it_learns_from_before_it_does(desk):
         "offrecord: note: learning from 3 values: 'NA' (1), 'dry' (3), 'wet' (4)\n"
     )
     assert "learning from" not in out
-    code, _, err = desk.run(*desk.redact("many.csv", **FIT, chain_order=3, force=True))
+    code, _, err = desk.run(*desk.redact("many.csv", **FIT, chain_order=6, force=True))
     assert code == 2
     assert "learning from 3 values" in err
 

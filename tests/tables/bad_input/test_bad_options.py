@@ -59,10 +59,12 @@ def test_the_good_command_is_good(desk):
         ({"colour": "red"}, ["--colour"]),
         ({"model": "no.json"}, ["no.json", "does not exist"]),
         ({"model": "table.parquet"}, ["table.parquet", "not JSON"]),
-        ({"model": None, "fit": True, "chain_order": 3}, ["order", "1 or 2", "3"]),
+        ({"model": None, "fit": True, "chain_order": 9}, ["order", "from 1 to 8", "9"]),
+        ({"model": None, "fit": True, "confidence": 1}, ["confidence", "between 0 and 1", "1"]),
+        ({"model": None, "fit": True, "interval": "exact"}, ["interval", "mixture", "'exact'"]),
         (
             {"model": None, "fit": True, "chain_order": "one"},
-            ["--chain-order", "whole number", "'one'"],
+            ["--chain-order", "auto or a whole number", "'one'"],
         ),
         ({"model": None, "fit": True, "phase": "hour"}, ["kernel for each hour", "times"]),
         (
@@ -71,6 +73,8 @@ def test_the_good_command_is_good(desk):
         ),
         ({"phase": "hour"}, ["--phase", "--fit"]),
         ({"chain_order": 2}, ["--chain-order", "--fit"]),
+        ({"confidence": 0.9}, ["--confidence", "--fit"]),
+        ({"interval": "mixture"}, ["--interval", "--fit"]),
     ],
     ids=str,
 )

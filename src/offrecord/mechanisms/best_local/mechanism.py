@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from offrecord.mechanisms.base import Mechanism
+from offrecord.mechanisms.best_local.under_set import candidates, descended, is_small
 from offrecord.mechanisms.local.design import LocalDesign
 from offrecord.mechanisms.local.policy import LocalPolicy
 from offrecord.mechanisms.local.referee import refereed
@@ -18,7 +19,6 @@ from offrecord.mechanisms.three_region import TUNINGS, ThreeRegion
 from offrecord.mechanisms.window import BestWindow, window_of
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Model
-from offrecord.models.chain import MarkovChain
 from offrecord.theory.influence import is_forced
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import Redaction
@@ -70,7 +70,25 @@ class BestLocal(Mechanism):
             *(ThreeRegion(tuning).design(problem) for tuning in TUNINGS),
         ]
         start = max(starts, key=lambda policy: policy.utility)
-        return _noted(self._improved(problem, start))
+        best = self._improved(problem, start)
+        return _noted(self._under_set(problem, best) if is_small(problem) else best)
+
+    def _under_set(self, problem: Problem, best: LocalPolicy) -> LocalPolicy:
+        """The best of what was found and of designs for single models, lowered as far as the
+        problem's models allow.
+        """
+        starts = [best, *candidates(problem, self)]
+        found = refereed(
+            problem,
+            lambda reduced: max(
+                (descended(reduced, start.sparse) for start in starts),
+                key=lambda redaction: redaction.released(problem.chain),
+            ),
+            _itself,
+        )
+        lowered = LocalPolicy.of(problem, found, self.name)
+        best = lowered if lowered.utility > best.utility else best
+        return replace(best, utility_bound=utility_bound(problem))
 
     def _improved(self, problem: Problem, start: LocalPolicy) -> LocalPolicy:
         """A policy improved by linear programmes, unless its bound says that it cannot be."""
@@ -135,26 +153,11 @@ def _solved_design(problem: Problem, name: str) -> tuple[LocalPolicy, float | No
 
 def solved(problem: Problem) -> bool:
     """The case that is solved: the paper's chain, α + β < 1, a budget, nothing extreme."""
-    chain = designed_at(problem)
+    chain = problem.corner
     if not 0 < problem.epsilon <= _LARGEST_BUDGET or not (chain and chain.is_paper_setting):
         return False
     rarest = min(chain.alpha, chain.beta)
     return chain.alpha + chain.beta < 1 - _LEAST_GAP and rarest > _LEAST_STEP
-
-
-def designed_at(problem: Problem) -> MarkovChain | None:
-    """The chain for which the optimum is that for all of the problem's models: the problem's own,
-    or the corner of its box at which values stay longest (R2); None where there is no such corner.
-    """
-    box = problem.models
-    if box is None:
-        return problem.chain
-    if (box.k, box.order, box.start) != (2, 1, "stationary"):
-        return None
-    if box.by_step or not box.is_its_own_reverse:
-        return None
-    (_, alpha), (beta, _) = box.lifted[0].low
-    return MarkovChain.binary(float(alpha), float(beta)) if min(alpha, beta) > 0 else None
 
 
 def _optimum(
@@ -162,7 +165,7 @@ def _optimum(
 ) -> Optimum | None:
     from offrecord.mechanisms.best_local.binary_optimum import best_around
 
-    chain = designed_at(problem)
+    chain = problem.corner
     if problem.epsilon <= 0 or chain is None:
         return None
     weights = problem.chain.marginal(1).tolist()
@@ -179,14 +182,14 @@ def _optimum(
 
 
 def utility_bound(problem: Problem) -> float | None:
-    """A utility that no local mechanism exceeds; None for order above 1.
+    """A utility that no local mechanism exceeds; None where leakage is only bounded (F8).
 
     The least over the secrets of what each alone allows. Where the optimum around one secret is
     known, that; else F4 (the paper's Lemma 1): no value whose influence on a secret exceeds ε is
     released.
     """
-    if problem.chain.order > 1:
-        return None  # F4 speaks of records, the leakage bound of tuples
+    if problem.chain.has_states:
+        return None  # F4 speaks of records, the leakage bound of tuples or hidden states
     bound = 1.0 - _forced(problem) / problem.n
     if len(problem.secrets) <= _MANY and solved(problem):
         for secret in problem.secrets:

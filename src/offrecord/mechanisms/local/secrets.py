@@ -97,7 +97,7 @@ def _ends(sides: Sides, limits: tuple[int, int], rooms: tuple[int, int]) -> bool
 
 
 def _shared_room(problem: Problem) -> int | None:
-    if not problem.chain.is_stationary or problem.chain.order > 1:
+    if not problem.chain.is_stationary or problem.chain.has_states:
         return None
     room = forgotten_room(problem.chain, problem.epsilon)
     return None if room is None else 2 * room + 4

@@ -30,6 +30,7 @@ from offrecord.release.certificate.form import (
 #: How many phases there are of each kind: hours from midnight, weekdays from Monday, months from
 #: January. A record's phase decides the step out of it.
 PHASES = {"hour": 24, "weekday": 7, "month": 12}
+MAX_STATES = 1024  #: that a model has at most, hidden or not
 #: Rows of probabilities must sum to 1 within this much.
 ROW_TOLERANCE = 1e-9
 OptionalText = Annotated[str | None, optional(text)]
@@ -81,8 +82,9 @@ class Model(Section):
     """The model as in model files, with its start spelled out.
 
     stationary: every record has the same distribution, and start is the solution of start =
-    start·transition, rounded. set: the models that the promise is for, this one among them; None:
-    it alone.
+    start·transition, rounded. shows: the value (from 0) of each hidden state, where states are
+    hidden; transition and start are then on states. set: the models that the promise is for, this
+    one among them; None: it alone.
     """
 
     format: Annotated[str, word("offrecord-model")] = "offrecord-model"
@@ -91,6 +93,7 @@ class Model(Section):
     phase: Annotated[str | None, optional(word(*PHASES))] = None
     zone: OptionalText = None
     labels: Annotated[Sequence[str | int | float | bool], listed(label)]
+    shows: Annotated[Sequence[int] | None, optional(listed(whole(0, MAX_STATES - 1)))] = None
     transition: Annotated[Sequence[Any], array]
     start: Annotated[Sequence[Any], array]
     stationary: Truth
@@ -102,6 +105,11 @@ class Model(Section):
         return len(self.labels)
 
     @property
+    def states(self) -> int:
+        """Number of states: of values, unless more of them are hidden."""
+        return self.k if self.shows is None else len(self.shows)
+
+    @property
     def phase_count(self) -> int | None:
         """How many phases there are, None for a model without them."""
         return None if self.phase is None else PHASES[self.phase]
@@ -111,6 +119,7 @@ class Model(Section):
         different = {(isinstance(one, str), one) for one in self.labels}
         if self.k < 2 or len(different) < self.k:
             raise refused("model.labels", "must be two or more different values")
+        self._check_shows()
         self._check_shapes()
         per_start = 1 if self.phase is None else PHASES[self.phase]
         for name, numbers, rows in (
@@ -122,14 +131,22 @@ class Model(Section):
         if self.set is not None:
             self.set.check(self)
 
+    def _check_shows(self) -> None:
+        if self.shows is None:
+            return
+        if self.order != 1 or self.phase is not None or self.set is not None:
+            raise refused("model.shows", "must not stand beside order above 1, phases or a set")
+        if set(self.shows) != set(range(self.k)) or self.states == self.k:
+            raise refused("model.shows", "must name every value, and one of them more than once")
+
     def _check_shapes(self) -> None:
-        k, phases = self.k, self.phase_count
+        k, phases = self.states, self.phase_count
         if phases is not None and self.order != 1:
             raise refused("model.order", f"must be 1 for a model with phases, got {self.order}")
         one = (k,) * (self.order + 1)
         kernels, starts = (one, one[1:]) if phases is None else ((phases, k, k), (phases, k))
         shape = _shape(self.transition)
-        a_kernel_each_step = phases is None and self.order == 1 and shape[1:] == one
+        a_kernel_each_step = self._may_have_steps and shape[1:] == one
         if shape != kernels and not (a_kernel_each_step and shape[0] > 0):
             raise refused("model.transition", f"must have axes {_axes(kernels)}")
         if _shape(self.start) != starts:
@@ -138,8 +155,13 @@ class Model(Section):
     @property
     def length(self) -> int | None:
         """The only number of records that a model with a kernel for each step can serve."""
-        several = self.phase is None and self.order == 1 and len(_shape(self.transition)) == 3
+        several = self._may_have_steps and len(_shape(self.transition)) == 3
         return len(self.transition) + 1 if several else None
+
+    @property
+    def _may_have_steps(self) -> bool:
+        """Whether it may have a kernel for each step."""
+        return self.phase is None and self.order == 1 and self.shows is None
 
 
 def _shape(numbers: Any) -> tuple[int, ...]:

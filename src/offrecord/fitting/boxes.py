@@ -1,0 +1,125 @@
+"""A set of models from counts: intervals that hold every one-step probability of the true chain at
+once, with a confidence.
+
+The error is shared among all intervals, forward and backward, of every phase and every history.
+Two values of a stationary chain have the same intervals in both directions, and there the lower
+ends carry the cost (R2): the upper ones, which only have to show that α + β ≤ 1, get little of the
+error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.fitting.counting import Counts
+from offrecord.fitting.intervals import clopper_pearson, mixture, rounded_outward
+from offrecord.models.base import Floats
+from offrecord.models.box import INTERVALS, Box, checked_confidence, checked_interval
+from offrecord.models.chain import MarkovChain
+from offrecord.models.phased import PhasedChain
+
+Model: TypeAlias = MarkovChain | PhasedChain
+
+_UPPER_ERROR = 1e-4  # of both upper ends of two values, where it is less than half of all
+_ROUNDING = 1e-13  # by which sums of a row's ends may be off
+
+
+@dataclass(frozen=True)
+class Sureness:
+    """How sure a set of models is to be: confidence that the true chain lies inside, over data like
+    those it is learned from, and by which intervals.
+
+    interval: "clopper-pearson", whose coverage of Markov chains is checked, or "mixture", for which
+    it is proven. InputError for anything else.
+    """
+
+    confidence: float = 0.95
+    interval: str = "clopper-pearson"
+
+    def __post_init__(self) -> None:
+        if checked_confidence(self.confidence) is None:
+            raise InputError("confidence must be between 0 and 1, got None")
+        if checked_interval(self.interval) is None:
+            raise InputError(f"interval must be one of {', '.join(INTERVALS)}, got None")
+
+
+def learned_box(counts: Counts, model: Model, sure: Sureness) -> Box:
+    """The set of models that transitions leave likely, and that holds the model learned from them.
+
+    counts: shaped as the model's transition.
+    """
+    errors = _shared_error(model, 1 - sure.confidence)
+    forward = _intervals(counts, errors, sure.interval, model.transition)
+    backward = forward
+    if not _is_its_own_reverse(model):
+        told = _told_backwards(model, counts)
+        backward = _intervals(told, errors, sure.interval, _reverse(model))
+    return Box(forward, backward, model.order, "stationary", sure.confidence, sure.interval)
+
+
+class _Errors(NamedTuple):
+    """With which probability the true share may lie below an interval, and above it."""
+
+    low: Floats
+    high: Floats
+
+
+def _shared_error(model: Model, error: float) -> _Errors:
+    """(k, k) errors of intervals of a stationary chain of two values, or one for every interval."""
+    if _is_its_own_reverse(model):
+        upper = min(_UPPER_ERROR, error / 2)
+        lower = error - upper
+        moves = ~np.eye(2, dtype=bool)  # what is above for a move is below for the stay
+        return _Errors(np.where(moves, lower / 2, upper / 2), np.where(moves, upper / 2, lower / 2))
+    # the interval of one of two values is that of the other
+    cells = model.transition.size // (2 if model.k == 2 else 1)
+    each = error / (2 * cells)  # forward and backward
+    return _Errors(np.array(each / 2), np.array(each / 2))
+
+
+def _is_its_own_reverse(model: Model) -> bool:
+    return model.k == 2 and model.order == 1 and model.clock is None
+
+
+def _intervals(
+    counts: Counts, errors: _Errors, interval: str, nominal: Floats
+) -> tuple[Floats, Floats]:
+    """The ends of intervals of shares over the last axis, widened to what rounding and the nominal
+    probabilities ask for.
+    """
+    totals = counts.sum(axis=-1, keepdims=True)
+    if interval == "mixture":
+        ends = mixture(counts, totals, errors.low + errors.high)
+    else:
+        ends = clopper_pearson(counts, totals, *errors)
+    low, high = _tightened(ends[..., 0], ends[..., 1])
+    return rounded_outward(np.minimum(low, nominal), np.maximum(high, nominal))
+
+
+def _tightened(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """What rows that sum to 1 leave of intervals: a probability is what the others leave of 1."""
+    others_low = low.sum(axis=-1, keepdims=True) - low
+    others_high = high.sum(axis=-1, keepdims=True) - high
+    return (
+        np.maximum(low, 1.0 - others_high - _ROUNDING),
+        np.minimum(high, 1.0 - others_low + _ROUNDING),
+    )
+
+
+# ---- steps back in time
+
+
+def _told_backwards(model: Model, counts: Counts) -> Counts:
+    """The same transitions, the earliest record's value last: those that led to a history."""
+    return np.moveaxis(counts, 0 if model.clock is None else 1, -1)
+
+
+def _reverse(model: Model) -> Floats:
+    """The probabilities of steps back in time under the model itself, by Bayes."""
+    joint = model.start[..., np.newaxis] * model.transition
+    told = np.moveaxis(joint, 0 if model.clock is None else 1, -1)
+    return np.asarray(told / told.sum(axis=-1, keepdims=True))

@@ -1,0 +1,99 @@
+"""Extreme rays of a cone in three dimensions: the hull of points in a plane, compiled (R5).
+
+A ray is given by its point (n, 3) with sum 1. Upper and lower chain of the points by rising first
+coordinate; a point is dropped only if it lies on the inner side of two others with as much to
+spare as rounding could have feigned, or so near to the line between them that what is lost with it
+is counted. Points with a zero are looked at first and on their own edge, where nothing is lost: a
+ratio that may be infinite must not become merely large.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offrecord.theory._walk import compiled
+
+#: Distances in the plane, of points with coordinates up to 1, that rounding may feign.
+_NEAR = 2.0**-50
+
+
+@compiled
+def extreme(points: Any) -> Any:
+    """(m, 3) the points that span the cone, and what may be lost of a log-ratio with the others."""
+    edges, inner = _by_edges(points)
+    if inner.shape[0] == 0:
+        return edges, 0.0
+    every = np.concatenate((edges, inner))
+    order = np.argsort(every[:, 0])
+    kept = np.zeros(every.shape[0], dtype=np.bool_)
+    kept[: edges.shape[0]] = True
+    near = _chain(every, order, 1.0, kept) + _chain(every, order, -1.0, kept)
+    least = np.inf
+    for at in range(inner.shape[0]):
+        least = min(least, inner[at].min())
+    # each near point is displaced by at most 4 _NEAR, each coordinate was rounded once
+    moved = 4.0 * _NEAR * near + 4.0 * 2.0**-53
+    lost = 4.0 * moved / least if moved < 0.25 * least else np.inf
+    return every[kept], lost
+
+
+@compiled
+def _by_edges(points: Any) -> Any:
+    """The extreme points with a zero, and all points without one."""
+    inner = np.empty_like(points)
+    count = 0
+    # At j, a corner or the edge where coordinate j is zero: the point of the least and of the
+    # largest ratio of the next two coordinates; −1 where there is none.
+    corner, lowest, highest = np.full(3, -1), np.full(3, -1), np.full(3, -1)
+    for at in range(points.shape[0]):
+        point = points[at]
+        if point.min() > 0.0:
+            inner[count] = point
+            count += 1
+            continue
+        zeros = np.flatnonzero(point == 0.0)
+        if len(zeros) == 2:
+            corner[3 - zeros.sum()] = at
+        else:
+            edge = zeros[0]
+            if lowest[edge] < 0 or _ratio(point, edge) < _ratio(points[lowest[edge]], edge):
+                lowest[edge] = at
+            if highest[edge] < 0 or _ratio(point, edge) > _ratio(points[highest[edge]], edge):
+                highest[edge] = at
+    chosen = np.unique(np.concatenate((corner, lowest, highest)))
+    return points[chosen[chosen >= 0]], inner[:count]
+
+
+@compiled
+def _ratio(point: Any, edge: int) -> Any:
+    return point[(edge + 1) % 3] / point[(edge + 2) % 3]
+
+
+@compiled
+def _chain(points: Any, order: Any, side: float, kept: Any) -> int:
+    """Mark the points of the upper (side 1) or lower (−1) chain; how many were dropped as near."""
+    stack = np.empty(len(order), dtype=np.int64)
+    height, near = 0, 0
+    for c in order:
+        while height >= 2:
+            a, b = stack[height - 2], stack[height - 1]
+            across, along = points[c, 0] - points[a, 0], points[c, 1] - points[a, 1]
+            right, up = points[b, 0] - points[a, 0], points[b, 1] - points[a, 1]
+            outside = side * (across * up - along * right)
+            margin = _NEAR * (abs(across) + abs(along))
+            if outside > margin:
+                break
+            if outside > -margin:
+                # near the line, but perhaps beyond the ends of the stretch between the two
+                beyond = (across - right) * across + (along - up) * along
+                if right * across + up * along < 0.0 or beyond < 0.0:
+                    break
+                near += 1
+            height -= 1
+        stack[height] = c
+        height += 1
+    for at in range(height):
+        kept[stack[at]] = True
+    return near
