@@ -18,6 +18,7 @@ BY_ONE_WALK, BY_CONES = "one walk (R1)", "cones"
 BY_FORWARD_KERNELS = "one walk, start unknown (R4)"
 NOWHERE = -2  #: the value of an output that nobody can name
 _DOWN, _UP = 1.0 - 2.0**-52, 1.0 + 2.0**-52  # what a division may be off
+_EXTREME_ODDS = 1e-50  # odds below, or their inverse above, count as none and infinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +123,12 @@ def odds_of(box: Box) -> tuple[float, float]:
     Settled: the chain has been under way for long, so they lie between those of the box's own
     extreme kernels (for α + β ≤ 1; else anything is possible).
     """
-    (_, alpha_low), (beta_low, _) = box.lifted[0].low
-    (_, alpha_high), (beta_high, _) = box.lifted[0].high
-    if box.start == "any" or alpha_high + beta_high > 1.0 or beta_low == 0.0:
+    low, high = box.lifted[0]
+    # 1 − α is at least low00: a comparison of numbers as they are, no sum of them
+    if box.start == "any" or low[0, 0] < high[1, 0] or low[1, 0] == 0.0:
         return 0.0, np.inf
-    return float(alpha_low / beta_high) * _DOWN, float(alpha_high / beta_low) * _UP
+    least, most = low[0, 1] / high[1, 0] * _DOWN, high[0, 1] / low[1, 0] * _UP
+    return (
+        0.0 if least < _EXTREME_ODDS else float(least),
+        np.inf if most > 1.0 / _EXTREME_ODDS else float(most),
+    )
