@@ -49,6 +49,14 @@ EXAMPLE = re.findall(r"```json\n(.*?)```", PAGE, re.S)[0]
 
 # ---- certificates by hand, of every sort
 
+MODEL = cert.Model(
+    order=1,
+    labels=[0, 1],
+    transition=[[0.9, 0.1], [0.3, 0.7]],
+    start=[0.75, 0.25],
+    stationary=True,
+)
+
 
 def plain(**changed):
     """A stationary model with two designs of one secret each."""
@@ -63,7 +71,7 @@ def plain(**changed):
             leakage_is_exact=True,
             statement=cert.claim_statement(1.0),
         ),
-        assumptions=cert.assumptions(kept=True),
+        assumptions=cert.assumptions(MODEL, kept=True),
         dataset="rain ☂",
         key_id="0123456789abcdef",
         columns=cert.Columns(
@@ -99,13 +107,7 @@ def plain(**changed):
                 ),
             ],
         ),
-        model=cert.Model(
-            order=1,
-            labels=[0, 1],
-            transition=[[0.9, 0.1], [0.3, 0.7]],
-            start=[0.75, 0.25],
-            stationary=True,
-        ),
+        model=MODEL,
         learned=cert.Learned(
             value="wet", order="time", step="1h", zone=None, spacing=None, verdict="good"
         ),
@@ -159,6 +161,35 @@ def second_order():
         stationary=True,
     )
     return plain(model=model)
+
+
+def set_around(model, start="stationary", by=0.125):
+    """Intervals around the probabilities of a model that is its own reverse."""
+
+    def moved(numbers, end):
+        if isinstance(numbers, tuple):
+            return [moved(one, end) for one in numbers]
+        return min(max(numbers + end * by, 0.0), 1.0)
+
+    ends = [moved(model.transition, -1), moved(model.transition, 1)]
+    return cert.ModelSet(
+        confidence=0.95, interval="mixture", start=start, forward=ends, backward=ends
+    )
+
+
+def over_a_set(start="settled"):
+    return plain(model=replace(MODEL, set=set_around(MODEL, start)))
+
+
+def phased_over_a_set():
+    certificate = phased()
+    model = certificate.model
+    return replace(certificate, model=replace(model, set=set_around(model)))
+
+
+def second_order_over_a_set():
+    model = second_order().model
+    return plain(model=replace(model, set=set_around(model)))
 
 
 def hidden():
@@ -220,7 +251,10 @@ def dry():
     )
 
 
-SORTS = [plain, phased, second_order, hidden, stepped, of_another_kind, of_spark, dry]
+SORTS = [
+    *(plain, phased, second_order, hidden, stepped, of_another_kind, of_spark, dry),
+    *(over_a_set, phased_over_a_set, second_order_over_a_set),
+]
 
 
 def is_of_the_schema(content):
@@ -258,7 +292,7 @@ def test_what_is_written_is_read_back(sort):
     assert Certificate.from_dict(certificate.to_dict()) == certificate
     assert is_of_the_schema(json.loads(written))
     assert written.endswith(b"}\n")
-    assert written.startswith(b'{\n "format": "offrecord-certificate",\n "version": 2,')
+    assert written.startswith(b'{\n "format": "offrecord-certificate",\n "version": 3,')
 
 
 def test_the_example_of_the_page_is_one():
@@ -266,24 +300,46 @@ def test_the_example_of_the_page_is_one():
     assert json.loads(EXAMPLE) == certificate.to_dict()
     assert is_of_the_schema(json.loads(EXAMPLE))
     assert certificate.claim.statement == cert.claim_statement(certificate.claim.epsilon)
-    assert certificate.assumptions == cert.assumptions(kept=False)
+    assert certificate.assumptions == cert.assumptions(certificate.model, kept=False)
     assert certificate.designs.composition == cert.MAXIMUM
 
 
+def test_the_first_assumption_says_of_which_models():
+    first = {cert.assumptions(sort().model, kept=False)[0] for sort in (plain, phased_over_a_set)}
+    assert len(first | {cert.assumptions(over_a_set().model, kept=False)[0]}) == 3
+    assert all("memory" in said for said in first if "intervals" in said)
+
+
+def checked_by_hand(certificate, folder, monkeypatch, capsys, blocks):
+    """What some of the page's blocks print about a certificate: found, stated, allowed, each."""
+    monkeypatch.chdir(folder)
+    Path("released.csv.certificate.json").write_text(json.dumps(certificate), encoding="utf-8")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE, re.S)[:blocks]:
+        exec(compile(block, "certificate.md", "exec"), names)
+    printed = capsys.readouterr().out.splitlines()
+    return [[float(one) for one in re.findall(r"\d\.\d+(?:e-\d+)?", line)] for line in printed]
+
+
 def test_checking_by_hand_as_the_page_says_finds_the_leakage(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("released.csv.certificate.json").write_text(EXAMPLE, encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-    exec(compile(block, "certificate.md", "exec"), {})
-    found, stated, allowed = map(float, re.findall(r"\d\.\d+(?:e-\d+)?", capsys.readouterr().out))
+    alone, over = checked_by_hand(json.loads(EXAMPLE), tmp_path, monkeypatch, capsys, 2)
+    found, stated, allowed = over
     assert found == pytest.approx(stated, abs=1e-12)
     assert found <= allowed == Certificate.from_json(EXAMPLE).claim.epsilon
+    assert alone[0] < found - 0.01
+    assert alone[1:] == over[1:]
 
 
-def test_the_problem_of_a_design_has_the_leakage_that_is_stated():
-    certificate = Certificate.from_json(EXAMPLE)
+def test_checking_by_hand_finds_the_leakage_of_a_model_alone(tmp_path, monkeypatch, capsys):
+    content = changed(json.loads(EXAMPLE), ("model", "set"), None)
+    ((found, _, _),) = checked_by_hand(content, tmp_path, monkeypatch, capsys, 1)
+    problem, matrix = problem_of(Certificate.from_dict(content))
+    assert found == pytest.approx(off.leakage(problem, matrix), abs=1e-12)
+
+
+def problem_of(certificate):
+    """The problem of the only design of a certificate, and what it redacts there."""
     designs, chain = certificate.designs, model_from_dict(certificate.to_dict()["model"])
-    assert chain.is_stationary
     (one,) = designs.designs
     n = designs.records(one, chain.order)
     matrix = np.zeros((n, chain.k))
@@ -293,7 +349,15 @@ def test_the_problem_of_a_design_has_the_leakage_that_is_stated():
     matrix[one.left - len(left) : one.left] = left[::-1]
     after = one.left + one.length
     matrix[after : after + len(right)] = right
-    problem = off.Problem(chain, n, range(one.left + 1, after + 1), designs.epsilon)
+    return off.Problem(chain, n, range(one.left + 1, after + 1), designs.epsilon), matrix
+
+
+def test_the_problem_of_a_design_has_the_leakage_that_is_stated():
+    certificate = Certificate.from_json(EXAMPLE)
+    problem, matrix = problem_of(certificate)
+    assert problem.chain.is_stationary
+    assert problem.models is not None
+    (one,) = certificate.designs.designs
     assert off.leakage(problem, matrix) == pytest.approx(one.leakage, abs=1e-12)
 
 
@@ -351,7 +415,7 @@ def models(draw):
         kernel = st.lists(kernel, min_size=k, max_size=k)
         start = distributions(k * k).map(lambda one: [one[i * k : i * k + k] for i in range(k)])
     labels = st.lists(words | st.integers(-5, 5), min_size=k, max_size=k, unique=True)
-    return cert.Model(
+    model = cert.Model(
         order=order,
         phase=phase,
         zone=draw(maybe_words),
@@ -360,6 +424,8 @@ def models(draw):
         start=draw(start),
         stationary=phase is None and draw(st.booleans()),
     )
+    around = st.floats(0, 1).map(lambda by: set_around(model, by=by))
+    return replace(model, set=draw(st.none() | around))
 
 
 def common_parts(draw, model, left, right):
@@ -470,6 +536,8 @@ BEYOND_A_SCHEMA = {
     r"model\.order": "other shapes than labels, order and phase ask for",
     r"model\.shows": "`shows` that leaves a value out",
     r"model\.(transition|start)": "rows that do not sum to 1",
+    r"model\.set\.(forward|backward)": "whose intervals are crossed",
+    r"model\.set": "whose `start` is not for its model",
     r"model\.stationary": "`grids` for a model that is not stationary",
     r"designs\.grids": "grids that do not increase, or do not end with the same room",
     r"designs\.phases": "sequences of phases",
@@ -545,6 +613,9 @@ def beyond_a_schema(wrong, path):
         (second_order, ("model",)),
         (hidden, ("model",)),
         (stepped, ("model",)),
+        (over_a_set, ("model",)),
+        (phased_over_a_set, ("model", "set")),
+        (second_order_over_a_set, ("model", "set")),
         (of_another_kind, ("designs",)),
         (of_spark, ("output",)),
         (dry, ("designs",)),
@@ -567,7 +638,7 @@ def closed_objects(content):
             yield path
 
 
-@pytest.mark.parametrize("sort", [plain, phased])
+@pytest.mark.parametrize("sort", [plain, phased, over_a_set])
 def test_a_key_more_or_less_is_refused(sort):
     content = sort().to_dict()
     for path in closed_objects(content):
@@ -598,6 +669,13 @@ def test_an_unknown_kind_has_the_part_that_every_kind_has():
         (hidden, ("model", "shows"), [0, 0, 0]),
         (hidden, ("model", "shows"), [0, 1, 2]),
         (hidden, ("model", "shows"), [0, 1, 0, 1]),
+        (over_a_set, ("model", "set", "forward", 0, 0, 0), 1.0),
+        (over_a_set, ("model", "set", "backward", 1, 1), [0.25, 0.5]),
+        (over_a_set, ("model", "set", "backward", 0, 1), [0.75, 0.5]),
+        (over_a_set, ("model", "set", "forward", 1, 0), [0.875, 0.25]),
+        (over_a_set, ("model", "set", "forward", 1), [[0.5, 0.5]]),
+        (phased_over_a_set, ("model", "set", "start"), "any"),
+        (second_order_over_a_set, ("model", "set", "start"), "settled"),
         (plain, ("model", "transition", 0), [0.5, 0.25]),
         (plain, ("model", "start"), [0.5, 0.25, 0.25]),
         (plain, ("model", "stationary"), False),
@@ -628,10 +706,10 @@ def test_what_a_schema_cannot_say_is_on_the_page():
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        (("version",), 3, "newer"),
+        (("version",), 4, "newer"),
         pytest.param(("version",), 10**5000, "newer", id="huge version"),
-        (("version",), 1, '"version" must be 2, got 1'),
-        (("version",), True, '"version" must be 2, got true'),
+        (("version",), 2, '"version" must be 3, got 2'),
+        (("version",), True, '"version" must be 3, got true'),
         (("format",), "offrecord-model", "not a certificate"),
         (("claim", "epsilon"), "1", "\"claim.epsilon\" must be a number of at least 0, got '1'"),
         (("claim", "epsilon"), math.nan, '"claim.epsilon" must be a number'),
@@ -663,6 +741,41 @@ def test_what_is_wrong_is_said_in_one_line(path, value, says):
         Certificate.from_dict(content)
     assert says in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (("kind",), "ball", '"model.set.kind" must be "box"'),
+        (("confidence",), 1.0, '"model.set.confidence" must lie between 0 and 1'),
+        (("confidence",), 1.5, '"model.set.confidence" must be a number'),
+        (("interval",), "wilson", '"model.set.interval" must be "clopper-pearson" or "mixture"'),
+        (("start",), "tomorrow", '"model.set.start" must be "stationary" or "settled" or "any"'),
+        (("forward",), [[[0.5, 0.5]] * 2], '"model.set.forward" must be a list of 2'),
+        (("forward", 1), [[1.0], [1.0]], '"model.set.forward" must be two lists with axes 2 × 2'),
+        (("forward", 0, 0, 1), -0.1, '"model.set.forward[0][0][1]" must be a number from 0 to 1'),
+        (("forward", 1, 0, 1), 1.1, '"model.set.forward[1][0][1]" must be a number from 0 to 1'),
+        (("backward", 0, 0, 1), 0.5, '"model.set.backward" must have each least probability no'),
+        (("backward", 0, 1), [0.75, 0.5], '"model.set.backward" must have each least'),
+        (("backward", 1, 1), [0.5, 0.49], '"model.set.backward" must have each least'),
+        (("backward",), [[[0.5, 0.5]] * 2, [[0.5, 0.51]] * 2], None),
+        (("backward",), [[[0.5, 0.51]] * 2, [[0.6, 0.6]] * 2], "must have rows that can sum to 1"),
+        (("backward",), [[[0.1, 0.2]] * 2, [[0.6, 0.3]] * 2], "must have rows that can sum to 1"),
+        (("forward", 1, 0), [0.875, 0.25], "must hold the model's own transition"),
+    ],
+)
+def test_what_is_wrong_with_a_set_is_said_in_one_line(path, value, says):
+    content = changed(over_a_set().to_dict(), ("model", "set", *path), value)
+    found = refusal(content)
+    assert (found is None) if says is None else says in found
+    assert found is None or "\n" not in found
+
+
+@pytest.mark.parametrize("sort", [phased_over_a_set, second_order_over_a_set])
+def test_a_start_that_is_not_for_its_model_is_refused(sort):
+    for start in ("settled", "any"):
+        says = refusal(changed(sort().to_dict(), ("model", "set", "start"), start))
+        assert '"model.set.start" must be "stationary"' in says
 
 
 @pytest.mark.parametrize(

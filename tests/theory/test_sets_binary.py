@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -188,6 +189,139 @@ def test_the_sticky_corner_is_the_worst_model(data, count):
     rows = np.array(pairs)[:, :: data.draw(st.sampled_from([1, -1]))]
     corner = side(rows, (alpha[0],) * 2, (beta[0],) * 2)
     assert side(rows, alpha, beta) == pytest.approx(corner, abs=1e-13)
+
+
+def test_a_start_that_nobody_knows_and_a_transition_that_may_never_happen():
+    """R4: ones that surely stay, and surely stand before the record, tell all of its redaction."""
+    rows = [(0.1, 1.0)]
+    found = side(rows, (0.1, 0.2), (0.0, 0.3), odds=(0.0, np.inf))
+    assert found == pytest.approx((np.log(10), np.inf))
+    nearly = side(rows, (0.1, 0.2), (0.0, 0.3), odds=(0.0, 1e9))
+    assert nearly[0] == pytest.approx(np.log(10), abs=1e-8)
+    flipped = side([(1.0, 0.1)], (0.1, 0.2), (0.7, 1.0), odds=(0.0, np.inf))
+    nearly = side([(1.0, 0.1)], (0.1, 0.2), (0.7, 1.0), odds=(0.0, 1e9))
+    assert flipped[0] == pytest.approx(nearly[0], abs=1e-6)
+    assert flipped[0] >= np.log(10)
+
+
+def true_hull(rows, low, high, odds=None):
+    """R1, or R4, in 60 digits: over all four corners and both ends, whatever the box."""
+    ends = []
+    for i in (0, 1):  # what rows that sum to 1 leave of a value's probability to change
+        j = 1 - i
+        least = max(mpmath.mpf(low[i, j]), 1 - mpmath.mpf(high[i, i]))
+        most = min(mpmath.mpf(high[i, j]), 1 - mpmath.mpf(low[i, i]))
+        ends.append((least, most))
+    hull = [mpmath.mpf(1), mpmath.mpf(1)]
+    for zero, one in rows[::-1]:
+        seen = [r * mpmath.mpf(one) / mpmath.mpf(zero) for r in hull] if zero * one > 0 else []
+        seen += [0] if zero < 1 or (one == 0 < zero) else []
+        seen += [mpmath.inf] if one < 1 or (zero == 0 < one) else []
+        images = [
+            stepped for r in seen for a, b in product(*ends) for stepped in step(r, a, b, odds)
+        ]
+        hull = [min(images), max(images)]
+    return mpmath.log(hull[1]), -mpmath.log(hull[0])
+
+
+def step(rho, alpha, beta, odds):
+    """What a ratio comes to under one kernel; with odds, at their ends and where it is extreme."""
+    if odds is None:
+        if rho == mpmath.inf:
+            return [(1 - beta) / alpha]
+        return [(beta + (1 - beta) * rho) / (1 - alpha + alpha * rho)]
+    one, zero = (1 - beta) / alpha, beta / (1 - alpha)
+    tried = [mpmath.mpf(o) for o in odds]
+    if rho == mpmath.inf:
+        return [one / zero * (1 + zero * o) / (1 + one * o) for o in tried]
+    if rho > 0:
+        tried.append(min(max(1 / mpmath.sqrt(one * zero * rho), tried[0]), tried[1]))
+    return [
+        (1 + one * o * rho) / (1 + one * o) * (1 + zero * o) / (1 + zero * o * rho) for o in tried
+    ]
+
+
+def random_box(rng):
+    """Intervals of all four probabilities; of some, rows leave less than they say."""
+    alpha, beta = np.sort(10.0 ** -rng.uniform(0.05, 6, (2, 2)), axis=1)
+    box = off.Box.binary(alpha, beta)
+    low, high = (end.copy() for end in box.forward)
+    if rng.random() < 0.5:
+        low = np.maximum(low - 1e-3 * rng.random((2, 2)), 0.0)
+        high = np.minimum(high + 1e-3 * rng.random((2, 2)), 1.0)
+        low[0, 1], low[1, 0] = alpha[0], beta[0]
+    return off.Box((low, high), (low, high))
+
+
+@pytest.mark.parametrize("with_odds", [False, True], ids=["R1", "R4"])
+def test_the_walk_is_off_by_no_more_than_it_says(with_odds):
+    rng = np.random.default_rng(7 + with_odds)
+    looked = 0
+    for _ in range(80):
+        box, count = random_box(rng), int(rng.integers(1, 40))
+        rows = rng.choice([0.0, 1.0, 1.0, 1.0, -1.0], (count, 2))
+        rows = np.where(rows < 0, 10.0 ** -rng.uniform(0, 9, (count, 2)), rows)
+        rows[rng.random(count) < 0.8, rng.integers(2)] = 1.0
+        odds = tuple(np.sort(10.0 ** rng.uniform(-4, 4, 2))) if with_odds else None
+        low, high = (end[np.newaxis] for end in box.lifted[0])
+        walked = (rows, np.ones(count, dtype=np.int64), 0, 1, count, False)
+        worst, _, _, rounding = binary.leakage(low, high, odds, walked)
+        with mpmath.workdps(60):
+            truth = true_hull(rows.tolist(), *box.forward, odds)
+            for found, true in zip((worst[1, 0], worst[0, 1]), truth, strict=True):
+                if mpmath.isinf(true):
+                    assert found == np.inf
+                else:
+                    missed = float(max(true, 0) - mpmath.mpf(float(found)))
+                    within = rounding + 3 * 2.0**-53 * float(found)
+                    # intervals of probabilities from 1e-6 on are rounded outwards, by some 1e-15
+                    assert -within - 4e-9 * count <= missed <= within
+                    looked += 1
+    assert looked > 100
+
+
+def test_rows_that_miss_the_sum_of_one_are_charged():
+    """Accepted are rows that can sum to 1 within 1e-12: here those of one corner do so with less
+    than 1, and with more.
+    """
+    missed = 9e-13
+    box = off.Box(
+        *[([[0.9 + missed, 0.1], [0.0, 0.9]], [[0.9 + missed, 0.1], [0.1 - missed, 0.9]])] * 2
+    )
+    low, high = (end[np.newaxis] for end in box.lifted[0])
+    rows = np.vstack((np.ones((40, 2)), [[0, 0]]))
+    worst, _, _, rounding = binary.leakage(
+        low, high, None, (rows, np.ones(41, dtype=np.int64), 0, 1, 41, False)
+    )
+    alone = side(rows, (0.1, 0.1), (0.1, 0.1))
+    assert worst[1, 0] < alone[0] - 1e-12
+    assert alone[0] <= worst[1, 0] + rounding <= alone[0] + 1e-9
+
+
+def test_numbers_too_small_to_be_held_only_widen():
+    tiny = [(1.0, 1e-300), (1e-300, 1.0), (5e-324, 1.0), (1.0, 5e-324)]
+    for rows in (*([row] for row in tiny), *product(tiny, repeat=2), *product(tiny, repeat=3)):
+        found = side(rows, (0.2, 0.3), (0.1, 0.2))
+        with mpmath.workdps(60):
+            truth = true_hull(list(rows), *off.Box.binary((0.2, 0.3), (0.1, 0.2)).forward)
+        assert found[0] >= float(truth[0]) - 1e-12
+        assert found[1] >= float(truth[1]) - 1e-12
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [((0.2, 0.3), (0.1, 0.4)), ((0.6, 0.7), (0.5, 0.9))])
+def test_a_long_stretch_tells_where_its_worst_output_is(alpha, beta):
+    """Where the hull no longer moves the walk goes on to the stretch's nearest records."""
+    rows, lengths = np.array([(0.5, 1.0), (1.0, 1.0)]), np.array([3000, 1])
+    low, high = (end[np.newaxis] for end in off.Box.binary(alpha, beta).forward)
+    found = binary.leakage(low, high, None, (rows, lengths, 0, 1, 2, True))
+    each = np.repeat(rows[:1], 12, axis=0), np.ones(12, dtype=np.int64)
+    short = binary.leakage(low, high, None, (*each, 0, 1, 12, True))
+    worst, distance, value, _ = found
+    assert worst == pytest.approx(short[0], abs=1e-4)
+    for pair in ((0, 1), (1, 0)):
+        if value[pair] == 0:
+            assert (distance[pair], value[pair]) == (short[1][pair], short[2][pair])
+    assert 0 in (value[0, 1], value[1, 0])
 
 
 # ---- problems and designs

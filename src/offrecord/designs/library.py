@@ -27,8 +27,9 @@ from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Model
 from offrecord.models.loading import model_from_dict
 from offrecord.release.coins import subkey
+from offrecord.theory.leakage import is_exact
 
-DESIGNS_VERSION = 1
+DESIGNS_VERSION = 2
 _DAMAGED = "damaged: it does not hold what a designs file holds; delete it, or give another"
 
 
@@ -70,6 +71,11 @@ class Designs:
         """The largest of a design; of none 0."""
         return max((design.leakage for design in self.designs), default=0.0)
 
+    @property
+    def is_exact(self) -> bool:
+        """No leakage of a design is a mere upper bound."""
+        return all(is_exact(design.method) for design in self.designs)
+
     @cached_property
     def decider(self) -> Decider:
         """What decides by them."""
@@ -105,6 +111,7 @@ class Designs:
                 **design.to_dict(shared),
                 "leakage": design.leakage,
                 "rounding": design.rounding,
+                "method": design.method,
                 "window": list(design.window),
             }
             for design in self.designs
@@ -229,7 +236,8 @@ def _entries(content: Mapping[str, Any]) -> list[tuple[Made | None, Mapping[str,
         seen.add(named)
         left, right = read_list(one["window"])
         window = read_count(left), read_count(right)
-        made = Made(around, read_number(one["leakage"]), read_number(one["rounding"]), window)
+        leakage, rounding = (read_number(one[name]) for name in ("leakage", "rounding"))
+        made = Made(around, leakage, rounding, read_text(one["method"]), window)
         entries.append((None if one["context"] else made, one))
     return entries
 

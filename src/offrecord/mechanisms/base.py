@@ -70,6 +70,10 @@ class Design(Protocol):
         """No further than this is `leakage` from what it stands for."""
 
     @property
+    def method(self) -> str:
+        """How its leakage was found, as `theory.leakage` calls it."""
+
+    @property
     def window(self) -> tuple[int, int]:
         """How far the best data-independent mechanism would redact to the left and right."""
 
@@ -213,6 +217,7 @@ class Made(NamedTuple):
     surrounding: Surrounding
     leakage: float
     rounding: float
+    method: str
     window: tuple[int, int]
 
 

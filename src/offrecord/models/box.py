@@ -267,12 +267,16 @@ def _checked_intervals(name: str, pair: _Pair, order: int) -> Intervals:
 def _tightened(low: Floats, high: Floats) -> Intervals:
     """What rows that sum to 1 leave of intervals: a probability is what the others leave of 1.
 
-    Rounded outwards; where nothing is gained, as given.
+    Rounded outwards (docs/proofs/rounding.md); where nothing is gained, as given.
     """
     others_low = low.sum(axis=-1, keepdims=True) - low
     others_high = high.sum(axis=-1, keepdims=True) - high
-    most, least = 1.0 - others_low + _ROUNDING, 1.0 - others_high - _ROUNDING
-    return Intervals(np.maximum(low, least), np.minimum(high, most))
+    margin = low.shape[-1] ** 2 * 2.0**-52
+    most, least = 1.0 - others_low + margin, 1.0 - others_high - margin
+    # rows that can sum to 1 only up to rounding keep the interval that they have
+    return Intervals(
+        np.minimum(np.maximum(low, least), high), np.maximum(np.minimum(high, most), low)
+    )
 
 
 def checked_confidence(confidence: Any) -> float | None:

@@ -63,7 +63,7 @@ def _claim(plan: Plan) -> form.Claim:
         protect=plan.job.options.protect,
         mechanism=plan.job.mechanism.name,
         leakage=plan.designs.leakage,
-        leakage_is_exact=not plan.designs.model.has_states,
+        leakage_is_exact=plan.designs.is_exact,
         statement=form.claim_statement(epsilon),
     )
 
@@ -154,6 +154,7 @@ def _said(design: Design, uses: float, sequence: int | None) -> dict[str, Any]:
         "phases": sequence,
         "leakage": design.leakage,
         "rounding": design.rounding,
+        "method": design.method,
         "uses": int(uses),
         "window": list(design.window),
     }

@@ -36,7 +36,7 @@ from offrecord.tables.model_check import (
 )
 from offrecord.tables.rule import Rule
 from offrecord.tables.secrets import check_all_found
-from offrecord.tables.summary import Summary
+from offrecord.tables.summary import Summary, models_told
 from offrecord.tables.survey import Survey, digest_text
 from offrecord.tables.tally import Tally
 from offrecord.tables.worker import Worker
@@ -181,7 +181,8 @@ class Outcome:
             released=tally.released / valued,
             window=tally.window / valued,
             leakage=plan.designs.leakage,
-            exact=not model.has_states,
+            exact=plan.designs.is_exact,
+            models=models_told(model),
             erasure=erasure_leakage(model, survey.needs),
             regions=tally.named_regions(survey.private_rows),
             designs=len(plan.designs.designs),

@@ -7,7 +7,22 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
+from offrecord.models.base import Model
 from offrecord.text import aligned, many, odds
+
+
+def models_told(model: Model) -> str:
+    """Which models a promise holds for."""
+    box = model.box
+    if box is None:
+        return "the model alone, taken for exactly right"
+    sure = (
+        "given intervals"
+        if box.confidence is None
+        else f"their {100 * box.confidence:.10g} % intervals"
+    )
+    start = {"stationary": "", "settled": ", long under way", "any": ", whatever their start"}
+    return f"every chain whose one-step probabilities lie in {sure}{start[box.start]}"
 
 
 @dataclass(frozen=True)
@@ -16,9 +31,9 @@ class Summary:
 
     touched: chains that hold a secret. released, window: share of the records with a value that
     leave with it, and that the best data-independent mechanism would let go. exact: leakage is no
-    mere upper bound. erasure: what erasing private records alone would have leaked. loss: expected
-    redactions that rounding rooms up to a grid costs a secret. verdict: what the fit of the model
-    said about itself, None if the model does not say.
+    mere upper bound. models: which models that holds for. erasure: what erasing private records
+    alone would have leaked. loss: expected redactions that rounding rooms up to a grid costs a
+    secret. verdict: what the fit of the model said about itself, None if the model does not say.
     """
 
     dataset: str
@@ -35,6 +50,7 @@ class Summary:
     window: float
     leakage: float
     exact: bool
+    models: str
     erasure: float | None
     regions: dict[str, int]
     designs: int
@@ -60,7 +76,7 @@ class Summary:
             if self.touched == self.chains
             else f"{self.touched:,} of {self.chains:,} chains"
         )
-        bound = "" if self.exact else " (an upper bound: the chain remembers more than one record)"
+        bound = "" if self.exact else " (an upper bound)"
         loss = (
             f", rooms rounded up: about {self.loss:.2g} records a secret lost by that"
             if self.loss > 5e-4
@@ -92,6 +108,7 @@ class Summary:
                     f"at most {odds(self.leakage)} to 1 between two values of a secret{bound}",
                 ],
                 ["allowed", f"e^{self.epsilon:g} = {odds(self.epsilon)} to 1"],
+                ["for", self.models],
                 ["plain erasure", plain],
                 [
                     "regions",

@@ -13,11 +13,18 @@ from offrecord.models.base import Floats, Integers, Label
 from offrecord.theory.generators import Outward, Releases, Told, told_by
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import Redaction
+from offrecord.theory.sets.side_set import BY_CONES, BY_ONE_WALK, NOWHERE
 from offrecord.theory.side import Side, SideLeakage
 
-#: How a leakage was found; the first three are exact, the others upper bounds.
+#: How a leakage was found: exactly, or as an upper bound.
 EXACT, BY_CONTEXTS, BY_GENERATORS = "exact", "contexts", "generators"
 BY_NEAREST, BY_TUPLE_PAIRS = "nearest generators (F3)", "tuple pairs (F8)"
+_EXACT_METHODS = (EXACT, BY_CONTEXTS, BY_GENERATORS, BY_ONE_WALK, BY_CONES)
+
+
+def is_exact(method: str) -> bool:
+    """What was found in this way is no mere upper bound."""
+    return method in _EXACT_METHODS
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,9 @@ class WorstOutput:
     release on each side, None where nothing is released to the end.
     method: "exact" for order 1; for chains of order above 1 by which way the leakage was found,
     exactly by "contexts" or "generators" (R6), or as an upper bound: "nearest generators (F3)", as
-    if all records further out were released, or "tuple pairs (F8)".
+    if all records further out were released, or "tuple pairs (F8)". For a set of models, the way of
+    each side over the set, after "tuple pairs (F8)" where states are tuples.
+    located: what is seen is known; not so for larger sets of models.
     """
 
     leakage: float
@@ -60,11 +69,12 @@ class WorstOutput:
     right: FirstRelease | None
     itself: bool = False
     method: str = EXACT
+    located: bool = True
 
     @property
     def exact(self) -> bool:
         """No mere upper bound."""
-        return self.method in (EXACT, BY_CONTEXTS, BY_GENERATORS)
+        return is_exact(self.method)
 
     @property
     def upper(self) -> float:
@@ -81,6 +91,11 @@ class WorstOutput:
             return f"{records} itself is released"
         if self.leakage == 0:
             return "no output tells anything"
+        if not self.located:
+            return (
+                f"some output is e^{self.leakage:.6g} times likelier if {records} = {more} than"
+                f" {less}, under the worst models of the set"
+            )
         seen = [
             (f"{side} first on the {name}" if side else f"nothing released on the {name}")
             for name, side in (("left", self.left), ("right", self.right))
@@ -230,10 +245,11 @@ def _worst_about(
     sides = problem.sides(secret)
     left, right = (side_leakage(side, matrix, lengths) for side in sides)
     single = secret.first == secret.last
-    values = sides[0].secret_values if single and problem.chain.order > 1 else None
+    values = sides[0].secret_values if single and problem.chain.has_states else None
     total, (first, last, other_first, other_last) = combine(
         left.worst, right.worst, possible, values
     )
+    found = left.value[first, other_first], right.value[last, other_last]
     return WorstOutput(
         total,
         left.rounding + right.rounding,
@@ -242,8 +258,16 @@ def _worst_about(
         (first_labels[other_first], last_labels[other_last]),
         _first_release(problem, matrix, sides[0], left, (first, other_first)),
         _first_release(problem, matrix, sides[1], right, (last, other_last)),
-        method=method,
+        method=_method(problem, left, right),
+        located=NOWHERE not in found,
     )
+
+
+def _method(problem: Problem, left: SideLeakage, right: SideLeakage) -> str:
+    """How the leakage about a secret was found by walks on both sides."""
+    by_side = dict.fromkeys(side.method for side in (left, right) if side.method is not None)
+    ways = [BY_TUPLE_PAIRS] * problem.chain.has_states + list(by_side)
+    return ", ".join(ways) or EXACT
 
 
 # ---- order above 1 (R6)

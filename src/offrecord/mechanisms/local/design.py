@@ -29,7 +29,7 @@ class LocalDesign:
     maximum of all stamps is private for each of them (F3).
 
     left, right: from the secret outwards; then all is released, or (rest) redacted to the chain's
-    end. leakage: exact for the surrounding it was made for (for order above 1 an upper bound).
+    end. leakage: for the surrounding it was made for; method: how it was found.
     """
 
     kind: ClassVar[str] = "local"
@@ -43,6 +43,7 @@ class LocalDesign:
     right_rest: bool
     leakage: float
     rounding: float
+    method: str
     window: tuple[int, int]
 
     @classmethod
@@ -71,7 +72,8 @@ class LocalDesign:
         is redacted too.
         """
         rests = 0 < rooms[0] <= sides[0].size, 0 < rooms[1] <= sides[1].size
-        return cls(surrounding, *sides, *rests, worst.leakage, worst.rounding, window)
+        leakage, rounding, method = worst.leakage, worst.rounding, worst.method
+        return cls(surrounding, *sides, *rests, leakage, rounding, method, window)
 
     @classmethod
     def refereed(
@@ -91,8 +93,9 @@ class LocalDesign:
         if found is None:
             everything = Redaction.everything(problem.n, problem.chain.k)
             worst = worst_output(problem, everything)
-            told = worst.leakage, worst.rounding
-            return cls(surrounding, *cut(problem, everything), True, True, *told, window)
+            leakage, rounding, method = worst.leakage, worst.rounding, worst.method
+            whole = cut(problem, everything)
+            return cls(surrounding, *whole, True, True, leakage, rounding, method, window)
         rooms = rooms or _rooms(problem)
         sides = _to_the_end(sides, rooms, problem.chain.order)
         return cls._resting(surrounding, sides, rooms, found.worst, window)
@@ -184,6 +187,7 @@ class LocalDesign:
                 read_truth(content["right_rest"]),
                 made.leakage,
                 made.rounding,
+                made.method,
                 made.window,
             )
             for made, content in entries

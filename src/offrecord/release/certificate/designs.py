@@ -80,7 +80,8 @@ class Design(Section):
 
     left, right: records beside a secret of `length` records. phases: which of the phase sequences
     they stand in, None for a model without phases. leakage, rounding: of the problem it was made
-    for, and how far computing may be from it. uses: how many secrets it serves. window: how far the
+    for, and how far computing may be from it. method: how it was found. uses: how many secrets it
+    serves. window: how far the
     best data-independent mechanism would redact to the left and right.
     """
 
@@ -90,6 +91,7 @@ class Design(Section):
     phases: Annotated[int | None, optional(whole(0, MAX_COUNT))] = None
     leakage: Number
     rounding: Number
+    method: Text
     uses: Count
     window: Annotated[Sequence[int], listed(whole(0, MAX_COUNT), 2)]
 

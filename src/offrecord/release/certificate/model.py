@@ -58,6 +58,8 @@ class ModelSet(Section):
         """InputError unless they are intervals that rows of probabilities can lie in, and the
         model's own do.
         """
+        if self.confidence in (0.0, 1.0):
+            raise refused("model.set.confidence", "must lie between 0 and 1")
         shape = _shape(model.transition)
         for name, (low, high) in (("forward", self.forward), ("backward", self.backward)):
             place = f"model.set.{name}"

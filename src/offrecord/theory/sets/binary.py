@@ -10,7 +10,8 @@ with the record itself:
 and a step of the kernel takes it to m(ρ) = (P10 + P11·ρ) / (P00 + P01·ρ). Rows of the kernel are
 free of each other, and in each the larger ρ is than 1 the more P·1 counts: so the largest m(ρ) is
 at the sticky corner (both off-diagonal entries least) if ρ ≥ 1, else at the opposite one, and the
-smallest the other way round.
+smallest the other way round. A box of which no kernel has α + β above 1 is rising: so is every
+m(ρ), and each end of the hull comes from the end before.
 """
 
 from __future__ import annotations
@@ -20,12 +21,19 @@ from typing import Any
 import numpy as np
 
 from offrecord.models.base import Floats, Integers
-from offrecord.theory._walk import _power, _worth_walking, compiled
+from offrecord.theory._walk import _four, _inlined, _power, _worth_walking, compiled
 
 _UNIT = 2.0**-53
-_STEP = 8.0  # units that a step may add to the logarithm of a ratio (R1)
+#: Units that a step may add to the logarithm of a ratio, in R1 and in R4 (docs/proofs/rounding.md).
+_STEP, _ODDS_STEP = 10.0, 16.0
 _JUMP = 8  # stretches of always-redacted records longer than this are crossed by a matrix power
 _LONGEST = 2_000_000  # records of a stretch that is walked one by one
+#: Ratios that are kept as they are, so that no digits are lost; beyond, they are rounded outwards.
+_LEAST, _MOST = 1e-150, 1e150
+#: R4 divides by probabilities of this size at least.
+_LEAST_DIVISOR = 1e-50
+#: Odds of value 1: none are given, all steps lead away from the secret.
+_NO_ODDS = (-1.0, -1.0)
 
 
 def leakage(
@@ -38,7 +46,7 @@ def leakage(
     largest odds of value 1 of its records (R4).
     """
     sticky, fast = corners(low, high)
-    met, steps = _walk_in(sticky, fast, *(odds or (-1.0, -1.0)), walked)
+    met, steps = _walk_in(sticky, fast, odds or _NO_ODDS, walked)
     worst = np.zeros((2, 2))
     distance, value = np.zeros((2, 2), dtype=np.int64), np.full((2, 2), -1, dtype=np.int64)
     least, least_at, least_value, most, most_at, most_value = met
@@ -46,7 +54,9 @@ def leakage(
         worst[1, 0], worst[0, 1] = max(np.log(most), 0.0), max(-np.log(least), 0.0)
     distance[1, 0], distance[0, 1] = most_at, least_at
     value[1, 0], value[0, 1] = most_value, least_value
-    return worst, distance, value, _STEP * _UNIT * steps
+    # one step more for the logarithm, as long as there is anything to be off
+    charged = step_rounding(sticky, fast, odds) * (steps + 1) if steps else 0.0
+    return worst, distance, value, charged
 
 
 def windows(
@@ -55,12 +65,14 @@ def windows(
     """(count, 2, 2) directional leakage if a side's first d − 1 records are always redacted and its
     d-th never: entry d − 1.
     """
-    hulls = _hulls(count, *corners(low, high), *(odds or (-1.0, -1.0)), 0.0, np.inf)
+    both = corners(low, high)
+    hulls = _hulls(count, *both, odds or _NO_ODDS, 0.0, np.inf)
     out = np.zeros((count, 2, 2))
     with np.errstate(divide="ignore"):
         out[:, 1, 0] = np.maximum(np.log(hulls[:, 1]), 0.0)
         out[:, 0, 1] = np.maximum(-np.log(hulls[:, 0]), 0.0)
-    return out + _charged(count)[:, np.newaxis, np.newaxis] * (out > 0)
+    charged = step_rounding(*both, odds) * np.arange(2, count + 2)
+    return out + charged[:, np.newaxis, np.newaxis] * (out > 0)
 
 
 def influences(
@@ -72,15 +84,23 @@ def influences(
     both = corners(low, high)
     columns = []
     for seen in (0.0, np.inf):
-        hulls = _hulls(count, *both, *(odds or (-1.0, -1.0)), seen, seen)
+        hulls = _hulls(count, *both, odds or _NO_ODDS, seen, seen)
         with np.errstate(divide="ignore"):
             columns.append(np.abs(np.log(hulls)).max(axis=1))
-    return np.stack(columns, axis=1) + _charged(count)[:, np.newaxis]
+    charged = step_rounding(*both, odds) * np.arange(2, count + 2)
+    return np.asarray(np.stack(columns, axis=1) + charged[:, np.newaxis])
 
 
-def _charged(count: int) -> Floats:
-    """(count,) what rounding may have taken, at each distance."""
-    return np.asarray(_STEP * _UNIT * np.arange(1, count + 1))
+def step_rounding(sticky: Floats, fast: Floats, odds: tuple[float, float] | None) -> float:
+    """What a step may take from the logarithm of a ratio (docs/proofs/rounding.md).
+
+    Away from the secret: its arithmetic, and by how much rows of the corners miss the sum of 1, in
+    numerator and denominator. With odds every entry is rounded to its own safe side.
+    """
+    if odds is not None:
+        return _ODDS_STEP * _UNIT
+    missed = max(float(np.abs(one.sum(axis=-1) - 1.0).max()) for one in (sticky, fast))
+    return _STEP * _UNIT + 2.0 * missed
 
 
 def corners(low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -93,7 +113,10 @@ def corners(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 # ---- compiled
 
 
-@compiled
+# A kernel is four numbers here, (P00, P01, P10, P11).
+
+
+@_inlined
 def _ratio(above: float, below: float) -> Any:
     """above/below, ∞ if only the second is 0; 0/0, which no output has, is told before."""
     if below == 0.0:
@@ -101,40 +124,44 @@ def _ratio(above: float, below: float) -> Any:
     return above / below
 
 
-@compiled
+@_inlined
 def _seen_through(kernel: Any, rho: float) -> Any:
     """Numerator and denominator of m(ρ)."""
     if rho == np.inf:
-        return kernel[1, 1], kernel[0, 1]
-    return kernel[1, 0] + kernel[1, 1] * rho, kernel[0, 0] + kernel[0, 1] * rho
+        return kernel[3], kernel[1]
+    return kernel[2] + kernel[3] * rho, kernel[0] + kernel[1] * rho
 
 
 @compiled
 def _with_odds(kernel: Any, rho: float, odds: float) -> Any:
     """R4: what ρ at the earlier record comes to at the later one, whose kernel leads to it."""
-    one, zero = kernel[1, 1] / kernel[0, 1], kernel[1, 0] / kernel[0, 0]
+    one, zero = kernel[3] / kernel[1], kernel[2] / kernel[0]
     if rho == np.inf:
         if odds == np.inf:
-            return 1.0
+            return np.inf if zero == 0.0 else 0.0 if one == 0.0 else 1.0
         return one / zero * (1.0 + zero * odds) / (1.0 + one * odds)
     if odds == np.inf:
-        return zero / one if rho == 0.0 else 1.0
+        # what is left of each factor as the odds grow: ρ, and 1/ρ
+        above = rho if one > 0.0 else 1.0
+        below = rho if zero > 0.0 else 1.0
+        return zero / one if rho == 0.0 else above / below
     return ((1.0 + one * odds * rho) / (1.0 + one * odds)) * (
         (1.0 + zero * odds) / (1.0 + zero * odds * rho)
     )
 
 
 @compiled
-def _extreme_odds(kernel: Any, rho: float, least: float, most: float, largest: bool) -> Any:
+def _extreme_odds(kernel: Any, rho: float, odds: Any, largest: bool) -> Any:
     """The largest (or smallest) over the odds that the earlier record may have; unimodal in them,
     with its extreme where their product with κ1·κ0·ρ is that of their inverse.
     """
+    least, most = odds
     found = _with_odds(kernel, rho, least)
     other = _with_odds(kernel, rho, most)
     if (other > found) == largest:
         found = other
-    if 0.0 < rho < np.inf and kernel[1, 0] > 0.0:
-        product = kernel[1, 1] / kernel[0, 1] * (kernel[1, 0] / kernel[0, 0])
+    if 0.0 < rho < np.inf and kernel[2] > 0.0 and kernel[3] > 0.0:
+        product = kernel[3] / kernel[1] * (kernel[2] / kernel[0])
         inner = min(max(1.0 / np.sqrt(product * rho), least), most)
         other = _with_odds(kernel, rho, inner)
         if (other > found) == largest:
@@ -142,53 +169,60 @@ def _extreme_odds(kernel: Any, rho: float, least: float, most: float, largest: b
     return found
 
 
-@compiled
-def _stepped(sticky: Any, fast: Any, rho: float, least: float, most: float) -> Any:
-    """The smallest and largest that one ρ may come to; (1, 0) if no kernel allows it."""
-    upper, lower = (sticky, fast) if rho >= 1.0 else (fast, sticky)
-    if least >= 0.0:
-        if upper[0, 1] == 0.0 or upper[0, 0] == 0.0 or lower[0, 1] == 0.0 or lower[0, 0] == 0.0:
-            return 0.0, np.inf
-        return (
-            _extreme_odds(lower, rho, least, most, False),
-            _extreme_odds(upper, rho, least, most, True),
-        )
-    above, below = _seen_through(upper, rho)
-    above_less, below_more = _seen_through(lower, rho)
-    if above == 0.0 and below_more == 0.0:
-        return 1.0, 0.0
-    return _ratio(above_less, below_more), 0.0 if above == 0.0 else _ratio(above, below)
+@_inlined
+def _lowest(sticky: Any, fast: Any, rho: float, odds: Any) -> Any:
+    """The smallest that one ρ may come to; 1 if no kernel allows it."""
+    kernel, other = (fast, sticky) if rho >= 1.0 else (sticky, fast)
+    if odds[0] >= 0.0:
+        if kernel[1] < _LEAST_DIVISOR or kernel[0] < _LEAST_DIVISOR:
+            return 0.0
+        return _extreme_odds(kernel, rho, odds, False)
+    above, below = _seen_through(kernel, rho)
+    if below == 0.0 and _seen_through(other, rho)[0] == 0.0:
+        return 1.0
+    return _ratio(above, below)
+
+
+@_inlined
+def _highest(sticky: Any, fast: Any, rho: float, odds: Any) -> Any:
+    """The largest that one ρ may come to; 0 if no kernel allows it."""
+    kernel = sticky if rho >= 1.0 else fast
+    if odds[0] >= 0.0:
+        if kernel[1] < _LEAST_DIVISOR or kernel[0] < _LEAST_DIVISOR:
+            return np.inf
+        return _extreme_odds(kernel, rho, odds, True)
+    above, below = _seen_through(kernel, rho)
+    return 0.0 if above == 0.0 else _ratio(above, below)
 
 
 @compiled
-def _hulls(
-    count: int, sticky: Any, fast: Any, least: float, most: float, low: float, high: float
-) -> Any:
+def _hulls(count: int, sticky: Any, fast: Any, odds: Any, low: float, high: float) -> Any:
     """(count, 2) the hull of the ratio at the secret, with [low, high] seen at each distance."""
     out = np.empty((count, 2))
     alike = sticky.shape[0] == 1
     a, b = low, high
     for d in range(count):
         if alike:
-            a, b = _image(sticky[0], fast[0], a, b, least, most)
+            a, b = _image(_four(sticky[0]), _four(fast[0]), a, b, odds)
         else:
             a, b = low, high
             for back in range(d, -1, -1):
-                a, b = _image(sticky[back], fast[back], a, b, least, most)
+                a, b = _image(_four(sticky[back]), _four(fast[back]), a, b, odds)
         out[d, 0], out[d, 1] = a, b
     return out
 
 
-@compiled
-def _image(sticky: Any, fast: Any, a: float, b: float, least: float, most: float) -> Any:
+@_inlined
+def _image(sticky: Any, fast: Any, a: float, b: float, odds: Any) -> Any:
     """The hull of what [a, b] comes to in one step: monotone in ρ, so from its ends."""
-    first_low, first_high = _stepped(sticky, fast, a, least, most)
-    second_low, second_high = _stepped(sticky, fast, b, least, most)
-    return min(first_low, second_low), max(first_high, second_high)
+    return (
+        min(_lowest(sticky, fast, a, odds), _lowest(sticky, fast, b, odds)),
+        max(_highest(sticky, fast, a, odds), _highest(sticky, fast, b, odds)),
+    )
 
 
 @compiled
-def _walk_in(sticky: Any, fast: Any, least: float, most: float, walked: Any) -> Any:
+def _walk_in(sticky: Any, fast: Any, odds: Any, walked: Any) -> Any:
     """The hull of h(1)/h(0) at the secret, with where its ends are met, and how many steps it took.
 
     It begins at the nearest record that may release both values, beyond which nothing matters.
@@ -204,69 +238,87 @@ def _walk_in(sticky: Any, fast: Any, least: float, most: float, walked: Any) -> 
         start += lengths[at]
     met = (1.0, start, -1, 1.0, start, -1)
     steps, distance = 0, start
+    rising = _is_rising(sticky, fast)
+    positive = min(np.min(sticky), np.min(fast)) >= _LEAST
+    jumps = rising and positive and sticky.shape[0] == 1 and odds[0] < 0.0
     if begin < count or opens:
         distance += 1
         met = (0.0, distance, 0, np.inf, distance, 1)
-        met = _one_step(sticky, fast, met, distance, least, most)
+        met = _one_step(sticky, fast, rising, met, distance, odds)
         distance -= 1
         steps = 1
     for run in range(begin - 1, -1, -1):
         at = index + step * run
-        met = _through(sticky, fast, rows[at], lengths[at], distance, met, least, most)
+        stretch = rows[at, 0], rows[at, 1], lengths[at]
+        met = _through(sticky, fast, (rising, jumps), stretch, distance, met, odds)
         distance -= lengths[at]
         steps += lengths[at]
     return met, steps
 
 
-@compiled
+@_inlined
 def _through(
-    sticky: Any, fast: Any, row: Any, length: int, last: int, met: Any, least: float, most: float
+    sticky: Any, fast: Any, kind: Any, stretch: Any, last: int, met: Any, odds: Any
 ) -> Any:
-    """Over a stretch of equal records, towards the secret; last: the distance of its far end."""
+    """Over a stretch of equal records, towards the secret; last: the distance of its far end.
+
+    kind: whether the box is rising, and whether powers of its corners serve.
+    """
+    (rising, jumps), (zero, one, length) = kind, stretch
     alike = sticky.shape[0] == 1
-    always = row[0] == 1.0 and row[1] == 1.0
-    if alike and always and least < 0.0 and length > _JUMP and _is_slow(sticky[0], fast[0]):
+    always = zero == 1.0 and one == 1.0
+    if jumps and always and length > _JUMP:
         return _across(sticky[0], fast[0], length, met)
-    for distance in range(last, last - length, -1):
+    nearest, distance = last - length + 1, last
+    while distance >= nearest:
         before = met
-        met = _at_record(row, distance, met)
-        met = _one_step(sticky, fast, met, distance, least, most)
-        # once the hull lies within that of the record before it always will: it may only shrink
-        shrinks = before[0] <= met[0] and met[3] <= before[3]
-        if alike and shrinks and met[0] == before[0] and met[3] == before[3]:
-            return met
-        if last - distance > _LONGEST:
-            if shrinks:
+        met = _at_record(zero, one, distance, met)
+        met = _one_step(sticky, fast, rising, met, distance, odds)
+        if alike and met[0] == before[0] and met[3] == before[3]:
+            # the hull stays as it is: only where its ends are met is still to be told, from the
+            # last few records, an even number further on if the ends change places
+            distance -= 2 * max((distance - nearest) // 2 - 1, 0)
+        elif last - distance > _LONGEST:
+            # a hull that lies within the one before it always will
+            if alike and before[0] <= met[0] and met[3] <= before[3]:
                 return met
             return 0.0, distance, -1, np.inf, distance, -1
+        distance -= 1
     return met
 
 
 @compiled
-def _is_slow(sticky: Any, fast: Any) -> Any:
-    """No kernel of the box has α + β above 1, so both ends of the hull keep to their side of 1."""
-    return fast[0, 1] + fast[1, 0] <= 1.0 and np.min(fast) > 0.0 and np.min(sticky) > 0.0
+def _is_rising(sticky: Any, fast: Any) -> bool:
+    """No kernel of the box has α + β above 1, so every m(ρ) rises with ρ.
+
+    Whatever its kernels are: P00 is at least fast00, P10 at most fast10, and so on.
+    """
+    for number in range(fast.shape[0]):
+        kernel = _four(fast[number])
+        if kernel[0] < kernel[2] or kernel[3] < kernel[1]:
+            return False
+    return True
 
 
 @compiled
 def _across(sticky: Any, fast: Any, length: int, met: Any) -> Any:
-    """Over always-redacted records of a slow box: each end meets one corner all the way."""
+    """Over always-redacted records of a rising box: each end keeps to its side of 1, and meets one
+    corner all the way.
+    """
     low, low_at, low_value, high, high_at, high_value = met
-    above, below = _seen_through(_power(sticky if low <= 1.0 else fast, length), low)
+    above, below = _seen_through(_four(_power(sticky if low <= 1.0 else fast, length)), low)
     low = above / below
-    above, below = _seen_through(_power(sticky if high >= 1.0 else fast, length), high)
+    above, below = _seen_through(_four(_power(sticky if high >= 1.0 else fast, length)), high)
     return low, low_at, low_value, above / below, high_at, high_value
 
 
-@compiled
-def _at_record(row: Any, distance: int, met: Any) -> Any:
+@_inlined
+def _at_record(zero: float, one: float, distance: int, met: Any) -> Any:
     """The hull of ρ at a record: what it may release, or the ratio beyond it if redacted."""
     low, low_at, low_value, high, high_at, high_value = met
-    zero, one = row[0], row[1]
     if zero > 0.0 and one > 0.0:
-        factor = one / zero
-        low = low * factor if low > 0.0 else 0.0  # a factor may be too large for a number
-        high = high * factor if high > 0.0 else 0.0
+        if zero < 1.0 or one < 1.0:
+            low, high = _scaled(low, high, one / zero)
     elif zero > 0.0:
         low, high = 0.0, 0.0
     elif one > 0.0:
@@ -284,17 +336,29 @@ def _at_record(row: Any, distance: int, met: Any) -> Any:
     return low, low_at, low_value, high, high_at, high_value
 
 
-@compiled
-def _one_step(sticky: Any, fast: Any, met: Any, distance: int, least: float, most: float) -> Any:
+@_inlined
+def _scaled(low: float, high: float, factor: float) -> Any:
+    """[low, high]·factor, outwards where a number cannot hold it."""
+    low = low * factor if low > 0.0 else 0.0  # the factor may be infinite
+    high = high * factor if high > 0.0 else 0.0
+    low = 0.0 if low < _LEAST else min(low, _MOST)
+    high = np.inf if high > _MOST else max(high, _LEAST)
+    return low, high
+
+
+@_inlined
+def _one_step(sticky: Any, fast: Any, rising: bool, met: Any, distance: int, odds: Any) -> Any:
     """The hull after the kernel of the step that leads to a record at a distance."""
     low, low_at, low_value, high, high_at, high_value = met
     number = 0 if sticky.shape[0] == 1 else distance - 1
-    first = _stepped(sticky[number], fast[number], low, least, most)
-    second = _stepped(sticky[number], fast[number], high, least, most)
-    met_low = (first[0], low_at, low_value)
-    if second[0] < first[0]:
-        met_low = (second[0], high_at, high_value)
-    met_high = (second[1], high_at, high_value)
-    if first[1] > second[1]:
-        met_high = (first[1], low_at, low_value)
+    slow, quick = _four(sticky[number]), _four(fast[number])
+    least, most = _lowest(slow, quick, low, odds), _highest(slow, quick, high, odds)
+    if rising:
+        return least, low_at, low_value, most, high_at, high_value
+    other_least, other_most = _lowest(slow, quick, high, odds), _highest(slow, quick, low, odds)
+    met_low, met_high = (least, low_at, low_value), (most, high_at, high_value)
+    if other_least < least:
+        met_low = (other_least, high_at, high_value)
+    if other_most > most:
+        met_high = (other_most, low_at, low_value)
     return met_low[0], met_low[1], met_low[2], met_high[0], met_high[1], met_high[2]

@@ -13,8 +13,12 @@ from offrecord.models.box import Box, Intervals
 
 #: Larger boxes are followed so many records far; beyond, everything counts as large leakage.
 HORIZON = 4096
-EXACT = "one walk (R1)"
+#: How the leakage of a side was found; the first two are exact.
+BY_ONE_WALK, BY_CONES = "one walk (R1)", "cones"
+BY_FORWARD_KERNELS = "one walk, start unknown (R4)"
+NOWHERE = -2  #: the value of an output that nobody can name
 _DOWN, _UP = 1.0 - 2.0**-52, 1.0 + 2.0**-52  # what a division may be off
+_EXTREME_ODDS = 1e-50  # odds below, or their inverse above, count as none and infinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,18 +94,19 @@ class SideSet:
     def leakage(self, walked: Any) -> tuple[Floats, Integers, Integers, float, str]:
         """Directional leakage, where it is met, its rounding, and how it was found.
 
-        value −2 where nobody can say at which output it is met.
+        value NOWHERE where nobody can say at which output it is met.
         """
         if self.k == 2:
             from offrecord.theory.sets import binary
 
-            return (*binary.leakage(self.low, self.high, self.odds, walked), EXACT)
+            method = BY_ONE_WALK if self.odds is None else BY_FORWARD_KERNELS
+            return (*binary.leakage(self.low, self.high, self.odds, walked), method)
         from offrecord.theory.sets import many
 
         rows, lengths, index, step, count, opens = walked
         visited = slice(index, index + count) if step > 0 else slice(index, None, -1)
         found = many.bound(rows[visited], lengths[visited], opens, self.low, self.high)
-        nowhere = np.full((self.k, self.k), -2, dtype=np.int64)
+        nowhere = np.full((self.k, self.k), NOWHERE, dtype=np.int64)
         return found.worst, np.zeros_like(nowhere), nowhere, found.rounding, found.method
 
 
@@ -118,8 +123,12 @@ def odds_of(box: Box) -> tuple[float, float]:
     Settled: the chain has been under way for long, so they lie between those of the box's own
     extreme kernels (for α + β ≤ 1; else anything is possible).
     """
-    (_, alpha_low), (beta_low, _) = box.lifted[0].low
-    (_, alpha_high), (beta_high, _) = box.lifted[0].high
-    if box.start == "any" or alpha_high + beta_high > 1.0 or beta_low == 0.0:
+    low, high = box.lifted[0]
+    # 1 − α is at least low00: a comparison of numbers as they are, no sum of them
+    if box.start == "any" or low[0, 0] < high[1, 0] or low[1, 0] == 0.0:
         return 0.0, np.inf
-    return float(alpha_low / beta_high) * _DOWN, float(alpha_high / beta_low) * _UP
+    least, most = low[0, 1] / high[1, 0] * _DOWN, high[0, 1] / low[1, 0] * _UP
+    return (
+        0.0 if least < _EXTREME_ODDS else float(least),
+        np.inf if most > 1.0 / _EXTREME_ODDS else float(most),
+    )
