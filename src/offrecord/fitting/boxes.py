@@ -2,9 +2,11 @@
 once, with a confidence.
 
 The error is shared among all intervals, forward and backward, of every phase and every history.
-Two values of a stationary chain have the same intervals in both directions, and there the lower
-ends carry the cost (R2): the upper ones, which only have to show that α + β ≤ 1, get little of the
-error.
+
+Stationary chains of two values are their own reverse up to order 2, so that their intervals serve
+both directions: Pr(001) = Pr(00) − Pr(000) = Pr(100), likewise for 011 and 110, and all other words
+of two or three read the same backwards. Of order 1 the lower ends carry the cost (R2): the upper
+ones, which only have to show that α + β ≤ 1, get little of the error.
 """
 
 from __future__ import annotations
@@ -54,8 +56,9 @@ def learned_box(counts: Counts, model: Model, sure: Sureness) -> Box:
     """
     errors = _shared_error(model, 1 - sure.confidence)
     forward = _intervals(counts, errors, sure.interval, model.transition)
-    backward = forward
-    if not _is_its_own_reverse(model):
+    if _is_its_own_reverse(model):
+        backward = _read_backwards(forward)
+    else:
         told = _told_backwards(model, counts)
         backward = _intervals(told, errors, sure.interval, _reverse(model))
     return Box(forward, backward, model.order, "stationary", sure.confidence, sure.interval)
@@ -69,20 +72,22 @@ class _Errors(NamedTuple):
 
 
 def _shared_error(model: Model, error: float) -> _Errors:
-    """(k, k) errors of intervals of a stationary chain of two values, or one for every interval."""
-    if _is_its_own_reverse(model):
+    """(k, k) errors of intervals of a stationary chain of two values and order 1, or one for every
+    interval.
+    """
+    if _is_its_own_reverse(model) and model.order == 1:
         upper = min(_UPPER_ERROR, error / 2)
         lower = error - upper
         moves = ~np.eye(2, dtype=bool)  # what is above for a move is below for the stay
         return _Errors(np.where(moves, lower / 2, upper / 2), np.where(moves, upper / 2, lower / 2))
     # the interval of one of two values is that of the other
     cells = model.transition.size // (2 if model.k == 2 else 1)
-    each = error / (2 * cells)  # forward and backward
+    each = error / (cells if _is_its_own_reverse(model) else 2 * cells)
     return _Errors(np.array(each / 2), np.array(each / 2))
 
 
 def _is_its_own_reverse(model: Model) -> bool:
-    return model.k == 2 and model.order == 1 and model.clock is None
+    return model.k == 2 and model.order <= 2 and model.clock is None
 
 
 def _intervals(
@@ -111,6 +116,12 @@ def _tightened(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 
 # ---- steps back in time
+
+
+def _read_backwards(ends: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """The same ends, the records of a history the other way round."""
+    low, high = (np.transpose(end, (*range(end.ndim - 1)[::-1], end.ndim - 1)) for end in ends)
+    return low, high
 
 
 def _told_backwards(model: Model, counts: Counts) -> Counts:
