@@ -29,7 +29,7 @@ class LocalDesign:
     maximum of all stamps is private for each of them (F3).
 
     left, right: from the secret outwards; then all is released, or (rest) redacted to the chain's
-    end. leakage: exact for the surrounding it was made for (for order above 1, it or an upper bound).
+    end. leakage: of the surrounding it was made for, exact or (for order above 1) an upper bound.
     """
 
     kind: ClassVar[str] = "local"
