@@ -60,7 +60,7 @@ MODEL = cert.Model(
 
 def plain(**changed):
     """A stationary model with two designs of one secret each."""
-    design = dict(leakage=0.5, rounding=1e-15, uses=1, window=[1, 2])
+    design = dict(leakage=0.5, rounding=1e-15, method="exact", uses=1, window=[1, 2])
     design |= dict(left_rest=False, right_rest=True)
     given = dict(
         claim=cert.Claim(
@@ -220,6 +220,7 @@ def stepped():
 
 def of_another_kind():
     common = dict(left=3, right=3, length=1, leakage=0.5, rounding=0.0, uses=2, window=[1, 1])
+    common["method"] = "own"
     designs = OtherDesigns(
         kind="coin",
         mechanism="all or nothing",
@@ -441,6 +442,7 @@ def common_parts(draw, model, left, right):
         )
     given = dict(left=left, right=right, length=length, window=draw(st.tuples(counts, counts)))
     given |= dict(leakage=draw(numbers), rounding=draw(numbers), uses=draw(counts))
+    given |= dict(method=draw(st.sampled_from(["exact", "contexts", "ways of others"])))
     return given, runs
 
 

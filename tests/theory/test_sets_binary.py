@@ -324,6 +324,24 @@ def test_a_long_stretch_tells_where_its_worst_output_is(alpha, beta):
     assert 0 in (value[0, 1], value[1, 0])
 
 
+@pytest.mark.parametrize("rates", [((0.2, 0.3), (0.1, 0.4)), ((0.3, 0.7), (0.2, 0.9))])
+@pytest.mark.parametrize("odds", [None, (0.1, 3.0)], ids=["R1", "R4"])
+def test_a_walk_that_begins_near_is_the_whole_one(rates, odds):
+    """What lies beyond many records no longer matters: the same as if all of it were walked."""
+    rng = np.random.default_rng(3)
+    rows = np.ones((1500, 2))
+    rows[np.arange(1500), rng.integers(0, 2, 1500)] = rng.uniform(0.3, 1.0, 1500)
+    low, high = (end[np.newaxis] for end in off.Box.binary(*rates).forward)
+    walked = (rows, np.ones(1500, dtype=np.int64), 0, 1, 1500, False)
+    near, _, _, charged = binary.leakage(low, high, odds, walked)
+    steps = (np.repeat(end, 1500, axis=0) for end in (low, high))
+    each, *_ = binary.leakage(*steps, odds, walked)
+    whole = side(rows[:1000], *rates, odds=odds)  # too few to begin nearer
+    assert near == pytest.approx(each, abs=1e-15)
+    assert (near[1, 0], near[0, 1]) == pytest.approx(whole, abs=1e-15)
+    assert charged < 2.0**-53 * 17 * 1100
+
+
 # ---- problems and designs
 
 

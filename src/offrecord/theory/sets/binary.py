@@ -28,6 +28,7 @@ _UNIT = 2.0**-53
 _STEP, _ODDS_STEP = 10.0, 16.0
 _JUMP = 8  # stretches of always-redacted records longer than this are crossed by a matrix power
 _LONGEST = 2_000_000  # records of a stretch that is walked one by one
+_NEAR, _FURTHER = 64, 16  # stretches that are looked at first, and how many times more then
 #: Ratios that are kept as they are, so that no digits are lost; beyond, they are rounded outwards.
 _LEAST, _MOST = 1e-150, 1e150
 #: R4 divides by probabilities of this size at least.
@@ -225,7 +226,8 @@ def _image(sticky: Any, fast: Any, a: float, b: float, odds: Any) -> Any:
 def _walk_in(sticky: Any, fast: Any, odds: Any, walked: Any) -> Any:
     """The hull of h(1)/h(0) at the secret, with where its ends are met, and how many steps it took.
 
-    It begins at the nearest record that may release both values, beyond which nothing matters.
+    It begins at the nearest record that may release both values, beyond which nothing matters; or
+    so near that what lies beyond, be it nothing or everything, comes to the same number.
     """
     rows, lengths, index, step, count, opens = walked
     count = _worth_walking(rows, index, step, count, opens)
@@ -236,23 +238,43 @@ def _walk_in(sticky: Any, fast: Any, odds: Any, walked: Any) -> Any:
             begin = run
             break
         start += lengths[at]
-    met = (1.0, start, -1, 1.0, start, -1)
-    steps, distance = 0, start
     rising = _is_rising(sticky, fast)
     positive = min(np.min(sticky), np.min(fast)) >= _LEAST
-    jumps = rising and positive and sticky.shape[0] == 1 and odds[0] < 0.0
+    kind = rising, rising and positive and sticky.shape[0] == 1 and odds[0] < 0.0
+    near = _NEAR
+    while near * _FURTHER <= begin:
+        nothing = (1.0, 0, -1, 1.0, 0, -1)
+        everything = (0.0, 0, -2, np.inf, 0, -2)
+        least, _ = _from_run(sticky, fast, kind, odds, walked, near, nothing)
+        most, steps = _from_run(sticky, fast, kind, odds, walked, near, everything)
+        if least[0] == most[0] and least[3] == most[3]:
+            return most, steps
+        near *= _FURTHER
+    met = (1.0, start, -1, 1.0, start, -1)
+    first = 0
     if begin < count or opens:
-        distance += 1
-        met = (0.0, distance, 0, np.inf, distance, 1)
-        met = _one_step(sticky, fast, rising, met, distance, odds)
-        distance -= 1
-        steps = 1
-    for run in range(begin - 1, -1, -1):
+        met = (0.0, start + 1, 0, np.inf, start + 1, 1)
+        met = _one_step(sticky, fast, rising, met, start + 1, odds)
+        first = 1
+    met, steps = _from_run(sticky, fast, kind, odds, walked, begin, met)
+    return met, steps + first
+
+
+@compiled
+def _from_run(
+    sticky: Any, fast: Any, kind: Any, odds: Any, walked: Any, runs: int, met: Any
+) -> Any:
+    """Over the nearest `runs` stretches, towards the secret; met: what lies beyond them."""
+    rows, lengths, index, step, _, _ = walked
+    steps = 0
+    for run in range(runs):
+        steps += lengths[index + step * run]
+    distance = steps
+    for run in range(runs - 1, -1, -1):
         at = index + step * run
         stretch = rows[at, 0], rows[at, 1], lengths[at]
-        met = _through(sticky, fast, (rising, jumps), stretch, distance, met, odds)
+        met = _through(sticky, fast, kind, stretch, distance, met, odds)
         distance -= lengths[at]
-        steps += lengths[at]
     return met, steps
 
 
@@ -316,9 +338,10 @@ def _across(sticky: Any, fast: Any, length: int, met: Any) -> Any:
 def _at_record(zero: float, one: float, distance: int, met: Any) -> Any:
     """The hull of ρ at a record: what it may release, or the ratio beyond it if redacted."""
     low, low_at, low_value, high, high_at, high_value = met
+    if zero == 1.0 and one == 1.0:
+        return met
     if zero > 0.0 and one > 0.0:
-        if zero < 1.0 or one < 1.0:
-            low, high = _scaled(low, high, one / zero)
+        low, high = _scaled_low(low, one / zero), _scaled_high(high, one / zero)
     elif zero > 0.0:
         low, high = 0.0, 0.0
     elif one > 0.0:
@@ -337,13 +360,17 @@ def _at_record(zero: float, one: float, distance: int, met: Any) -> Any:
 
 
 @_inlined
-def _scaled(low: float, high: float, factor: float) -> Any:
-    """[low, high]·factor, outwards where a number cannot hold it."""
-    low = low * factor if low > 0.0 else 0.0  # the factor may be infinite
+def _scaled_low(low: float, factor: float) -> Any:
+    """low·factor, or less where a number cannot hold it; the factor may be infinite."""
+    low = low * factor if low > 0.0 else 0.0
+    return 0.0 if low < _LEAST else min(low, _MOST)
+
+
+@_inlined
+def _scaled_high(high: float, factor: float) -> Any:
+    """high·factor, or more where a number cannot hold it."""
     high = high * factor if high > 0.0 else 0.0
-    low = 0.0 if low < _LEAST else min(low, _MOST)
-    high = np.inf if high > _MOST else max(high, _LEAST)
-    return low, high
+    return np.inf if high > _MOST else max(high, _LEAST)
 
 
 @_inlined
