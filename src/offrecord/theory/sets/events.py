@@ -35,10 +35,14 @@ def largest_ratio(rows: Any, between: Any) -> float:
     rows: (2, 2, n) low and cap of p, then of q; between: (2, n) a and b.
     """
     n = between.shape[1]
-    rest = np.array([1.0 - rows[0, 0].sum(), 1.0 - rows[1, 0].sum()])
+    rest = np.ones(2)
+    least, largest = np.inf, 0.0
+    for j in range(n):
+        rest[0] -= rows[0, 0, j]
+        rest[1] -= rows[1, 0, j]
+        least, largest = min(least, between[0, j]), max(largest, between[1, j])
     event = np.zeros(n, dtype=np.bool_)
     chosen = np.zeros(n, dtype=np.bool_)
-    least, largest = between[0].min(), between[1].max()
     best = np.inf
     for mu in (least, largest):
         for nu in (least, largest):
@@ -52,8 +56,10 @@ def largest_ratio(rows: Any, between: Any) -> float:
         for j in range(n):
             v[j] = between[1, j] if chosen[j] else between[0, j]
         filling.order_of(v, order)
-        mu = _level(v, order[::-1], rows[0, 1], rest[0])
         nu = _level(v, order, rows[1, 1], rest[1])
+        for j in range(n // 2):
+            order[j], order[n - 1 - j] = order[n - 1 - j], order[j]
+        mu = _level(v, order, rows[0, 1], rest[0])
         ratio = _by_levels(rows, rest, between, mu, nu, event)
         if not ratio < best:
             break
@@ -97,7 +103,8 @@ def _by_levels(rows: Any, rest: Any, between: Any, mu: float, nu: float, event: 
         return np.inf
     order = np.empty(n, dtype=np.int64)
     filling.order_of(gain, order)
-    for j in order[::-1]:
+    for at in range(n - 1, -1, -1):
+        j = order[at]
         if not gain[j] > top / bottom:
             break
         event[j] = True
@@ -152,8 +159,12 @@ def _redacted(bounds: Any, widest: float, row: Any, low: Any, high: Any, pair: A
     x or of x′; the best of these three.
     """
     x, other = pair
-    touched = np.flatnonzero((high[x] > 0.0) | (high[other] > 0.0))
-    n = len(touched)
+    touched = np.empty(len(row), dtype=np.int64)
+    n = 0
+    for j in range(len(row)):
+        if high[x, j] > 0.0 or high[other, j] > 0.0:
+            touched[n] = j
+            n += 1
     rows = np.empty((2, 2, n))
     for at in range(n):
         j = touched[at]
