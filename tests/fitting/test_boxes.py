@@ -251,4 +251,4 @@ def test_a_confidence_is_between_0_and_1(confidence):
 
 def test_intervals_have_names():
     with pytest.raises(InputError, match="clopper-pearson, mixture"):
-        Sureness(0.95, "wilson")
+        Sureness(0.95, "normal")

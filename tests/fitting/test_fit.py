@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -23,6 +24,7 @@ from offrecord.errors import InputError
 from offrecord.fitting.checks import Check
 from offrecord.fitting.counting import linked_records
 from offrecord.fitting.fit import fit_chains
+from offrecord.fitting.hidden import fit_states
 from offrecord.fitting.intervals import rounded_shares
 from offrecord.fitting.orders import (
     bic_by_order,
@@ -751,3 +753,31 @@ def test_the_rain_inside_the_package_is_what_its_page_says():
     assert "not the order 2 fitted" in fit.verdict
     assert "fit order 3." in fit.verdict
     assert fit.counts.sum() == sum(one == two == 1 for one, two in pairwise(hours))
+
+
+# ---- hidden states beside it
+
+
+def test_hidden_states_are_the_model_where_they_foretell_better():
+    """Two regimes that show the same value: an hour is long in one and short in the other."""
+    rng = np.random.default_rng(4)
+    kernel = np.array([[0.995, 0.001, 0.004], [0.01, 0.79, 0.2], [0.02, 0.28, 0.7]])
+    shows = np.array([0, 0, 1], dtype=np.int8)  # dry for long, dry between showers, wet
+    values = shows[stationary_chains(rng, kernel, 12, 500)].astype(np.int8)
+    fit = fit_chains(as_chains(values), ["dry", "wet"])
+    hidden = fit_states(as_chains(values), ["dry", "wet"], states=3)
+    both = fit.with_hidden(hidden)
+    assert hidden.is_preferred
+    assert both.model.shows.tolist() == [0, 0, 1]
+    assert both.model.box is None
+    assert both.chain is fit.model
+    assert both.box is fit.box
+    assert "A chain on 3 hidden states (dry, dry, wet) foretells records held back" in both.verdict
+    assert json.loads(json.dumps(both.summary()))["hidden"]["states"] == 3
+    assert str(both).startswith(str(fit).splitlines()[0])
+
+    plain = as_chains(stationary_chains(rng, np.array([[0.9, 0.1], [0.3, 0.7]]), 12, 100))
+    alone = fit_chains(plain, ["dry", "wet"])
+    kept = alone.with_hidden(replace(hidden, held_out=-9.0))
+    assert kept.model is alone.model
+    assert "it is not used" in kept.verdict

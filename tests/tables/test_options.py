@@ -29,6 +29,8 @@ DEFAULTS = {
     "phase": None,
     "confidence": 0.95,
     "interval": "clopper-pearson",
+    "exact_model": False,
+    "start": "stationary",
     "step": None,
     "keep": None,
     "keep_all": False,

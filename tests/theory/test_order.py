@@ -183,6 +183,7 @@ def test_model_files_keep_the_order(tmp_path):
     started = off.MarkovChain(chain.transition, np.full((3, 3), 1 / 9), order=2)
     bounded = off.design(off.Problem(started, 20, [9], 1.5), off.ThreeRegion())
     assert "leakage at most" in str(bounded)
+    assert "(by tuple pairs (F8))" in str(bounded)
     assert bounded.summary()["leakage_is_exact"] is False
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from offrecord.cli.parameters import offering, options_from
+from offrecord.cli.parameters import offering, options_from, whole
 from offrecord.cli.paths import check_all_apart
 from offrecord.cli.printing import Json, as_json_text, warned
 from offrecord.cli.tables import Table, columns_read, read_keys, read_table
@@ -19,7 +19,9 @@ from offrecord.cli.tables import Table, columns_read, read_keys, read_table
     "order",
     "output",
     *options_from("by", "private_list"),
-    *options_from("chain_order", "step"),
+    *options_from("chain_order", "interval"),
+    "states",
+    "step",
     "format",
     "max_rows",
     "force",
@@ -31,6 +33,14 @@ def fit(
     format: str | None,
     max_rows: int,
     force: bool,
+    states: Annotated[
+        int | None,
+        typer.Option(
+            help="Also a chain on so many hidden states; taken if it foretells better.",
+            parser=whole,
+            metavar="COUNT",
+        ),
+    ] = None,
     as_json: Json = False,
     **described: Any,
 ) -> None:
@@ -46,7 +56,7 @@ def fit(
     check_all_apart({"--output": output}, {"the input": table, "--private-list": keys})
     columns = columns_read(value, order, by, described["private"])
     frame = read_table(table, columns, format, max_rows, text=[value])
-    found = fit_table(frame, private_list=read_keys(keys, max_rows), **described)
+    found = fit_table(frame, private_list=read_keys(keys, max_rows), states=states, **described)
     found.model.save(output, force=force)
     for warning in found.warnings:
         warned(warning)

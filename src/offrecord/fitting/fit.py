@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,9 +33,21 @@ from offrecord.models.phased import PhasedChain, checked_phases
 from offrecord.text import many
 
 if TYPE_CHECKING:
+    from offrecord.fitting.hidden import HiddenFit
     from offrecord.models.records import Chains
 
 _SURE = Sureness()
+
+
+class Audited(Protocol):
+    """What a check of the promise on data held back came to."""
+
+    @property
+    def sentence(self) -> str:
+        """The verdict, and what it rests on."""
+
+    def summary(self) -> dict[str, Any]:
+        """For JSON."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +59,10 @@ class Fit:
     phases an axis of phases before. bic: by order, all on the same bic_records records. records:
     those with a value, in the chains used. dropped: how many chains were left out. values: how many
     records have each value, in the chains used. apart: (2, k, …, k) transitions of higher orders in
-    two halves of the data, where a longer memory can be looked at. audit: what the promise came to
-    on data held back, where that was asked for.
+    two halves of the data, where a longer memory can be looked at. hidden: a chain on hidden
+    states, where that was asked for; if it foretells better than every order it is the model, and
+    on_values the chain that all else here is about. audit: what the promise came to on data held
+    back, where that was asked for.
     """
 
     model: Model
@@ -61,14 +75,21 @@ class Fit:
     dropped: int
     values: dict[Label, int]
     apart: Counts | None = None
-    audit: Any = None
+    hidden: HiddenFit | None = None
+    on_values: Model | None = None
+    audit: Audited | None = None
     warnings: tuple[str, ...] = ()
 
     @property
+    def chain(self) -> Model:
+        """The chain on values: the model, or what it would be without hidden states."""
+        return self.model if self.on_values is None else self.on_values
+
+    @property
     def box(self) -> Box:
-        """The set of models that the data leave likely."""
-        assert self.model.box is not None
-        return self.model.box
+        """The set of chains on values that the data leave likely."""
+        assert self.chain.box is not None
+        return self.chain.box
 
     @property
     def intervals(self) -> Floats:
@@ -83,7 +104,7 @@ class Fit:
     @property
     def phase(self) -> str | None:
         """What has a kernel each: "hour", "weekday" or "month"; None for one kernel."""
-        return None if self.model.clock is None else self.model.clock.phase
+        return None if self.chain.clock is None else self.chain.clock.phase
 
     @property
     def preferred_order(self) -> int:
@@ -95,17 +116,23 @@ class Fit:
         """What attackers of higher orders would gain; None where the data cannot tell."""
         if self.apart is None:
             return None
-        return judged_by_longer_memory(self.apart, self.model.order)
+        return judged_by_longer_memory(self.apart, self.chain.order)
 
     @cached_property
     def verdict(self) -> str:
         """In plain words, for who publishes: does a chain like this describe the data?"""
         return verdict_on(self)
 
+    def with_hidden(self, hidden: HiddenFit) -> Fit:
+        """The same, and beside it a chain on hidden states: the model, if it foretells better."""
+        if not hidden.is_preferred:
+            return replace(self, hidden=hidden)
+        return replace(self, hidden=hidden, model=hidden.model, on_values=self.model)
+
     def summary(self) -> dict[str, Any]:
         """Everything, for JSON."""
         return {
-            "order": self.model.order,
+            "order": self.chain.order,
             "phase": self.phase,
             "labels": list(self.model.labels),
             "values": {str(value): count for value, count in self.values.items()},
@@ -114,13 +141,15 @@ class Fit:
             "chains_dropped": self.dropped,
             "transitions": self.transitions,
             "counts": self.counts.tolist(),
-            "transition": self.model.transition.tolist(),
+            "transition": self.chain.transition.tolist(),
             "set": self.box.to_dict(),
             "bic": {str(order): value for order, value in self.bic.items()},
             "bic_records": self.bic_records,
             "preferred_order": self.preferred_order,
             "longer_memory": None if self.longer_memory is None else self.longer_memory.summary(),
             "stationarity": self.stationarity.summary(),
+            "hidden": None if self.hidden is None else self.hidden.summary(),
+            "audit": None if self.audit is None else self.audit.summary(),
             "verdict": self.verdict,
         }
 

@@ -42,18 +42,18 @@ def _headline(fit: Fit) -> str:
     each = f", a kernel for each {fit.phase}" if fit.phase else ""
     dropped = f" ({fit.dropped:,} left out: they hold private records)" if fit.dropped else ""
     return (
-        f"order {fit.model.order}, {fit.model.k} values{each}: {fit.transitions:,} transitions,"
+        f"order {fit.chain.order}, {fit.chain.k} values{each}: {fit.transitions:,} transitions,"
         f" {fit.records:,} records, {many(fit.chains, 'chain')}{dropped}"
     )
 
 
 def _transition_table(fit: Fit) -> list[list[str]]:
-    labels = [str(label) for label in fit.model.labels]
+    labels = [str(label) for label in fit.chain.labels]
     table = [["from", "to", "probability", "interval", "seen"]]
-    for at in product(range(fit.model.k), repeat=fit.counts.ndim):
+    for at in product(range(fit.chain.k), repeat=fit.counts.ndim):
         low, high = fit.intervals[at]
         before = ", ".join(labels[i] for i in at[:-1])
-        share = f"{fit.model.transition[at]:.{DIGITS}g}"
+        share = f"{fit.chain.transition[at]:.{DIGITS}g}"
         # ends are short as they are; to shorten them further might move them inward
         table.append(
             [before, labels[at[-1]], share, f"{low:.12g} to {high:.12g}", f"{fit.counts[at]:,}"]

@@ -21,8 +21,10 @@ _NAMED = 3  # transitions that are named in a sentence
 def verdict_on(fit: Fit) -> str:
     """What speaks for the model and what against it."""
     said = [
+        *([] if fit.audit is None else [fit.audit.sentence]),
         _on_order(fit),
         *_on_longer_memory(fit),
+        *_on_hidden(fit),
         *_on_phases(fit),
         _on_halves(fit),
         _on_starts(fit),
@@ -46,7 +48,7 @@ def short(number: float) -> str:
 
 
 def _on_order(fit: Fit) -> str:
-    order, preferred = fit.model.order, fit.preferred_order
+    order, preferred = fit.chain.order, fit.preferred_order
     among = f"order {preferred} among orders 0 to {max(fit.bic)}"
     assumes = f"The guarantee assumes that the chain remembers no more than {many(order, 'record')}"
     if preferred == order:
@@ -66,8 +68,8 @@ def _on_order(fit: Fit) -> str:
 
 def _advice(fit: Fit) -> str:
     """What to fit instead, where there is something better."""
-    better = min(fit.preferred_order, largest_order(fit.model.k))
-    if fit.phase is not None or better <= fit.model.order:
+    better = min(fit.preferred_order, largest_order(fit.chain.k))
+    if fit.phase is not None or better <= fit.chain.order:
         return ""
     return f"; fit order {better}" + (
         ", closer though not enough" if fit.preferred_order > better else ""
@@ -76,7 +78,7 @@ def _advice(fit: Fit) -> str:
 
 def _on_longer_memory(fit: Fit) -> list[str]:
     """What the next orders' attackers would gain."""
-    judged, order = fit.longer_memory, fit.model.order
+    judged, order = fit.longer_memory, fit.chain.order
     if judged is None:
         return []
     leaks = " and ".join(
@@ -98,7 +100,26 @@ def _on_longer_memory(fit: Fit) -> list[str]:
 
 
 def _likelihood(fit: Fit, order: int) -> float:
-    return (penalty(fit.model.k, order, fit.bic_records) - fit.bic[order]) / 2
+    return (penalty(fit.chain.k, order, fit.bic_records) - fit.bic[order]) / 2
+
+
+# ---- hidden states
+
+
+def _on_hidden(fit: Fit) -> list[str]:
+    hidden = fit.hidden
+    if hidden is None:
+        return []
+    shown = ", ".join(str(hidden.labels[value]) for value in hidden.shows)
+    states = f"A chain on {many(len(hidden.shows), 'hidden state')} ({shown})"
+    than = f"order {hidden.best_order}, the best of orders 0 to {max(hidden.by_order)}"
+    nats = f"by {short(abs(hidden.gain))} nats a record"
+    if hidden.is_preferred:
+        return [
+            f"{states} foretells records held back better than {than}, {nats}: it is the model, and"
+            " the promise is for it alone, without a set."
+        ]
+    return [f"{states} foretells records held back no better than {than} ({nats}): it is not used."]
 
 
 # ---- one kernel throughout
@@ -212,6 +233,6 @@ def _named(fit: Fit) -> str:
     cells = np.argwhere(fit.counts == 0)
     if fit.phase is not None or len(cells) > _NAMED:
         return ""
-    labels = [str(label) for label in fit.model.labels]
+    labels = [str(label) for label in fit.chain.labels]
     paths = (" → ".join(labels[value] for value in cell) for cell in cells)
     return f" ({'; '.join(paths)})"

@@ -38,6 +38,7 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     phase: str | None = None,
     confidence: float = Sureness.confidence,
     interval: str = Sureness.interval,
+    states: int | None = None,
     step: str | int | None = None,
 ) -> Fit:
     """Learn a chain from reference data, with uncertainty and a verdict in words.
@@ -46,12 +47,15 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     is left out. chain_order: how many records the next one depends on, or "auto": as many as the
     data speak for. phase: "hour", "weekday" or "month", for a kernel each. confidence: that the
     true chain lies in the set of models learned, by intervals of a kind: "clopper-pearson" or
-    "mixture".
+    "mixture". states: a chain on so many hidden states is learned too, and is the model if it
+    foretells records held back better than every order.
     """
     if private is not None and private_list is not None:
         raise InputError("give --private (a column) or --private-list (keys), one of them at most")
     if phase is not None:
         phase_count(phase)
+    if states is not None and phase is not None:
+        raise InputError("--states is for one kernel throughout: leave --phase out")
     sure = Sureness(confidence, interval)
     steps = None if step is None else Step.parsed(step)
     columns = Columns.named(value, order, by, single_chain)
@@ -62,7 +66,7 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
         held = private_records(
             arranged, None if private_list is None else from_native(private_list), steps
         ).chain
-    found = fit_arranged(arranged, held, chain_order, phase, sure)[1]
+    found = fit_arranged(arranged, held, chain_order, phase, sure, states=states)[1]
     return replace(found, warnings=(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)])))
 
 
@@ -73,6 +77,7 @@ def fit_arranged(
     phase: str | None,
     sure: Sureness,
     say: Callable[[str], None] | None = None,
+    states: int | None = None,
 ) -> tuple[Arranged, Fit]:
     """Fit to the chains without a private record; the table coded by their labels, and the fit.
 
@@ -110,6 +115,10 @@ def fit_arranged(
         dropped=dropped,
         sure=sure,
     )
+    if states is not None:
+        from offrecord.fitting.hidden import fit_states
+
+        result = result.with_hidden(fit_states(chains, labels, states=states, dropped=dropped))
     return arranged, replace(result, model=result.model.with_learned(_origin(arranged, result)))
 
 

@@ -167,6 +167,7 @@ class LocalPolicy(Policy):
             "protect": self.problem.protect,
             "leakage": self.leakage if math.isfinite(self.leakage) else "inf",
             "leakage_is_exact": self.worst.exact,
+            "leakage_method": self.worst.method,
             "utility": self.utility,
             "utility_bound": self.utility_bound,
             "first": self.first,

@@ -24,9 +24,10 @@ def text(policy: LocalPolicy) -> str:
     if not policy.is_private:
         lines.append(f"NOT PRIVATE: leakage {policy.leakage:.6g} exceeds ε = {epsilon:g}")
     told = "exact leakage" if policy.worst.exact else "leakage at most"
+    way = f" (by {policy.worst.method})" if policy.problem.chain.order > 1 else ""
     lines.append(
         f"{policy.mechanism}: releases {policy.utility:.2%} of {policy.problem.n} records, {told}"
-        f" {policy.leakage:.6g} of ε = {epsilon:g}"
+        f" {policy.leakage:.6g} of ε = {epsilon:g}{way}"
     )
     if policy.utility_bound is not None:
         lines.append(f"no local mechanism releases more than {policy.utility_bound:.4%}")
