@@ -40,8 +40,8 @@ def test_every_link_leads_somewhere():
 def test_every_fact_the_code_names_has_its_page():
     named = set()
     for source in (ROOT / "src").rglob("*.py"):
-        named |= set(re.findall(r"\bF\d+\b", source.read_text(encoding="utf-8")))
-    pages = {page.name.split("-")[0] for page in (ROOT / "docs" / "proofs").glob("F*.md")}
+        named |= set(re.findall(r"\b[FR]\d+\b", source.read_text(encoding="utf-8")))
+    pages = {page.name.split("-")[0] for page in (ROOT / "docs" / "proofs").glob("[FR]*.md")}
     assert named <= pages
     for path in re.findall(
         r"docs/\S+\.md",

@@ -209,8 +209,9 @@ def combine(
     """The largest left[a, a'] + right[b, b'] over possible ends of a secret, and where (F2, F9).
 
     Its ends are (a, b) or (a', b'), for a single record a = b. Exact where the paper adds the
-    largest of each side (Remark 1). values: for one record of a chain on tuples or hidden states,
-    its value in each state; pairs of states with the same one do not count.
+    largest of each side (Remark 1); over a set of models R3. values: for one record of a chain on
+    tuples or hidden states, its value in each state; pairs of states with the same one do not
+    count.
     """
     a, b = np.nonzero(possible)
     best, where = 0.0, (int(a[0]), int(b[0]), int(a[0]), int(b[0]))

@@ -82,7 +82,8 @@ def _level(v: Any, order: Any, cap: Any, rest: float) -> float:
 def _by_levels(rows: Any, rest: Any, between: Any, mu: float, nu: float, event: Any) -> float:
     """The largest ratio of the two bounds with these levels, and the event where it is met."""
     n = between.shape[1]
-    top, bottom, size = mu * max(rest[0], 0.0), nu * max(rest[1], 0.0), nu
+    # the mass that is left is a difference: no less of it above, below by what is taken off later
+    top, bottom, size = mu * (max(rest[0], 0.0) + (n + 2.0) * _UNIT), nu * max(rest[1], 0.0), nu
     more_top, more_bottom, gain = np.empty(n), np.empty(n), np.empty(n)
     for j in range(n):
         a, b = between[0, j], between[1, j]
@@ -199,7 +200,7 @@ def averaged(low: Any, high: Any, least: Any, largest: Any) -> Any:
     below, above = np.empty((states, states)), np.empty((states, states))
     order = np.empty(states, dtype=np.int64)
     lower, upper = np.empty(states), np.empty(states)
-    unsure = (2.0 * states + 4.0) * _UNIT
+    unsure = filling.unsure(states)
     for j in range(states):
         filling.order_of(least[:, j], order)
         filling.fill(low, high, least[:, j], order, lower, upper)

@@ -57,6 +57,22 @@ def fill(low: Any, high: Any, v: Any, order: Any, lower: Any, upper: Any) -> Non
 
 
 @compiled
+def unsure(k: int) -> float:
+    """By how much an average of k numbers up to 1 may be off (docs/proofs/rounding.md)."""
+    return (4.0 * k + 4.0) * 2.0**-53
+
+
+@compiled
+def _hidden(uncertain: float, k: int) -> float:
+    """What rounding may do to the logarithm of a ratio of two averages and of what is made of them.
+
+    uncertain: how many times as large as an average the largest number averaged may be.
+    """
+    share = unsure(k) * uncertain
+    return np.inf if share >= 1.0 else 2.0 * share / (1.0 - share) + 2.0**-51
+
+
+@compiled
 def seen(rays: Any, row: Any) -> Any:
     """(m, k) what a record adds: rays of what lies beyond it if redacted, and released values.
 
@@ -111,7 +127,7 @@ def corners(low: Any, high: Any, rays: Any) -> Any:
                 for i in range(k):
                     out[count, i] /= total
                 count += 1
-    return out[:count], 2.0 * (2.0 * k + 4.0) * 2.0**-53 * uncertain
+    return out[:count], _hidden(uncertain, k)
 
 
 @compiled
@@ -145,7 +161,7 @@ def largest_ratios(low: Any, high: Any, rays: Any) -> Any:
     for x in range(k):
         for other in range(k):
             worst[x, other] = max(0.0, np.log(worst[x, other])) if worst[x, other] > 0.0 else 0.0
-    return worst, 2.0 * (2.0 * k + 4.0) * 2.0**-53 * uncertain
+    return worst, _hidden(uncertain, k)
 
 
 @compiled

@@ -22,6 +22,7 @@ from offrecord.theory.sets import polytropes
 _MOST_TOUCHED = 6
 #: Log-ratios above count as infinite: products of a few such ratios are still numbers.
 _INFINITE = 100.0
+_UP = 1.0 + 2.0**-52  # so that a sum of two is no less than it should be
 
 
 @dataclass(frozen=True)
@@ -84,5 +85,6 @@ def closed(bounds: Floats) -> Floats:
     bounds = np.where(bounds > _INFINITE, np.inf, np.maximum(bounds, 0.0))
     np.fill_diagonal(bounds, 0.0)
     for j in range(len(bounds)):
-        bounds = np.minimum(bounds, bounds[:, j : j + 1] + bounds[j])
+        through = (bounds[:, j : j + 1] + bounds[j]) * _UP
+        bounds = np.minimum(bounds, through)
     return bounds

@@ -150,7 +150,7 @@ def ratios_within(
         filling.order_of(rays[at], order)
         filling.fill(low, high, rays[at], order, lower, upper)
         # sums and the mass left over are uncertain by some units of the largest entry averaged
-        unsure = (2.0 * k + 4.0) * 2.0**-53 * rays[at, order[k - 1]]
+        unsure = filling.unsure(k) * rays[at, order[k - 1]]
         for x in range(rows):
             if upper[x] > 0.0:
                 for other in range(rows):
