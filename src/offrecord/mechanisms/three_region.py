@@ -16,7 +16,8 @@ from offrecord.models.base import Floats, Integers
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.side import Side
 
-TUNINGS = ("relaxed", "convex", "constant")
+TUNINGS: tuple[str, ...] = ("relaxed", "convex", "constant")
+QUICK_TUNINGS = TUNINGS[:2]  #: those that go by influences, and ask for no leakage
 SPLITS = ("best", "even")
 #: split="best" tries this many evenly spaced shares of ε for the left side, 0, ½ and 1 among them.
 SHARES = 201

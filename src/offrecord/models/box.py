@@ -7,10 +7,9 @@ from step to step.
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -164,11 +163,9 @@ class Box:
         steps = phases[:-1] if len(phases) > 1 else phases
         return Box(self.forward.of(steps), self.backward.of(steps), 1, "stationary", **self._made)
 
-    def with_start(self, start: str) -> Self:
+    def with_start(self, start: str) -> Box:
         """The same intervals, with another thing known of how likely values are."""
-        other = copy(self)
-        other._set_start(start)
-        return other
+        return Box(self.forward, self.backward, self.order, start, **self._made)
 
     def check_holds(self, name: str, nominal: Floats, *, back: bool = False) -> None:
         """InputError unless probabilities shaped as those of one direction lie inside."""

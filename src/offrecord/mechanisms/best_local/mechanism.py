@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from offrecord.mechanisms.base import Mechanism
-from offrecord.mechanisms.best_local.under_set import candidates, descended, is_small
+from offrecord.mechanisms.best_local.under_set import candidates, descended, is_large_set
 from offrecord.mechanisms.local.design import LocalDesign
 from offrecord.mechanisms.local.policy import LocalPolicy
 from offrecord.mechanisms.local.referee import refereed
 from offrecord.mechanisms.local.secrets import composed, cut, per_secret
 from offrecord.mechanisms.local.stretches import Sides, Stretches
 from offrecord.mechanisms.surroundings import Surrounding
-from offrecord.mechanisms.three_region import TUNINGS, ThreeRegion
+from offrecord.mechanisms.three_region import QUICK_TUNINGS, TUNINGS, ThreeRegion
 from offrecord.mechanisms.window import BestWindow, window_of
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Model
@@ -33,6 +33,7 @@ _BLOCK = 1000  # entries that are improved together
 _MOST = 20_000  # entries of a stretch of redactions that is improved at all
 _TRIES = 600  # closings tried, divided by the entries of a block
 _FEW_STATES = 32  # tuples of a chain of order above 1 for which walks take seconds, not minutes
+_FEW_VALUES = 6  # of a set of models whose influences are known fast enough
 _MANY = 64  # secrets of which each is bounded by its own optimum
 #: What binary_optimum.py takes: the budget at most, 1 − α − β and the rarer transition at least
 #: (docs/proofs/rounding.md, "Bounds on every mechanism").
@@ -70,10 +71,16 @@ class BestLocal(Mechanism):
         window = BestWindow().design(problem)
         if is_judged_by_outputs(problem):
             return _noted(self._of_order(problem, window))
-        starts += [window, *(ThreeRegion(tuning).design(problem) for tuning in TUNINGS)]
+        quick = is_large_set(problem)
+        tunings = TUNINGS
+        if quick:
+            tunings = QUICK_TUNINGS if problem.chain.lifted.k <= _FEW_VALUES else ()
+        starts += [window, *(ThreeRegion(tuning).design(problem) for tuning in tunings)]
         start = max(starts, key=lambda policy: policy.utility)
+        if quick:  # judging one design takes so long that hundreds cannot be tried
+            return _noted(replace(start, mechanism=self.name, utility_bound=utility_bound(problem)))
         best = self._improved(problem, start)
-        return _noted(self._under_set(problem, best) if is_small(problem) else best)
+        return _noted(best if problem.models is None else self._under_set(problem, best))
 
     def _under_set(self, problem: Problem, best: LocalPolicy) -> LocalPolicy:
         """The best of what was found and of designs for single models, lowered as far as the
@@ -215,7 +222,13 @@ def utility_bound(problem: Problem) -> float | None:
 
 
 def _forced(problem: Problem) -> float:
-    """Expected number of records that F4 forces every mechanism to redact."""
+    """Expected number of records that F4 forces every mechanism to redact.
+
+    In a set of models, by the chain itself, which is one of them: influences over the set may be
+    upper bounds.
+    """
+    chain = problem.chain.alone
+    problem = Problem(chain, problem.n, problem.private, problem.epsilon, problem.protect)
     forced = Redaction.maximum([_forced_around(problem, secret) for secret in problem.secrets])
     return problem.n - forced.released(problem.chain)
 

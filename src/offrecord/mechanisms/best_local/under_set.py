@@ -21,17 +21,16 @@ from offrecord.theory.redaction import Redaction
 if TYPE_CHECKING:
     from offrecord.mechanisms.best_local.mechanism import BestLocal
 
-_STATES = 4  # above, judging a set takes too long to be asked hundreds of times
+_STATES = 3  # above, judging a set takes too long to be asked hundreds of times
 _ENTRIES = 250  # of a matrix, above which it is left as it is
 _SHARES = (1.0, 0.85, 0.7, 0.5)  # of ε, for which designs of single models are made
 _SWEEPS, _HALVINGS = 4, 9
 _GAIN = 1e-4  # expected redactions not worth another sweep
 
 
-def is_small(problem: Problem) -> bool:
-    """Its set is judged fast enough to try designs by the hundred."""
-    chain = problem.chain
-    return problem.models is not None and chain.k**chain.order <= _STATES
+def is_large_set(problem: Problem) -> bool:
+    """The problem is about a set of models, of too many states to try designs by the hundred."""
+    return problem.models is not None and problem.chain.lifted.k > _STATES
 
 
 def candidates(problem: Problem, mechanism: BestLocal) -> list[LocalPolicy]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,6 +23,10 @@ _DOWN, _UP = 1.0 - 2.0**-52, 1.0 + 2.0**-52  # what a division may be off
 _EXTREME_ODDS = 1e-50  # odds below, or their inverse above, count as none and infinite
 
 
+#: The sides of boxes that serve every step, by direction, as long as the box is in use.
+_SIDES: WeakKeyDictionary[Box, dict[int, SideSet]] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True, eq=False)
 class SideSet:
     """low, high: (1, S, S) the same at every step away from the secret, or one for each step.
@@ -35,7 +41,19 @@ class SideSet:
 
     @classmethod
     def of(cls, box: Box, origin: int, direction: int) -> SideSet:
-        """Of the steps away from record `origin` of the lifted chain."""
+        """Of the steps away from record `origin` of the lifted chain.
+
+        Where all steps have the same box, wherever that is: what is known of it is found once.
+        """
+        if box.by_step is not None:
+            return cls._of(box, origin, direction)
+        known = _SIDES.setdefault(box, {})
+        if direction not in known:
+            known[direction] = cls._of(box, origin, direction)
+        return known[direction]
+
+    @classmethod
+    def _of(cls, box: Box, origin: int, direction: int) -> SideSet:
         ahead, back = box.lifted
         if direction > 0:
             return cls(*_steps(ahead, box, slice(origin - 1, None)))
@@ -71,8 +89,32 @@ class SideSet:
         """How many records are looked at, at most; None where that is cheap."""
         return None if self.k == 2 else HORIZON
 
+    @cached_property
+    def _tables(self) -> dict[str, Floats]:
+        """What has been computed by distance, as far as it was asked for."""
+        return {}
+
+    def _known(self, name: str, count: int, compute: Callable[[int], Floats]) -> Floats:
+        """The first `count` entries of a table, computed for more of them where that saves doing it
+        again soon.
+        """
+        known = self._tables.get(name)
+        if known is None or len(known) < count:
+            size = count if known is None else max(count, 2 * len(known))
+            if len(self.low) > 1:
+                size = min(size, len(self.low))
+            known = self._tables[name] = compute(size)
+        return known[:count]
+
     def windows(self, count: int) -> Floats:
         """(count, S, S) directional leakage by the distance of the first release."""
+        return self._known("windows", count, self._windows)
+
+    def influences(self, count: int) -> Floats:
+        """(count, S) pointwise influence, the largest over the set."""
+        return self._known("influences", count, self._influences)
+
+    def _windows(self, count: int) -> Floats:
         if self.k == 2:
             from offrecord.theory.sets import binary
 
@@ -81,8 +123,7 @@ class SideSet:
 
         return many.windows(count, self.low, self.high)
 
-    def influences(self, count: int) -> Floats:
-        """(count, S) pointwise influence, the largest over the set."""
+    def _influences(self, count: int) -> Floats:
         if self.k == 2:
             from offrecord.theory.sets import binary
 
