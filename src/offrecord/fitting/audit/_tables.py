@@ -29,8 +29,8 @@ def seen_together(
     where the tables of left 1, 2, …, right 1, 2, … and both 1, 2, … begin, −1 for those not
     counted, and how many patterns a group has in each. setting: the
     number of values, the span and the number of cells. A cell is (group, left values, right values,
-    the secret's value); a case of it is separate if it is further than the span from the one
-    before.
+    the secret's value); cases are counted as separate that are further than the span from
+    the last one counted so.
     """
     k, span, size = setting
     offsets, patterns = tables[0], tables[1]
@@ -69,7 +69,7 @@ def seen_together(
             counts[cell] += 1
             if here - last[cell] > span:
                 separate[cell] += 1
-            last[cell] = here
+                last[cell] = here
     return counts, separate
 
 

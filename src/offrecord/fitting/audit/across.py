@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.fitting.audit.looks import Look
+from offrecord.fitting.audit.looks import CHAINS, Look
 from offrecord.fitting.audit.records import Records
 from offrecord.models.base import Integers
 
@@ -68,7 +68,7 @@ def _look(
     before = np.where(records.at[same] - records.at[before] == 1, before, -1)
     after = np.where(records.at[after] - records.at[same] == 1, after, -1)
     return Look(
-        "chains",
+        CHAINS,
         epsilon,
         secrets.astype(np.int32),
         np.stack((same, before), axis=1).astype(np.int32),

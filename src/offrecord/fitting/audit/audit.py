@@ -13,7 +13,7 @@ from offrecord.errors import InputError
 from offrecord.fitting.audit.across import across_chains
 from offrecord.fitting.audit.chance import Drawing
 from offrecord.fitting.audit.designs import Designs, Learn
-from offrecord.fitting.audit.looks import NEIGHBOURS, Depth, Look, neighbours
+from offrecord.fitting.audit.looks import CHAINS, NEIGHBOURS, Depth, Look, neighbours
 from offrecord.fitting.audit.odds import PLAIN, SEPARATE, Limits, Table
 from offrecord.fitting.audit.periods import at_lag, by_phase, periods
 from offrecord.fitting.audit.records import HeldBack, Records, held_back, without_each
@@ -62,7 +62,8 @@ def audited(
     survey = Survey.of(records, labels, looks)
     if not survey.findings:
         return _without_findings(survey, cut, epsilons)
-    return _judged(survey, cut, lambda: Drawing.along(learn(chains).model, records, told))
+    closed = tuple(one for one in epsilons if not survey.is_open(one))
+    return _judged(survey, cut, closed, lambda: Drawing.along(learn(chains).model, records, told))
 
 
 # ---- what is looked at
@@ -139,11 +140,13 @@ class Survey:
         findings = []
         for look, depth, table in tables:
             limits = PLAIN if look.kind == NEIGHBOURS else _together(tables, look.kind)
-            worst = table.worst(limits)
-            if worst is not None:
-                where = described(look, depth, worst, labels)
-                odds = worst.odds, worst.at_least
-                findings.append(Finding(look.kind, look.epsilon, depth, *odds, where))
+            # chains are told pair by pair
+            apart = look.kind == CHAINS and depth == Depth(1, 0)
+            for worst in table.worst_by_group(limits) if apart else [table.worst(limits)]:
+                if worst is not None:
+                    where = described(look, depth, worst, labels)
+                    odds = worst.odds, worst.at_least
+                    findings.append(Finding(look.kind, look.epsilon, depth, *odds, where))
         return cls(records, len(labels), tuple(tables), tuple(findings))
 
     @property
@@ -160,6 +163,11 @@ class Survey:
     def left_out(self) -> int:
         """How many were seen too seldom."""
         return sum(table.left_out for _, _, table in self.tables)
+
+    def is_open(self, epsilon: float) -> bool:
+        """Whether designs for this ε release enough to be looked at."""
+        near = [finding for finding in self.findings if finding.kind == NEIGHBOURS]
+        return any(finding.epsilon == epsilon for finding in near)
 
     def is_beyond_chance(self, excess: float) -> bool:
         """Whether neighbours tell so much by limits that hold for all cells together."""
@@ -192,7 +200,9 @@ def _together(tables: Sequence[tuple[Look, Depth, Table]], kind: str) -> Limits:
     return Limits.together(sum(table.cells for look, _, table in tables if look.kind == kind))
 
 
-def _judged(survey: Survey, cut: HeldBack, drawing: Callable[[], Drawing]) -> Audit:
+def _judged(
+    survey: Survey, cut: HeldBack, closed: tuple[float, ...], drawing: Callable[[], Drawing]
+) -> Audit:
     """The verdict on the worst of what is found; on neighbours, only if chance does not do it."""
     worst, chance = survey.worst, False
     if worst.kind == NEIGHBOURS and worst.excess > GOOD:
@@ -207,10 +217,12 @@ def _judged(survey: Survey, cut: HeldBack, drawing: Callable[[], Drawing]) -> Au
         worst.at_least,
         math.exp(worst.epsilon),
         worst.epsilon,
+        worst.kind,
         worst.where,
         chance,
         str(cut),
         _kinds(survey),
+        closed,
         len(survey.records),
         survey.patterns,
         survey.left_out,
@@ -251,9 +263,11 @@ def _without_findings(survey: Survey, cut: HeldBack, epsilons: Sequence[float]) 
         1.0,
         math.exp(epsilon),
         epsilon,
+        NEIGHBOURS,
         "nothing, all is redacted",
         False,
         str(cut),
         (),
+        tuple(epsilons),
         len(survey.records),
     )

@@ -18,6 +18,8 @@ from offrecord.models.base import Integers
 from offrecord.models.records import Codes
 
 NEIGHBOURS = "neighbours"  #: the kind of look at what is released nearest
+PERIOD = "period"  #: at what lies a period away
+CHAINS = "chains"  #: at another chain
 DEPTH = 3  #: nearest released records that are looked at on a side, at most
 _CASES = 4  # records for each cell of a table, at least
 _CELLS = 1 << 20  # of a table, at most
@@ -35,10 +37,10 @@ class Depth(NamedTuple):
 class Look:
     """Records that are seen with each of some secrets.
 
-    kind: what is seen, for people. epsilon: what the designs promise. secrets: (m,) records. left,
-    right: (m, depth) records seen on either side, nearest first, −1 where there is none. span:
-    secrets no further apart see much the same. groups: (m,) from 0, −1 for secrets left out; one
-    for each of `names`.
+    kind: one of those above, or the name of phases. epsilon: what the designs promise. secrets:
+    (m,) records. left, right: (m, depth) records seen on either side, nearest first, −1 where there
+    is none. span: secrets no further apart see much the same. groups: (m,) from 0, −1 for secrets
+    left out; one for each of `names`.
     """
 
     kind: str

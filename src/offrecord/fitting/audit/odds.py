@@ -114,6 +114,16 @@ class Table:
         # one of two values is always at least as likely as the other
         return Worst(max(float(ratios[best]), 1.0), odds, group, pattern, likelier, other)
 
+    def worst_by_group(self, limits: Limits) -> list[Worst]:
+        """The largest odds of each group that has cases enough."""
+        found = []
+        for group in range(len(self.counts)):
+            one = slice(group, group + 1)
+            worst = Table(self.counts[one], self.separate[one]).worst(limits)
+            if worst is not None:
+                found.append(worst._replace(group=group))
+        return found
+
     def reaches(self, odds: float, limits: Limits) -> bool:
         """Whether `worst` is at least so much; faster where it is not."""
         shares = self.counts / np.maximum(self.counts.sum(1, keepdims=True), 1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.fitting.audit.looks import Look
+from offrecord.fitting.audit.looks import PERIOD, Look
 from offrecord.fitting.audit.records import Records
 from offrecord.models.base import Floats, Integers
 
@@ -16,7 +16,7 @@ _CASES = 30  # of each value in each block of phases, at least
 _RARE = 0.01  # share of the records below which a value need not be in every block
 _LAGS = 3  # periods that are looked at
 _LEAST_RISE = 0.05  # of the autocorrelation, to be called a period
-_SURE = 5.0  # standard errors by which it rises
+_SURE = 8.0  # standard errors by which it rises: the largest of thousands of differences
 _POSITIONS = 1 << 20  # of a series, at most
 _VALUES = 6  # most frequent ones, whose indicators are correlated
 _SHORT = 64  # records below which a chain shows no period
@@ -65,7 +65,7 @@ def at_lag(look: Look, records: Records, windows: Integers, lag: int) -> Look | 
         found = np.minimum(found, len(records) - 1)
         there = records.at[found] == records.at + distance
         sides.append(np.where(there, found, -1).astype(np.int32)[:, np.newaxis])
-    return replace(look, kind="period", left=sides[0], right=sides[1], names=(str(lag),))
+    return replace(look, kind=PERIOD, left=sides[0], right=sides[1], names=(str(lag),))
 
 
 def periods(records: Records) -> list[int]:
@@ -78,21 +78,15 @@ def periods(records: Records) -> list[int]:
     correlation, error = autocorrelation(records)
     if len(correlation) < 4:
         return found
-    lowest = np.minimum.accumulate(correlation)
-    rise = correlation - lowest
-    for lag in np.argsort(-rise).tolist():
-        if rise[lag] < max(_LEAST_RISE, _SURE * error) or len(found) == _LAGS:
-            break
-        around = correlation[max(lag - lag // 4 - 1, 1) : lag + lag // 4 + 2]
-        if correlation[lag] == around.max() and not any(
-            _is_multiple(lag, other) for other in found
-        ):
+    rise = correlation - np.minimum.accumulate(correlation)
+    highest = -np.inf
+    for lag in np.flatnonzero(rise >= max(_LEAST_RISE, _SURE * error)).tolist():
+        around = correlation[lag - lag // 4 - 1 : lag + lag // 4 + 2]
+        # of multiples of a period, only those that show clearly more: a week after a day
+        if correlation[lag] == around.max() and correlation[lag] > highest + _LEAST_RISE:
             found.append(lag)
-    return found
-
-
-def _is_multiple(lag: int, other: int) -> bool:
-    return abs(lag - round(lag / other) * other) <= max(lag // 20, 1)
+            highest = correlation[lag]
+    return found[:_LAGS]
 
 
 def autocorrelation(records: Records, longest: int = LONGEST) -> tuple[Floats, float]:
@@ -117,7 +111,7 @@ def autocorrelation(records: Records, longest: int = LONGEST) -> tuple[Floats, f
 
     pairs = np.round(correlated(at))
     agreeing = sum((correlated(at[codes == value]) for value in chosen), np.zeros(longest + 1))
-    enough = np.flatnonzero(pairs < len(at) / 4)  # beyond, too few records are so far apart
+    enough = np.flatnonzero(pairs < len(at) / 2)  # beyond, too few records are so far apart
     end = int(enough[0]) if len(enough) else longest + 1
     by_chance = float((shares[chosen] ** 2).sum())
     spread = float(shares[chosen].sum()) - by_chance

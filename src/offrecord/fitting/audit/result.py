@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from offrecord.errors import InputError
-from offrecord.fitting.audit.looks import Depth
+from offrecord.fitting.audit.looks import CHAINS, NEIGHBOURS, PERIOD, Depth
 from offrecord.text import aligned
 
 Verdict = Literal["good", "doubtful", "unfit"]
@@ -62,9 +62,11 @@ class Audit:
 
     verdict: "good" if the odds are at most GOOD times what was promised or within chance,
     "doubtful" up to DOUBTFUL times, else "unfit". odds: as counted where they exceed the promise
-    most, at_least: their lower limit, promised: e^epsilon there. where: what tells, and of what.
-    chance: whether chance does as much. held_back: what was. phase, period, chains: whether
-    something of that kind was looked at.
+    most, at_least: their lower limit, promised: e^epsilon there. kind, where: what tells, and of
+    what. chance: whether chance does as much. held_back: what was. looked_at: the kinds of
+    findings. closed: every ε for which too little is released to look at. cases: pretended secrets.
+    patterns: how many were seen often enough, left_out: how many were not. findings: the largest
+    odds of each look. Files hold neither these nor any count, which would tell of single records.
     """
 
     verdict: Verdict
@@ -72,10 +74,12 @@ class Audit:
     at_least: float
     promised: float
     epsilon: float
+    kind: str
     where: str
     chance: bool
     held_back: str
     looked_at: tuple[str, ...]
+    closed: tuple[float, ...]
     cases: int = 0
     patterns: int = 0
     left_out: int = 0
@@ -86,12 +90,35 @@ class Audit:
         """How many times what was promised the odds are at least."""
         return self.at_least / self.promised
 
+    @property
+    def is_passed(self) -> bool:
+        """The model is good, and something is released for every ε."""
+        return self.verdict == "good" and not self.closed
+
+    @property
+    def is_mendable(self) -> bool:
+        """Other designs may pass: what tells is not in another chain."""
+        return self.kind != CHAINS
+
+    @property
+    def advice(self) -> str:
+        """What to do about a verdict that is not good."""
+        if self.verdict == "good":
+            return ""
+        if self.kind == CHAINS:
+            return "Release one of these chains, or make them one (docs/independent-chains.md)."
+        if self.kind == PERIOD:
+            return "Records a period away tell: fit a kernel for each phase, or calibrate."
+        if self.kind == NEIGHBOURS:
+            return "Fit a higher order, or calibrate."
+        return f"Fit a kernel for each {self.kind}, or calibrate."
+
     def worst(self, epsilon: float) -> Finding | None:
         """The largest odds found for designs that promise e^epsilon."""
         own = [finding for finding in self.findings if finding.epsilon == epsilon]
         return max(own, key=lambda finding: finding.at_least, default=None)
 
-    # ---- for files: no counts, which would tell of single records
+    # ---- for files
 
     def to_dict(self) -> dict[str, Any]:
         """What model files and certificates hold."""
@@ -115,10 +142,12 @@ class Audit:
             at_least,
             promised,
             epsilon,
+            content["kind"],
             content["where"],
             content["chance"],
             content["held_back"],
             tuple(map(str, content["looked_at"])),
+            tuple(_number("closed", one) for one in content["closed"]),
         )
 
     # ---- for people
@@ -136,7 +165,9 @@ class Audit:
     def __str__(self) -> str:
         """The verdict as a sentence, then the odds by ε."""
         lines = textwrap.wrap(self.sentence, _WIDTH)
-        return "\n".join([*lines, "", aligned(self._table(), right=True)]) if self.findings else ""
+        if self.findings:
+            lines += ["", aligned(self._table(), right=True)]
+        return "\n".join(lines)
 
     @property
     def sentence(self) -> str:
@@ -147,7 +178,8 @@ class Audit:
             f"Audit: {self.verdict}. Held back: {self.held_back}. Where the odds exceed the promise"
             f" most they are {counted}at least {self.at_least:.3g} to 1{ends}; designs for ε ="
             f" {self.epsilon:g} promise {self.promised:.3g} to 1. What tells: {self.where}."
-        )
+            f" {self.advice}"
+        ).rstrip()
 
     def _table(self) -> list[list[str]]:
         """The largest odds of each kind, for each ε."""
@@ -171,10 +203,12 @@ _PUBLISHED: dict[str, tuple[type, ...]] = {
     "at_least": (float, int),
     "promised": (float, int),
     "epsilon": (float, int),
+    "kind": (str,),
     "where": (str,),
     "chance": (bool,),
     "held_back": (str,),
     "looked_at": (list, tuple),
+    "closed": (list, tuple),
 }
 
 
@@ -197,6 +231,6 @@ def rounded(value: Any) -> Any:
 def _number(name: str, value: Any) -> float:
     if value == "inf" and name == "odds":
         return math.inf
-    if isinstance(value, str) or not (math.isfinite(value) and value > 0):
+    if not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
         raise InputError(f'"{name}" in "audit" must be a positive number')
     return float(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from offrecord.fitting.audit.looks import Depth, Look
+from offrecord.fitting.audit.looks import CHAINS, PERIOD, Depth, Look
 from offrecord.fitting.audit.odds import Worst
 from offrecord.models.base import Label
 
@@ -15,11 +15,11 @@ def described(look: Look, depth: Depth, worst: Worst, labels: Sequence[Label]) -
     values = [str(labels[code]) for code in seen]
     left, right = values[: depth.left], values[depth.left :]
     likelier, other = labels[worst.likelier], labels[worst.other]
-    told = f"likelier of a record that is {likelier} than of one that is {other}"
+    told = f"likelier beside a record that is {likelier} than beside one that is {other}"
     name = look.names[worst.group]
-    if look.kind == "chains":
+    if look.kind == CHAINS:
         return f"another chain's {_other_chain(left, right)}, {told} ({name})"
-    if look.kind == "period":
+    if look.kind == PERIOD:
         return f"{_sides(left, right)} at a distance of {name} steps, {told}"
     where = f" in {name}" if name else ""
     return f"the nearest released values, {_sides(left, right)}, {told}{where}"
