@@ -387,7 +387,7 @@ def calibrated_by(audits, default=None):
             raise InputError("no such designs")
         return found
 
-    return calibrated(enlargements(Enlargement(), (1, 2, 3), ("hour",)), str, audit)
+    return calibrated(enlargements(Enlargement(), (1, 2, 3), ("hour",)), lambda one: audit(str(one)))
 
 
 def test_enlargements_come_in_order():
@@ -452,7 +452,7 @@ def test_a_real_calibration_finds_the_order(rain_of_order_3):
         )
 
     found = calibrated(
-        enlargements(Enlargement(), (1, 2)), make, lambda learn: audited(chains, [0, 1], learn)
+        enlargements(Enlargement(), (1, 2)), lambda one: audited(chains, [0, 1], make(one))
     )
     assert found.chosen is not None
     assert found.chosen != Enlargement()

@@ -10,6 +10,7 @@ import typer
 from offrecord.cli.parameters import offering, options_from, whole
 from offrecord.cli.paths import check_all_apart
 from offrecord.cli.printing import Json, as_json_text, warned
+from offrecord.cli.progress import busy
 from offrecord.cli.tables import Table, columns_read, read_keys, read_table
 
 
@@ -19,8 +20,9 @@ from offrecord.cli.tables import Table, columns_read, read_keys, read_table
     "order",
     "output",
     *options_from("by", "private_list"),
-    *options_from("chain_order", "interval"),
+    *options_from("chain_order", "no_audit"),
     "states",
+    "calibrate",
     "step",
     "format",
     "max_rows",
@@ -41,6 +43,12 @@ def fit(
             metavar="COUNT",
         ),
     ] = None,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate", help="Enlarge the model until its promise holds in data held back."
+        ),
+    ] = False,
     as_json: Json = False,
     **described: Any,
 ) -> None:
@@ -56,7 +64,9 @@ def fit(
     check_all_apart({"--output": output}, {"the input": table, "--private-list": keys})
     columns = columns_read(value, order, by, described["private"])
     frame = read_table(table, columns, format, max_rows, text=[value])
-    found = fit_table(frame, private_list=read_keys(keys, max_rows), states=states, **described)
+    described |= {"states": states, "calibrate": calibrate}
+    with busy("fitting"):
+        found = fit_table(frame, private_list=read_keys(keys, max_rows), **described)
     found.model.save(output, force=force)
     for warning in found.warnings:
         warned(warning)

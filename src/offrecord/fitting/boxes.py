@@ -60,7 +60,7 @@ def learned_box(counts: Counts, model: Model, sure: Sureness) -> Box:
         backward = _read_backwards(forward)
     else:
         told = _told_backwards(model, counts)
-        backward = _intervals(told, errors, sure.interval, _reverse(model))
+        backward = _intervals(told, errors, sure.interval, reverse_of(model))
     return Box(forward, backward, model.order, "stationary", sure.confidence, sure.interval)
 
 
@@ -129,7 +129,7 @@ def _told_backwards(model: Model, counts: Counts) -> Counts:
     return np.moveaxis(counts, 0 if model.clock is None else 1, -1)
 
 
-def _reverse(model: Model) -> Floats:
+def reverse_of(model: Model) -> Floats:
     """The probabilities of steps back in time under the model itself, by Bayes."""
     joint = model.start[..., np.newaxis] * model.transition
     told = np.moveaxis(joint, 0 if model.clock is None else 1, -1)

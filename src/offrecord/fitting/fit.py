@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,21 +33,11 @@ from offrecord.models.phased import PhasedChain, checked_phases
 from offrecord.text import many
 
 if TYPE_CHECKING:
+    from offrecord.fitting.audit.result import Audit
     from offrecord.fitting.hidden import HiddenFit
     from offrecord.models.records import Chains
 
 _SURE = Sureness()
-
-
-class Audited(Protocol):
-    """What a check of the promise on data held back came to."""
-
-    @property
-    def sentence(self) -> str:
-        """The verdict, and what it rests on."""
-
-    def summary(self) -> dict[str, Any]:
-        """For JSON."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +52,8 @@ class Fit:
     two halves of the data, where a longer memory can be looked at. hidden: a chain on hidden
     states, where that was asked for; if it foretells better than every order it is the model, and
     on_values the chain that all else here is about. audit: what the promise came to on data held
-    back, where that was asked for.
+    back, where that was asked for. calibration: what was enlarged until that passed, and share: of
+    ε that designs are made for then.
     """
 
     model: Model
@@ -77,7 +68,9 @@ class Fit:
     apart: Counts | None = None
     hidden: HiddenFit | None = None
     on_values: Model | None = None
-    audit: Audited | None = None
+    audit: Audit | None = None
+    calibration: str | None = None
+    share: float = 1.0
     warnings: tuple[str, ...] = ()
 
     @property
@@ -150,6 +143,8 @@ class Fit:
             "stationarity": self.stationarity.summary(),
             "hidden": None if self.hidden is None else self.hidden.summary(),
             "audit": None if self.audit is None else self.audit.summary(),
+            "calibration": self.calibration,
+            "share": self.share,
             "verdict": self.verdict,
         }
 

@@ -6,10 +6,11 @@ It travels with the model, into certificates too.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, get_args, get_type_hints
 
 from offrecord.errors import InputError
+from offrecord.models.audited import Audited
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,9 @@ class Learned:
     value: the column it is about. order: what ordered its records, "time", "integer" or "row".
     step: the distance of one record from the next, None where neighbours counted as one step apart.
     zone: the time zone of order values. spacing: the median distance of neighbours, in seconds or
-    numbers, where there is no step. verdict: what the fit says about itself.
+    numbers, where there is no step. verdict: what the fit says about itself. audit: whether its
+    promise holds in data that it has not seen; None where nobody looked. calibration: what was
+    enlarged until the audit passed, in words, and share: of ε that designs are made for then.
     """
 
     value: str
@@ -28,10 +31,14 @@ class Learned:
     zone: str | None
     spacing: float | None
     verdict: str
+    audit: Audited | None = None
+    calibration: str | None = None
+    share: float = 1.0
 
     def to_dict(self) -> dict[str, Any]:
         """For files."""
-        return asdict(self)
+        said = {one.name: getattr(self, one.name) for one in fields(self)}
+        return said | {"audit": None if self.audit is None else self.audit.to_dict()}
 
     @classmethod
     def from_dict(cls, content: Any) -> Learned:
@@ -41,10 +48,13 @@ class Learned:
             raise InputError(
                 f'model file: "learned" must hold {", ".join(kinds)}, and nothing else'
             )
+        audit = None if content["audit"] is None else Audited.from_dict(content["audit"])
         for name, kind in kinds.items():
-            if not _is_of(content[name], kind):
+            if name != "audit" and not _is_of(content[name], kind):
                 raise InputError(f'model file: "{name}" in "learned" is not what it should be')
-        return cls(**content)
+        if not 0 < content["share"] <= 1:
+            raise InputError('model file: "share" in "learned" must be above 0 and at most 1')
+        return cls(**{**content, "audit": audit})
 
 
 def _is_of(value: Any, kind: Any) -> bool:

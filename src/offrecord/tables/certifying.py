@@ -41,7 +41,7 @@ def certificate_of(
         release=release,
         designs=form.read_designs(_designs(plan)),
         model=said,
-        learned=None if model.learned is None else form.Learned(**model.learned.to_dict()),
+        learned=_learned(model),
         model_check=form.ModelCheck(compared=compared, accepted=accepted),
         versions=form.software_versions(),
     )
@@ -122,6 +122,17 @@ def _model(model: Model) -> form.Model:
     return form.Model(**said, stationary=model.is_stationary)
 
 
+def _learned(model: Model) -> form.Learned | None:
+    """What the model was learned from, and what its audit came to."""
+    if model.learned is None:
+        return None
+    said, audit = model.learned.to_dict(), model.learned.audit
+    said["audit"] = None
+    if audit is not None:
+        said["audit"] = form.Audit(**(audit.to_dict() | {"odds": audit.odds}))
+    return form.Learned(**said)
+
+
 def _designs(plan: Plan) -> dict[str, Any]:
     """The designs section: what every kind says, and what designs of this kind add."""
     kind, model, grids = plan.job.mechanism.designs, plan.designs.model, plan.designs.grids
@@ -133,12 +144,14 @@ def _designs(plan: Plan) -> dict[str, Any]:
     return {
         "kind": kind.kind,
         "mechanism": plan.job.mechanism.name,
-        "epsilon": plan.job.epsilon,
+        "epsilon": plan.designs.setting.epsilon,
         "protect": plan.job.options.protect,
         "composition": kind.composition.to_dict(),
         "grids": None if grids is None else {"left": list(grids[0]), "right": list(grids[1])},
         "loss": plan.designs.loss,
-        "right_limit": None if model.is_stationary else room_limits(model, plan.job.epsilon)[1],
+        "right_limit": None
+        if model.is_stationary
+        else room_limits(model, plan.designs.setting.epsilon)[1],
         "phases": sequences.listed,
         kind.shares: shared.listed,
         "designs": designs,

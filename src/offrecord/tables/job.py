@@ -11,6 +11,7 @@ from secrets import token_bytes
 from offrecord.designs.library import Designs, Setting
 from offrecord.designs.sharing import room_limits
 from offrecord.errors import InputError
+from offrecord.fitting.asked import Asked
 from offrecord.fitting.boxes import Sureness
 from offrecord.mechanisms import Mechanism, mechanism_named
 from offrecord.mechanisms.local.by_policy import whole_mechanism
@@ -102,6 +103,13 @@ class Job:
             )
         return model.with_box(model.box.with_start(start))
 
+    @property
+    def fitting(self) -> Asked:
+        """What is asked of a fit to the table itself."""
+        options = self.options
+        sure = Sureness(options.confidence, options.interval)
+        return Asked(options.chain_order, options.phase, sure, audit=not options.no_audit)
+
     def check_private(self, count: int) -> None:
         """InputError if no record is private, unless that is right."""
         if count == 0 and not self.options.allow_none:
@@ -111,7 +119,8 @@ class Job:
 
     def modelled(self, model: Model) -> ModelledJob:
         """The job with its model: that is given, or learned from the table."""
-        setting = Setting(model, self.epsilon, self.mechanism, self.options.protect)
+        share = 1.0 if model.learned is None else model.learned.share
+        setting = Setting(model, share * self.epsilon, self.mechanism, self.options.protect)
         file = self.options.designs
         known = None
         if file is not None and Path(file).exists():
@@ -121,7 +130,9 @@ class Job:
 
 #: How a model is learned.
 _LEARNING = [
-    one for one in fields(Options) if one.name in ("chain_order", "phase", "confidence", "interval")
+    one
+    for one in fields(Options)
+    if one.name in ("chain_order", "phase", "confidence", "interval", "no_audit")
 ]
 
 
@@ -176,7 +187,7 @@ class ModelledJob:
             job.step,
             options.protect,
             self.setting.model,
-            room_limits(self.setting.model, job.epsilon, self.known),
+            room_limits(self.setting.model, self.setting.epsilon, self.known),
         )
         coins = Coins(job.key.secret, options.dataset, options.value)
         return Worker(spec, coins, options.publish_positions and not options.dry_run)

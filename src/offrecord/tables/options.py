@@ -130,6 +130,7 @@ class Options:
         "clopper-pearson, or mixture: wider, and proven for any number of records.",
         default="clopper-pearson",
     )
+    no_audit: bool = option("Do not check the promise against data held back.", default=False)
     step: str | int | None = option(
         "Distance of neighbours, 1h or 1: what is missing counts as redacted.", default=None
     )

@@ -19,7 +19,8 @@ import numpy as np
 from offrecord.designs.library import Designs
 from offrecord.designs.sharing import designs_for
 from offrecord.errors import ChosenByValue, InputError
-from offrecord.models.base import Integers
+from offrecord.models.base import Integers, Model
+from offrecord.models.learned import Learned
 from offrecord.release.certificate import Certificate
 from offrecord.release.certificate import Release as Standing
 from offrecord.release.ledger import Ledger, ledger
@@ -189,8 +190,18 @@ class Outcome:
             loss=plan.designs.loss,
             seconds=round(time.monotonic() - plan.job.started, 3),
             verdict=None if model.learned is None else model.learned.verdict,
+            audit=_audit_told(model),
             warnings=(*self.warnings, *(() if entered is None else entered.warnings)),
         )
+
+
+def _audit_told(model: Model) -> str | None:
+    """The audit's verdict and number, and what was done about it; None where nobody looked."""
+    learned = model.learned
+    if learned is None or learned.audit is None:
+        return None
+    done = "" if learned.calibration is None else f"; calibrated: {learned.calibration} (empirical)"
+    return f"{learned.audit.short}{done}"
 
 
 # ---- before anything is decided
@@ -217,8 +228,17 @@ def _doubts(modelled: ModelledJob, survey: Survey) -> list[str | None]:
         timed = "time" if survey.is_timed else "integer"
         kind = "row" if job.columns.order is None else timed
         check_origin(learned, kind, job.step, getattr(survey.order_type, "time_zone", None))
+        doubts.append(_unfit(learned))
         doubts.append(spaced(learned, survey.spacing if survey.pairs >= NEIGHBOURS else None))
     return doubts
+
+
+def _unfit(learned: Learned) -> str | None:
+    """What the audit of the fit says against the model."""
+    audit = learned.audit
+    if audit is None or audit.verdict != "unfit":
+        return None
+    return f"its audit calls it {audit.short} ({audit.where}); fit it with --calibrate"
 
 
 def _model_warnings(modelled: ModelledJob) -> list[str]:
@@ -234,6 +254,13 @@ def _model_warnings(modelled: ModelledJob) -> list[str]:
             f"the model was learned from a column called {model.learned.value!r}, not"
             f" {job.options.value!r}: is it about the same?"
         )
+    audit = None if model.learned is None else model.learned.audit
+    if model.learned is not None and audit is None:
+        warnings.append(
+            "the promise was not checked against data: fit the model without --no-audit"
+        )
+    if audit is not None and audit.verdict == "doubtful":
+        warnings.append(f"the audit of the model calls it {audit.short} ({audit.where})")
     if job.given_model is not None and job.given_model.rounded() is not job.given_model:
         warnings.append(
             "the model was rounded to four digits, as it is published; the guarantee is about the"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from offrecord.errors import InputError
+from offrecord.fitting.asked import Asked
 from offrecord.fitting.boxes import Sureness
 from offrecord.fitting.orders import AUTO
 from offrecord.models.base import Integers
-from offrecord.models.clock import phase_count
 from offrecord.models.learned import Learned
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.frames import Native, from_native
@@ -38,7 +38,9 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     phase: str | None = None,
     confidence: float = Sureness.confidence,
     interval: str = Sureness.interval,
+    no_audit: bool = False,
     states: int | None = None,
+    calibrate: bool = False,
     step: str | int | None = None,
 ) -> Fit:
     """Learn a chain from reference data, with uncertainty and a verdict in words.
@@ -47,16 +49,14 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     is left out. chain_order: how many records the next one depends on, or "auto": as many as the
     data speak for. phase: "hour", "weekday" or "month", for a kernel each. confidence: that the
     true chain lies in the set of models learned, by intervals of a kind: "clopper-pearson" or
-    "mixture". states: a chain on so many hidden states is learned too, and is the model if it
-    foretells records held back better than every order.
+    "mixture". no_audit: do not check the promise against records held back. states: a chain on so
+    many hidden states is learned too, and is the model if it foretells records held back better
+    than every order. calibrate: enlarge the model until the audit passes.
     """
     if private is not None and private_list is not None:
         raise InputError("give --private (a column) or --private-list (keys), one of them at most")
-    if phase is not None:
-        phase_count(phase)
-    if states is not None and phase is not None:
-        raise InputError("--states is for one kernel throughout: leave --phase out")
     sure = Sureness(confidence, interval)
+    asked = Asked(chain_order, phase, sure, states, not no_audit, calibrate)
     steps = None if step is None else Step.parsed(step)
     columns = Columns.named(value, order, by, single_chain)
     table = from_native(frame, [*columns.released, *([] if private is None else [private])], value)
@@ -66,25 +66,22 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
         held = private_records(
             arranged, None if private_list is None else from_native(private_list), steps
         ).chain
-    found = fit_arranged(arranged, held, chain_order, phase, sure, states=states)[1]
+    found = fit_arranged(arranged, held, asked)[1]
     return replace(found, warnings=(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)])))
 
 
 def fit_arranged(
     arranged: Arranged,
     held: Integers,
-    chain_order: int | str,
-    phase: str | None,
-    sure: Sureness,
+    asked: Asked,
     say: Callable[[str], None] | None = None,
-    states: int | None = None,
 ) -> tuple[Arranged, Fit]:
     """Fit to the chains without a private record; the table coded by their labels, and the fit.
 
     Labels come from them alone: a value seen only next to private records would tell about these.
     say: is told the values before anything is learned.
     """
-    from offrecord.fitting.fit import fit_chains
+    from offrecord.fitting.believed import Reference, believed
     from offrecord.fitting.printed import listed_values
 
     dropped = np.zeros(arranged.chains.count, dtype=bool)
@@ -103,22 +100,13 @@ def fit_arranged(
         codes = chains.codes[kept]
         counts = np.bincount(codes[codes >= 0], minlength=len(labels))
         say(f"learning from {listed_values(dict(zip(labels, counts.tolist(), strict=True)))}")
-    phases = None if phase is None else arranged.phases(phase, arranged.zone)
-    zone = None if phase is None else arranged.zone
-    result = fit_chains(
-        chains,
-        labels,
-        order=chain_order,
-        phases=phases,
-        phase=phase,
-        zone=zone,
-        dropped=dropped,
-        sure=sure,
-    )
-    if states is not None:
-        from offrecord.fitting.hidden import fit_states
-
-        result = result.with_hidden(fit_states(chains, labels, states=states, dropped=dropped))
+    names = [*(("hour", "weekday") if asked.audit else ()), *filter(None, [asked.phase])]
+    phases = {name: arranged.phases(name, arranged.zone) for name in names if chains.timed}
+    if asked.phase is not None and not chains.timed:
+        phases = {asked.phase: arranged.phases(asked.phase, arranged.zone)}  # which says why not
+    instants = chains.order if arranged.columns.order is not None and chains.count > 1 else None
+    reference = Reference(chains, labels, dropped, phases, arranged.zone, instants, asked.sure)
+    result = believed(reference, asked)
     return arranged, replace(result, model=result.model.with_learned(_origin(arranged, result)))
 
 
@@ -134,4 +122,7 @@ def _origin(arranged: Arranged, result: Fit) -> Learned:
         zone=arranged.zone,
         spacing=spacing,
         verdict=result.verdict,
+        audit=result.audit,
+        calibration=result.calibration,
+        share=result.share,
     )

@@ -33,7 +33,8 @@ class Summary:
     leave with it, and that the best data-independent mechanism would let go. exact: leakage is no
     mere upper bound. models: which models that holds for. erasure: what erasing private records
     alone would have leaked. loss: expected redactions that rounding rooms up to a grid costs a
-    secret. verdict: what the fit of the model said about itself, None if the model does not say.
+    secret. verdict: what the fit of the model said about itself, audit: whether the
+    promise held in data that the model has not seen, None if the model does not say.
     """
 
     dataset: str
@@ -57,6 +58,7 @@ class Summary:
     loss: float
     seconds: float
     verdict: str | None = None
+    audit: str | None = None
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,6 +120,7 @@ class Summary:
                     ),
                 ],
                 ["mechanism", f"{self.mechanism}, {many(self.designs, 'design')}{loss}"],
+                ["audit", "nobody looked" if self.audit is None else self.audit],
                 *zip(["model", *[""] * (len(verdict) - 1)], verdict, strict=True),
                 ["time", f"{self.seconds:.1f} s"],
             ]

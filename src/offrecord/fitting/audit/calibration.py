@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from offrecord.errors import InputError
-from offrecord.fitting.audit.designs import Learn
 from offrecord.fitting.audit.result import Audit
 from offrecord.text import many
 
@@ -90,19 +89,18 @@ def enlargements(
 
 def calibrated(
     candidates: Iterator[Enlargement] | Sequence[Enlargement],
-    make: Callable[[Enlargement], Learn],
-    audit: Callable[[Learn], Audit],
+    audit: Callable[[Enlargement], Audit],
     shares: Sequence[float] = SHARES,
 ) -> Calibration:
     """Audit one candidate after the other; the first that passes is chosen.
 
-    make: what learns as an enlargement says; it gives designs for the share of ε too. If no
-    candidate passes, that with the smallest excess gets wider windows, until the odds are within
-    the promise: what chance would do under a model that did not pass is no excuse there.
+    audit: of designs as an enlargement says, for its share of ε. If no candidate passes, that with
+    the smallest excess gets wider windows, until the odds are within the promise: what chance would
+    do under a model that did not pass is no excuse there.
     """
     tried = []
     for candidate in candidates:
-        found = _audited(candidate, make, audit)
+        found = _audited(candidate, audit)
         tried.append((candidate, found))
         if found is not None and found.is_passed:
             return Calibration(candidate, found, tuple(tried))
@@ -111,19 +109,17 @@ def calibrated(
         return Calibration(None, None, tuple(tried))
     for share in shares if best[1].is_mendable else ():
         widened = replace(best[0], share=share * best[0].share)
-        found = _audited(widened, make, audit)
+        found = _audited(widened, audit)
         tried.append((widened, found))
         if found is not None and found.is_passed and not found.chance:
             return Calibration(widened, found, tuple(tried))
     return Calibration(None, best[1], tuple(tried))
 
 
-def _audited(
-    candidate: Enlargement, make: Callable[[Enlargement], Learn], audit: Callable[[Learn], Audit]
-) -> Audit | None:
+def _audited(candidate: Enlargement, audit: Callable[[Enlargement], Audit]) -> Audit | None:
     """None for an enlargement that these data do not allow."""
     try:
-        return audit(make(candidate))
+        return audit(candidate)
     except InputError:
         return None
 

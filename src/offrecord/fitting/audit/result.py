@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from offrecord.errors import InputError
 from offrecord.fitting.audit.looks import CHAINS, NEIGHBOURS, PERIOD, Depth
+from offrecord.models.audited import DOUBTFUL, GOOD, Audited, Verdict, rounded
 from offrecord.text import aligned
 
-Verdict = Literal["good", "doubtful", "unfit"]
-
-GOOD = 1.25  #: times what was promised, up to which a model is good
-DOUBTFUL = 2.0  #: and up to which it is doubtful
-VERDICTS: tuple[Verdict, ...] = ("good", "doubtful", "unfit")
-_DIGITS = 3  # of odds, in files
 _WIDTH = 100
 
 
@@ -57,38 +50,15 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Audit:
-    """Designs for several ε, made without part of the data, and counted in that part.
-
-    verdict: "good" if the odds are at most GOOD times what was promised or within chance,
-    "doubtful" up to DOUBTFUL times, else "unfit". odds: as counted where they exceed the promise
-    most, at_least: their lower limit, promised: e^epsilon there. kind, where: what tells, and of
-    what. chance: whether chance does as much. held_back: what was. looked_at: the kinds of
-    findings. closed: every ε for which too little is released to look at. cases: pretended secrets.
-    patterns: how many were seen often enough, left_out: how many were not. findings: the largest
-    odds of each look. Files hold neither these nor any count, which would tell of single records.
+class Audit(Audited):
+    """An audit with all that was found. cases: pretended secrets. patterns: how many were seen
+    often enough, left_out: how many were not. findings: the largest odds of each look.
     """
 
-    verdict: Verdict
-    odds: float
-    at_least: float
-    promised: float
-    epsilon: float
-    kind: str
-    where: str
-    chance: bool
-    held_back: str
-    looked_at: tuple[str, ...]
-    closed: tuple[float, ...]
     cases: int = 0
     patterns: int = 0
     left_out: int = 0
     findings: tuple[Finding, ...] = ()
-
-    @property
-    def excess(self) -> float:
-        """How many times what was promised the odds are at least."""
-        return self.at_least / self.promised
 
     @property
     def is_passed(self) -> bool:
@@ -118,38 +88,6 @@ class Audit:
         own = [finding for finding in self.findings if finding.epsilon == epsilon]
         return max(own, key=lambda finding: finding.at_least, default=None)
 
-    # ---- for files
-
-    def to_dict(self) -> dict[str, Any]:
-        """What model files and certificates hold."""
-        return {name: rounded(value) for name, value in vars(self).items() if name in _PUBLISHED}
-
-    @classmethod
-    def from_dict(cls, content: Any) -> Audit:
-        """From a file; InputError for anything else."""
-        if not isinstance(content, Mapping) or set(content) != set(_PUBLISHED):
-            raise InputError(f'"audit" must hold {", ".join(_PUBLISHED)}, and nothing else')
-        for name, kinds in _PUBLISHED.items():
-            value = content[name]
-            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-                raise InputError(f'"{name}" in "audit" is not what it should be')
-        if content["verdict"] not in VERDICTS:
-            raise InputError(f'"verdict" in "audit" must be one of {", ".join(VERDICTS)}')
-        odds, at_least, promised, epsilon = (_number(name, content[name]) for name in _NUMBERS)
-        return cls(
-            content["verdict"],
-            odds,
-            at_least,
-            promised,
-            epsilon,
-            content["kind"],
-            content["where"],
-            content["chance"],
-            content["held_back"],
-            tuple(map(str, content["looked_at"])),
-            tuple(_number("closed", one) for one in content["closed"]),
-        )
-
     # ---- for people
 
     def summary(self) -> dict[str, Any]:
@@ -172,6 +110,12 @@ class Audit:
     @property
     def sentence(self) -> str:
         """The verdict and what it rests on."""
+        if self.excess <= 1:
+            return (
+                f"Audit: {self.verdict}. Held back: {self.held_back}. Nothing that was looked at"
+                f" ({', '.join(self.looked_at)}) tells more than designs for ε = 0.5, 1 and 2"
+                " promise."
+            )
         ends = ", within chance" if self.chance else ""
         counted = "" if math.isinf(self.odds) else f"counted {self.odds:.3g} to 1, "
         return (
@@ -195,42 +139,8 @@ class Audit:
         return rows
 
 
-_NUMBERS = ("odds", "at_least", "promised", "epsilon")
-#: What files hold of an audit, and of which types.
-_PUBLISHED: dict[str, tuple[type, ...]] = {
-    "verdict": (str,),
-    "odds": (float, int, str),
-    "at_least": (float, int),
-    "promised": (float, int),
-    "epsilon": (float, int),
-    "kind": (str,),
-    "where": (str,),
-    "chance": (bool,),
-    "held_back": (str,),
-    "looked_at": (list, tuple),
-    "closed": (list, tuple),
-}
-
-
 def verdict_on(excess: float, *, chance: bool) -> Verdict:
     """One word for odds that are at least `excess` times what was promised."""
     if chance or excess <= GOOD:
         return "good"
     return "doubtful" if excess <= DOUBTFUL else "unfit"
-
-
-def rounded(value: Any) -> Any:
-    """Numbers with few digits, infinity as text, tuples as lists; anything else as it is."""
-    if isinstance(value, tuple):
-        return list(value)
-    if not isinstance(value, float):
-        return value
-    return "inf" if math.isinf(value) else float(f"{value:.{_DIGITS}g}")
-
-
-def _number(name: str, value: Any) -> float:
-    if value == "inf" and name == "odds":
-        return math.inf
-    if not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
-        raise InputError(f'"{name}" in "audit" must be a positive number')
-    return float(value)

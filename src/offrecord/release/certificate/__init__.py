@@ -47,6 +47,7 @@ from offrecord.release.certificate.document import (
 )
 from offrecord.release.certificate.model import (
     PHASES,
+    Audit,
     Learned,
     Model,
     ModelCheck,
@@ -65,6 +66,7 @@ __all__ = [
     "MAXIMUM",
     "PHASES",
     "POSITIONS",
+    "Audit",
     "Certificate",
     "Claim",
     "Columns",

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from offrecord.release.certificate.form import (
     Count,
+    Number,
     Probability,
     Section,
     Text,
@@ -202,8 +203,33 @@ def _sums(numbers: Any, groups: int | None) -> list[float]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Audit(Section):
+    """Whether the promise of the model's designs held in data that it was not learned from.
+
+    odds: as counted where they exceed what was promised most, at_least: their lower limit,
+    promised: for the designs' epsilon. kind, where: what tells. chance: chance does as much.
+    """
+
+    verdict: Annotated[str, word("good", "doubtful", "unfit")]
+    odds: Annotated[float, number_or_infinite]
+    at_least: Number
+    promised: Number
+    epsilon: Number
+    kind: Text
+    where: Text
+    chance: Truth
+    held_back: Text
+    looked_at: Texts
+    closed: Annotated[Sequence[float], listed(number)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Learned(Section):
-    """What the model was learned from, in its own words."""
+    """What the model was learned from, in its own words.
+
+    audit: None where nobody looked. calibration: what was enlarged until the audit passed, which is
+    empirical. share: of the claim's ε that designs are made for then.
+    """
 
     value: Text
     order: Text
@@ -211,6 +237,9 @@ class Learned(Section):
     zone: OptionalText
     spacing: Annotated[float | None, optional(number)]
     verdict: Text
+    audit: Annotated[Audit | None, optional(Audit.read)]
+    calibration: OptionalText
+    share: Probability
 
 
 @dataclass(frozen=True, kw_only=True)

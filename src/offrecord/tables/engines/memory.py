@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from offrecord.errors import InputError
 from offrecord.files import check_apart, check_outputs, check_writable
-from offrecord.fitting.boxes import Sureness
 from offrecord.release.certificate import Certificate
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.certifying import certified
@@ -150,10 +149,7 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     job.check_private(private.count)
     fitted = None
     if model is None:
-        sure = Sureness(options.confidence, options.interval)
-        arranged, fitted = fit_arranged(
-            arranged, private.chain, options.chain_order, options.phase, sure, options.say
-        )
+        arranged, fitted = fit_arranged(arranged, private.chain, job.fitting, options.say)
         model = job.promised(fitted.model)
     modelled = job.modelled(model)
     keyed = modelled.worker.keyed(modelled.worker.spec.batch(arranged, private))
