@@ -28,7 +28,12 @@ def page_of(fit: Fit) -> str:
     lines = [_headline(fit), *textwrap.wrap(listed_values(fit.values), _WIDTH), ""]
     for table in filter(None, tables):
         lines += [aligned(table, right=True), ""]
-    return "\n".join([*lines, *textwrap.wrap(fit.verdict, _WIDTH, break_on_hyphens=False)])
+    said = [] if fit.audit is None else [fit.audit.sentence]
+    if fit.calibration is not None:
+        said.append(f"Calibrated: {fit.calibration}. This part is empirical.")
+    for paragraph in (*said, fit.verdict):
+        lines += [*textwrap.wrap(paragraph, _WIDTH, break_on_hyphens=False), ""]
+    return "\n".join(lines[:-1])
 
 
 def listed_values(values: Mapping[Label, int]) -> str:
