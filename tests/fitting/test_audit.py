@@ -387,7 +387,9 @@ def calibrated_by(audits, default=None):
             raise InputError("no such designs")
         return found
 
-    return calibrated(enlargements(Enlargement(), (1, 2, 3), ("hour",)), lambda one: audit(str(one)))
+    return calibrated(
+        enlargements(Enlargement(), (1, 2, 3), ("hour",)), lambda one: audit(str(one))
+    )
 
 
 def test_enlargements_come_in_order():

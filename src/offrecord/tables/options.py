@@ -75,11 +75,12 @@ class Options:
     model: a chain, or a model file; fit=True learns one from the chains without a private record:
     chain_order, a number or "auto", is how many records the next one depends on, and phase "hour",
     "weekday" or "month", for a kernel each. confidence: that the true chain lies in the set of
-    models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". step: "1h" or 1,
-    so that missing steps count as records already redacted. exact_model: promise for the model
-    alone, not for the set of models it comes with. start: what is known of how chains begin,
-    "stationary", "settled" or "any"; the latter two for two values. accept_model: go on although
-    the table speaks against its model; the certificate says so.
+    models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". no_audit: do not
+    check its promise against data held back. step: "1h" or 1, so that missing steps count as
+    records already redacted. exact_model: promise for the model alone, not for the set of models it
+    comes with. start: what is known of how chains begin, "stationary", "settled" or "any"; the
+    latter two for two values. accept_model: go on although the table, or the model's own audit,
+    speaks against it; the certificate says so.
 
     keep: columns to release too, which the guarantee does not cover; their cells leave empty where
     the value is redacted, unless keep_all is set.
