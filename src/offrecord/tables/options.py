@@ -166,7 +166,7 @@ class Options:
         "Key file, instead of the one in your data directory.", default=None
     )
     accept_model: bool = option(
-        "Go on although the table speaks against the model; the certificate says so.",
+        "Go on although the table, or the audit, speaks against the model, and certify that.",
         default=False,
     )
     allow_none: bool = option("Go on although no record is private.", default=False)
