@@ -255,7 +255,7 @@ def _without_findings(survey: Survey, cut: HeldBack, epsilons: Sequence[float]) 
     if any(look.groups.max(initial=-1) >= 0 for look, _, _ in survey.tables):
         raise InputError(
             "the reference is too short for the audit: nothing was released around"
-            f" {SEPARATE} records whose windows do not overlap"
+            f" {SEPARATE} records whose windows do not overlap; --no-audit goes without"
         )
     epsilon = max(epsilons)
     return Audit(

@@ -42,7 +42,7 @@ def held_back(chains: Chains) -> HeldBack:
     if records < LEAST:
         raise InputError(
             f"the reference is too short to hold anything back: {many(records, 'record')} with"
-            f" values, and the audit needs at least {LEAST}"
+            f" values, and the audit needs at least {LEAST}; --no-audit goes without"
         )
     rows = len(chains.codes)
     even = np.arange(FOLDS + 1) * rows // FOLDS
