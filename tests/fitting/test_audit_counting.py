@@ -23,6 +23,7 @@ from offrecord.fitting.audit.records import (
     without_each,
 )
 from offrecord.models.chain import MarkovChain
+from offrecord.models.hidden import value_kernel
 from offrecord.models.phased import PhasedChain
 from offrecord.models.records import Chains
 
@@ -328,6 +329,18 @@ def test_drawn_chains_follow_the_counts_across_gaps_too():
     third = np.linalg.matrix_power(kernel, 3)
     assert np.abs(shares(codes[1::2][:-1], codes[2::2], 3) - kernel).max() < 0.03
     assert np.abs(shares(codes[::2], codes[1::2], 3) - third).max() < 0.03
+
+
+def test_drawn_chains_follow_hidden_states():
+    """More states than values: a regime that lasts, in which value 1 comes often or hardly ever."""
+    kernel = np.array([[0.9, 0.08, 0.02], [0.7, 0.28, 0.02], [0.03, 0.03, 0.94]])
+    model = MarkovChain(kernel, shows=[0, 1, 1])
+    chains = Chains(np.array([0, 60_000]), np.zeros(60_000, np.int8), np.arange(60_000), True, None)
+    codes = drawn_from(model, chains)
+    expected = value_kernel(kernel, model.lifted.start, model.shows, 2)
+    assert np.abs(shares(codes[:-1], codes[1:], 2) - expected).max() < 0.02
+    ones = (codes[:-2] == 1) & (codes[1:-1] == 1)  # two ones: the regime, so another one
+    assert codes[2:][ones].mean() > expected[1, 1] + 0.02
 
 
 def test_drawn_chains_follow_an_order_and_phases():

@@ -191,9 +191,10 @@ def _by_rooms(
 def _length_classes(chain: MarkovChain, lengths: Integers) -> Integers:
     """The shortest secret with the same possible ends as one of each length: all else about a
     longer one is the same. Of order m its ends are its first and last m records (R6), so one that
-    is shorter than that stands for itself.
+    is shorter than that stands for itself. In a set of models its ends are what any of them allows.
     """
-    if np.all(chain.lifted.transition > 0):
+    possible = (chain.lifted.transition if chain.box is None else chain.box.lifted[0].high) > 0
+    if np.all(possible):
         return np.minimum(lengths, 2)
     present = np.unique(lengths)
     if present[-1] > _LONGEST_RUN:
@@ -202,7 +203,7 @@ def _length_classes(chain: MarkovChain, lengths: Integers) -> Integers:
             " transition is possible"
         )
     patterns: dict[bytes, int] = {}
-    walks = pattern_powers(chain.lifted.transition > 0)
+    walks = pattern_powers(possible)
     short = max(chain.order - 1, 1)
     classes = {length: length for length in range(1, short + 1)}
     if chain.order == 1:

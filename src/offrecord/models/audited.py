@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
@@ -105,6 +106,7 @@ def _number(name: str, value: Any) -> float:
     if value == "inf" and name == "odds":
         return math.inf
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not (math.isfinite(value) and value > 0):
+    # whole numbers may be too large for a float
+    if not number or not 0 < value <= sys.float_info.max:
         raise InputError(f'"{name}" in "audit" must be a positive number')
     return float(value)

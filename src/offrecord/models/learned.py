@@ -5,7 +5,7 @@ It travels with the model, into certificates too.
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass, fields
 from typing import Any, get_args, get_type_hints
 
@@ -64,4 +64,5 @@ def _is_of(value: Any, kind: Any) -> bool:
         allowed = (*allowed, int)
     if isinstance(value, bool) or not isinstance(value, allowed):
         return False
-    return not isinstance(value, float) or math.isfinite(value)
+    # whole numbers may be too large for a float, too
+    return not isinstance(value, (int, float)) or abs(value) <= sys.float_info.max

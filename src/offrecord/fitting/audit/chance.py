@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from offrecord.fitting.audit.records import Records
 from offrecord.fitting.counting import Counts
 from offrecord.models.base import Floats, Integers, Model
+from offrecord.models.chain import MarkovChain
 from offrecord.models.lifted import onward
 from offrecord.models.phased import PhasedChain
 from offrecord.models.records import Codes
@@ -43,14 +44,30 @@ class Drawing:
             return cls._phased(model, records, phases.astype(np.int64))
         chain = model.along()
         k, order = chain.k, chain.order
-        apart = records.apart
+        apart = np.where(records.apart > _FORGOTTEN, 0, records.apart)
+        if chain.shows is not None:
+            return cls._hidden(chain, apart, chain.shows)
         return cls(
-            np.where(apart > _FORGOTTEN, 0, apart),
+            apart,
             np.zeros(len(records), dtype=np.int64),
             np.cumsum(chain.start.reshape(1, -1), axis=-1),
             _visits(records, k, order, np.zeros(len(records), dtype=np.int64), 1),
             onward(k, k**order),
             chain.coordinate(order - 1),
+        )
+
+    @classmethod
+    def _hidden(cls, chain: MarkovChain, apart: Integers, shows: Integers) -> Drawing:
+        # nobody sees states: each step is taken to have been seen as often as it is likely
+        states = chain.lifted
+        expected = len(apart) * states.start[:, np.newaxis] * states.transition
+        return cls(
+            apart,
+            np.zeros(len(apart), dtype=np.int64),
+            np.cumsum(states.start, axis=-1)[np.newaxis],
+            np.rint(expected).astype(np.int64)[np.newaxis],
+            np.tile(np.arange(states.k), (states.k, 1)),
+            shows,
         )
 
     @classmethod
