@@ -113,10 +113,11 @@ class Audit(Audited):
         if self.excess <= 1:
             shut = ", ".join(f"{one:g}" for one in self.closed)
             closed = f" For ε = {shut} too little is released to look at." if self.closed else ""
-            return (
-                f"Audit: {self.verdict}. Held back: {self.held_back}. Nothing that was looked at"
-                f" ({', '.join(self.looked_at)}) tells more than designs promise.{closed}"
-            )
+            looked = "Nothing could be looked at."
+            if self.looked_at:
+                kinds = ", ".join(self.looked_at)
+                looked = f"Nothing that was looked at ({kinds}) tells more than designs promise."
+            return f"Audit: {self.verdict}. Held back: {self.held_back}. {looked}{closed}"
         ends = ", within chance" if self.chance else ""
         counted = "" if math.isinf(self.odds) else f"counted {self.odds:.3g} to 1, "
         return (
