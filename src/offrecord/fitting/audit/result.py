@@ -110,6 +110,11 @@ class Audit(Audited):
     @property
     def sentence(self) -> str:
         """The verdict and what it rests on."""
+        if not self.looked_at:
+            return (
+                f"Audit: {self.verdict}. Held back: {self.held_back}. Nothing tells, as all is"
+                " redacted: designs for ε = 0.5, 1 and 2 release too little to look at."
+            )
         if self.excess <= 1:
             return (
                 f"Audit: {self.verdict}. Held back: {self.held_back}. Nothing that was looked at"
