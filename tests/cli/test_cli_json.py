@@ -4,10 +4,12 @@ import io
 import json
 import sys
 
+import numpy as np
 import polars as pl
 import pytest
 
 import offrecord as off
+from definition import samples
 from offrecord.cli.app import app
 
 
@@ -16,7 +18,8 @@ def desk(tmp_path, monkeypatch):
     """A folder with a table, a policy and a place for keys."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    rain = [0, 0, 1, 1, 1, 0, 0, 1, 0, 0] * 30
+    chain = off.MarkovChain.binary(0.3, 0.5)
+    rain = samples(chain, 1, 300, np.random.default_rng(1)).ravel()
     table = pl.DataFrame({"day": range(300), "rain": rain})
     table.with_columns(private=pl.col("day") == 150).write_csv("table.csv")
     problem = off.Problem(off.MarkovChain.binary(0.01, 0.8), 10, [1], 1.0)
@@ -74,8 +77,9 @@ def test_answer_without_it(run, desk, told):
 def test_fit_and_redact(run, desk):
     fitted = only_json(run("fit", *TABLE, "-o", "model.json", "--json"))
     assert fitted["records"] == 300
+    assert fitted["audit"]["verdict"] == "good"
     options = ["--private", "private", "--epsilon", 1, "--dataset", "rain", "--mechanism", "window"]
-    options += ["--accept-model", "--key-file", "keys/key.json"]
+    options += ["--key-file", "keys/key.json"]
     given = ["redact", *TABLE, *options, "--model", "model.json"]
     expected = only_json(run(*given, "--dry-run", "--json"))
     assert (expected["private"], expected["rows"]) == (1, 300)

@@ -21,6 +21,8 @@ from offrecord.fitting.audit.designs import (
 )
 from offrecord.fitting.audit.result import DOUBTFUL, GOOD, Audit, Finding, verdict_on
 from offrecord.fitting.audit.survey import windows_of
+from offrecord.fitting.believed import Reference
+from offrecord.fitting.boxes import Sureness
 from offrecord.fitting.fit import fit_chains
 from offrecord.mechanisms.window import window_of
 from offrecord.models.chain import MarkovChain
@@ -39,11 +41,16 @@ def one_chain(values):
 
 
 def audit_of(chains, k=2, **options):
-    """With windows of the first-order chain fitted to the rest."""
-    labels = list(range(k))
-    return audited(
-        chains, labels, lambda rest: BestWindows(fit_chains(rest, labels).model), **options
-    )
+    """With windows of the first-order chain fitted to the rest, as `fit` audits it."""
+    learn = reference_of(chains, k)._learn(Enlargement(), None)
+    return audited(chains, list(range(k)), learn, **options)
+
+
+def reference_of(chains, k=2, sure=None):
+    """Records that belong to nobody's secret, without phases."""
+    dropped = np.zeros(chains.count, dtype=bool)
+    sure = Sureness() if sure is None else sure
+    return Reference(chains, list(range(k)), dropped, {}, None, None, sure)
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +286,7 @@ def test_nothing_tells_where_nothing_is_released():
     assert audit.verdict == "good"
     assert audit.closed == EPSILONS
     assert not audit.is_passed
-    assert "too little is released" in str(audit)
+    assert "all is redacted" in audit.sentence
 
 
 def test_records_without_values_are_neither_secrets_nor_seen():
@@ -440,6 +447,28 @@ def test_if_nothing_passes_it_says_what_would():
     chains = calibrated_by({}, default=stub(50.0, kind="chains"))
     assert len(chains.tried) == 7
     assert "Release one of these chains" in str(chains)
+
+
+def test_wider_sets_are_wider_than_what_was_asked_for(monkeypatch):
+    def refused(*_):
+        raise InputError("no such designs")
+
+    monkeypatch.setattr(Reference, "audited", refused)
+    reference = reference_of(one_chain([0, 1, 1, 0]), sure=Sureness(0.995))
+    tried = [one for one, _ in reference.calibrated(Enlargement()).tried]
+    assert {one.confidence for one in tried} == {None, 0.999}
+
+
+def test_a_set_counts_in_the_audit_where_it_was_enlarged():
+    """Else the model alone, whose windows are shorter, so that more is seen."""
+    chains = one_chain(drawn_values(RAIN.transition, 2000, np.random.default_rng(7)))
+    reference = reference_of(chains)
+    alone, wider = (
+        reference._learn(one, None)(chains) for one in (Enlargement(), Enlargement(confidence=0.99))
+    )
+    assert alone.model.box is None
+    assert wider.model.box.confidence == 0.99
+    assert sum(alone.window(1.0, None)) < sum(wider.window(1.0, None))
 
 
 def test_a_real_calibration_finds_the_order(rain_of_order_3):

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.fitting.asked import Asked
 from offrecord.fitting.audit.audit import audited
-from offrecord.fitting.audit.calibration import Calibration, Enlargement, calibrated, enlargements
+from offrecord.fitting.audit.calibration import (
+    CONFIDENCES,
+    Calibration,
+    Enlargement,
+    calibrated,
+    enlargements,
+)
 from offrecord.fitting.audit.designs import (
     BestWindows,
     Designs,
@@ -33,9 +39,7 @@ from offrecord.models.phased import PhasedChain
 from offrecord.models.records import MISSING, Chains
 
 _FURTHER = 2  # orders beyond a model's own that calibration tries
-#: States of a set of models for which windows are found in seconds: larger ones are audited by the
-#: windows of their model alone, which are shorter.
-_STATES = 8
+_STATES = 8  # of models whose sets are small
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +96,15 @@ class Reference:
         return replace(found, model=found.model.with_box(_hull(found.box, known)))
 
     def _learn(self, wanted: Enlargement, states: int | None) -> Learn:
-        """Windows by an enlargement, or by a chain on hidden states, from part of the records."""
+        """Windows by an enlargement, or by a chain on hidden states, from part of the records.
+
+        They are those of the model alone, unless it is its set that was enlarged: a set's windows
+        are wider, and a wrong order would hide behind them in all but long references.
+        """
 
         def learned(rest: Chains) -> Designs:
             model = self._model(wanted, states, rest)
-            if model.box is not None and model.k**model.order > _STATES:
+            if model.box is not None and not (wanted.is_wider_set and _is_small(model)):
                 model = model.with_box(None)
             made: Designs = BestWindows(model)
             if isinstance(model, PhasedChain):
@@ -132,7 +140,14 @@ class Reference:
     def calibrated(self, plain: Enlargement) -> Calibration:
         """The smallest enlargement that passes the audit."""
         orders = range(plain.order + 1, largest_order(len(self.labels)) + 1)[:_FURTHER]
-        return calibrated(enlargements(plain, orders, list(self.phases)), self.audited)
+        wider = [one for one in CONFIDENCES if one > self.sure.confidence]
+        return calibrated(enlargements(plain, orders, list(self.phases), wider), self.audited)
+
+
+def _is_small(model: Model) -> bool:
+    """Whether windows over its set of models are found in seconds."""
+    states: int = model.k**model.order
+    return states <= _STATES
 
 
 def _blanked(chains: Chains, out: NDArray[np.bool_]) -> Chains:

@@ -32,6 +32,11 @@ class Enlargement:
     hull: bool = False
     share: float = 1.0
 
+    @property
+    def is_wider_set(self) -> bool:
+        """Whether it is the set of models that is larger."""
+        return self.hull or self.confidence is not None
+
     def __str__(self) -> str:
         said = [f"order {self.order}"]
         if self.phase is not None:

@@ -110,14 +110,18 @@ class Audit(Audited):
     @property
     def sentence(self) -> str:
         """The verdict and what it rests on."""
+        if not self.looked_at:
+            return (
+                f"Audit: {self.verdict}. Held back: {self.held_back}. Nothing tells, as all is"
+                " redacted: designs for ε = 0.5, 1 and 2 release too little to look at."
+            )
         if self.excess <= 1:
             shut = ", ".join(f"{one:g}" for one in self.closed)
             closed = f" For ε = {shut} too little is released to look at." if self.closed else ""
-            looked = "Nothing could be looked at."
-            if self.looked_at:
-                kinds = ", ".join(self.looked_at)
-                looked = f"Nothing that was looked at ({kinds}) tells more than designs promise."
-            return f"Audit: {self.verdict}. Held back: {self.held_back}. {looked}{closed}"
+            return (
+                f"Audit: {self.verdict}. Held back: {self.held_back}. Nothing that was looked at"
+                f" ({', '.join(self.looked_at)}) tells more than designs promise.{closed}"
+            )
         ends = ", within chance" if self.chance else ""
         counted = "" if math.isinf(self.odds) else f"counted {self.odds:.3g} to 1, "
         return (
