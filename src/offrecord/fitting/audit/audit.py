@@ -17,9 +17,9 @@ from offrecord.fitting.audit.looks import CHAINS, NEIGHBOURS, Depth, Look, neigh
 from offrecord.fitting.audit.odds import PLAIN, SEPARATE, Limits, Table
 from offrecord.fitting.audit.periods import at_lag, by_phase, periods
 from offrecord.fitting.audit.records import HeldBack, Records, held_back, without_each
-from offrecord.fitting.audit.result import Audit, Finding, verdict_on
+from offrecord.fitting.audit.result import Audit, Finding
 from offrecord.fitting.audit.wording import described
-from offrecord.models.audited import GOOD
+from offrecord.models.audited import GOOD, verdict_on
 from offrecord.models.base import Integers, Label
 from offrecord.models.records import Chains, Codes
 
