@@ -29,7 +29,7 @@ from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.mechanisms.window import BestWindow, window_of
 from offrecord.release.certificate import Composition
 from offrecord.release.coins import redacts, thresholds
-from offrecord.theory.leakage import worst_output
+from offrecord.theory.leakage import WorstOutput, worst_output
 from offrecord.theory.problem import Problem
 from offrecord.theory.redaction import Redaction
 
@@ -51,6 +51,7 @@ class OneCoinDesign:
     surrounding: Surrounding
     leakage: float
     rounding: float
+    method: str
     window: tuple[int, int]
     chance: float
 
@@ -74,7 +75,7 @@ class OneCoinDesign:
         if any(mine < least for mine, least in zip(self.window, window, strict=True)):
             return None
         worst = worst_output(problem, BestWindow().design(problem).sparse)
-        return replace(self, leakage=worst.leakage, rounding=worst.rounding)
+        return replace(self, **_found(worst))
 
     def leakage_under(self, problem: Problem) -> float:
         first, last = problem.private[0] - 1, problem.private[-1]
@@ -98,6 +99,11 @@ class OneCoinDesign:
         rooms = [design.surrounding[:2] for design in designs]
         rests = windows >= np.array(rooms, dtype=np.int64).reshape(-1, 2)
         return OneCoinDecider(windows, rests, np.array([design.chance for design in designs]))
+
+
+def _found(worst: WorstOutput) -> dict[str, Any]:
+    """What a window leaks, which is what it leaks with the coin too."""
+    return {"leakage": worst.leakage, "rounding": worst.rounding, "method": worst.method}
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,4 +211,4 @@ class OneCoin(Mechanism):
 
     def around(self, problem: Problem, surrounding: Surrounding) -> OneCoinDesign:
         worst, window = BestWindow().design(problem).worst, window_of(problem)
-        return OneCoinDesign(surrounding, worst.leakage, worst.rounding, window, self.chance)
+        return OneCoinDesign(surrounding, **_found(worst), window=window, chance=self.chance)

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -118,13 +119,11 @@ def test_the_worst_cell_is_that_of_all_cells_and_pairs(table, limits):
     worst, slow = table.worst(limits), slow_worst(table, limits)
     assert (worst is None) == (slow is None)
     if worst is None:
-        assert not table.reaches(0.5, limits)
+        assert table.at_least(limits) == 1
         return
     assert worst.at_least == pytest.approx(max(slow, 1.0), rel=1e-12)
-    if worst.at_least > 1:
-        assert worst.odds >= worst.at_least
-        assert table.reaches(worst.at_least * (1 - 1e-9), limits)
-    assert not table.reaches(worst.at_least * (1 + 1e-9), limits)
+    assert table.at_least(limits) == worst.at_least
+    assert worst.odds >= worst.at_least
     groups = [one.at_least for one in table.worst_by_group(limits)]
     assert max(groups) == worst.at_least
 
@@ -283,6 +282,20 @@ def test_whole_chains_are_held_back_where_there_are_enough():
     cut = held_back(few)
     assert not cut.whole
     assert cut.bounds.tolist() == [0, 250, 500, 750, 1000]
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_parts_have_as_many_records_with_values_each(count):
+    """Whichever chains have none: those that hold private records are left out so."""
+    codes = np.zeros(count * 500, dtype=np.int8)
+    codes[: 500 * (count // 2)] = -1
+    codes[-250:] = -1
+    chains = Chains(np.arange(0, len(codes) + 1, 500), codes, np.arange(len(codes)), False, None)
+    cut = held_back(chains)
+    sizes = [np.count_nonzero(codes[a:b] >= 0) for a, b in pairwise(cut.bounds)]
+    assert sum(sizes) == np.count_nonzero(codes >= 0)
+    assert min(sizes) >= 0.8 * max(sizes)
+    assert cut.whole == (count == 40)
 
 
 def test_a_model_sees_nothing_near_to_what_is_held_back():

@@ -62,7 +62,7 @@ def situations(draw):
         window = (draw(st.integers(0, 4)), draw(st.integers(0, 4)))
         rests = draw(st.booleans()), draw(st.booleans())
         sides = Stretches.of(rows[0]), Stretches.of(rows[1])
-        made.append(LocalDesign(Surrounding(6, 6, 1), *sides, *rests, 0.0, 0.0, window))
+        made.append(LocalDesign(Surrounding(6, 6, 1), *sides, *rests, 0.0, 0.0, "own", window))
     which = np.array([draw(st.integers(0, 1)) for _ in range(secrets.count)], dtype=np.int64)
     return chains, secrets, made, which
 
@@ -150,7 +150,7 @@ def test_few_secrets_with_far_reaching_designs():
     )
     rows = np.stack([np.linspace(1, 0.1, reach), np.ones(reach)], axis=1)
     side = Stretches.of(rows)
-    design = LocalDesign(Surrounding(n, n, 1), side, side, False, False, 0.0, 0.0, (0, 0))
+    design = LocalDesign(Surrounding(n, n, 1), side, side, False, False, 0.0, 0.0, "own", (0, 0))
     block = Block(chains, slice(0, n), secrets, np.array([0, 0]))
     stamps = Stamping.of([design], 2)._stamped(block, chains.codes)
     limits = thresholds(rows)[:, 0]

@@ -56,6 +56,19 @@ MODEL = cert.Model(
     start=[0.75, 0.25],
     stationary=True,
 )
+AUDIT = cert.Audit(
+    verdict="doubtful",
+    odds=math.inf,
+    at_least=4.1,
+    promised=2.72,
+    epsilon=1.0,
+    kind="neighbours",
+    where="1 after, of 0 against 1",
+    chance=False,
+    held_back="each quarter in turn",
+    looked_at=["neighbours", "hour"],
+    closed=[0.5],
+)
 
 
 def plain(**changed):
@@ -109,7 +122,15 @@ def plain(**changed):
         ),
         model=MODEL,
         learned=cert.Learned(
-            value="wet", order="time", step="1h", zone=None, spacing=None, verdict="good"
+            value="wet",
+            order="time",
+            step="1h",
+            zone=None,
+            spacing=None,
+            verdict="good",
+            audit=AUDIT,
+            calibration="order 2",
+            share=1.0,
         ),
         model_check=cert.ModelCheck(
             compared=ModelComparison(
@@ -488,6 +509,18 @@ def design_sections(draw, model):
     return OtherDesigns(**given, kind=kind, composition=composition, own={"x": draw(jsons)})
 
 
+audits = st.builds(
+    cert.Audit,
+    verdict=st.sampled_from(["good", "doubtful", "unfit"]),
+    odds=numbers | st.just(math.inf),
+    **dict.fromkeys(("at_least", "promised", "epsilon"), numbers),
+    **dict.fromkeys(("kind", "where", "held_back"), words),
+    chance=st.booleans(),
+    looked_at=names.map(tuple),
+    closed=st.lists(numbers, max_size=3).map(tuple),
+)
+
+
 @st.composite
 def certificates(draw):
     model = draw(models())
@@ -508,6 +541,9 @@ def certificates(draw):
         zone=draw(maybe_words),
         spacing=draw(st.none() | numbers),
         verdict=draw(words),
+        audit=draw(st.none() | audits),
+        calibration=draw(maybe_words),
+        share=draw(st.floats(0, 1, exclude_min=True)),
     )
     return plain(
         dataset=draw(words),
@@ -732,6 +768,10 @@ def test_what_a_schema_cannot_say_is_on_the_page():
         (("model", "transition"), [[0.5, 0.5], [1.0]], '"model.transition" must have axes'),
         (("model", "start"), [0.5, 0.25, 0.25], '"model.start" must have axes 2'),
         (("private", "positions", "keys", 0), ["a"], "must have a cell for each column"),
+        (("learned", "audit", "verdict"), "fine", '"learned.audit.verdict" must be "good" or'),
+        (("learned", "audit", "odds"), "inf", 'a number of at least 0, or "infinite"'),
+        (("learned", "share"), 0, '"learned.share" must be a number above 0, at most 1, got 0'),
+        (("learned", "share"), 1.1, '"learned.share" must be a number from 0 to 1'),
         (("output", "sha256"), None, "either sha256 or files"),
         (("output", "sha256"), "a" * 64 + "\n", "64 hexadecimal digits"),
         pytest.param(("versions", "\n" * 400), 1, "must be text", id="unprintable name"),

@@ -29,6 +29,7 @@ DEFAULTS = {
     "phase": None,
     "confidence": 0.95,
     "interval": "clopper-pearson",
+    "no_audit": False,
     "exact_model": False,
     "start": "stationary",
     "step": None,

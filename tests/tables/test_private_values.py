@@ -4,17 +4,20 @@ nobody knows, or none.
 
 import json
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 import offrecord as off
+from definition import samples
 from offrecord import cli
 from offrecord.tables.engines import spark, stream
 
 CHAIN = off.MarkovChain([[0.8, 0.2], [0.4, 0.6]])
 NEVER = off.MarkovChain([[0.5, 0.5], [1.0, 0.0]])
 STATES = [0, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 1, 0] * 2
+REFERENCE = samples(CHAIN, 1, 300, np.random.default_rng(1))[0].tolist()  #: enough for an audit
 
 
 def table(cell, kind=pl.String, place=9):
@@ -30,6 +33,19 @@ def table(cell, kind=pl.String, place=9):
             "p": [i == 9 for i in range(40)],
         }
     )
+
+
+def with_reference(frame):
+    """And a third chain, so long that what is learned can be audited."""
+    more = pl.DataFrame(
+        {
+            "room": ["c"] * len(REFERENCE),
+            "t": range(len(REFERENCE)),
+            "v": map(str, REFERENCE),
+            "p": [False] * len(REFERENCE),
+        }
+    )
+    return pl.concat([frame, more])
 
 
 @pytest.fixture
@@ -85,7 +101,8 @@ CELLS = ("0", "1", "7", "NA", "wet", None)
     "options", [(), ("--dry-run",), ("--stream",), ("--fit",), ("--mechanism", "window")], ids=str
 )
 def test_a_private_cell_may_hold_anything(released, options):
-    found = [released(table(cell), *options) for cell in CELLS]
+    whole = with_reference if "--fit" in options else lambda frame: frame
+    found = [released(whole(table(cell)), *options) for cell in CELLS]
     assert [one[0] for one in found] == [0] * len(CELLS)
     assert all(one == found[0] for one in found[1:])
 
@@ -111,7 +128,9 @@ def test_a_private_cell_may_hold_anything_in_json(released, tmp_path, options, k
             self.cell = cell
 
         def write_ndjson(self, path):
-            rows = zip(["a"] * 20 + ["b"] * 20, [*range(20)] * 2, STATES, range(40), strict=True)
+            frame = with_reference(table("0")) if "--fit" in options else table("0")
+            states = STATES + REFERENCE[: len(frame) - len(STATES)]
+            rows = zip(frame["room"], frame["t"], states, range(len(frame)), strict=True)
             lines = [
                 f'{{"room": "{room}", "t": {t}, "v":'
                 f' {self.cell if i == 9 else json.dumps(labels[state])}, "p":'

@@ -11,6 +11,7 @@ import offrecord as off
 from definition import leakage_by_definition as leakage_of_values
 from definition import leakage_of_table
 from definition import sequences as state_paths
+from offrecord.theory.leakage import walked_output
 
 
 def value_paths(chain, n):
@@ -135,7 +136,9 @@ def as_hidden(chain):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_tuples_as_hidden_states_are_the_chain_of_that_order(seed):
-    """To the right of the secret the same bound as F8's, to the left at most that."""
+    """To the right of the secret the same bound as F8's, to the left at most that; and never below
+    what the chain of that order leaks, which is known exactly.
+    """
     rng = np.random.default_rng(seed)
     order = 2 + seed % 2
     chain = off.MarkovChain(rng.dirichlet(np.ones(2), size=(2,) * order), order=order)
@@ -147,10 +150,14 @@ def test_tuples_as_hidden_states_are_the_chain_of_that_order(seed):
     rows[p - order : p + order] = 1  # F8's core, and where no finite bound could be
     right_only = np.where(np.arange(n)[:, None] < p, 1.0, rows)
     problem, other = off.Problem(chain, n, [p], 1.0), off.Problem(hidden, n, [p], 1.0)
-    bound = off.leakage(problem, right_only)
+    bound = walked_output(problem, right_only).leakage
     assert 0 < bound < np.inf
     assert off.leakage(other, right_only) == pytest.approx(bound, abs=1e-10)
-    assert off.leakage(other, rows) <= off.leakage(problem, rows) + 1e-10
+    assert off.leakage(other, rows) <= walked_output(problem, rows).leakage + 1e-10
+    for matrix in (right_only, rows):
+        worst = off.worst_output(problem, matrix)
+        assert worst.exact
+        assert worst.leakage <= off.leakage(other, matrix) + 1e-10
 
 
 @settings(max_examples=60, deadline=None)

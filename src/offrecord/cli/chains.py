@@ -27,10 +27,6 @@ Beta = Annotated[
     float | None, typer.Option(parser=number, metavar="NUMBER", help="P(1→0), in (0, 1].")
 ]
 Model = Annotated[Path | None, typer.Option(help="Model file, instead of --alpha and --beta.")]
-ExactModel = Annotated[
-    bool,
-    typer.Option("--exact-model", help="Take the model alone, not the set that its file holds."),
-]
 N = Annotated[int, typer.Option("--n", parser=whole, metavar="COUNT", help="Number of records.")]
 Private = Annotated[str, typer.Option(help="Private records, counted from 1: 3,7 or 10-12.")]
 Split = Annotated[
@@ -47,10 +43,10 @@ class Described:
     private: Private
     epsilon: float
     protect: str
+    exact_model: bool
     alpha: Alpha = None
     beta: Beta = None
     model: Model = None
-    exact_model: ExactModel = False
 
     def problem(self) -> Problem:
         """The problem; InputError for a description that is wrong."""

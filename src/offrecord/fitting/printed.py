@@ -22,13 +22,18 @@ _WIDTH = 100
 
 def page_of(fit: Fit) -> str:
     """All that a person who has fitted a model should read."""
-    tables = [_order_table(fit), _check_table(fit)]
+    tables = [_order_table(fit), _check_table(fit), _audit_table(fit)]
     if fit.phase is None and fit.counts.size <= _SHOWN:
         tables.insert(0, _transition_table(fit))
     lines = [_headline(fit), *textwrap.wrap(listed_values(fit.values), _WIDTH), ""]
     for table in filter(None, tables):
         lines += [aligned(table, right=True), ""]
-    return "\n".join([*lines, *textwrap.wrap(fit.verdict, _WIDTH, break_on_hyphens=False)])
+    said = [] if fit.audit is None else [fit.audit.sentence]
+    if fit.calibration is not None:
+        said.append(f"Calibrated: {fit.calibration}. This part is empirical.")
+    for paragraph in (*said, fit.verdict):
+        lines += [*textwrap.wrap(paragraph, _WIDTH, break_on_hyphens=False), ""]
+    return "\n".join(lines[:-1])
 
 
 def listed_values(values: Mapping[Label, int]) -> str:
@@ -82,6 +87,11 @@ def _order_table(fit: Fit) -> list[list[str]]:
 
 def _numbers(by_order: dict[int, float]) -> dict[int, str]:
     return {order: f"{value:.2f}" for order, value in by_order.items()}
+
+
+def _audit_table(fit: Fit) -> list[list[str]]:
+    """The largest odds of each look; nothing where nobody looked."""
+    return [] if fit.audit is None or not fit.audit.findings else fit.audit.table
 
 
 def _check_table(fit: Fit) -> list[list[str]]:

@@ -21,7 +21,6 @@ _NAMED = 3  # transitions that are named in a sentence
 def verdict_on(fit: Fit) -> str:
     """What speaks for the model and what against it."""
     said = [
-        *([] if fit.audit is None else [fit.audit.sentence]),
         _on_order(fit),
         *_on_longer_memory(fit),
         *_on_hidden(fit),

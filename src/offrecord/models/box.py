@@ -20,6 +20,11 @@ from offrecord.models.checking import checked_order, numbers, shape_text
 from offrecord.models.lifted import lifted_back, lifted_kernel
 from offrecord.models.walks import pattern_power
 
+#: What is wrong with a set in which a transition may be possible or not.
+TOO_FEW = (
+    "too few transitions were seen to know that all of them happen, so the chain may never forget;"
+    " merge rare values, or learn from more data"
+)
 STARTS = ("stationary", "settled", "any")
 INTERVALS = ("clopper-pearson", "mixture")
 #: Rows must be able to sum to 1, and the nominal probabilities to be inside, within this much.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +130,9 @@ def _learned(model: Model) -> form.Learned | None:
     said, audit = model.learned.to_dict(), model.learned.audit
     said["audit"] = None
     if audit is not None:
-        said["audit"] = form.Audit(**(audit.to_dict() | {"odds": audit.odds}))
+        told = audit.to_dict()
+        odds = {"odds": math.inf} if math.isinf(audit.odds) else {}  # which model files spell
+        said["audit"] = form.Audit(**(told | odds))
     return form.Learned(**said)
 
 

@@ -75,11 +75,12 @@ class Options:
     model: a chain, or a model file; fit=True learns one from the chains without a private record:
     chain_order, a number or "auto", is how many records the next one depends on, and phase "hour",
     "weekday" or "month", for a kernel each. confidence: that the true chain lies in the set of
-    models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". step: "1h" or 1,
-    so that missing steps count as records already redacted. exact_model: promise for the model
-    alone, not for the set of models it comes with. start: what is known of how chains begin,
-    "stationary", "settled" or "any"; the latter two for two values. accept_model: go on although
-    the table speaks against its model; the certificate says so.
+    models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". no_audit: do not
+    check its promise against data held back. step: "1h" or 1, so that missing steps count as
+    records already redacted. exact_model: promise for the model alone, not for the set of models it
+    comes with. start: what is known of how chains begin, "stationary", "settled" or "any"; the
+    latter two for two values. accept_model: go on although the table, or the model's own audit,
+    speaks against it; the certificate says so.
 
     keep: columns to release too, which the guarantee does not cover; their cells leave empty where
     the value is redacted, unless keep_all is set.
@@ -165,7 +166,7 @@ class Options:
         "Key file, instead of the one in your data directory.", default=None
     )
     accept_model: bool = option(
-        "Go on although the table speaks against the model; the certificate says so.",
+        "Go on although the table, or the audit, speaks against the model, and certify that.",
         default=False,
     )
     allow_none: bool = option("Go on although no record is private.", default=False)

@@ -22,6 +22,7 @@ from offrecord.errors import ChosenByValue, InputError
 from offrecord.fitting.audit.audit import EPSILONS
 from offrecord.models.audited import Audited
 from offrecord.models.base import Integers, Model
+from offrecord.models.box import TOO_FEW
 from offrecord.models.learned import Learned
 from offrecord.release.certificate import Certificate
 from offrecord.release.certificate import Release as Standing
@@ -256,6 +257,8 @@ def _model_warnings(modelled: ModelledJob) -> list[str]:
             f"the model was learned from a column called {model.learned.value!r}, not"
             f" {job.options.value!r}: is it about the same?"
         )
+    if model.box is not None and model.box.has_unseen:
+        warnings.append(TOO_FEW)
     audit = None if model.learned is None else model.learned.audit
     if model.learned is not None and audit is None:
         warnings.append(

@@ -41,6 +41,8 @@ from good_command import FIT, ROWS
             {"private": "hidden"},
             ["2 to 64 distinct values in the chains without a private record", "got 1"],
         ),
+        ({}, ["too short to hold anything back", "8 records", "at least 200", "--no-audit"]),
+        ({"calibrate": True, "no_audit": True}, ["--calibrate", "--no-audit"]),
     ],
     ids=str,
 )
@@ -68,17 +70,18 @@ def test_fit_says_which_values_there_are(desk):
     not refused.
     """
     desk.write("many.csv", MANY)
+    given = {"private": "hidden", "no_audit": True}
     said = "3 values: 'NA' (1), 'dry' (3), 'wet' (4)"
-    assert said in desk.works(*desk.fit("many.csv", private="hidden"))
-    summary = json.loads(desk.works(*desk.fit("many.csv", private="hidden", json=True, force=True)))
+    assert said in desk.works(*desk.fit("many.csv", **given))
+    summary = json.loads(desk.works(*desk.fit("many.csv", **given, json=True, force=True)))
     assert summary["values"] == {"NA": 1, "dry": 3, "wet": 4}
-    found = off.fit(pl.DataFrame(MANY), value="state", order="hour", by="room", private="hidden")
+    found = off.fit(pl.DataFrame(MANY), value="state", order="hour", by="room", **given)
     assert found.values == {"NA": 1, "dry": 3, "wet": 4}
 
 
 def test_redact_says_which_values_it_learns_from_before_it_does(desk):
     desk.write("many.csv", MANY | {"state": [*MANY["state"][:8], *["wet"] * 4]})
-    code, out, err = desk.run(*desk.redact("many.csv", **FIT))
+    code, out, err = desk.run(*desk.redact("many.csv", **FIT, no_audit=True))
     assert code == 0, err
     assert err.startswith(
         "offrecord: note: learning from 3 values: 'NA' (1), 'dry' (3), 'wet' (4)\n"
@@ -96,7 +99,8 @@ def test_a_value_beside_private_records_decides_nothing_about_the_others(desk, c
     results = []
     for name, odd in (("one", cell), ("two", "1")):
         desk.write(f"{name}.csv", MANY | {"state": [*states, odd, odd, "0", "1"]})
-        out = desk.works(*desk.fit(f"{name}.csv", private="hidden", output=f"{name}.json"))
+        given = {"private": "hidden", "no_audit": True, "output": f"{name}.json"}
+        out = desk.works(*desk.fit(f"{name}.csv", **given))
         results.append((out, Path(f"{name}.json").read_bytes()))
     assert results[0] == results[1]
     assert off.MarkovChain.load("one.json").labels == (0, 1)

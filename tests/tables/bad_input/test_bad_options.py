@@ -75,6 +75,8 @@ def test_the_good_command_is_good(desk):
         ({"chain_order": 2}, ["--chain-order", "--fit"]),
         ({"confidence": 0.9}, ["--confidence", "--fit"]),
         ({"interval": "mixture"}, ["--interval", "--fit"]),
+        ({"no_audit": True}, ["--no-audit", "--fit"]),
+        ({"model": None, "fit": True}, ["too short", "at least 200", "--no-audit"]),
     ],
     ids=str,
 )

@@ -155,15 +155,19 @@ def test_fit_then_redact_is_the_same_in_python(run, tmp_path):
 
 
 def test_fit_within_redact_learns_from_chains_without_a_private_record(run):
-    table = frame().with_columns(hidden=pl.col("hidden") & (pl.col("room") == "a"))
+    table = frame(rooms=("a", "b", "c", "d"))
+    table = table.with_columns(hidden=pl.col("hidden") & (pl.col("room") == "a"))
     out, _ = run(
         "redact", write(table, "table.parquet"), model=None, fit=True, output="out.csv", json=True
     )
-    learned = json.loads(Path("out.csv.certificate.json").read_text())["model"]
+    certificate = json.loads(Path("out.csv.certificate.json").read_text())
+    learned = certificate["model"]
     expected = off.fit(table.filter(pl.col("room") != "a"), **COLUMNS).model
     assert learned["stationary"]
     assert learned["start"] == expected.start.tolist()  # spelled out
     assert {**expected.to_dict(), "start": learned["start"]}.items() <= learned.items()
+    assert certificate["learned"]["audit"] == expected.learned.to_dict()["audit"]
+    assert certificate["learned"]["audit"]["verdict"] == "good"
     assert json.loads(out)["fit"]["chains_dropped"] == 1
 
 

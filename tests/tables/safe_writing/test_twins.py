@@ -8,7 +8,19 @@ import pytest
 
 from needles import NEEDLE
 from releasing import COLUMNS, QUICK, assert_same
-from twins import KEYS, KINDS, PRIVATE, SUFFIX, TEXTS, model, redacted, table, twins, written
+from twins import (
+    AUDITED,
+    KEYS,
+    KINDS,
+    PRIVATE,
+    SUFFIX,
+    TEXTS,
+    model,
+    redacted,
+    table,
+    twins,
+    written,
+)
 
 
 def routes():
@@ -71,15 +83,21 @@ def test_twins_with_other_options(desk, options):
 @pytest.mark.parametrize("kind", ["int64", "long text"])
 def test_twins_whose_model_is_learned_from_the_other_chains(desk, kind, source):
     labels = KINDS[kind].labels
-    codes = np.random.default_rng(3).choice(3, len(KEYS), p=[0.5, 0.3, 0.2])
+    codes = np.random.default_rng(3).choice(3, len(AUDITED), p=[0.5, 0.3, 0.2])
     one, other = codes.copy(), codes.copy()
-    for place in [place for place, key in enumerate(KEYS) if key in PRIVATE]:
+    for place in [place for place, key in enumerate(AUDITED) if key in PRIVATE]:
         one[place], other[place] = 2, place % 2
     left = desk.release(
-        "one", table(kind, one), source, source, "--designs", "designs.json", fit=True
+        "one", table(kind, one, keys=AUDITED), source, source, "--designs", "designs.json", fit=True
     )
     right = desk.release(
-        "two", table(kind, other), source, source, "--designs", "designs.json", fit=True
+        "two",
+        table(kind, other, keys=AUDITED),
+        source,
+        source,
+        "--designs",
+        "designs.json",
+        fit=True,
     )
     assert_same(left, right)
     assert json.loads(left[f"out{SUFFIX[source]}.certificate.json"])["model"]["labels"] == sorted(
@@ -89,14 +107,14 @@ def test_twins_whose_model_is_learned_from_the_other_chains(desk, kind, source):
 
 def test_twins_of_fit(desk):
     """A model that is learned beside private records is learned from other chains alone."""
-    codes = np.random.default_rng(3).choice(3, len(KEYS), p=[0.5, 0.3, 0.2])
-    others = np.random.default_rng(4).choice(3, len(KEYS))
-    held = np.array([key[0] in {name for name, _ in PRIVATE} for key in KEYS])
+    codes = np.random.default_rng(3).choice(3, len(AUDITED), p=[0.5, 0.3, 0.2])
+    others = np.random.default_rng(4).choice(3, len(AUDITED))
+    held = np.array([key[0] in {name for name, _ in PRIVATE} for key in AUDITED])
     results = []
     for name, cells in (("one", codes), ("two", np.where(held, others, codes))):
         folder = desk.folder / name
         folder.mkdir()
-        written(table("long text", cells), desk.folder / f"{name}.csv")
+        written(table("long text", cells, keys=AUDITED), desk.folder / f"{name}.csv")
         code, out, err = desk.run(
             folder,
             "fit",
@@ -148,13 +166,14 @@ def test_a_dry_run_is_no_second_look():
 @pytest.mark.parametrize("how", ["model", "fit"])
 def test_how_a_private_number_was_written_does_not_show_in_json(desk, how):
     """1.0 in a private record must not turn every released 1 into 1.0."""
-    codes = np.random.default_rng(3).integers(0, 2, len(KEYS))
+    keys = AUDITED if how == "fit" else KEYS
+    codes = np.random.default_rng(3).integers(0, 2, len(keys))
     results = []
     for name, cell in (("one", "1"), ("two", "1.0")):
         lines = [
             f'{{"id":"{key[0]}","t":{key[1]},"v":{cell if key in PRIVATE else code},'
             f'"p":{str(key in PRIVATE).lower()}}}'
-            for key, code in zip(KEYS, codes, strict=True)
+            for key, code in zip(keys, codes, strict=True)
         ]
         folder, given = desk.folder / name, desk.folder / f"{name}.ndjson"
         folder.mkdir()

@@ -74,6 +74,8 @@ KINDS = {
 }
 KEYS = [(name, t) for name in NAMES for t in range(LONG)]
 MARKED = [key in PRIVATE for key in KEYS]
+#: And one more chain, so long that what is learned can be audited.
+AUDITED = [*KEYS, *(("eve", t) for t in range(200))]
 
 
 def model(labels):
@@ -122,14 +124,14 @@ def twins(k):
     return one, other
 
 
-def table(kind, codes, extra=None):
+def table(kind, codes, extra=None, keys=KEYS):
     """As a polars frame, or one of pyarrow if some column is."""
     column = KINDS[kind].column([KINDS[kind].labels[code] for code in codes])
     columns = {
-        "id": [key[0] for key in KEYS],
-        "t": [key[1] for key in KEYS],
+        "id": [key[0] for key in keys],
+        "t": [key[1] for key in keys],
         "v": column,
-        "p": MARKED,
+        "p": [key in PRIVATE for key in keys],
         **(extra or {}),
     }
     if any(isinstance(column, pa.Array) for column in columns.values()):

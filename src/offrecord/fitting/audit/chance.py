@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.fitting.audit.records import Records
+from offrecord.fitting.audit.records import FOLDS, Records
 from offrecord.fitting.counting import Counts
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.chain import MarkovChain
@@ -88,11 +88,12 @@ class Drawing:
     def drawn(self, rng: np.random.Generator) -> Codes:
         """(n,) values as one of the models would have them that the counts allow.
 
-        Kernels are drawn first, from what is known of them: designs were made for another one.
+        Kernels are drawn first, from what is known of them where a part is held back: designs
+        were made for another one.
         """
         from offrecord.fitting.audit._tables import drawn_codes
 
-        weights = rng.standard_gamma(self.counts + _UNSEEN)
+        weights = rng.standard_gamma(self.counts * (1 - 1 / FOLDS) + _UNSEEN)
         steps = np.cumsum(weights / weights.sum(axis=-1, keepdims=True), axis=-1)
         found: Codes = drawn_codes(
             rng, self.apart, self.contexts, self.starts, steps, self.onward, self.shows

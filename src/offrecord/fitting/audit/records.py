@@ -38,21 +38,25 @@ def held_back(chains: Chains) -> HeldBack:
 
     InputError where it is too short to hold anything back.
     """
-    records = int(np.count_nonzero(chains.codes >= 0))
-    if records < LEAST:
+    before = np.concatenate(([0], np.cumsum(chains.codes >= 0)))  # each row, and in all
+    total = int(before[-1])
+    if total < LEAST:
         raise InputError(
-            f"the reference is too short to hold anything back: {many(records, 'record')} with"
-            f" values, and the audit needs at least {LEAST}"
+            f"the reference is too short to hold anything back: {many(total, 'record')} with"
+            f" values, and the audit needs at least {LEAST}; --no-audit goes without"
         )
-    rows = len(chains.codes)
-    even = np.arange(FOLDS + 1) * rows // FOLDS
-    starts = chains.starts
-    after = np.searchsorted(starts, even)
-    before = np.maximum(after - 1, 0)
-    nearer = np.where(even - starts[before] < starts[after] - even, before, after)
-    sizes = np.diff(starts[nearer])
-    whole = chains.count >= _CHAINS and sizes.min() * 2 * FOLDS >= rows
-    return HeldBack(np.asarray(starts[nearer] if whole else even), bool(whole))
+    wanted = np.arange(FOLDS + 1) * total // FOLDS
+    ends = before[chains.starts]
+    after = np.minimum(np.searchsorted(ends, wanted), chains.count)
+    earlier = np.maximum(after - 1, 0)
+    nearer = np.where(wanted - ends[earlier] < ends[after] - wanted, earlier, after)
+    nearer[[0, -1]] = 0, chains.count  # chains without values at the ends belong somewhere too
+    whole = chains.count >= _CHAINS and np.diff(ends[nearer]).min() * 2 * FOLDS >= total
+    if whole:
+        return HeldBack(np.asarray(chains.starts[nearer]), True)
+    rows = np.searchsorted(before, wanted, side="right") - 1
+    rows[[0, -1]] = 0, len(chains.codes)
+    return HeldBack(rows, False)
 
 
 def without_each(chains: Chains, cut: HeldBack) -> Iterator[Chains]:

@@ -104,18 +104,20 @@ class Audit(Audited):
         """The verdict as a sentence, then the odds by ε."""
         lines = textwrap.wrap(self.sentence, _WIDTH)
         if self.findings:
-            lines += ["", aligned(self._table(), right=True)]
+            lines += ["", aligned(self.table, right=True)]
         return "\n".join(lines)
 
     @property
     def sentence(self) -> str:
         """The verdict and what it rests on."""
         if self.excess <= 1:
-            return (
-                f"Audit: {self.verdict}. Held back: {self.held_back}. Nothing that was looked at"
-                f" ({', '.join(self.looked_at)}) tells more than designs for ε = 0.5, 1 and 2"
-                " promise."
-            )
+            shut = ", ".join(f"{one:g}" for one in self.closed)
+            closed = f" For ε = {shut} too little is released to look at." if self.closed else ""
+            looked = "Nothing could be looked at."
+            if self.looked_at:
+                kinds = ", ".join(self.looked_at)
+                looked = f"Nothing that was looked at ({kinds}) tells more than designs promise."
+            return f"Audit: {self.verdict}. Held back: {self.held_back}. {looked}{closed}"
         ends = ", within chance" if self.chance else ""
         counted = "" if math.isinf(self.odds) else f"counted {self.odds:.3g} to 1, "
         return (
@@ -125,7 +127,8 @@ class Audit(Audited):
             f" {self.advice}"
         ).rstrip()
 
-    def _table(self) -> list[list[str]]:
+    @property
+    def table(self) -> list[list[str]]:
         """The largest odds of each kind, for each ε."""
         rows = [["ε", "promised", "looked at", "odds", "at least"]]
         largest: dict[tuple[float, str], Finding] = {}

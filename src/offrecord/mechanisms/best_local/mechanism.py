@@ -19,6 +19,7 @@ from offrecord.mechanisms.three_region import QUICK_TUNINGS, TUNINGS, ThreeRegio
 from offrecord.mechanisms.window import BestWindow, window_of
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Model
+from offrecord.models.box import TOO_FEW
 from offrecord.theory.influence import is_forced
 from offrecord.theory.leakage import is_judged_by_outputs
 from offrecord.theory.problem import Problem, Secret
@@ -294,6 +295,8 @@ def _clusters(problem: Problem, start: Redaction) -> list[tuple[int, int]]:
 def _noted(policy: LocalPolicy) -> LocalPolicy:
     if policy.utility > 0:
         return policy
-    return replace(
-        policy, details={**policy.details, "note": "nothing can be released within this budget"}
-    )
+    note = "nothing can be released within this budget"
+    models = policy.problem.models
+    if models is not None and models.has_unseen:
+        note = f"nothing can be released: {TOO_FEW}"
+    return replace(policy, details={**policy.details, "note": note})

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from offrecord.release.certificate.form import (
     Count,
+    Entry,
     Number,
     Probability,
     Section,
@@ -223,6 +224,13 @@ class Audit(Section):
     closed: Annotated[Sequence[float], listed(number)]
 
 
+def _share(entry: Entry) -> float:
+    """A number above 0, at most 1."""
+    if probability(entry) == 0:
+        raise entry.refused("a number above 0, at most 1")
+    return probability(entry)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Learned(Section):
     """What the model was learned from, in its own words.
@@ -239,7 +247,7 @@ class Learned(Section):
     verdict: Text
     audit: Annotated[Audit | None, optional(Audit.read)]
     calibration: OptionalText
-    share: Probability
+    share: Annotated[float, _share]
 
 
 @dataclass(frozen=True, kw_only=True)
