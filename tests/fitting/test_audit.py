@@ -19,12 +19,13 @@ from offrecord.fitting.audit.designs import (
     WidenedWindows,
     surroundings,
 )
-from offrecord.fitting.audit.result import DOUBTFUL, GOOD, Audit, Finding, verdict_on
+from offrecord.fitting.audit.result import Audit, Finding
 from offrecord.fitting.audit.survey import windows_of
 from offrecord.fitting.believed import Reference
 from offrecord.fitting.boxes import Sureness
 from offrecord.fitting.fit import fit_chains
 from offrecord.mechanisms.window import window_of
+from offrecord.models.audited import DOUBTFUL, GOOD, verdict_on
 from offrecord.models.chain import MarkovChain
 from offrecord.models.phased import PhasedChain
 from offrecord.models.records import Chains
@@ -358,6 +359,10 @@ def test_odds_that_are_infinite_are_written_as_text():
         {"chance": 1},
         {"closed": ["a"]},
         {"more": 1},
+        {"verdict": "good"},
+        {"at_least": 1.0},
+        {"promised": 100.0},
+        {"epsilon": 1e6},
     ],
 )
 def test_other_content_is_refused(unfit, change):

@@ -16,6 +16,8 @@ GOOD = 1.25  #: times what was promised, up to which a model is good
 DOUBTFUL = 2.0  #: and up to which it is doubtful
 VERDICTS: tuple[Verdict, ...] = ("good", "doubtful", "unfit")
 _DIGITS = 3  # of odds, in files
+_OFF = 0.011  # by how much a ratio of two such numbers may be off
+_MOST = 700.0  # that e can be raised to
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,26 @@ class Audited:
             "looked_at": tuple(map(str, content["looked_at"])),
             "closed": tuple(_number("closed", one) for one in content["closed"]),
         }
-        return cls(**{**content, **numbers, **listed})
+        found = cls(**{**content, **numbers, **listed})
+        found._check_verdict()
+        return found
+
+    def _check_verdict(self) -> None:
+        """InputError unless the verdict is that on its own numbers, as far as few digits tell."""
+        least, most = (
+            verdict_on(self.excess * off, chance=self.chance) for off in (1 - _OFF, 1 + _OFF)
+        )
+        if not VERDICTS.index(least) <= VERDICTS.index(self.verdict) <= VERDICTS.index(most):
+            raise InputError(f'"verdict" in "audit" is {self.verdict}, but its numbers say {least}')
+        if abs(self.promised / math.exp(min(self.epsilon, _MOST)) - 1) > _OFF:
+            raise InputError('"promised" in "audit" must be e to the power of its "epsilon"')
+
+
+def verdict_on(excess: float, *, chance: bool) -> Verdict:
+    """One word for odds that are at least `excess` times what was promised."""
+    if chance or excess <= GOOD:
+        return "good"
+    return "doubtful" if excess <= DOUBTFUL else "unfit"
 
 
 _NUMBERS = ("odds", "at_least", "promised", "epsilon")

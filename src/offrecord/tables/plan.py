@@ -19,6 +19,8 @@ import numpy as np
 from offrecord.designs.library import Designs
 from offrecord.designs.sharing import designs_for
 from offrecord.errors import ChosenByValue, InputError
+from offrecord.fitting.audit.audit import EPSILONS
+from offrecord.models.audited import Audited
 from offrecord.models.base import Integers, Model
 from offrecord.models.box import TOO_FEW
 from offrecord.models.learned import Learned
@@ -262,12 +264,34 @@ def _model_warnings(modelled: ModelledJob) -> list[str]:
         warnings.append(
             "the promise was not checked against data: fit the model without --no-audit"
         )
-    if audit is not None and audit.verdict == "doubtful":
-        warnings.append(f"the audit of the model calls it {audit.short} ({audit.where})")
+    if audit is not None:
+        warnings += _audit_warnings(job, audit)
     if job.given_model is not None and job.given_model.rounded() is not job.given_model:
         warnings.append(
             "the model was rounded to four digits, as it is published; the guarantee is about the"
             " rounded one"
+        )
+    return warnings
+
+
+def _audit_warnings(job: Job, audit: Audited) -> list[str]:
+    """What a person should know about an audit: what it found, and what it did not look at."""
+    warnings = []
+    if audit.verdict == "doubtful":
+        warnings.append(f"the audit of the model calls it {audit.short} ({audit.where})")
+    if job.options.exact_model:
+        warnings.append(
+            "the audit is of designs for the set of models; those for the model alone redact less,"
+            " and nobody looked at them"
+        )
+    if not audit.looked_at:
+        warnings.append(
+            "the audit had nothing to look at: its designs redact everything, so it does not speak"
+            " for one that does not"
+        )
+    elif job.epsilon > max(EPSILONS):
+        warnings.append(
+            f"the audit looked at designs for ε up to {max(EPSILONS):g}, not {job.epsilon:g}"
         )
     return warnings
 

@@ -15,9 +15,9 @@ from offrecord.fitting.audit.designs import Learn
 from offrecord.fitting.audit.looks import NEIGHBOURS, Depth
 from offrecord.fitting.audit.odds import SEPARATE
 from offrecord.fitting.audit.records import HeldBack, Records, held_back, without_each
-from offrecord.fitting.audit.result import Audit, Finding, verdict_on
+from offrecord.fitting.audit.result import Audit, Finding
 from offrecord.fitting.audit.survey import Phases, Survey, looks_at
-from offrecord.models.audited import GOOD
+from offrecord.models.audited import GOOD, verdict_on
 from offrecord.models.base import Label
 from offrecord.models.records import Chains, Codes
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offrecord.fitting.audit.looks import CHAINS, NEIGHBOURS, PERIOD, Depth
-from offrecord.models.audited import DOUBTFUL, GOOD, Audited, Verdict, rounded
+from offrecord.models.audited import Audited, rounded
 from offrecord.text import aligned
 
 _WIDTH = 100
@@ -144,10 +144,3 @@ class Audit(Audited):
             sides = f"{finding.depth.left} before, {finding.depth.right} after"
             rows.append([f"{epsilon:g}", promised, f"{kind}, {sides}", odds, at_least])
         return rows
-
-
-def verdict_on(excess: float, *, chance: bool) -> Verdict:
-    """One word for odds that are at least `excess` times what was promised."""
-    if chance or excess <= GOOD:
-        return "good"
-    return "doubtful" if excess <= DOUBTFUL else "unfit"
