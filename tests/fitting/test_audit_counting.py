@@ -14,7 +14,7 @@ from test_fit import chains_of, stationary_chains, tables
 from offrecord.fitting.audit.across import across_chains
 from offrecord.fitting.audit.chance import Drawing
 from offrecord.fitting.audit.looks import Look, neighbours
-from offrecord.fitting.audit.odds import PLAIN, SEPARATE, Limits, Table, lower, upper
+from offrecord.fitting.audit.odds import ERROR, SEPARATE, Table, error_together, lower, upper
 from offrecord.fitting.audit.periods import at_lag, by_phase, periods
 from offrecord.fitting.audit.records import (
     FOLDS,
@@ -75,7 +75,7 @@ def counted(draw):
     return Table(counts.reshape(shape), separate.reshape(shape))
 
 
-def slow_worst(table, limits):
+def slow_worst(table, error):
     """The largest lower limit over upper limit, cell by cell and pair by pair."""
     found = []
     groups, patterns, k = table.counts.shape
@@ -99,39 +99,37 @@ def slow_worst(table, limits):
                     )
                     if apart < SEPARATE or likelier == other:
                         continue
-                    by = by_other = 1.0
-                    if limits.separate:
-                        by = seen / apart
-                        by_other = seen_other / apart_other if apart_other else max(overlaps)
-                    low = lower(np.array([seen / by]), np.array([total / by]), limits.error)
+                    by = seen / apart
+                    by_other = seen_other / apart_other if apart_other else max(overlaps)
+                    low = lower(np.array([seen / by]), np.array([total / by]), error)
                     high = upper(
                         np.array([seen_other / by_other]),
                         np.array([total_other / by_other]),
-                        limits.error,
+                        error,
                     )
                     found.append(float(low[0] / high[0]))
     return max(found, default=None)
 
 
 @settings(max_examples=150, deadline=None)
-@given(counted(), st.sampled_from([PLAIN, Limits(0.01, True)]))
-def test_the_worst_cell_is_that_of_all_cells_and_pairs(table, limits):
-    worst, slow = table.worst(limits), slow_worst(table, limits)
+@given(counted(), st.sampled_from([ERROR, 0.001]))
+def test_the_worst_cell_is_that_of_all_cells_and_pairs(table, error):
+    worst, slow = table.worst(error), slow_worst(table, error)
     assert (worst is None) == (slow is None)
     if worst is None:
-        assert table.at_least(limits) == 1
+        assert table.at_least(error) == 1
         return
     assert worst.at_least == pytest.approx(max(slow, 1.0), rel=1e-12)
-    assert table.at_least(limits) == worst.at_least
+    assert table.at_least(error) == worst.at_least
     assert worst.odds >= worst.at_least
-    groups = [one.at_least for one in table.worst_by_group(limits)]
+    groups = [one.at_least for one in table.worst_by_group(error)]
     assert max(groups) == worst.at_least
 
 
 def test_limits_that_hold_together_are_wider():
     counts = np.array([[[400, 60], [100, 940]]])
     table = Table(counts, counts // 3)
-    alone, together = table.worst(PLAIN), table.worst(Limits.together(table.cells))
+    alone, together = table.worst(ERROR), table.worst(error_together(table.cells))
     assert 1 < together.at_least < alone.at_least < alone.odds == together.odds
 
 

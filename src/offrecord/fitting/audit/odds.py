@@ -13,8 +13,8 @@ from offrecord.models.base import Floats
 
 _Cells: TypeAlias = tuple[NDArray[np.intp], ...]
 
-SEPARATE = 8  #: separate cases under the likelier value without which a cell is left out
-ERROR = 0.1  #: that a limit of one probability may be wrong; of two, the ratio errs less often
+SEPARATE = 6  #: separate cases under the likelier value without which a cell is left out
+ERROR = 0.1  #: that a limit of one probability may be wrong
 SURE = 0.025  #: that any of all limits of a kind may be wrong, where no chance is to be left
 
 
@@ -34,24 +34,9 @@ def upper(seen: Floats, total: Floats, error: float) -> Floats:
     return np.where(seen < total, betaincinv(seen + 1, rest, 1 - error), 1.0)
 
 
-class Limits(NamedTuple):
-    """How sure limits are.
-
-    error: that one of them may be wrong. separate: as many cases count as are separate, because
-    those that overlap say much the same.
-    """
-
-    error: float
-    separate: bool
-
-    @classmethod
-    def together(cls, cells: int) -> Limits:
-        """Limits of so many cells that all hold together (Bonferroni)."""
-        return cls(SURE / (2 * max(cells, 1)), True)
-
-
-#: Limits of each cell by itself.
-PLAIN = Limits(ERROR, False)
+def error_together(cells: int) -> float:
+    """That one limit may be wrong, if those of so many cells are to hold together (Bonferroni)."""
+    return SURE / (2 * max(cells, 1))
 
 
 class Worst(NamedTuple):
@@ -98,12 +83,12 @@ class Table:
         """How many limits are looked at: one for each value of those patterns."""
         return self.looked_at * int(self.counts.shape[-1])
 
-    def worst(self, limits: Limits) -> Worst | None:
+    def worst(self, error: float) -> Worst | None:
         """The largest odds that the data show; None where cases are too few everywhere."""
         at = np.nonzero(self.enough.any(-1))
         if not len(at[0]):
             return None
-        lows, highs = self._limits(at, limits)
+        lows, highs = self._limits(at, error)
         ratios = lows.max(-1) / highs.min(-1)
         best = int(ratios.argmax())
         likelier, other = int(lows[best].argmax()), int(highs[best].argmin())
@@ -114,30 +99,29 @@ class Table:
         # one of two values is always at least as likely as the other
         return Worst(max(float(ratios[best]), 1.0), odds, group, pattern, likelier, other)
 
-    def worst_by_group(self, limits: Limits) -> list[Worst]:
+    def worst_by_group(self, error: float) -> list[Worst]:
         """The largest odds of each group that has cases enough."""
         found = []
         for group in range(len(self.counts)):
             one = slice(group, group + 1)
-            worst = Table(self.counts[one], self.separate[one]).worst(limits)
+            worst = Table(self.counts[one], self.separate[one]).worst(error)
             if worst is not None:
                 found.append(worst._replace(group=group))
         return found
 
-    def at_least(self, limits: Limits) -> float:
+    def at_least(self, error: float) -> float:
         """The lower limit of the largest odds; 1 where cases are too few everywhere."""
         at = np.nonzero(self.enough.any(-1))
-        lows, highs = self._limits(at, limits)
+        lows, highs = self._limits(at, error)
         return float((lows.max(-1) / highs.min(-1)).max(initial=1.0))
 
-    def _limits(self, at: _Cells, limits: Limits) -> tuple[Floats, Floats]:
+    def _limits(self, at: _Cells, error: float) -> tuple[Floats, Floats]:
         """(cells, k) lower limits, 0 for values with too few cases, and upper limits."""
         counts, totals = self.counts[at].astype(np.float64), self.counts.sum(axis=1)[at[0]]
-        overlap: Floats | float = 1.0
-        if limits.separate:
-            separate = self.separate[at]
-            overlap = np.where(separate > 0, counts / np.maximum(separate, 1), 0.0)
-            overlap = np.where(separate > 0, overlap, overlap.max(-1, keepdims=True))
+        separate = self.separate[at]
+        # cases that overlap say much the same: as many count as are separate
+        overlap = np.where(separate > 0, counts / np.maximum(separate, 1), 0.0)
+        overlap = np.where(separate > 0, overlap, overlap.max(-1, keepdims=True))
         seen, total = counts / overlap, totals / overlap
-        lows = np.where(self.enough[at], lower(seen, total, limits.error), 0.0)
-        return lows, upper(seen, total, limits.error)
+        lows = np.where(self.enough[at], lower(seen, total, error), 0.0)
+        return lows, upper(seen, total, error)

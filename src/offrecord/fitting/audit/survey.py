@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from offrecord.fitting.audit.designs import Designs
 from offrecord.fitting.audit.looks import CHAINS, NEIGHBOURS, Depth, Look, neighbours
-from offrecord.fitting.audit.odds import PLAIN, Limits, Table
+from offrecord.fitting.audit.odds import ERROR, Table, error_together
 from offrecord.fitting.audit.periods import at_lag, by_phase, periods
 from offrecord.fitting.audit.records import Records
 from offrecord.fitting.audit.result import Finding
@@ -91,10 +91,10 @@ class Survey:
         ]
         findings = []
         for look, depth, table in tables:
-            limits = PLAIN if look.kind == NEIGHBOURS else _together(tables, look.kind)
+            error = ERROR if look.kind == NEIGHBOURS else _together(tables, look.kind)
             # chains are told pair by pair
             apart = look.kind == CHAINS and depth == Depth(1, 0)
-            for worst in table.worst_by_group(limits) if apart else [table.worst(limits)]:
+            for worst in table.worst_by_group(error) if apart else [table.worst(error)]:
                 if worst is not None:
                     where = described(look, depth, worst, labels)
                     odds = worst.odds, worst.at_least
@@ -151,9 +151,9 @@ class Survey:
 
     def _is_beyond_chance(self, excess: float) -> bool:
         """Whether limits that hold for all cells together say so much."""
-        limits = _together(self.tables, NEIGHBOURS)
+        error = _together(self.tables, NEIGHBOURS)
         return any(
-            table.at_least(limits) > excess * look.promised
+            table.at_least(error) > excess * look.promised
             for look, _, table in self.tables
             if look.kind == NEIGHBOURS
         )
@@ -168,10 +168,10 @@ class Survey:
         for look in looks.values():
             given = (codes, self.records.at, self.k)
             counted = look.bounds(*given) if many else (one for _, one in look.tables(*given))
-            found += [np.log(table.at_least(PLAIN)) - look.epsilon for table in counted]
+            found += [np.log(table.at_least(ERROR)) - look.epsilon for table in counted]
         return np.array(found)
 
 
-def _together(tables: Sequence[tuple[Look, Depth, Table]], kind: str) -> Limits:
-    """Limits that hold for all that is looked at of a kind."""
-    return Limits.together(sum(table.cells for look, _, table in tables if look.kind == kind))
+def _together(tables: Sequence[tuple[Look, Depth, Table]], kind: str) -> float:
+    """The error of limits that hold for all that is looked at of a kind."""
+    return error_together(sum(table.cells for look, _, table in tables if look.kind == kind))
