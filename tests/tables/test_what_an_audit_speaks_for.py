@@ -36,8 +36,12 @@ def test_nothing_where_the_designs_are_like_those_audited(model, tmp_path):
     assert "audit" not in warnings_of(tmp_path, model)
 
 
-def test_designs_for_the_model_alone_were_not_audited(model, tmp_path):
-    assert "audit is of designs for the set" in warnings_of(tmp_path, model, exact_model=True)
+def test_designs_for_the_model_alone_were_not_audited_if_its_set_was_enlarged(model, tmp_path):
+    assert "nobody looked" not in warnings_of(tmp_path, model, exact_model=True)
+    hull = "order 1, a set that holds the kernels of every quarter"
+    content = {**model, "learned": {**model["learned"], "calibration": hull}}
+    assert "nobody looked" in warnings_of(tmp_path, content, exact_model=True)
+    assert "nobody looked" not in warnings_of(tmp_path, content)
 
 
 def test_nor_were_those_for_a_larger_budget(model, tmp_path):

@@ -264,8 +264,8 @@ def _model_warnings(modelled: ModelledJob) -> list[str]:
         warnings.append(
             "the promise was not checked against data: fit the model without --no-audit"
         )
-    if audit is not None:
-        warnings += _audit_warnings(job, audit)
+    if model.learned is not None and audit is not None:
+        warnings += _audit_warnings(job, model.learned, audit)
     if job.given_model is not None and job.given_model.rounded() is not job.given_model:
         warnings.append(
             "the model was rounded to four digits, as it is published; the guarantee is about the"
@@ -274,15 +274,15 @@ def _model_warnings(modelled: ModelledJob) -> list[str]:
     return warnings
 
 
-def _audit_warnings(job: Job, audit: Audited) -> list[str]:
+def _audit_warnings(job: Job, learned: Learned, audit: Audited) -> list[str]:
     """What a person should know about an audit: what it found, and what it did not look at."""
     warnings = []
     if audit.verdict == "doubtful":
         warnings.append(f"the audit of the model calls it {audit.short} ({audit.where})")
-    if job.options.exact_model:
+    if job.options.exact_model and learned.calibration is not None:
         warnings.append(
-            "the audit is of designs for the set of models; those for the model alone redact less,"
-            " and nobody looked at them"
+            "the audit is of a model that was calibrated, its set too; designs for the model alone"
+            " may redact less, and nobody looked at them"
         )
     if not audit.looked_at:
         warnings.append(
