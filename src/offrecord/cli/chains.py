@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from offrecord.cli.parameters import number, whole
+from offrecord.cli.printing import warned
 from offrecord.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +54,10 @@ class Described:
         from offrecord.theory.problem import Problem
 
         chain, private = self._chain(), _positions(self.private, self.n)
-        return Problem(chain, self.n, private, self.epsilon, self.protect)
+        share = 1.0 if chain.learned is None else chain.learned.share
+        if share < 1:
+            warned(f"the model is calibrated: designs are made for {share:g} of ε")
+        return Problem(chain, self.n, private, share * self.epsilon, self.protect)
 
     def _chain(self) -> MarkovChain:
         """The chain of a model file, or of two probabilities."""

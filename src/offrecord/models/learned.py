@@ -44,6 +44,8 @@ class Learned:
     def from_dict(cls, content: Any) -> Learned:
         """From a file; InputError for anything else."""
         kinds = get_type_hints(cls)
+        if isinstance(content, dict):  # what fits did not say before they were audited
+            content = {"audit": None, "calibration": None, "share": 1.0, **content}
         if not isinstance(content, dict) or set(content) != set(kinds):
             raise InputError(
                 f'model file: "learned" must hold {", ".join(kinds)}, and nothing else'

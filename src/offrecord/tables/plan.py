@@ -20,6 +20,7 @@ from offrecord.designs.library import Designs
 from offrecord.designs.sharing import designs_for
 from offrecord.errors import ChosenByValue, InputError
 from offrecord.fitting.audit.audit import EPSILONS
+from offrecord.fitting.audit.looks import CHAINS
 from offrecord.models.audited import Audited
 from offrecord.models.base import Integers, Model
 from offrecord.models.box import TOO_FEW
@@ -210,14 +211,18 @@ def _audit_told(model: Model) -> str | None:
 # ---- before anything is decided
 
 
+#: How an objection begins that the audit of a fit has made.
+_AUDITED = "the audit of this model calls it"
+
+
 def _accepted(job: Job, objections: Iterable[str | None]) -> tuple[str, ...]:
     """What speaks against the model, if that is to be accepted; InputError if it is not."""
     found = tuple(filter(None, objections))
     if found and not job.options.accept_model:
-        raise InputError(
-            f"this is not the model of these data: {found[0]}; fit a model to data like these, or"
-            " add --accept-model, and the certificate says so"
-        )
+        said = found[0]
+        if not said.startswith(_AUDITED):
+            said = f"this is not the model of these data: {said}; fit a model to data like these"
+        raise InputError(f"{said}, or add --accept-model, and the certificate says so")
     return found
 
 
@@ -241,7 +246,10 @@ def _unfit(learned: Learned) -> str | None:
     audit = learned.audit
     if audit is None or audit.verdict != "unfit":
         return None
-    return f"its audit calls it {audit.short} ({audit.where}); fit it with --calibrate"
+    remedy = "fit it with --calibrate"
+    if audit.kind == CHAINS:
+        remedy = "release one of these chains, or make them one (docs/independent-chains.md)"
+    return f"{_AUDITED} {audit.short} ({audit.where}); {remedy}"
 
 
 def _model_warnings(modelled: ModelledJob) -> list[str]:
