@@ -166,7 +166,6 @@ def test_fit_within_redact_learns_from_chains_without_a_private_record(run):
     assert learned["stationary"]
     assert learned["start"] == expected.start.tolist()  # spelled out
     assert {**expected.to_dict(), "start": learned["start"]}.items() <= learned.items()
-    assert certificate["learned"]["audit"] == expected.learned.to_dict()["audit"]
     assert certificate["learned"]["audit"]["verdict"] == "good"
     assert json.loads(out)["fit"]["chains_dropped"] == 1
 
