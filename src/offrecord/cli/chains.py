@@ -54,7 +54,7 @@ class Described:
         from offrecord.theory.problem import Problem
 
         chain, private = self._chain(), _positions(self.private, self.n)
-        share = 1.0 if chain.learned is None else chain.learned.share
+        share = share_of(chain)
         if share < 1:
             warned(f"the model is calibrated: designs are made for {share:g} of ε")
         return Problem(chain, self.n, private, share * self.epsilon, self.protect)
@@ -71,6 +71,11 @@ class Described:
         if self.alpha is None or self.beta is None:
             raise InputError("give --alpha and --beta, or --model FILE")
         return MarkovChain.binary(self.alpha, self.beta)
+
+
+def share_of(chain: MarkovChain) -> float:
+    """The share of ε that designs for a chain are made for: less than 1 if it is calibrated."""
+    return 1.0 if chain.learned is None else chain.learned.share
 
 
 def split_of(text: str | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from offrecord.cli.chains import Described, Split, split_of
+from offrecord.cli.chains import Described, Split, share_of, split_of
 from offrecord.cli.parameters import offering
 from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import bar
@@ -57,12 +57,13 @@ def compare(
     epsilons = [budget(value) for value in _epsilons(epsilon)]
     chosen = comparison.mechanisms(mechanism.split(",") if mechanism else None, split_of(split))
     problem = Described(epsilon=epsilons[0], **described).problem()
+    share = share_of(problem.chain)
     _check_outputs(csv, picture, force=force)
     rows = [
         row
         for value in followed(epsilons, "comparing", bar)
         for row in comparison.compare(
-            problem.with_epsilon(value), chosen, named=mechanism is not None
+            problem.with_epsilon(share * value), chosen, named=mechanism is not None
         )
     ]
     if csv is not None:
