@@ -38,8 +38,12 @@ def output_table(chain, n, redaction, secret_positions):
     """(secrets, (k+1)^n) array of Pr(Y = y | secret), y numbered in base k + 1 with digit
     k for ⊥.
     """
-    paths, weight = sequences(chain, n)
-    k = chain.k
+    return table_of_paths(*sequences(chain, n), chain.k, redaction, secret_positions)
+
+
+def table_of_paths(paths, weight, k, redaction, secret_positions):
+    """The same of any sequences of values, with their probabilities."""
+    n = paths.shape[1]
     secret_code = np.zeros(len(paths), dtype=int)
     for p in secret_positions:
         secret_code = secret_code * k + paths[:, p - 1]
@@ -56,6 +60,18 @@ def output_table(chain, n, redaction, secret_positions):
     totals = np.zeros(len(codes))
     np.add.at(totals, secret_index, weight)
     return table / totals[:, None]
+
+
+def leakage_of_paths(paths, weight, problem, redaction):
+    """The largest leakage about one of a problem's secrets, by all sequences of values."""
+    return max(
+        leakage_of_table(
+            table_of_paths(
+                paths, weight, problem.chain.k, redaction, range(secret.first, secret.last + 1)
+            )
+        )
+        for secret in problem.secrets
+    )
 
 
 def joint_table(chain, n, rules, secret_positions, *, shared):

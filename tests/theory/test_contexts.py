@@ -15,7 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
-from definition import exact_kernel, exact_log, exact_stationary, leakage_of_table
+from definition import (
+    exact_kernel,
+    exact_log,
+    exact_stationary,
+    leakage_of_table,
+    table_of_paths,
+)
 from offrecord.theory import generators
 from offrecord.theory.contexts import context_windows, contexts_of, window_leakage
 from offrecord.theory.leakage import walked_output
@@ -37,19 +43,7 @@ def leakage_by_definition(chain, redaction, first, last):
                 mass *= chain.transition[whole[t - chain.order : t + 1]]
             weight[i] += mass
     paths, weight = paths[weight > 0], weight[weight > 0]
-    code = np.zeros(len(paths), dtype=int)
-    for p in range(first, last + 1):
-        code = code * k + paths[:, p - 1]
-    _, index = np.unique(code, return_inverse=True)
-    table = np.zeros((index.max() + 1, (k + 1) ** n))
-    for silent in product((False, True), repeat=n):
-        probability, output = weight.copy(), np.zeros(len(paths), dtype=int)
-        for t in range(n):
-            q = redaction[t][paths[:, t]]
-            probability = probability * (q if silent[t] else 1 - q)
-            output = output * (k + 1) + (k if silent[t] else paths[:, t])
-        np.add.at(table, (index, output), probability)
-    return leakage_of_table(table / np.bincount(index, weights=weight)[:, None])
+    return leakage_of_table(table_of_paths(paths, weight, k, redaction, range(first, last + 1)))
 
 
 @st.composite

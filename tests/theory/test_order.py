@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
-from definition import leakage_of_table
+from definition import leakage_of_paths
 from offrecord.theory.leakage import walked_output
 
 
@@ -23,23 +23,7 @@ def sequences(chain, n):
 
 
 def leakage_by_definition(problem, redaction):
-    paths, weight = sequences(problem.chain, problem.n)
-    k, n, worst = problem.chain.k, problem.n, 0.0
-    for secret in problem.secrets:
-        code = np.zeros(len(paths), dtype=int)
-        for p in range(secret.first, secret.last + 1):
-            code = code * k + paths[:, p - 1]
-        codes, index = np.unique(code, return_inverse=True)
-        table = np.zeros((len(codes), (k + 1) ** n))
-        for silent in product((False, True), repeat=n):
-            probability, output = weight.copy(), np.zeros(len(paths), dtype=int)
-            for t in range(n):
-                q = redaction[t][paths[:, t]]
-                probability = probability * (q if silent[t] else 1 - q)
-                output = output * (k + 1) + (k if silent[t] else paths[:, t])
-            np.add.at(table, (index, output), probability)
-        worst = max(worst, leakage_of_table(table / np.bincount(index, weights=weight)[:, None]))
-    return worst
+    return leakage_of_paths(*sequences(problem.chain, problem.n), problem, redaction)
 
 
 @st.composite
