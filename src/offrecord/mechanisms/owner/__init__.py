@@ -1,0 +1,1 @@
+"""The owner's mechanism: who sees all values chooses where releasing begins."""
