@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-
-import numpy as np
+from dataclasses import dataclass, field, replace
 
 from offrecord.mechanisms.owner.labels import stopping_pair
-from offrecord.mechanisms.owner.laws import expected_redactions
-from offrecord.mechanisms.owner.referee import told_by, told_by_pair
 from offrecord.mechanisms.owner.sides import (
     Effort,
     closed_side,
@@ -17,142 +12,121 @@ from offrecord.mechanisms.owner.sides import (
     stopping_side,
     window_side,
 )
-from offrecord.mechanisms.owner.stopping import Stopping, StoppingPair, StoppingSide
-from offrecord.mechanisms.owner.way import Way
-from offrecord.models.base import Floats
+from offrecord.mechanisms.owner.stopping import (
+    Option,
+    Stopping,
+    StoppingPair,
+    StoppingSide,
+    is_shorter,
+)
+from offrecord.mechanisms.owner.ways import Ways
 
 #: Shares of ε that a side may have: half of it serves every cluster, more those in which no secret
-#: is near both ends (O11).
-SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-_FEW_VALUES = 3  # up to which clusters have all shares, and rays all strengths
+#: is near both ends (O11), and all of it those with nothing on the other side.
+HALF, WHOLE = 0.5, 1.0
+MORE = (0.6, 0.7, 0.8, 0.9)
+PAIR = 0.0  #: stands for both sides in turn
+_FEW_VALUES = 3  # up to which clusters have all shares
 _PAIRED_VALUES = 5  # up to which both sides may go in turn
 #: For more values than a few, pairs are made where no walk is longer than this.
 _PAIRED_REACH = 12
-_STRENGTHS = (0.45, 0.9)
 
 
 @dataclass(frozen=True, eq=False)
-class Ways:
-    """The ways to the left and to the right of a secret."""
+class Menu:
+    """Sides that are made one after the other, and kept.
 
-    left: Way
-    right: Way
-
-    @cached_property
-    def are_alike(self) -> bool:
-        """Both sides are the same to a walk: a stationary chain that is its own reverse."""
-        return (
-            self.left.is_even
-            and self.right.is_even
-            and np.array_equal(self.left.kernels, self.right.kernels)
-        )
-
-    def told(self, left: StoppingSide, right: StoppingSide) -> Floats:
-        """(k, k) what both sides together tell about a single record at most."""
-        return told_by(left, self.left) + told_by(right, self.right)
-
-    def told_by_pair(self, pair: StoppingPair) -> Floats:
-        """(k, k) what both sides in turn tell at most."""
-        ways = (self.left, self.right) if pair.first < 0 else (self.right, self.left)
-        return told_by_pair(pair, *ways)
-
-    def cost(self, left: StoppingSide, right: StoppingSide) -> float:
-        """Expected redactions beside the secret, in unlimited room."""
-        return expected_redactions(left, self.left) + expected_redactions(right, self.right)
-
-
-def stopping_for(ways: Ways, epsilon: float, window: tuple[int, int] | None) -> Stopping:
-    """The menu for a budget. window: what the best data-independent mechanism redacts in unlimited
-    room, None where that is everything on a side; nothing here redacts more.
+    window: what the best data-independent mechanism redacts to the left and right in unlimited
+    room, None where that is not known: the menu redacts no more.
     """
-    return _Menu(ways, epsilon, window).made
 
-
-class _Menu:
-    def __init__(self, ways: Ways, epsilon: float, window: tuple[int, int] | None) -> None:
-        self.ways, self.epsilon, self.window = ways, epsilon, window
-        self.effort = effort_for(ways.right.k)
-        self.closed = tuple(closed_side(direction, ways.right.k) for direction in (-1, 1))
-        self.known: dict[float, tuple[StoppingSide | None, StoppingSide | None]] = {}
+    ways: Ways
+    epsilon: float
+    window: tuple[int, int] | None = None
+    made: dict[float, tuple[StoppingSide | None, StoppingSide | None]] = field(default_factory=dict)
+    pairs: list[StoppingPair | None] = field(default_factory=list)
 
     @property
-    def made(self) -> Stopping:
+    def tasks(self) -> list[float]:
+        """All that takes time."""
+        if not self.ways.are_even:
+            return [HALF]
+        more = MORE if self.ways.right.k <= _FEW_VALUES else ()
+        return [HALF, *more, WHOLE, PAIR]
+
+    def work(self, task: float) -> None:
+        """Do one of the tasks."""
+        if task == PAIR:
+            self._pair()
+        else:
+            self._both(task)
+
+    def stopping(self) -> Stopping:
+        """All that was asked for, with what the model says of it."""
         base = self._base()
         options = [base]
-        lasts = [side.deadline for side in base]
-        for share in self._shares:
-            left, right = self._both(share)
+        for share in self.tasks[1:]:
+            left, right = self._both(share) if share else (None, None)
             if left is not None and right is not None:
                 options.append((left, right))
-        alone = self._both(1.0)
-        options += [
-            (
-                self.closed[0] if side.direction > 0 else side,
-                self.closed[1] if side.direction < 0 else side,
-            )
-            for side in alone
-            if side is not None
-        ]
-        kept = [
-            option
-            for option in options[1:]
-            if all(
-                not len(side.levels) or side.deadline <= last
-                for side, last in zip(option, lasts, strict=True)
-            )
-        ]
-        return Stopping(self.epsilon, (base, *kept), self._pair(base))
-
-    @property
-    def _shares(self) -> tuple[float, ...]:
-        return SHARES[1:] if self.ways.right.k <= _FEW_VALUES else SHARES[-1:]
+        options += self._one_sided()
+        kept = [option for option in options[1:] if is_shorter(option, base)]
+        pair = self._pair() if PAIR in self.tasks else None
+        return self.ways.told_of(Stopping(self.epsilon, (base, *kept), pair))
 
     def _both(self, share: float) -> tuple[StoppingSide | None, StoppingSide | None]:
         """Sides with a share of ε; None where no window keeps within it."""
-        if share not in self.known:
-            right = stopping_side(self.ways.right, share * self.epsilon, self.effort)
-            if self.ways.are_alike:
-                left = None if right is None else replace(right, direction=-1)
+        if share not in self.made:
+            ways, budget = self.ways, share * self.epsilon
+            effort = effort_for(ways.right.k)
+            right = stopping_side(ways.right, budget, effort)
+            if not ways.are_alike:
+                left = stopping_side(ways.left, budget, effort)
             else:
-                left = stopping_side(self.ways.left, share * self.epsilon, self.effort)
-            self.known[share] = left, right
-        return self.known[share]
+                left = None if right is None else replace(right, direction=-1)
+            self.made[share] = left, right
+        return self.made[share]
 
-    def _base(self) -> tuple[StoppingSide, StoppingSide]:
+    def _base(self) -> Option:
         """What serves every cluster: half of ε on either side, or all of it where the other has to
         be closed; the window where that costs less.
         """
-        found: list[tuple[StoppingSide, StoppingSide]] = []
-        left, right = self._both(0.5)
+        left, right = self._both(HALF)
         if left is not None and right is not None:
-            found.append((left, right))
-            found += self._as_window()
-            return min(found, key=lambda sides: self.ways.cost(*sides))
-        left, right = self._both(1.0)
-        if right is not None:
-            return self.closed[0], right
-        return (left or self.closed[0]), self.closed[1]
+            return min((left, right), *self._as_window(), key=lambda both: self.ways.cost(*both))
+        return min(
+            (*self._one_sided(), (self._closed(-1), self._closed(1))),
+            key=lambda both: all(side.is_closed for side in both),
+        )
 
-    def _as_window(self) -> list[tuple[StoppingSide, StoppingSide]]:
+    def _one_sided(self) -> list[Option]:
+        """All of ε on one side, the other closed."""
+        left, right = self._both(WHOLE)
+        found = [] if right is None else [(self._closed(-1), right)]
+        return found if left is None else [*found, (left, self._closed(1))]
+
+    def _closed(self, direction: int) -> StoppingSide:
+        return closed_side(direction, self.ways.right.k)
+
+    def _as_window(self) -> list[Option]:
         """The window as a pair of sides, where its two influences sum to at most ε."""
         if self.window is None:
             return []
-        k = self.ways.right.k
         sides = []
-        for direction, way, size in zip(
-            (-1, 1), (self.ways.left, self.ways.right), self.window, strict=True
-        ):
-            told = float(told_by(window_side(direction, k, 0.0, size + 1), way).max())
-            sides.append(window_side(direction, k, told, size + 1))
+        for direction, size in zip((-1, 1), self.window, strict=True):
+            side = window_side(direction, self.ways.right.k, 0.0, size + 1)
+            sides.append(replace(side, budget=float(self.ways.told(side).max())))
         left, right = sides
         return [(left, right)] if left.budget + right.budget <= self.epsilon else []
 
-    def _pair(self, base: tuple[StoppingSide, StoppingSide]) -> StoppingPair | None:
+    def _pair(self) -> StoppingPair | None:
         """Both sides in turn, where that pays."""
-        k = self.ways.right.k
-        few = k <= _FEW_VALUES
-        longest = max(side.deadline for side in base)
-        if k > _PAIRED_VALUES or longest == 1 or not (few or longest <= _PAIRED_REACH):
-            return None
-        effort = Effort(self.effort.levels, ahead=few)
-        return stopping_pair(self.ways.right, self.ways.left, self.epsilon, effort, _STRENGTHS)
+        if not self.pairs:
+            k, base = self.ways.right.k, self._base()
+            few = k <= _FEW_VALUES
+            longest = max(side.deadline for side in base)
+            pays = 1 < longest and (few or (k <= _PAIRED_VALUES and longest <= _PAIRED_REACH))
+            effort = Effort(effort_for(k).levels, ahead=few)
+            ways = self.ways.right, self.ways.left
+            self.pairs.append(stopping_pair(*ways, self.epsilon, effort) if pays else None)
+        return self.pairs[0]
