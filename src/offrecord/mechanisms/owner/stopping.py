@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from offrecord.models.base import Integers
+from offrecord.models.base import Floats, Integers
 from offrecord.release.coins import Draws
 
 #: A deadline that is never reached: a side of which everything is redacted.
@@ -27,12 +27,18 @@ class StoppingSide:
     limits: (k, m − 1, k, k, 1 or k) thresholds, multiples of 2⁻⁶⁴, of stopping at each level but
     the last: by far value l, level, value x of the run's end, value i there, value j at the next
     level. ALWAYS, as in release/coins.py, stands for probability 1.
+    Where steps differ from place to place, what nobody can tell from the side alone: law: (m, k)
+    Pr(T = level, X at the deadline = l); stops: (m, k) Pr(stop at a level | got there, i there);
+    beyond: (k, k) the law of l given the chain's last record, for a deadline beyond it.
     """
 
     direction: int
     budget: float
     levels: Integers
     limits: Draws
+    law: Floats | None = None
+    stops: Floats | None = None
+    beyond: Floats | None = None
 
     @property
     def deadline(self) -> int:
