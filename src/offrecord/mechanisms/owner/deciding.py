@@ -118,7 +118,7 @@ class OwnerDecider:
         return {name: getattr(self, name) for name in fields}  # the rest is soon made again
 
     @cached_property
-    def _kit(self) -> Kit:
+    def kit(self) -> Kit:
         channels = None
         if self.is_known and self.ways is not None:
             left, right = (_among_possible(way) for way in self.ways)
@@ -127,7 +127,7 @@ class OwnerDecider:
 
     @property
     def _packed(self) -> PackedSides:
-        return self._kit.packed
+        return self.kit.packed
 
     @cached_property
     def _bases(self) -> Integers:
@@ -144,16 +144,36 @@ class OwnerDecider:
         if not block.secrets.count:
             redacted = np.zeros(block.size, dtype=bool)
             return Decision(redacted, np.full(block.size, NEVER, dtype=np.int8))
-        plan = self._planned(block)
-        stops = _met(plan, self._walked(plan, draw))
-        redacted = np.zeros(block.size, dtype=bool)
-        redacted[_covered(plan, stops - 1)] = True
+        plan = self.planned(block)
+        redacted = self.redacted(plan, self._walked(plan, draw))
         return Decision(redacted, self._certainty(plan))
 
-    def _planned(self, block: Block) -> Plan:
+    def redacted(self, plan: Plan, stops: Integers) -> Mask:
+        """(n,) which records leave empty, given where the walks of each cluster (c, 2) stop."""
+        stops = _met(plan, np.minimum(stops, plan.clusters.gaps + 1))
+        redacted = np.zeros(plan.ground.block.size, dtype=bool)
+        redacted[_covered(plan, stops - 1)] = True
+        return redacted
+
+    def alone(self) -> tuple[Floats, Floats]:
+        """By distance from 0, how likely releasing begins to the left and right of a single record
+        far from all others.
+        """
+        kit = self.kit
+        numbers = kit.pairs[0].sides if kit.pairs else kit.menus[0].options[0].sides
+        found = []
+        for law in map(kit.law, numbers):
+            chances = np.zeros(0 if law is None else int(law.levels[-1]) + 1)
+            if law is not None:
+                chances[law.levels] = law.chances
+            found.append(chances)
+        return found[0], found[1]
+
+    def planned(self, block: Block) -> Plan:
+        """What is known of a block from positions alone."""
         stoppings = self.numbers[block.which]
         clusters, ground = clusters_of(block, self._bases[stoppings]), Ground(block)
-        choice = choose(self._kit, clusters, block.secrets, stoppings)
+        choice = choose(self.kit, clusters, block.secrets, stoppings)
         views = list(self._views(ground, clusters, choice))
         deadlines = self._packed.deadlines[choice.sides]
         blocked = np.zeros((clusters.count, 2), dtype=bool)
@@ -165,7 +185,7 @@ class OwnerDecider:
 
     def _views(self, ground: Ground, clusters: Clusters, choice: Choice) -> Iterator[Outlook]:
         """Where walks look; the second sides of pairs come last."""
-        firsts = np.array([pair.first for pair in self._kit.pairs] + [-1])[choice.pairs]
+        firsts = np.array([pair.first for pair in self.kit.pairs] + [-1])[choice.pairs]
         for is_second in (False, True):
             for column in _BOTH:
                 sides, endless = choice.sides[:, column], firsts == column
@@ -196,7 +216,7 @@ class OwnerDecider:
         found[view.beyond(self._packed)] = True
         found &= made_for == view.room
         for walk in np.flatnonzero(found).tolist():
-            found[walk] = self._kit.sides[int(view.sides[walk])].beyond is not None
+            found[walk] = self.kit.sides[int(view.sides[walk])].beyond is not None
         return found
 
     def _walked(self, plan: Plan, draw: Draw) -> Integers:
@@ -210,7 +230,7 @@ class OwnerDecider:
             second = (pairs[cluster] >= 0) & ~view.endless
             if second.any():  # all of them are
                 straight = straight | (labels[cluster] < 0)
-                labelled = second_sides(self._kit, pairs[cluster], np.maximum(labels[cluster], 0))
+                labelled = second_sides(self.kit, pairs[cluster], np.maximum(labels[cluster], 0))
                 sides = np.where(straight, sides, labelled)
             sight = seen(view, plan.ground, self._packed, completion, sides)
             sight.straight[straight] = True
@@ -245,7 +265,7 @@ class OwnerDecider:
             laws = [
                 beyond[value]
                 for number, value in zip(view.sides[walks].tolist(), last.tolist(), strict=True)
-                if (beyond := self._kit.sides[number].beyond) is not None
+                if (beyond := self.kit.sides[number].beyond) is not None
             ]
             deadlines = self._packed.deadlines[view.sides[walks]]
             places = Places(chain, view.place[walks] + view.sign * deadlines)
@@ -260,7 +280,7 @@ class OwnerDecider:
         """Each record's probability of leaving. The model's own masses count, not what is given."""
         if not block.secrets.count:
             return Expectation(np.ones(block.size), np.full(block.size, NEVER, dtype=np.int8))
-        plan = self._planned(block)
+        plan = self.planned(block)
         return Expectation(self._released(plan), self._certainty(plan))
 
     def explain(self, block: Block, labels: Sequence[Label]) -> Explanation:
@@ -270,7 +290,7 @@ class OwnerDecider:
         released, certainty = self.expect(block, np.empty(0))
         stops = np.zeros((block.size, self.k))
         if block.secrets.count:
-            plan = self._planned(block)
+            plan = self.planned(block)
             nearest = np.full(block.size, NEVER_REACHED)
             for column in _BOTH:
                 self._explain_side(plan, column, nearest, stops)
@@ -326,7 +346,7 @@ class OwnerDecider:
         different, shape_of = np.unique(shapes, axis=0, return_inverse=True)
         for number, shape in enumerate(different.tolist()):
             inside = np.flatnonzero(shape_of[which] == number)
-            released[rows[inside]] = self._kit.gap(*shape)[distance[inside]]
+            released[rows[inside]] = self.kit.gap(*shape)[distance[inside]]
 
     def _by_law(self, plan: Plan, column: int) -> Iterator[tuple[SideLaw | None, Integers]]:
         """The laws of walks to one side, and which clusters have each."""
@@ -334,7 +354,7 @@ class OwnerDecider:
         for number in np.unique(sides).tolist():
             side, blocked = divmod(number, 2)
             deadline = int(self._packed.deadlines[side])
-            law = window_law(deadline, self.k) if blocked else self._kit.law(side)
+            law = window_law(deadline, self.k) if blocked else self.kit.law(side)
             yield law, np.flatnonzero(sides == number)
 
     def _certainty(self, plan: Plan) -> Certainty:
