@@ -95,6 +95,37 @@ class StoppingPair:
         return (mine, other) if self.first < 0 else (other, mine)
 
 
+def gap_states(length: int) -> list[tuple[int, int]]:
+    """First and last record, from 1, of all that may be held out in a gap; the longest first."""
+    return [
+        (first, first + size - 1)
+        for size in range(length, 0, -1)
+        for first in range(1, length - size + 2)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class GapStopping:
+    """What is released of a gap too short for two walks, between two runs.
+
+    length: of the gap. budgets: what is told about the end of the left run, and of the right one.
+    limits: (states, k, k, k, k, 2) thresholds by what is held out (`gap_states`), the values at the
+    ends of the left and right run, and those of the first and last record held out: a draw below
+    the first one releases it, one below the second drops its first record, any other its last.
+    law: (length,) how likely each record is released.
+    """
+
+    length: int
+    budgets: tuple[float, float]
+    limits: Draws
+    law: Floats | None = None
+
+    @property
+    def states(self) -> list[tuple[int, int]]:
+        """What may be held out."""
+        return gap_states(self.length)
+
+
 @dataclass(frozen=True, eq=False)
 class Stopping:
     """All that the secrets of one model and budget ε need, whatever room they have.
