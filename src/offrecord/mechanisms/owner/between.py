@@ -33,7 +33,7 @@ _ROUNDS = 30  # of clipping
 _BITS = 900  # of whole numbers that become floats
 #: Up to so many columns outcomes are compared by all that may lie beyond; above, each by itself,
 #: which asks for a little more.
-_FEW_COLUMNS = 700
+_FEW_COLUMNS = 300
 _MOST_COLUMNS = 4700  # of a programme that is made at all
 
 
@@ -98,16 +98,16 @@ def gap_stopping(
     is proven, and the gap has to be redacted.
     """
     gap = Gap(chain, length, budgets)
-    aims = _programme(gap)
-    if aims is None:
-        return None
-    for window in WINDOWS[:-1]:
-        limits = _repaired(gap, aims, 1.0 - window)
-        if limits is None:
-            continue
-        made = GapStopping(length, budgets, _spread(gap, limits))
-        if is_proven(made, chain):
-            return _told_of(made, gap)
+    columns = _Columns(gap)
+    for apart in (False, True) if columns.width <= _FEW_COLUMNS else (True,):
+        aims = _programme(gap, columns, apart=apart)
+        for window in () if aims is None else WINDOWS[:-1]:
+            limits = _repaired(gap, columns, aims, 1.0 - window, apart=apart)
+            if limits is None:
+                continue
+            made = GapStopping(length, budgets, _spread(gap, columns, limits))
+            if is_proven(made, chain):
+                return replace(made, law=released_law(made, chain))
     return None
 
 
@@ -130,6 +130,11 @@ class _Columns:
         sizes = [3 * self.k * self.k * len(contexts) for contexts in self.contexts]
         self.offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         self.number = {state: number for number, state in enumerate(self.states)}
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return int(self.offsets[-1])
 
     def of(self, state: int) -> Integers:
         """(3, k, k, c) the numbers of a state's columns."""
@@ -159,11 +164,11 @@ class _Columns:
         return found
 
 
-def _programme(gap: Gap) -> list[Floats] | None:
+def _programme(gap: Gap, columns: _Columns, *, apart: bool) -> list[Floats] | None:
     """For each state (3, k, k, c): how much is released, loses its first record, its last; without
-    what lies inside. Of most expected releases; None where the solver fails.
+    what lies inside. Of most expected releases; None where the solver fails. apart: outcomes that
+    release something are compared by themselves, whatever lies beyond.
     """
-    columns = _Columns(gap)
     equal, given, height = [], [], 0
     for state in range(len(columns.states)):
         mine = columns.of(state)
@@ -178,8 +183,8 @@ def _programme(gap: Gap) -> list[Floats] | None:
             equal.append(Entries(row, column, np.tile(-share[before, here], k * k)))
         given.append(_begun(gap, columns, state))
         height += rows.size
-    least_rows, most_height = _bounds(gap, columns)
-    width = int(columns.offsets[-1])
+    least_rows, most_height = _bounds(gap, columns, apart=apart)
+    width = columns.width
     costs = _losses(gap, columns)
     found = _solved(
         costs,
@@ -204,18 +209,17 @@ def _begun(gap: Gap, columns: _Columns, state: int) -> Floats:
     return np.asarray((masses / columns.scales[0]).ravel())
 
 
-def _bounds(gap: Gap, columns: _Columns) -> tuple[Entries, int]:
+def _bounds(gap: Gap, columns: _Columns, *, apart: bool) -> tuple[Entries, int]:
     """Rows · columns ≤ 0: ratios of what is released, and of nothing being released."""
     parts, height = [], 0
-    few = int(columns.offsets[-1]) <= _FEW_COLUMNS
     for state in range(len(columns.states)):
         stops = columns.of(state)[_STOP]
-        for weights in _told_beyond(gap) if few else ():
+        for weights in () if apart else _told_beyond(gap):
             rows = np.broadcast_to(height + np.arange(stops.shape[2]), stops.shape)
             numbers = np.broadcast_to(weights[:, :, np.newaxis], stops.shape)
             parts.append(Entries(rows.ravel(), stops.ravel(), numbers.ravel()))
             height += stops.shape[2]
-        for more, less, factor in () if few else _pairs(gap):
+        for more, less, factor in _pairs(gap) if apart else ():
             top, below = stops[more].ravel(), stops[less].ravel()
             rows = height + np.arange(len(top))
             parts += [
@@ -281,7 +285,7 @@ def _told_beyond(gap: Gap, spare: float = _SPARE) -> list[Floats]:
 
 def _losses(gap: Gap, columns: _Columns) -> Floats:
     """(width,) less the expected releases of each column."""
-    costs = np.zeros(int(columns.offsets[-1]))
+    costs = np.zeros(columns.width)
     for state, (first, last) in enumerate(columns.states):
         i, j = columns.contexts[state].T
         inside = gap.powers[last - first][i, j] * columns.scales[state]
@@ -304,28 +308,27 @@ def _solved(costs: Floats, equal: tuple[Any, Floats], most: tuple[Any, Floats]) 
 # ---- from aims to thresholds
 
 
-def _repaired(gap: Gap, aims: list[Floats], share: float) -> list[Draws] | None:
+def _repaired(
+    gap: Gap, columns: _Columns, aims: list[Floats], share: float, *, apart: bool
+) -> list[Draws] | None:
     """For each state (k, k, c, 2) thresholds, cumulated: release, then lose the first record.
 
     Aims are clipped, outcome by outcome, to what there is and to what the budgets allow; what is
     left over ends as nothing released, together with a share of redacting the gap whatever happens.
     None where that keeps not within the budgets.
     """
-    columns = _Columns(gap)
     held: dict[int, Floats] = {0: _begun(gap, columns, 0).reshape(columns.k, columns.k, -1)}
     held[0] = held[0] * columns.scales[0]
     limits, nothing = [], np.zeros((columns.k, columns.k))
     for state, (first, last) in enumerate(columns.states):
         here = held.pop(state)
-        stops = _clipped(gap, np.minimum(share * aims[state][_STOP], here))
+        clipped = _clipped_apart if apart else _clipped
+        stops = clipped(gap, np.minimum(share * aims[state][_STOP], here))
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = np.where(here > 0, stops / here, 0.0)
             both = aims[state][_FIRST] + aims[state][_LAST]
             turn = np.where(both > 0, aims[state][_FIRST] / both, 0.5)
-        shares = np.where(shares >= LEAST_SHARE, np.minimum(shares, 1.0), 0.0)
-        # an outcome that some end would rule out is none
-        met = np.all(shares.any(axis=1), axis=0) & np.all(shares.any(axis=0), axis=0)
-        stopping = thresholds(np.where(met, shares, 0.0))
+        stopping = thresholds(_coarse(np.minimum(shares, 1.0), here, apart=apart))
         kept = _kept(stopping)
         losing = thresholds(np.minimum(1.0 - kept + kept * turn, 1.0))
         losing = np.maximum(losing, stopping)
@@ -363,6 +366,31 @@ def _move(
     held[target] = held[target] + moved if target in held else moved
 
 
+def _coarse(shares: Floats, here: Floats, *, apart: bool) -> Floats:
+    """Without what thresholds are too coarse for: of outcomes that are compared by themselves for
+    all ends alike; else one by one, unless some end would rule the outcome out.
+    """
+    enough = shares >= LEAST_SHARE
+    if apart:
+        return np.where(np.all(enough | (here <= 0), axis=(0, 1)), shares, 0.0)
+    met = np.all(enough.any(axis=1), axis=0) & np.all(enough.any(axis=0), axis=0)
+    return np.where(enough & met, shares, 0.0)
+
+
+def _clipped_apart(gap: Gap, stops: Floats) -> Floats:
+    """(k, k, c) lowered until every ratio by itself keeps within its budget."""
+    left, right = (np.exp(budget - MARGIN - _SPARE / 2) for budget in gap.budgets)
+    weights = gap.weights[:, np.newaxis]
+    for _ in range(_ROUNDS):
+        lower = np.minimum(stops, left * stops.min(axis=0))
+        by_right = lower / weights
+        lower = np.minimum(by_right, right * by_right.min(axis=1, keepdims=True)) * weights
+        if np.array_equal(lower, stops):
+            break
+        stops = lower
+    return stops
+
+
 def _clipped(gap: Gap, stops: Floats) -> Floats:
     """(k, k, c) lowered until every ratio keeps within its budget: the likelier x, and the likelier
     b, is made less likely.
@@ -382,9 +410,9 @@ def _clipped(gap: Gap, stops: Floats) -> Floats:
     return kept
 
 
-def _spread(gap: Gap, limits: list[Draws]) -> Draws:
+def _spread(gap: Gap, columns: _Columns, limits: list[Draws]) -> Draws:
     """(states, k, k, k, k, 2) thresholds by state, x, b, i and j, of all values."""
-    columns, k = _Columns(gap), gap.chain.k
+    k = gap.chain.k
     made = np.zeros((len(limits), k, k, k, k, 2), dtype=np.uint64)
     x, b = np.ix_(gap.values, gap.values)
     for state, some in enumerate(limits):
@@ -514,11 +542,6 @@ def _wholes_of(limits: Draws) -> Wholes:
     numbers = limits.astype(object)
     numbers[limits == ALWAYS] = _WHOLE
     return np.asarray(numbers)
-
-
-def _told_of(made: GapStopping, gap: Gap) -> GapStopping:
-    """With how likely each record of the gap is released."""
-    return replace(made, law=released_law(made, gap.chain))
 
 
 def released_law(made: GapStopping, chain: MarkovChain) -> Floats:
