@@ -4,12 +4,13 @@ Everything in the gap is held out for release at first. Then it shrinks: at each
 as it is, or loses its first or its last record, by probabilities that depend on the values at both
 ends of the gap and on those at both ends of what is held out. Nothing may be left of it.
 
-Every outcome keeps within the budgets, given that what lies beyond the other run tells no more about
-its end than its budget; of two runs next to each other, each relies on the other's far side.
+Every outcome keeps within the budgets, given that what lies beyond the other run tells no more
+about its end than its budget: of two neighbouring runs, each relies on the other's far side.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -19,7 +20,7 @@ import numpy as np
 
 from offrecord.mechanisms.owner.pinned import Entries
 from offrecord.mechanisms.owner.repair import LEAST_SHARE, MARGIN, WINDOWS, thresholds
-from offrecord.mechanisms.owner.stopping import GapStopping, gap_states
+from offrecord.mechanisms.owner.stopping import GapStopping, Option, gap_states
 from offrecord.mechanisms.owner.way import Wholes, exact_kernel, exact_law
 from offrecord.models.base import Floats, Integers
 from offrecord.models.chain import MarkovChain
@@ -91,24 +92,34 @@ def longest_gap(k: int) -> int:
     return length
 
 
-def gap_stopping(
-    chain: MarkovChain, length: int, budgets: tuple[float, float]
-) -> GapStopping | None:
-    """What to release of a gap, as much as can be expected within the budgets; None where nothing
-    is proven, and the gap has to be redacted.
+def asked_gaps(lengths: Iterable[int], base: Option) -> list[int]:
+    """The lengths of gaps that are too short for two walks of a base, and worth a programme."""
+    left, right = base
+    if left.is_closed or right.is_closed:
+        return []
+    most = min(longest_gap(len(left.limits)), left.deadline + right.deadline - 2)
+    return sorted(length for length in set(lengths) if length <= most)
+
+
+def gap_stopping(chain: MarkovChain, length: int, budgets: tuple[float, float]) -> GapStopping:
+    """What to release of a gap: as much as can be expected within the budgets, nothing where
+    nothing is proven.
     """
     gap = Gap(chain, length, budgets)
     columns = _Columns(gap)
     for apart in (False, True) if columns.width <= _FEW_COLUMNS else (True,):
         aims = _programme(gap, columns, apart=apart)
-        for window in () if aims is None else WINDOWS[:-1]:
+        if aims is None:
+            continue
+        for window in WINDOWS[:-1]:
             limits = _repaired(gap, columns, aims, 1.0 - window, apart=apart)
             if limits is None:
                 continue
             made = GapStopping(length, budgets, _spread(gap, columns, limits))
             if is_proven(made, chain):
                 return replace(made, law=released_law(made, chain))
-    return None
+    shape = (len(columns.states), *(chain.k,) * 4, 2)
+    return GapStopping(length, budgets, np.zeros(shape, dtype=np.uint64), np.zeros(length))
 
 
 # ---- the programme

@@ -134,12 +134,14 @@ class Stopping:
     other whose budgets sum to at most ε; the rest serve clusters in which both sides are far enough
     from every secret (O11). A side may be closed: such an option is for clusters with nothing but
     the chain's end on that side. No open side of an option has a longer deadline than the first
-    one's. pair: for a single record far from all others, or None.
+    one's. pair: for a single record far from all others, or None. gaps: by length, what is released
+    between two runs that are too near for two walks.
     """
 
     epsilon: float
     options: tuple[Option, ...]
     pair: StoppingPair | None = None
+    gaps: tuple[GapStopping, ...] = ()
 
     @property
     def reach(self) -> int:
@@ -159,6 +161,10 @@ class Stopping:
             told.update(_spelled(self.pair.levels, self.pair.limits))
             for side in self.pair.seconds:
                 told.update(side.identity)
+        for gap in self.gaps:
+            told.update(
+                repr((gap.length, gap.budgets)).encode() + gap.limits.astype("<u8").tobytes()
+            )
         return told.digest()
 
 
