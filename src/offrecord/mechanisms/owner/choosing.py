@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -194,8 +194,7 @@ def choose(kit: Kit, clusters: Clusters, secrets: Secrets, stoppings: Integers) 
     sides = np.empty((clusters.count, 2), dtype=np.int64)
     pairs = np.full(clusters.count, -1, dtype=np.int64)
     costs = np.empty(clusters.count)
-    for one, other in sorted(set(zip(first.tolist(), last.tolist(), strict=True))):
-        some = np.flatnonzero((first == one) & (last == other))
+    for one, other, some in _by_stoppings(first, last):
         menu = kit.menu(one, other)
         option, costs[some] = _cheapest(kit, menu, clusters, secrets, some)
         numbers = np.array([option.sides for option in menu.options], dtype=np.int64)
@@ -205,6 +204,19 @@ def choose(kit: Kit, clusters: Clusters, secrets: Secrets, stoppings: Integers) 
         taken &= _is_cheaper(kit, pair, clusters, costs)
         sides[taken], pairs[taken] = pair.sides, number
     return Choice(sides, pairs)
+
+
+def _by_stoppings(first: Integers, last: Integers) -> Iterator[tuple[int, int, Integers]]:
+    """Clusters by the stoppings of their first and last secret: these two, and which clusters."""
+    both = np.stack((first, last), axis=1)
+    if len(both) and np.all(both == both[0]):
+        yield int(first[0]), int(last[0]), np.arange(len(both))
+        return
+    different, which = np.unique(both, axis=0, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    ends = np.searchsorted(which[order], np.arange(len(different) + 1))
+    for number, (one, other) in enumerate(different.tolist()):
+        yield one, other, order[ends[number] : ends[number + 1]]
 
 
 def _cheapest(
@@ -217,15 +229,18 @@ def _cheapest(
     number = np.zeros(len(some), dtype=np.int64)
     if len(menu.options) == 1 and not kit.pairs:
         return number, best
+    several = np.flatnonzero(clusters.sizes[some] > 1)
     for index, option in enumerate(menu.options):
         within = sum(option.budgets) <= menu.epsilon
         if not within and kit.channels is None:
             continue
-        cost = _cost(kit, option.sides, clusters, some)
-        better = cost * (1.0 + _TIE) + _TIE < best
+        asked = np.arange(len(some)) if within else several
+        cost = _cost(kit, option.sides, clusters, some[asked])
+        better = np.flatnonzero(cost * (1.0 + _TIE) + _TIE < best[asked])
         if not within:
-            better[better] = _keeps(kit, menu, option, clusters, secrets, some[better])
-        number[better], best[better] = index, cost[better]
+            keeps = _keeps(kit, menu, option, clusters, secrets, some[asked[better]])
+            better = better[keeps]
+        number[asked[better]], best[asked[better]] = index, cost[better]
     return number, best
 
 
@@ -250,10 +265,8 @@ def _keeps(
     sees the outputs at the cluster's ends through what lies between (O11).
     """
     assert kit.channels is not None
-    keeps = clusters.sizes[some] > 1
-    some = some[keeps]
     if not len(some):
-        return keeps
+        return np.empty(0, dtype=bool)
     sizes = clusters.sizes[some]
     heads = np.cumsum(sizes) - sizes
     inside = np.repeat(clusters.begin[some] - heads, sizes) + np.arange(int(sizes.sum()))
@@ -265,8 +278,7 @@ def _keeps(
     told = np.zeros(len(inside))
     for channel, budget, distance in zip(kit.channels, option.budgets, away, strict=True):
         told += channel.told(budget, distance)
-    keeps[keeps] = np.logical_and.reduceat(told <= menu.epsilon - _SLACK, heads)
-    return keeps
+    return np.asarray(np.logical_and.reduceat(told <= menu.epsilon - _SLACK, heads))
 
 
 def _takes_pair(kit: Kit, number: int, clusters: Clusters, stoppings: Integers) -> Mask:
