@@ -47,15 +47,18 @@ class PairOption(NamedTuple):
 
 class Choice(NamedTuple):
     """Of clusters: sides (c, 2), the numbers of what their walks may look at; pairs (c,) which pair
-    they take, −1 for none.
+    they take, −1 for none; lacking: (c,) which ones found nothing that they are allowed.
     """
 
     sides: Integers
     pairs: Integers
+    lacking: Mask
 
 
 class Menu(NamedTuple):
-    """What a cluster may choose from whose first and last secret have certain designs."""
+    """What a cluster may choose from whose first and last secret have certain designs; last of all
+    to redact everything on both sides.
+    """
 
     epsilon: float
     options: tuple[Option, ...]
@@ -89,6 +92,7 @@ class Kit:
     ) -> Kit:
         """From all that secrets need."""
         packing, menus = Packing(), []
+        closed = [Option((number, number), (0.0, 0.0)) for number in _closed(stoppings, packing)]
         sides: dict[int, StoppingSide] = {}
         pairs: list[PairOption] = []
         made_of: list[StoppingPair] = []
@@ -103,7 +107,7 @@ class Kit:
                 pair = len(pairs)
                 pairs.append(_pair_option(stopping.pair, packing, sides))
                 made_of.append(stopping.pair)
-            menus.append(Menu(stopping.epsilon, tuple(options), pair))
+            menus.append(Menu(stopping.epsilon, (*options, *closed), pair))
         packed = packing.packed()
         return cls(packed, sides, tuple(menus), tuple(pairs), tuple(made_of), ways, channels)
 
@@ -121,14 +125,14 @@ class Kit:
 
     def law(self, number: int) -> SideLaw | None:
         """Of a side, by number; None of a closed one."""
+        if not self.packed.counts[number]:
+            return None
         if number not in self.laws:
             for made_of, pair in zip(self.made_of, self.pairs, strict=True):
                 if number in pair.sides:
                     self._add_pair(made_of, pair)
             if number in self.sides:
                 side = self.sides[number]
-                if not len(side.levels):
-                    return None
                 self.laws[number] = side_law(side, self._way(side.direction))
         return self.laws[number]
 
@@ -156,6 +160,13 @@ class Kit:
 
     def _way(self, direction: int) -> Way | None:
         return None if self.ways is None else self.ways[SIGNS.index(direction)]
+
+
+def _closed(stoppings: Sequence[Stopping], packing: Packing) -> Iterator[int]:
+    """The number of a closed side, which every cluster may take that has its chain to itself."""
+    for stopping in stoppings[:1]:
+        side = stopping.options[0][LEFT]
+        yield packing.side(StoppingSide(0, 0.0, side.levels[:0], side.limits[:, :0]))
 
 
 def _as_window(side: StoppingSide) -> StoppingSide:
@@ -203,7 +214,7 @@ def choose(kit: Kit, clusters: Clusters, secrets: Secrets, stoppings: Integers) 
         taken = _takes_pair(kit, number, clusters, stoppings)
         taken &= _is_cheaper(kit, pair, clusters, costs)
         sides[taken], pairs[taken] = pair.sides, number
-    return Choice(sides, pairs)
+    return Choice(sides, pairs, np.isinf(costs) & (pairs < 0))
 
 
 def _by_stoppings(first: Integers, last: Integers) -> Iterator[tuple[int, int, Integers]]:
@@ -227,8 +238,6 @@ def _cheapest(
     """
     best = np.full(len(some), np.inf)
     number = np.zeros(len(some), dtype=np.int64)
-    if len(menu.options) == 1 and not kit.pairs:
-        return number, best
     several = np.flatnonzero(clusters.sizes[some] > 1)
     for index, option in enumerate(menu.options):
         within = sum(option.budgets) <= menu.epsilon

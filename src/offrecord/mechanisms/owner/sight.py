@@ -180,7 +180,7 @@ class Sight:
             levels, values = self.levels[apart[others]], self.values[apart[others]]
             column = np.argmax(levels[:, np.newaxis] == distance[others, :, np.newaxis], axis=2)
             found[others] = np.take_along_axis(values, column, axis=1)
-        return found
+        return np.asarray(found)
 
 
 def seen(
