@@ -98,7 +98,7 @@ def asked_gaps(lengths: Iterable[int], base: Option) -> list[int]:
     if left.is_closed or right.is_closed:
         return []
     most = min(longest_gap(len(left.limits)), left.deadline + right.deadline - 2)
-    return sorted(length for length in set(lengths) if length <= most)
+    return sorted(length for length in set(lengths) if 0 < length <= most)
 
 
 def gap_stopping(chain: MarkovChain, length: int, budgets: tuple[float, float]) -> GapStopping:
