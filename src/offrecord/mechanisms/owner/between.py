@@ -35,7 +35,7 @@ _BITS = 900  # of whole numbers that become floats
 #: Up to so many columns outcomes are compared by all that may lie beyond; above, each by itself,
 #: which asks for a little more.
 _FEW_COLUMNS = 300
-_MOST_COLUMNS = 4700  # of a programme that is made at all
+_MOST_COLUMNS = 2600  # of a programme that is made at all
 
 
 @dataclass(frozen=True, eq=False)
