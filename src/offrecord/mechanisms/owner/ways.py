@@ -33,7 +33,7 @@ class Ways:
         menu serves every room (O9).
         """
         chain = problem.chain
-        if chain.is_stationary or chain.order > 1:
+        if chain.is_stationary:
             return cls.far(chain)
         first, last = problem.private[0], problem.private[-1]
         rooms = first - 1, problem.n - last
