@@ -34,6 +34,10 @@ class Mechanism(Protocol):
     def name(self) -> str:
         """The name on the command line."""
 
+    def unserved(self, model: Model) -> str | None:
+        """Why it does not serve the tables of a model; None where it does."""
+        return None
+
     def design(self, problem: Problem) -> Policy:
         """The policy for a problem; its leakage is at most ε."""
 
@@ -102,12 +106,12 @@ class Design(Protocol):
 
     @classmethod
     def read(
-        cls, entries: Sequence[tuple[Made, Mapping[str, Any]]], shared: Sequence[Any], k: int
+        cls, entries: Sequence[tuple[Made, Mapping[str, Any]]], shared: Sequence[Any], model: Model
     ) -> list[Self]:
         """As a file says they are, nothing of it proven; ValueError, KeyError … if it cannot be."""
 
     @classmethod
-    def decider(cls, designs: Sequence[Self], k: int) -> Decider:
+    def decider(cls, designs: Sequence[Self], model: Model) -> Decider:
         """What decides by these designs; they are known by their numbers."""
 
 
