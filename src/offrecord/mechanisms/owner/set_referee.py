@@ -40,7 +40,7 @@ _MISSED = 1e-11
 #: A cone that is so thin in some direction counts as flat.
 _FLAT = 1e-12
 #: From so many rays on a cone is replaced by a larger one with fewer, if they have doubled since.
-_RAYS = 600
+_RAYS = 400
 #: Planes that such a cone has beside those that outcomes ask for.
 _PLANES = 60
 #: Normals that are shorter are those of forms without any slope.
@@ -66,15 +66,21 @@ def leakage_over(box_intervals: Intervals, side: StoppingSide) -> float:
     deadline, for walks that look at no value. Infinite for what is not served: more than two
     values, sides that look ahead, transitions that may never happen.
     """
+    return float(leakages_over(box_intervals, side).max())
+
+
+def leakages_over(box_intervals: Intervals, side: StoppingSide) -> Floats:
+    """(2,) the same by far value."""
     if not len(side.levels):
-        return 0.0
+        return np.zeros(2)
     low, high = box_intervals
     off = np.array([[False, True], [True, False]])
     if low.shape != (2, 2) or side.limits.shape[-1] != 1 or not np.all(low[off] > 0):
-        return np.inf
+        return np.full(2, np.inf)
     windows = binary.windows(side.deadline, low[np.newaxis], high[np.newaxis])
     kernels = corners_of(box_intervals)
-    return max(float(windows[-1].max()), *(_told(kernels, side, far) for far in range(2)))
+    stops = np.array([_told(kernels, side, far) for far in range(2)])
+    return np.asarray(np.maximum(stops, windows[-1].max()))
 
 
 def corners_of(box_intervals: Intervals) -> Floats:

@@ -14,7 +14,7 @@ Nothing here decides about privacy: `set_referee.leakage_over` does, on the very
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.mechanisms.owner import _set_walk
-from offrecord.mechanisms.owner.set_referee import corners_of, leakage_over
+from offrecord.mechanisms.owner.set_referee import corners_of, leakages_over
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.models.base import Floats, Integers
 from offrecord.models.box import Intervals
@@ -48,7 +48,7 @@ _SPARE = 1e-6
 #: Nobody stops more surely than this, so that every outcome can always be compared.
 _MOST_STOP = 1.0 - 2.0**-20
 #: How often the referee is asked, and what is left of stop probabilities after a refusal.
-_TRIES, _LOWERED = 4, 0.98
+_TRIES, _LOWERED = 4, (1.0, 0.98, 0.9)
 #: A mass that counts as none, so that nothing is divided by 0.
 _NEVER = 1e-300
 
@@ -206,21 +206,21 @@ class _Walks:
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """stops: (2, m − 1, 2, 2) stop probabilities by far value, level, x and value there."""
+    """stops: (2, m − 1, 2, 2) stop probabilities by far value, level, x and value there.
+
+    aimed: (2,) the budget that they keep within as far as sequences are found, by far value.
+    """
 
     walks: _Walks
-    aimed: float
+    aimed: Floats
     stops: Floats
 
     @classmethod
-    def of(cls, walks: _Walks, aimed: float, start: Floats | None = None) -> _Design:
+    def of(cls, walks: _Walks, budget: float) -> _Design:
         """The best that is found, within a budget less what may have been missed."""
-        spared = aimed - _SPARE * int(walks.levels[-1])
-        stops = [
-            _designed(_Pinned(walks, far, spared), None if start is None else start[far])
-            for far in range(2)
-        ]
-        return cls(walks, aimed, np.array(stops))
+        aimed = budget - _SPARE * float(walks.levels[-1])
+        stops = [_designed(_Pinned(walks, far, aimed)) for far in range(2)]
+        return cls(walks, np.full(2, aimed), np.array(stops))
 
     @cached_property
     def cost(self) -> float:
@@ -232,17 +232,25 @@ class _Design:
         limits = np.floor(self.stops * 2.0**64).astype(np.uint64)
         return StoppingSide(direction, budget, self.walks.levels, limits[..., np.newaxis])
 
+    def lowered(self, excess: Floats) -> _Design:
+        """The design anew for far values that tell too much (2,), for a smaller budget."""
+        aimed = self.aimed - np.where(excess > 0, _BACK * excess, 0.0)
+        stops = self.stops.copy()
+        for far in np.flatnonzero(excess > 0).tolist():
+            starts = [share * stops[far] for share in _LOWERED]
+            stops[far] = _designed(_Pinned(self.walks, far, aimed[far]), starts)
+        return _Design(self.walks, aimed, stops)
+
     def proven(self, box_intervals: Intervals, direction: int, budget: float) -> _Design | None:
         """This design, or one that aims lower, which the referee lets pass."""
         design = self
         for _ in range(_TRIES):
-            told = leakage_over(box_intervals, design.side(direction, budget))
-            if told <= budget:
+            told = leakages_over(box_intervals, design.side(direction, budget))
+            if told.max() <= budget:
                 return design
-            if not np.isfinite(told):
+            if not np.isfinite(told).all():
                 return None
-            aimed = design.aimed - _BACK * (told - budget)
-            design = _Design.of(self.walks, aimed, _LOWERED * design.stops)
+            design = design.lowered(told - budget)
         return None
 
 
@@ -292,13 +300,13 @@ def _tried(pinned: _Pinned, stops: Floats, sequences: _Sequences) -> _Trial:
     return _Trial(lowered, cost, np.concatenate((beyond, over)), worst_of)
 
 
-def _designed(pinned: _Pinned, start: Floats | None) -> Floats:
+def _designed(pinned: _Pinned, starts: Iterable[Floats] | None = None) -> Floats:
     """(m − 1, 2, 2) stop probabilities within the budget, as far as sequences are found."""
     walks = pinned.walks
     none = np.zeros((len(walks.levels) - 1, 2, 2))
     sequences = np.zeros((len(walks.levels), 2, 2, int(walks.levels[-1]) + 1), dtype=np.int64)
     best = _tried(pinned, none, sequences)
-    for stops in _nominal_stops(pinned) if start is None else [start]:
+    for stops in _nominal_stops(pinned) if starts is None else starts:
         trial = _tried(pinned, stops, best.sequences)
         if trial.is_within and trial.cost < best.cost:
             best = trial
