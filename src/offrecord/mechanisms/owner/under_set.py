@@ -49,6 +49,8 @@ _SPARE = 1e-6
 _MOST_STOP = 1.0 - 2.0**-20
 #: How often the referee is asked, and what is left of stop probabilities after a refusal.
 _TRIES, _LOWERED = 4, (1.0, 0.98, 0.9)
+#: A design that costs more than this share of the window is not worth its looks.
+_WORTH = 0.99
 #: A mass that counts as none, so that nothing is divided by 0.
 _NEVER = 1e-300
 
@@ -86,7 +88,7 @@ def side_over(
             break
     for design in sorted(designs, key=lambda design: design.cost):
         proven = design.proven(box_intervals, direction, budget)
-        if proven is not None and proven.cost < window - 1:
+        if proven is not None and proven.cost < _WORTH * (window - 1):
             return proven.side(direction, budget)
     return None
 
