@@ -250,6 +250,12 @@ def test_fewer_rays_only_widen_the_cone(slow, monkeypatch):
     assert exact - 1e-9 <= wider <= exact + 5e-3
 
 
+def test_a_cone_that_is_too_large_is_given_up(slow, monkeypatch):
+    box, side = slow
+    monkeypatch.setattr(set_referee, "_MOST_RAYS", 100)
+    assert leakage_over(box, side) == np.inf
+
+
 def test_a_hull_that_leaves_out_too_much_changes_nothing(slow, monkeypatch):
     """Rays that are no combination of those that are kept are kept, too."""
     _, side = slow
@@ -349,3 +355,23 @@ def test_designs_for_random_boxes_keep_within_the_budget(seed):
     if side is not None:
         assert leakage_over(box, side) <= budget
         assert searched_leakage(side, box, rng, 300) <= budget
+
+
+@pytest.mark.soak
+def test_a_slow_chain_of_many_steps_is_designed_for():
+    """Occupancy by the minute with 10⁵ transitions: a window of 146 a side."""
+    box = {"alpha": (0.00318, 0.00452), "beta": (0.0106, 0.0151)}
+    side, nominal, weights = designed(box, 0.0036, 0.012, 0.5)
+    assert leakage_over(intervals(**box), side) <= 0.5
+    assert 0.47 <= searched_leakage(side, intervals(**box), np.random.default_rng(2), 300) <= 0.5
+    stops, reached, distance, waited = side.limits[..., 0] / 2.0**64, [np.eye(2)] * 2, 0, 0.0
+    for level, stop in enumerate(side.levels.tolist()):
+        beyond = np.linalg.matrix_power(nominal, side.deadline - distance)
+        waited += (stop - distance - (distance == 0)) * sum(
+            weights @ reached[far] @ beyond[:, far] for far in range(2)
+        )
+        if level < len(side.levels) - 1:
+            step = np.linalg.matrix_power(nominal, stop - distance)
+            reached = [(reached[far] @ step) * (1 - stops[far, level]) for far in range(2)]
+        distance = stop
+    assert waited <= 60

@@ -41,6 +41,10 @@ _MISSED = 1e-11
 _FLAT = 1e-12
 #: From so many rays on a cone is replaced by a larger one with fewer, if they have doubled since.
 _RAYS = 400
+#: Above so many, which only happens where that fails, the cone is given up.
+_MOST_RAYS = 2_000
+#: So many points are compared with all faces at once.
+_AT_ONCE = 1_000
 #: Planes that such a cone has beside those that outcomes ask for.
 _PLANES = 60
 #: Normals that are shorter are those of forms without any slope.
@@ -130,9 +134,11 @@ class _Cone:
     thinned: int
 
     def stepped(self, kernels: Floats) -> _Cone | None:
-        """One step further; None where only some rays have a zero."""
+        """One step further; None where only some rays have a zero, or there are too many."""
         if not self.rays.any():
             return self
+        if len(self.rays) > _MOST_RAYS:
+            return None
         apart = self.rays.reshape(-1, 2, 2)
         images = np.concatenate([(apart @ kernel).reshape(-1, 4) for kernel in kernels])
         positive = images > 0
@@ -281,14 +287,24 @@ def _combined(
     middle = chart.coordinates[vertices].mean(axis=0)
     apart = chart.coordinates[chosen] - middle
     inverse = np.linalg.pinv(chart.coordinates[faces] - middle)  # (f, d, corners)
-    least = apart @ inverse[:, :, 0].T
-    for corner in range(1, inverse.shape[2]):
-        np.minimum(least, apart @ inverse[:, :, corner].T, out=least)
-    face = least.argmax(axis=1)
+    face = np.concatenate(
+        [
+            _left_through(apart[start : start + _AT_ONCE], inverse)
+            for start in range(0, max(len(apart), 1), _AT_ONCE)
+        ]
+    )
     shares = np.maximum(np.einsum("nd,ndc->nc", apart, inverse[face]), 0.0)
     rest = np.maximum(1.0 - shares.sum(axis=1), 0.0)
     mixed = np.einsum("nc,ncj->nj", shares, chart.scaled[faces[face]])
     return np.asarray(mixed + rest[:, np.newaxis] * centre)
+
+
+def _left_through(apart: Floats, inverse: Floats) -> _Numbers:
+    """(n,) the face whose corners have the largest least share in each point."""
+    least = apart @ inverse[:, :, 0].T
+    for corner in range(1, inverse.shape[2]):
+        np.minimum(least, apart @ inverse[:, :, corner].T, out=least)
+    return np.asarray(least.argmax(axis=1))
 
 
 # ---- fewer rays

@@ -30,7 +30,7 @@ from offrecord.models.box import Intervals
 from offrecord.theory.sets import binary
 
 #: Deadlines beyond this are not designed for.
-_FURTHEST = 5_000
+_FURTHEST = 2_000
 #: Deadlines that are tried: the window's over the set, and longer by these shares of it.
 _LONGER = (0.0, 0.07, 0.2)
 #: Of the budget, for which the nominal programmes are made that a design may start from, and of
@@ -96,13 +96,8 @@ def side_over(
 def window_over(box_intervals: Intervals, budget: float) -> int | None:
     """The least distance at which a window's release keeps within the budget over the set."""
     low, high = (end[np.newaxis] for end in box_intervals)
-    count = 16
-    while count <= _FURTHEST:
-        keeps = binary.windows(count, low, high).max(axis=(1, 2)) <= budget
-        if keeps.any():
-            return int(keeps.argmax()) + 1
-        count *= 4
-    return None
+    keeps = binary.windows(_FURTHEST, low, high).max(axis=(1, 2)) <= budget
+    return int(keeps.argmax()) + 1 if keeps.any() else None
 
 
 def placed_levels(kernel: Floats, weights: Floats, deadline: int, count: int) -> Integers:
