@@ -1,0 +1,270 @@
+"""Way: the steps of a walk away from a run's end, in floats for designing and in integers for
+proving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.models.base import Floats, Integers
+from offrecord.models.chain import MarkovChain
+
+#: Whole numbers of any size.
+Wholes: TypeAlias = NDArray[np.object_]
+#: Deadlines are not looked for beyond this many steps.
+FURTHEST = 50_000
+_BITS = 320  # that bounds keep of the largest number of an array
+
+
+class Bounds(NamedTuple):
+    """Whole numbers between which numbers lie, all on one scale that nobody asks for."""
+
+    low: Wholes
+    high: Wholes
+
+    def short(self) -> Bounds:
+        """The same with fewer digits, rounded outwards."""
+        excess = int(max(self.high.flat)).bit_length() - _BITS
+        return self if excess <= 0 else Bounds(self.low >> excess, -(-self.high >> excess))
+
+    def times(self, other: Bounds) -> Bounds:
+        """The matrix product; nothing is negative."""
+        return Bounds(self.low @ other.low, self.high @ other.high).short()
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """What a walk meets. direction: −1 to the left, 1 to the right, away from record `origin`.
+
+    kernels: (1, k, k) where all steps are alike, else one for each of the first steps; the last
+    serves all beyond. weights: (k,) how likely each value of the run's end is.
+    """
+
+    chain: MarkovChain
+    direction: int
+    origin: int
+    kernels: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, chain: MarkovChain, direction: int, origin: int, room: int) -> Way:
+        """From a record of a chain of order 1, with so many records on that side."""
+        steps = 1 if chain.is_stationary else min(room, FURTHEST)
+        kernels = np.eye(chain.k)[np.newaxis]
+        if steps:
+            kernels = np.ascontiguousarray(chain.kernels(origin, origin + direction * steps))
+        return cls(chain, direction, origin, kernels, chain.marginal(origin))
+
+    @property
+    def k(self) -> int:
+        """Number of values."""
+        return self.kernels.shape[1]
+
+    @property
+    def is_even(self) -> bool:
+        """All steps are alike."""
+        return len(self.kernels) == 1
+
+    @property
+    def possible(self) -> NDArray[np.bool_]:
+        """(k,) the values that the run's end may have."""
+        return np.asarray(self.weights > 0)
+
+    def across(self, first: int, last: int) -> Floats:
+        """(k, k) from distance `first` to distance `last`."""
+        if self.is_even:
+            return _power(self._powers, last - first)
+        product = np.eye(self.k)
+        for step in range(first, last):
+            product = product @ self.kernels[min(step, len(self.kernels) - 1)]
+        return product
+
+    @cached_property
+    def _powers(self) -> list[Floats]:
+        return [self.kernels[0]]
+
+    def jumps(self, levels: Integers) -> list[Floats]:
+        """(k, k) to the first level, and from each to the next."""
+        return [self.across(a, b) for a, b in _steps(levels)]
+
+    def deadline(self, budget: float, start: Floats) -> int | None:
+        """The least distance at which no value is more than e^budget times as likely under one
+        value of the run's end, weighted by `start`, as under another. It never gets worse with
+        distance.
+        """
+        with np.errstate(divide="ignore"):
+            allowed = budget - np.log(start[:, np.newaxis] / start)
+
+        def keeps(distance: int) -> bool:
+            return bool(
+                np.all(self._told(distance) <= allowed[np.ix_(self.possible, self.possible)])
+            )
+
+        far = 1
+        while not keeps(far):
+            far *= 2
+            if far > FURTHEST:
+                return None
+        near = far // 2
+        while far - near > 1:
+            middle = (near + far) // 2
+            near, far = (near, middle) if keeps(middle) else (middle, far)
+        return far
+
+    def _told(self, distance: int) -> Floats:
+        """The largest log-ratio of the values at a distance, by pairs of possible ends."""
+        seen = self.across(0, distance)[self.possible]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(seen[:, np.newaxis] / seen)
+        return np.asarray(np.where(np.isnan(logs), -np.inf, logs).max(axis=2))
+
+    # ---- in whole numbers
+
+    @cached_property
+    def start(self) -> Bounds:
+        """(k,) what likelihoods begin with: to the right 1, to the left 1/Pr(x), as a walk there
+        goes by transposed kernels, all but a factor that is common to all x; 0 for a value that the
+        end cannot have.
+        """
+        if self.direction > 0:
+            ones = _wholes([int(one) for one in self.possible])
+            return Bounds(ones, ones)
+        law = _law(self.chain, self.origin)
+        scale = 1 << (2 * _BITS)
+        low = [scale // int(most) if most else 0 for most in law.high]
+        high = [-(-scale // int(least)) if least else 0 for least in law.low]
+        return Bounds(_wholes(low), _wholes(high))
+
+    def exact_jumps(self, levels: Integers) -> Iterator[Bounds]:
+        """(k, k) as `jumps`, to the left of transposed kernels."""
+        if self.is_even:
+            powers = [self._exact(0)]
+            for a, b in _steps(levels):
+                yield _power(powers, b - a)
+            return
+        for a, b in _steps(levels):
+            product = self._exact(a)
+            for step in range(a + 1, b):
+                product = product.times(self._exact(step))
+            yield product
+
+    def _exact(self, step: int) -> Bounds:
+        """The step from distance `step` to the next, as the model's decimals give it."""
+        if self.is_even:
+            record = 1
+        else:
+            step = min(step, len(self.kernels) - 1)
+            record = self.origin + step if self.direction > 0 else self.origin - step - 1
+        numbers = _exact_kernel(self.chain.kernel(record))
+        numbers = numbers if self.direction > 0 else numbers.T
+        return Bounds(numbers, numbers)
+
+
+def _steps(levels: Integers) -> list[tuple[int, int]]:
+    ends = [0, *levels.tolist()]
+    return list(zip(ends[:-1], ends[1:], strict=True))
+
+
+def _power(squares: list[Any], exponent: int) -> Any:
+    """A power of squares[0]; squares[j] is its 2^j-th power, as far as it was asked for."""
+    result, j = None, 0
+    while exponent >> j:
+        if len(squares) == j:
+            last = squares[-1]
+            squares.append(last.times(last) if isinstance(last, Bounds) else last @ last)
+        if exponent >> j & 1:
+            one = squares[j]
+            if result is None:
+                result = one
+            else:
+                result = result.times(one) if isinstance(one, Bounds) else result @ one
+        j += 1
+    return np.eye(len(squares[0])) if result is None else result
+
+
+def _wholes(numbers: Iterable[int]) -> Wholes:
+    listed = list(numbers)
+    made = np.empty(len(listed), dtype=object)
+    made[:] = listed
+    return made
+
+
+def _exact_kernel(kernel: Floats) -> Wholes:
+    """(k, k) a kernel's decimals as whole numbers over one denominator, rows summing to it."""
+    rows = []
+    for row in kernel.tolist():
+        exact = [Fraction(Decimal(repr(p))) for p in row]
+        total = sum(exact)
+        rows.append([p / total for p in exact])
+    common = lcm(*(p.denominator for row in rows for p in row))
+    numbers = np.empty(kernel.shape, dtype=object)
+    for i, row in enumerate(rows):
+        numbers[i] = [int(p * common) for p in row]
+    return numbers
+
+
+def _law(chain: MarkovChain, record: int) -> Bounds:
+    """(k,) how likely the values of a record are, on one scale."""
+    if chain.is_stationary:
+        return _stationary(_exact_kernel(chain.kernel(1)))
+    exact = [Fraction(Decimal(repr(p))) for p in chain.start.tolist()]
+    common = lcm(*(p.denominator for p in exact))
+    first = _wholes(int(p * common) for p in exact)[np.newaxis]
+    law = Bounds(first, first)
+    for step in range(1, record):
+        numbers = _exact_kernel(chain.kernel(step))
+        law = law.times(Bounds(numbers, numbers))
+    return Bounds(law.low[0], law.high[0])
+
+
+def _stationary(kernel: Wholes) -> Bounds:
+    """(k,) the stationary law, by elimination without a subtraction, rounded outwards.
+
+    Values are taken out from the last to the first; then weights follow in the other direction.
+    """
+    k, unit = len(kernel), 1 << _BITS
+    low, high = kernel * unit, kernel * unit
+    for last in range(k - 1, 0, -1):
+        away = int(low[last, :last].sum()), int(high[last, :last].sum())
+        if away[0] == 0:  # a value that is never left for those before it: others order them
+            return _stationary_by_solving(kernel)
+        low[:last, last] = low[:last, last] * unit // away[1]
+        high[:last, last] = -(-high[:last, last] * unit // away[0])
+        low[:last, :last] += np.outer(low[:last, last], low[last, :last]) // unit
+        high[:last, :last] += -(-np.outer(high[:last, last], high[last, :last]) // unit)
+    least, most = _wholes([unit] * k), _wholes([unit] * k)
+    for last in range(1, k):
+        least[last] = int((least[:last] * low[:last, last]).sum()) // unit
+        most[last] = -(-int((most[:last] * high[:last, last]).sum()) // unit)
+    return Bounds(least, most)
+
+
+def _stationary_by_solving(kernel: Wholes) -> Bounds:
+    """(k,) the stationary law of a chain that elimination cannot order: by exact fractions."""
+    k = len(kernel)
+    total = int(kernel[0].sum())
+    rows = [[Fraction(int(kernel[j, i]), total) - (i == j) for j in range(k)] for i in range(k)]
+    rows[-1] = [Fraction(1)] * k
+    right = [Fraction(0)] * (k - 1) + [Fraction(1)]
+    for column in range(k):
+        pivot = next(r for r in range(column, k) if rows[r][column])
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        right[column], right[pivot] = right[pivot], right[column]
+        for r in range(k):
+            if r != column and rows[r][column]:
+                factor = rows[r][column] / rows[column][column]
+                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[column], strict=True)]
+                right[r] -= factor * right[column]
+    law = [right[i] / rows[i][i] for i in range(k)]
+    common = lcm(*(p.denominator for p in law))
+    numbers = _wholes(int(p * common) for p in law)
+    return Bounds(numbers, numbers)
