@@ -89,12 +89,12 @@ class OneCoinDesign:
 
     @classmethod
     def read(
-        cls, entries: Sequence[tuple[Made, Mapping[str, Any]]], shared: Sequence[Any], k: int
+        cls, entries: Sequence[tuple[Made, Mapping[str, Any]]], shared: Sequence[Any], model
     ) -> list[OneCoinDesign]:
         return [cls(*made, read_number(shared[content["chance"]])) for made, content in entries]
 
     @classmethod
-    def decider(cls, designs: Sequence[OneCoinDesign], k: int) -> OneCoinDecider:
+    def decider(cls, designs: Sequence[OneCoinDesign], model) -> OneCoinDecider:
         windows = np.array([design.window for design in designs], dtype=np.int64).reshape(-1, 2)
         rooms = [design.surrounding[:2] for design in designs]
         rests = windows >= np.array(rooms, dtype=np.int64).reshape(-1, 2)

@@ -79,7 +79,7 @@ class Designs:
     @cached_property
     def decider(self) -> Decider:
         """What decides by them."""
-        return self.setting.mechanism.designs.decider(self.designs, self.model.k)
+        return self.setting.mechanism.designs.decider(self.designs, self.model)
 
     @cached_property
     def digest(self) -> str:
@@ -164,7 +164,7 @@ def _from_dict(content: Any, setting: Setting, key: bytes | None) -> Designs:
     try:
         # Phases are not in the file: designs for them are made anew.
         entries = [(made, one) for made, one in _entries(content) if made is not None]
-        read = kind.read(entries, read_list(content[kind.shares]), setting.model.k)
+        read = kind.read(entries, read_list(content[kind.shares]), setting.model)
         grids = None if content["grids"] is None else _grids(content["grids"])
         loss = read_number(content["loss"])
         if sealed:

@@ -102,12 +102,12 @@ class Design(Protocol):
 
     @classmethod
     def read(
-        cls, entries: Sequence[tuple[Made, Mapping[str, Any]]], shared: Sequence[Any], k: int
+        cls, entries: Sequence[tuple[Made, Mapping[str, Any]]], shared: Sequence[Any], model: Model
     ) -> list[Self]:
         """As a file says they are, nothing of it proven; ValueError, KeyError … if it cannot be."""
 
     @classmethod
-    def decider(cls, designs: Sequence[Self], k: int) -> Decider:
+    def decider(cls, designs: Sequence[Self], model: Model) -> Decider:
         """What decides by these designs; they are known by their numbers."""
 
 

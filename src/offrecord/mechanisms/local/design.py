@@ -16,7 +16,7 @@ from offrecord.mechanisms.local.secrets import cut, stamped
 from offrecord.mechanisms.local.stamping import Stamping
 from offrecord.mechanisms.local.stretches import Sides, Stretches
 from offrecord.mechanisms.surroundings import Surrounding
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Model
 from offrecord.release.certificate import MAXIMUM, Composition
 from offrecord.theory.leakage import WorstOutput, worst_output
 from offrecord.theory.problem import Problem, Secret
@@ -174,10 +174,10 @@ class LocalDesign:
 
     @classmethod
     def read(
-        cls, entries: Sequence[tuple[Made, Mapping[str, Any]]], shared: Sequence[Any], k: int
+        cls, entries: Sequence[tuple[Made, Mapping[str, Any]]], shared: Sequence[Any], model: Model
     ) -> list[LocalDesign]:
         """As a file says they are, nothing of it proven."""
-        sides = [Stretches.read(one, k) for one in shared]
+        sides = [Stretches.read(one, model.k) for one in shared]
         return [
             cls(
                 made.surrounding,
@@ -194,9 +194,9 @@ class LocalDesign:
         ]
 
     @classmethod
-    def decider(cls, designs: Sequence[LocalDesign], k: int) -> Stamping:
+    def decider(cls, designs: Sequence[LocalDesign], model: Model) -> Stamping:
         """What decides by these designs."""
-        return Stamping.of(designs, k)
+        return Stamping.of(designs, model.k)
 
 
 def _to_the_end(sides: Sides, rooms: tuple[int, int], order: int) -> Sides:

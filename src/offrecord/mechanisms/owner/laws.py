@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from offrecord.mechanisms.owner.repair import kept_shares, stopped_shares
+from offrecord.mechanisms.owner.repair import going_on, stopped_shares
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats
@@ -32,11 +34,7 @@ def masses_of(
     for level, jump in enumerate(jumps[1:]):
         last = limits[:, level, ..., -1]
         stops.append(reached[..., np.newaxis] * stopped_shares(last))
-        kept = kept_shares(last)
-        if kept.shape[-1] == 1:
-            reached = (reached * kept[..., 0]) @ jump
-        else:
-            reached = (reached[..., np.newaxis] * kept * jump).sum(axis=2)
+        reached = going_on(reached, last, jump)
     far = np.arange(k)
     return stops, reached[far, :, far]
 
@@ -64,3 +62,38 @@ def expected_redactions(side: StoppingSide, way: Way, start: Floats | None = Non
     """Beside the run, with unlimited room, times the start."""
     law = stopping_law(side, way, start).sum(axis=1)
     return float(law @ (side.levels - 1)) if len(law) else np.inf
+
+
+def with_laws(side: StoppingSide, way: Way, room: int) -> StoppingSide:
+    """A side with what the model says of it: `law`, `stops`, and `beyond` a room of so many
+    records.
+    """
+    if side.is_closed:
+        return side
+    beyond = way.across(room, side.deadline) if room < side.deadline else None
+    return replace(side, law=stopping_law(side, way), stops=_stops(side, way), beyond=beyond)
+
+
+def _stops(side: StoppingSide, way: Way) -> Floats:
+    """(m, k) Pr(stop at a level | got there, and i is there)."""
+    stops, _ = outcome_masses(side, way)
+    jumps = way.jumps(side.levels)
+    rests = [np.eye(way.k)]
+    for jump in jumps[:0:-1]:
+        rests.append(jump @ rests[-1])
+    reached = np.repeat(
+        (np.where(way.possible, 1.0, 0.0)[:, np.newaxis] * jumps[0])[np.newaxis], way.k, axis=0
+    )
+    found = []
+    for level, jump in enumerate(jumps[1:]):
+        rest, further = rests[-1 - level], rests[-2 - level]
+        got = np.einsum("x,lxi,il->i", way.weights, reached, rest)
+        masses = np.einsum("x,lxij->lij", way.weights, stops[level])
+        if masses.shape[-1] == 1:
+            ended = np.einsum("li,il->i", masses[..., 0], rest)
+        else:
+            ended = np.einsum("lij,ij,jl->i", masses, jump, further)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found.append(np.where(got > 0, ended / got, 0.0))
+        reached = going_on(reached, side.limits[:, level], jump)
+    return np.array([*found, np.ones(way.k)])

@@ -68,8 +68,8 @@ def stopped_shares(limits: Draws) -> Floats:
 
 
 def going_on(reached: Floats, limits: Draws, jump: Floats) -> Floats:
-    """(x, j) at the next level, from (x, i)."""
+    """(…, x, j) at the next level, of what thresholds (…, x, i, 1 or j) let go on."""
     kept = kept_shares(limits)
     if kept.shape[-1] == 1:
-        return (reached * kept[..., 0]) @ jump
-    return np.asarray((reached[..., np.newaxis] * kept * jump).sum(axis=1))
+        return np.asarray((reached * kept[..., 0]) @ jump)
+    return np.asarray((reached[..., np.newaxis] * kept * jump).sum(axis=-2))

@@ -8,9 +8,11 @@ deadline it stops surely. Everything before the stop is redacted, everything fro
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from offrecord.models.base import Integers
+from offrecord.models.base import Floats, Integers
 from offrecord.release.coins import Draws
 
 #: A deadline that is never reached: a side of which everything is redacted.
@@ -27,17 +29,45 @@ class StoppingSide:
     limits: (k, m − 1, k, k, 1 or k) thresholds, multiples of 2⁻⁶⁴, of stopping at each level but
     the last: by far value l, level, value x of the run's end, value i there, value j at the next
     level. ALWAYS, as in release/coins.py, stands for probability 1.
+    What the model says of it, where somebody asked: law: (m, k) Pr(T = level, X at the deadline =
+    l); stops: (m, k) Pr(stop at a level | got there, i there); beyond: (k, k) the law of l given
+    the chain's last record, for a deadline beyond it.
     """
 
     direction: int
     budget: float
     levels: Integers
     limits: Draws
+    law: Floats | None = None
+    stops: Floats | None = None
+    beyond: Floats | None = None
 
     @property
     def deadline(self) -> int:
         """Where it stops at the latest."""
         return int(self.levels[-1]) if len(self.levels) else NEVER_REACHED
+
+    @property
+    def is_closed(self) -> bool:
+        """Everything on this side is redacted."""
+        return not len(self.levels)
+
+    @property
+    def identity(self) -> bytes:
+        """Everything in it that decides where a walk stops, and what it may tell."""
+        return repr((self.direction, self.budget)).encode() + _spelled(self.levels, self.limits)
+
+
+#: A left and a right side.
+Option: TypeAlias = tuple[StoppingSide, StoppingSide]
+
+
+def is_shorter(option: Option, base: Option) -> bool:
+    """No open side has a longer deadline than that of the base, which decides about clusters."""
+    return all(
+        side.is_closed or side.deadline <= first.deadline
+        for side, first in zip(option, base, strict=True)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,5 +107,30 @@ class Stopping:
     """
 
     epsilon: float
-    options: tuple[tuple[StoppingSide, StoppingSide], ...]
+    options: tuple[Option, ...]
     pair: StoppingPair | None = None
+
+    @property
+    def reach(self) -> int:
+        """How far any walk leads that ends."""
+        sides = [side for option in self.options for side in option if len(side.levels)]
+        paired = () if self.pair is None else self.pair.deadlines
+        return max((*(side.deadline for side in sides), *paired), default=0)
+
+    @property
+    def identity(self) -> bytes:
+        """Everything in it that decides where a walk stops."""
+        told = hashlib.sha256(repr(self.epsilon).encode())
+        for left, right in self.options:
+            told.update(left.identity + right.identity)
+        if self.pair is not None:
+            told.update(repr((self.pair.first, self.pair.epsilon)).encode())
+            told.update(_spelled(self.pair.levels, self.pair.limits))
+            for side in self.pair.seconds:
+                told.update(side.identity)
+        return told.digest()
+
+
+def _spelled(levels: Integers, limits: Draws) -> bytes:
+    shape = repr(limits.shape).encode()
+    return shape + levels.astype("<i8").tobytes() + limits.astype("<u8").tobytes()

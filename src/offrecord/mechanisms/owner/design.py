@@ -1,0 +1,122 @@
+"""OwnerDesign: what the owner's mechanism makes around one secret, and its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from offrecord.files import read_count
+from offrecord.mechanisms.base import Made, Shared
+from offrecord.mechanisms.owner.deciding import OwnerDecider
+from offrecord.mechanisms.owner.files import stopping_from_dict, stopping_to_dict
+from offrecord.mechanisms.owner.proof import METHOD, proven_leakage
+from offrecord.mechanisms.owner.stopping import Stopping, StoppingSide
+from offrecord.mechanisms.owner.ways import Ways
+from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.mechanisms.window import window_of
+from offrecord.models.base import Floats, Model
+from offrecord.release.certificate import STOPPING, Composition
+from offrecord.theory.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class OwnerDesign:
+    """Stopping for the secrets of one model and budget; in a stationary chain the same for all.
+
+    leakage: of what its surrounding says, whatever the room is.
+    """
+
+    kind: ClassVar[str] = "owner"
+    shares: ClassVar[str] = "stoppings"
+    composition: ClassVar[Composition] = STOPPING
+
+    surrounding: Surrounding
+    leakage: float
+    rounding: float
+    method: str
+    window: tuple[int, int]
+    stopping: Stopping
+
+    @classmethod
+    def proven(
+        cls, stopping: Stopping, ways: Ways, problem: Problem, surrounding: Surrounding
+    ) -> OwnerDesign | None:
+        """A menu around the one secret of a problem; None if its proof fails."""
+        leakage = proven_leakage(stopping, ways)
+        if leakage is None or stopping.epsilon != problem.epsilon:
+            return None
+        return cls(surrounding, leakage, 0.0, METHOD, window_of(problem), stopping)
+
+    @property
+    def reach(self) -> int:
+        """How far it redacts, apart from what it redacts to the chain's end."""
+        return self.stopping.reach
+
+    @cached_property
+    def identity(self) -> bytes:
+        """Everything in it that decides which records are redacted."""
+        around = self.surrounding
+        shape = (around.left, around.right, around.length, around.context)
+        return repr(shape).encode() + self.stopping.identity
+
+    def cost(self, masses: Floats, left: int, right: int) -> float:
+        """Expected redactions beside the secret, in rooms no larger than it was made for."""
+        rooms = left, right
+        return min(
+            sum(_cost(side, room) for side, room in zip(option, rooms, strict=True))
+            for option in self.stopping.options
+            if sum(side.budget for side in option) <= self.stopping.epsilon
+        )
+
+    def fits(self, order: int) -> bool:
+        """One menu serves every room."""
+        return True
+
+    def judged(self, problem: Problem) -> OwnerDesign | None:
+        """With its proof anew; None if that fails."""
+        return OwnerDesign.proven(self.stopping, Ways.around(problem), problem, self.surrounding)
+
+    def leakage_under(self, problem: Problem) -> float:
+        """What it would leak if another model were right, its secret being the problem's."""
+        ways, stopping = Ways.around(problem), self.stopping
+        left, right = (ways.told(side) for side in stopping.options[0])
+        told = float((left + right).max())
+        if stopping.pair is not None:
+            told = max(told, float(ways.told_by_pair(stopping.pair).max()))
+        return told
+
+    # ---- files
+
+    def to_dict(self, shared: Shared) -> dict[str, Any]:
+        """Its own part of a file; what several share is written once."""
+        content = shared.number(self.stopping.identity, stopping_to_dict(self.stopping))
+        return {"stopping": content}
+
+    @classmethod
+    def read(
+        cls, entries: Sequence[tuple[Made, Mapping[str, Any]]], shared: Sequence[Any], model: Model
+    ) -> list[OwnerDesign]:
+        """As a file says they are, nothing of it proven."""
+        known = [
+            Ways.far(model.along()).told_of(stopping_from_dict(one, model.k)) for one in shared
+        ]
+        return [cls(*made, known[read_count(content["stopping"])]) for made, content in entries]
+
+    @classmethod
+    def decider(cls, designs: Sequence[OwnerDesign], model: Model) -> OwnerDecider:
+        """What decides by these designs."""
+        rooms = np.array([design.surrounding[:2] for design in designs], dtype=np.int64)
+        stoppings = [design.stopping for design in designs]
+        return OwnerDecider.of(stoppings, rooms.reshape(-1, 2), model)
+
+
+def _cost(side: StoppingSide, room: int) -> float:
+    """Expected redactions of a side in a room."""
+    if side.is_closed:
+        return float(room)
+    assert side.law is not None
+    return float(side.law.sum(axis=1) @ np.minimum(side.levels - 1, room))

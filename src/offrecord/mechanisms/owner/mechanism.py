@@ -1,0 +1,99 @@
+"""OwnerStopping: the mechanism of who sees all values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from offrecord.errors import InputError
+from offrecord.mechanisms.base import Design, Mechanism
+from offrecord.mechanisms.owner.design import OwnerDesign
+from offrecord.mechanisms.owner.menu import Menu
+from offrecord.mechanisms.owner.policy import OwnerPolicy
+from offrecord.mechanisms.owner.ways import Ways
+from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.mechanisms.window import window_of
+from offrecord.mechanisms.workshop import Workshop
+from offrecord.models.base import Model
+from offrecord.theory.problem import Problem
+
+
+@dataclass(frozen=True)
+class OwnerStopping(Mechanism):
+    """Walk away from each end of a private run, with a look at one far value and at those on the
+    way, and stop at a random distance: everything from there on is released (O1 to O11).
+
+    Not local: who redacts must see all values, the private ones too. In slow chains it redacts a
+    third to a sixth of what the best local mechanism does.
+    """
+
+    name: ClassVar[str] = "owner"
+    designs: ClassVar[type[OwnerDesign]] = OwnerDesign
+
+    def unserved(self, model: Model) -> str | None:
+        """Why it cannot be proven for a model; None where it can."""
+        if model.shows is not None:
+            return "the owner's mechanism is not proven for hidden states"
+        if model.order > 1:
+            return "the owner's mechanism is not proven for chains of order above 1"
+        if model.box is not None:
+            return "the owner's mechanism is not proven for this set of models"
+        return None
+
+    def design(self, problem: Problem) -> OwnerPolicy:
+        """The policy for a problem, within ε; InputError where it cannot be proven for the chain."""
+        self._check(problem)
+        menu = Menu(Ways.around(problem), problem.epsilon)
+        return OwnerPolicy(problem, self.name, menu.stopping())
+
+    def around(self, problem: Problem, surrounding: Surrounding) -> OwnerDesign:
+        """The design around the one secret of a problem."""
+        self._check(problem)
+        return _designed(Menu(Ways.around(problem), problem.epsilon), problem, surrounding)
+
+    def workshop(self, model: Model, epsilon: float, protect: str, room: int) -> Workshop:
+        """One menu for all secrets of a stationary model."""
+        return _OneMenu(self, model, epsilon, protect, room)
+
+    def _check(self, problem: Problem) -> None:
+        why = self.unserved(problem.chain)
+        if why is not None:
+            raise InputError(f"{why}; take best-local, or a model of another kind")
+
+
+class _OneMenu(Workshop):
+    """Makes the sides of one menu, which all surroundings share (O9)."""
+
+    serves_every_room = True
+
+    def __init__(
+        self, mechanism: OwnerStopping, model: Model, epsilon: float, protect: str, room: int
+    ) -> None:
+        super().__init__(mechanism, model, epsilon, protect)
+        self.room = room
+        self.menu = Menu(Ways.far(model.along()), epsilon)
+
+    def rooms(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Whether there is any, and no more."""
+        return (0, self.room), (0, self.room)
+
+    def tasks(self, wanted: Sequence[Surrounding]) -> list[Any]:
+        """The parts of the menu."""
+        return self.menu.tasks
+
+    def work(self, task: Any) -> None:
+        """Do one of them."""
+        self.menu.work(task)
+
+    def around(self, surrounding: Surrounding) -> Design:
+        """The menu, as the design for a surrounding."""
+        if surrounding not in self.made:
+            problem = surrounding.problem(self.model, self.epsilon, self.protect)
+            self.made[surrounding] = _designed(self.menu, problem, surrounding)
+        return self.made[surrounding]
+
+
+def _designed(menu: Menu, problem: Problem, surrounding: Surrounding) -> OwnerDesign:
+    """A menu around the one secret of a problem, proven as it will act."""
+    return OwnerDesign.proven(menu.stopping(), menu.ways, problem, surrounding)

@@ -1,0 +1,132 @@
+"""The menu: all sides that the secrets of one model and budget may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from offrecord.mechanisms.owner.labels import stopping_pair
+from offrecord.mechanisms.owner.sides import (
+    Effort,
+    closed_side,
+    effort_for,
+    stopping_side,
+    window_side,
+)
+from offrecord.mechanisms.owner.stopping import (
+    Option,
+    Stopping,
+    StoppingPair,
+    StoppingSide,
+    is_shorter,
+)
+from offrecord.mechanisms.owner.ways import Ways
+
+#: Shares of ε that a side may have: half of it serves every cluster, more those in which no secret
+#: is near both ends (O11), and all of it those with nothing on the other side.
+HALF, WHOLE = 0.5, 1.0
+MORE = (0.6, 0.7, 0.8, 0.9)
+PAIR = 0.0  #: stands for both sides in turn
+_FEW_VALUES = 3  # up to which clusters have all shares
+_PAIRED_VALUES = 5  # up to which both sides may go in turn
+#: For more values than a few, pairs are made where no walk is longer than this.
+_PAIRED_REACH = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Menu:
+    """Sides that are made one after the other, and kept.
+
+    window: what the best data-independent mechanism redacts to the left and right in unlimited
+    room, None where that is not known: the menu redacts no more.
+    """
+
+    ways: Ways
+    epsilon: float
+    window: tuple[int, int] | None = None
+    made: dict[float, tuple[StoppingSide | None, StoppingSide | None]] = field(default_factory=dict)
+    pairs: list[StoppingPair | None] = field(default_factory=list)
+
+    @property
+    def tasks(self) -> list[float]:
+        """All that takes time."""
+        if not self.ways.are_even:
+            return [HALF]
+        more = MORE if self.ways.right.k <= _FEW_VALUES else ()
+        return [HALF, *more, WHOLE, PAIR]
+
+    def work(self, task: float) -> None:
+        """Do one of the tasks."""
+        if task == PAIR:
+            self._pair()
+        else:
+            self._both(task)
+
+    def stopping(self) -> Stopping:
+        """All that was asked for, with what the model says of it."""
+        base = self._base()
+        options = [base]
+        for share in self.tasks[1:]:
+            left, right = self._both(share) if share else (None, None)
+            if left is not None and right is not None:
+                options.append((left, right))
+        options += self._one_sided()
+        kept = [option for option in options[1:] if is_shorter(option, base)]
+        pair = self._pair() if PAIR in self.tasks else None
+        return self.ways.told_of(Stopping(self.epsilon, (base, *kept), pair))
+
+    def _both(self, share: float) -> tuple[StoppingSide | None, StoppingSide | None]:
+        """Sides with a share of ε; None where no window keeps within it."""
+        if share not in self.made:
+            ways, budget = self.ways, share * self.epsilon
+            effort = effort_for(ways.right.k)
+            right = stopping_side(ways.right, budget, effort)
+            if not ways.are_alike:
+                left = stopping_side(ways.left, budget, effort)
+            else:
+                left = None if right is None else replace(right, direction=-1)
+            self.made[share] = left, right
+        return self.made[share]
+
+    def _base(self) -> Option:
+        """What serves every cluster: half of ε on either side, or all of it where the other has to
+        be closed; the window where that costs less.
+        """
+        left, right = self._both(HALF)
+        if left is not None and right is not None:
+            return min((left, right), *self._as_window(), key=lambda both: self.ways.cost(*both))
+        return min(
+            (*self._one_sided(), (self._closed(-1), self._closed(1))),
+            key=lambda both: all(side.is_closed for side in both),
+        )
+
+    def _one_sided(self) -> list[Option]:
+        """All of ε on one side, the other closed."""
+        left, right = self._both(WHOLE)
+        found = [] if right is None else [(self._closed(-1), right)]
+        return found if left is None else [*found, (left, self._closed(1))]
+
+    def _closed(self, direction: int) -> StoppingSide:
+        return closed_side(direction, self.ways.right.k)
+
+    def _as_window(self) -> list[Option]:
+        """The window as a pair of sides, where its two influences sum to at most ε."""
+        if self.window is None:
+            return []
+        sides = []
+        for direction, size in zip((-1, 1), self.window, strict=True):
+            side = window_side(direction, self.ways.right.k, 0.0, size + 1)
+            sides.append(replace(side, budget=float(self.ways.told(side).max())))
+        left, right = sides
+        return [(left, right)] if left.budget + right.budget <= self.epsilon else []
+
+    def _pair(self) -> StoppingPair | None:
+        """Both sides in turn, where that pays."""
+        if not self.pairs:
+            k, base = self.ways.right.k, self._base()
+            few = k <= _FEW_VALUES
+            longest = max(side.deadline for side in base)
+            pays = 1 < longest and (few or (k <= _PAIRED_VALUES and longest <= _PAIRED_REACH))
+            effort = Effort(effort_for(k).levels, ahead=few)
+            ways = self.ways.right, self.ways.left
+            self.pairs.append(stopping_pair(*ways, self.epsilon, effort) if pays else None)
+        return self.pairs[0]

@@ -1,0 +1,31 @@
+"""The proof of a menu: every side within its budget, every pair within ε, as they act."""
+
+from __future__ import annotations
+
+from offrecord.mechanisms.owner.stopping import Stopping, is_shorter
+from offrecord.mechanisms.owner.ways import Ways
+
+#: How the owner's leakage is found, as designs and certificates call it.
+METHOD = "stopping (O3)"
+
+
+def proven_leakage(stopping: Stopping, ways: Ways) -> float | None:
+    """What no secret that takes any of a menu's options tells more than; None if anything in the
+    menu is not what it should be. It is refereed as it will be used.
+    """
+    epsilon, base = stopping.epsilon, stopping.options[0]
+    sides = {id(side): side for option in stopping.options for side in option}
+    told = {number: ways.told(side) for number, side in sides.items()}
+    if any(told[number].max() > side.budget for number, side in sides.items()):
+        return None
+    if base[0].budget + base[1].budget > epsilon:
+        return None
+    largest = float((told[id(base[0])] + told[id(base[1])]).max())
+    for option in stopping.options[1:]:
+        if not is_shorter(option, base) or max(side.budget for side in option) > epsilon:
+            return None
+        # Budgets may sum to more: a cluster takes them where that tells ε at most (O11).
+        largest = max(largest, min(option[0].budget + option[1].budget, epsilon))
+    if stopping.pair is not None:
+        largest = max(largest, float(ways.told_by_pair(stopping.pair).max()))
+    return largest if largest <= epsilon else None
