@@ -172,5 +172,5 @@ def _solved(choices: _Choices, ratios: list[_Ratios]) -> float:
     costs = np.zeros(sums.shape[1])
     costs[:count] = choices.chances[choices.path] * choices.redacted
     limits: Any = vstack(above)  # scipy's stubs know dense programmes only
-    solution = linprog(costs, limits, np.zeros(limits.shape[0]), sums, np.ones(sequences))
+    solution: Any = linprog(costs, limits, np.zeros(limits.shape[0]), sums, np.ones(sequences))
     return float(solution.fun)
