@@ -178,7 +178,7 @@ def _by_rooms(
             rooms.workshop.work(task)
         stock.standing.update((one, rooms.workshop.around(one)) for one in missing)
     found = tuple(stock.standing[surrounding] for surrounding in wanted)
-    if were_missing:
+    if were_missing and not rooms.workshop.serves_every_room:
 
         def make(surrounding: Surrounding) -> Design:
             return stock.taken(surrounding) or rooms.workshop.around(surrounding)

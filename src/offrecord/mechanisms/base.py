@@ -34,6 +34,10 @@ class Mechanism(Protocol):
     def name(self) -> str:
         """The name on the command line."""
 
+    def unserved(self, model: Model) -> str | None:
+        """Why it does not serve the tables of a model; None where it does."""
+        return None
+
     def design(self, problem: Problem) -> Policy:
         """The policy for a problem; its leakage is at most ε."""
 

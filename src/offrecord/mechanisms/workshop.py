@@ -18,6 +18,8 @@ class Workshop:
     #: So many surroundings have a design each before rooms are rounded up: where one takes
     #: milliseconds.
     most = 400
+    #: Designs are the same for every room, so that rounding rooms up costs nothing.
+    serves_every_room = False
 
     def __init__(self, mechanism: Mechanism, model: Model, epsilon: float, protect: str) -> None:
         self.mechanism, self.model = mechanism, model

@@ -62,7 +62,7 @@ def _claim(plan: Plan) -> form.Claim:
     return form.Claim(
         epsilon=epsilon,
         protect=plan.job.options.protect,
-        mechanism=plan.job.mechanism.name,
+        mechanism=plan.designs.setting.mechanism.name,
         leakage=plan.designs.leakage,
         leakage_is_exact=plan.designs.is_exact,
         statement=form.claim_statement(epsilon),
@@ -138,7 +138,7 @@ def _learned(model: Model) -> form.Learned | None:
 
 def _designs(plan: Plan) -> dict[str, Any]:
     """The designs section: what every kind says, and what designs of this kind add."""
-    kind, model, grids = plan.job.mechanism.designs, plan.designs.model, plan.designs.grids
+    kind, model, grids = plan.designs.setting.mechanism.designs, plan.designs.model, plan.designs.grids
     shared, sequences = Shared(), Shared()
     designs = [
         _said(design, uses, _sequence(design, model, sequences)) | design.to_dict(shared)
@@ -146,7 +146,7 @@ def _designs(plan: Plan) -> dict[str, Any]:
     ]
     return {
         "kind": kind.kind,
-        "mechanism": plan.job.mechanism.name,
+        "mechanism": plan.designs.setting.mechanism.name,
         "epsilon": plan.designs.setting.epsilon,
         "protect": plan.job.options.protect,
         "composition": kind.composition.to_dict(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from offrecord.designs.sharing import room_limits
 from offrecord.errors import InputError
 from offrecord.fitting.asked import Asked
 from offrecord.fitting.boxes import Sureness
-from offrecord.mechanisms import Mechanism, mechanism_named
+from offrecord.mechanisms import BestLocal, Mechanism, mechanism_named
 from offrecord.mechanisms.local.by_policy import whole_mechanism
 from offrecord.models.base import Model
 from offrecord.models.box import STARTS
@@ -120,12 +121,21 @@ class Job:
     def modelled(self, model: Model) -> ModelledJob:
         """The job with its model: that is given, or learned from the table."""
         share = 1.0 if model.learned is None else model.learned.share
-        setting = Setting(model, share * self.epsilon, self.mechanism, self.options.protect)
+        mechanism, why = self.mechanism, _unserved(self.mechanism, model)
+        if why is not None:
+            mechanism = BestLocal()
+        setting = Setting(model, share * self.epsilon, mechanism, self.options.protect)
         file = self.options.designs
         known = None
         if file is not None and Path(file).exists():
             known = Designs.load(file, setting, self.key.secret)
-        return ModelledJob(self, setting, known)
+        return ModelledJob(self, setting, known, why)
+
+
+def _unserved(mechanism: Mechanism, model: Model) -> str | None:
+    """Why a mechanism does not serve a model; one of one's own need not know the question."""
+    asked: Callable[[Model], str | None] | None = getattr(mechanism, "unserved", None)
+    return None if asked is None else asked(model)
 
 
 #: How a model is learned.
@@ -171,11 +181,16 @@ def _check_model(options: Options) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ModelledJob:
-    """A job whose model is known. known: designs from before, if there is a file of them."""
+    """A job whose model is known.
+
+    known: designs from before, if there is a file of them. unserved: why it goes by the best local
+    mechanism, where another one was asked for.
+    """
 
     job: Job
     setting: Setting
     known: Designs | None
+    unserved: str | None = None
 
     @cached_property
     def worker(self) -> Worker:

@@ -175,7 +175,7 @@ class Outcome:
         return Summary(
             dataset=plan.job.options.dataset,
             epsilon=plan.job.epsilon,
-            mechanism=plan.job.mechanism.name,
+            mechanism=plan.designs.setting.mechanism.name,
             rows=survey.rows,
             chains=survey.chains,
             missing=survey.missing,
@@ -193,6 +193,7 @@ class Outcome:
             designs=len(plan.designs.designs),
             loss=plan.designs.loss,
             seconds=round(time.monotonic() - plan.job.started, 3),
+            unserved=plan.modelled.unserved,
             verdict=None if model.learned is None else model.learned.verdict,
             audit=_audit_told(model),
             warnings=(*self.warnings, *(() if entered is None else entered.warnings)),
@@ -361,7 +362,7 @@ def _release_identity(
         "private list": digest_text(survey.private_digest, survey.private),
         "model": _digest(designs.model.to_dict()),
         "epsilon": repr(job.epsilon),
-        "mechanism": f"{job.mechanism.name}, {job.options.protect}",
+        "mechanism": f"{designs.setting.mechanism.name}, {job.options.protect}",
         "choice of columns": _digest(_shape(job, survey)),
         "set of designs": _designs_digest(survey, designs, which),
     }

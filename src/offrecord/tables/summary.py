@@ -33,7 +33,7 @@ class Summary:
     leave with it, and that the best data-independent mechanism would let go. exact: leakage is no
     mere upper bound. models: which models that holds for. erasure: what erasing private records
     alone would have leaked. loss: expected redactions that rounding rooms up to a grid costs a
-    secret. verdict: what the fit of the model said about itself, audit: whether the
+    secret. unserved: why it is another mechanism than was asked for. verdict: what the fit of the model said about itself, audit: whether the
     promise held in data that the model has not seen, None if the model does not say.
     """
 
@@ -57,6 +57,7 @@ class Summary:
     designs: int
     loss: float
     seconds: float
+    unserved: str | None = None
     verdict: str | None = None
     audit: str | None = None
     warnings: tuple[str, ...] = ()
@@ -84,6 +85,7 @@ class Summary:
             if self.loss > 5e-4
             else ""
         )
+        instead = "" if self.unserved is None else f"; {self.unserved}"
         nothing = ": nothing else had to go" if self.regions["L"] == self.regions["M"] == 0 else ""
         verdict = textwrap.wrap(
             "not said: the model was not learned by fit" if self.verdict is None else self.verdict,
@@ -119,7 +121,7 @@ class Summary:
                         f" {regions['M']} M (sometimes), {regions['S']} S{nothing}"
                     ),
                 ],
-                ["mechanism", f"{self.mechanism}, {many(self.designs, 'design')}{loss}"],
+                ["mechanism", f"{self.mechanism}, {many(self.designs, 'design')}{loss}{instead}"],
                 ["audit", "nobody looked" if self.audit is None else self.audit],
                 *zip(["model", *[""] * (len(verdict) - 1)], verdict, strict=True),
                 ["time", f"{self.seconds:.1f} s"],

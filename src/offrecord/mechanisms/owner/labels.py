@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from offrecord.mechanisms.owner.laws import expected_redactions
-from offrecord.mechanisms.owner.pinned import Pinned, Unstopped, placed, places
+from offrecord.mechanisms.owner.pinned import Entries, Pinned, Unstopped, places
 from offrecord.mechanisms.owner.referee import told_by_pair
 from offrecord.mechanisms.owner.repair import (
     LEAST_SHARE,
@@ -81,7 +81,6 @@ def _labelled(masses: Unstopped, directions: Floats, costs: Floats) -> Floats | 
 
     After what has not stopped, the columns are shares of rays, outcome by outcome.
     """
-    from scipy import sparse
     from scipy.optimize import linprog
 
     k, labels = masses.side.k, len(directions)
@@ -89,18 +88,19 @@ def _labelled(masses: Unstopped, directions: Floats, costs: Floats) -> Floats | 
     if not masses.is_possible:
         return aims
     firsts = np.cumsum([masses.width, *(len(scale) * labels for scale in masses.scales)])
-    width = int(firsts[-1])
-    rows, right, all_costs = [], [], np.zeros(width)
+    parts, right, height, all_costs = [], [], 0, np.zeros(int(firsts[-1]))
     all_costs[: masses.width] = masses.costs()
     for level, scale in enumerate(masses.scales):
-        stopped, given = masses.stopped(level, width)
-        spans = sparse.kron(directions[:, masses.values].T, sparse.eye_array(len(scale)))
-        rows.append(stopped - placed(spans, int(firsts[level]), width))
+        stopped, given = masses.stopped(level)
+        spans = np.kron(directions[:, masses.values].T, np.eye(len(scale)))
+        spread = Entries.blocks(-spans, 1).moved(height, int(firsts[level]))
+        parts += [stopped.moved(height, 0), spread]
         right.append(-given)
+        height += len(given)
         all_costs[firsts[level] : firsts[level + 1]] = np.outer(costs, scale).ravel()
     solved = linprog(
         all_costs / all_costs.max(),
-        A_eq=sparse.csc_array(sparse.vstack(rows)),
+        A_eq=Entries.together(parts).matrix(height, len(all_costs)),
         b_eq=np.concatenate(right),
         method="highs-ds",
     )

@@ -45,7 +45,7 @@ class OwnerStopping(Mechanism):
         """The policy for a problem, within ε; InputError where it cannot be proven for the chain."""
         self._check(problem)
         menu = Menu(Ways.around(problem), problem.epsilon)
-        return OwnerPolicy(problem, self.name, menu.stopping())
+        return OwnerPolicy(problem, self.name, menu.stopping)
 
     def around(self, problem: Problem, surrounding: Surrounding) -> OwnerDesign:
         """The design around the one secret of a problem."""
@@ -96,4 +96,4 @@ class _OneMenu(Workshop):
 
 def _designed(menu: Menu, problem: Problem, surrounding: Surrounding) -> OwnerDesign:
     """A menu around the one secret of a problem, proven as it will act."""
-    return OwnerDesign.proven(menu.stopping(), menu.ways, problem, surrounding)
+    return OwnerDesign.proven(menu.stopping, menu.ways, problem, surrounding)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from offrecord.mechanisms.owner.labels import stopping_pair
 from offrecord.mechanisms.owner.sides import (
@@ -46,6 +47,20 @@ class Menu:
     made: dict[float, tuple[StoppingSide | None, StoppingSide | None]] = field(default_factory=dict)
     pairs: list[StoppingPair | None] = field(default_factory=list)
 
+    @cached_property
+    def stopping(self) -> Stopping:
+        """All that was asked for, with what the model says of it."""
+        base = self._base()
+        options = [base]
+        for share in self.tasks[1:]:
+            left, right = self._both(share) if share else (None, None)
+            if left is not None and right is not None:
+                options.append((left, right))
+        options += self._one_sided()
+        kept = [option for option in options[1:] if is_shorter(option, base)]
+        pair = self._pair() if PAIR in self.tasks else None
+        return self.ways.told_of(Stopping(self.epsilon, (base, *kept), pair))
+
     @property
     def tasks(self) -> list[float]:
         """All that takes time."""
@@ -60,19 +75,6 @@ class Menu:
             self._pair()
         else:
             self._both(task)
-
-    def stopping(self) -> Stopping:
-        """All that was asked for, with what the model says of it."""
-        base = self._base()
-        options = [base]
-        for share in self.tasks[1:]:
-            left, right = self._both(share) if share else (None, None)
-            if left is not None and right is not None:
-                options.append((left, right))
-        options += self._one_sided()
-        kept = [option for option in options[1:] if is_shorter(option, base)]
-        pair = self._pair() if PAIR in self.tasks else None
-        return self.ways.told_of(Stopping(self.epsilon, (base, *kept), pair))
 
     def _both(self, share: float) -> tuple[StoppingSide | None, StoppingSide | None]:
         """Sides with a share of ε; None where no window keeps within it."""
@@ -93,7 +95,8 @@ class Menu:
         """
         left, right = self._both(HALF)
         if left is not None and right is not None:
-            return min((left, right), *self._as_window(), key=lambda both: self.ways.cost(*both))
+            found = [(left, right), *self._as_window()]
+            return min(found, key=lambda both: self.ways.cost(*both))
         return min(
             (*self._one_sided(), (self._closed(-1), self._closed(1))),
             key=lambda both: all(side.is_closed for side in both),

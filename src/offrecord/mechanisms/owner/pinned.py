@@ -7,9 +7,10 @@ x), times the start; aims are masses without what every x meets alike beyond the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -121,6 +122,49 @@ def programme(side: Pinned, far: int, budget: float) -> Floats | None:
     return _Bounded(Unstopped(side, far), budget).solved()
 
 
+class Entries(NamedTuple):
+    """Where a sparse matrix is not 0."""
+
+    row: Integers
+    column: Integers
+    number: Floats
+
+    @classmethod
+    def blocks(cls, block: Floats, count: int) -> Entries:
+        """The same block `count` times along the diagonal."""
+        row, column = np.nonzero(block)
+        first = np.repeat(np.arange(count), len(row))
+        height, width = block.shape
+        return cls(
+            np.tile(row, count) + height * first,
+            np.tile(column, count) + width * first,
+            np.tile(block[row, column], count),
+        )
+
+    @classmethod
+    def together(cls, parts: Sequence[Entries]) -> Entries:
+        """All of several."""
+        return cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+    def moved(self, rows: int, columns: int) -> Entries:
+        """The same further down and to the right."""
+        return Entries(self.row + rows, self.column + columns, self.number)
+
+    def times(self, number: float) -> Entries:
+        """All multiplied."""
+        return self._replace(number=number * self.number)
+
+    def matrix(self, height: int, width: int) -> Any:
+        """As solvers take it."""
+        from scipy import sparse
+
+        return sparse.csc_array((self.number, (self.row, self.column)), shape=(height, width))
+
+    def of(self, columns: Floats, height: int) -> Floats:
+        """(height,) the product with a column."""
+        return np.bincount(self.row, self.number * columns[self.column], minlength=height)
+
+
 class Unstopped:
     """What has not stopped, as columns of a programme: by level but the last, x and context.
 
@@ -179,25 +223,20 @@ class Unstopped:
         further = self.steps[level][here[:, 0], here[:, 1]]
         return (before[:, 1][:, np.newaxis] == here[:, 0]) * further
 
-    def stopped(self, level: int, width: int) -> tuple[Any, Floats]:
+    def stopped(self, level: int) -> tuple[Entries, Floats]:
         """What stops at a level, by x and context and divided by the context's scale: rows of
-        columns, of which there are `width`, and what is added to them.
+        columns, and what is added to them.
         """
-        from scipy import sparse
-
         scale, count = self.scales[level], len(self.values)
         size = count * len(scale)
-        given = np.zeros(size)
-        rows = sparse.csr_array((size, width))
-        if level == 0:
-            given = (self.free[0] / scale).ravel()
-        else:
+        parts = []
+        if level:
             share = self.scales[level - 1][:, np.newaxis] * self._carried(level) / scale
-            arriving = sparse.kron(sparse.eye_array(count), sparse.csr_array(share.T))
-            rows = placed(arriving, self.offsets[level - 1], width)
+            parts.append(Entries.blocks(share.T, count).moved(0, self.offsets[level - 1]))
         if level < self.count:
-            rows = rows - placed(sparse.eye_array(size), self.offsets[level], width)
-        return rows, given
+            parts.append(Entries.blocks(-np.ones((1, 1)), size).moved(0, self.offsets[level]))
+        given = np.zeros(size) if level else (self.free[0] / scale).ravel()
+        return Entries.together(parts), given
 
     def costs(self) -> Floats:
         """(width,) expected redactions that each column causes."""
@@ -243,8 +282,9 @@ class _Bounded:
         if solved.status != 0:
             return None
         for level in range(masses.count):
-            stopped, given = masses.stopped(level, len(costs))
-            found = np.maximum(stopped @ solved.x + given, 0.0).reshape(len(masses.values), -1)
+            stopped, given = masses.stopped(level)
+            found = np.maximum(stopped.of(solved.x, len(given)) + given, 0.0)
+            found = found.reshape(len(masses.values), -1)
             i, j = masses.contexts[level].T
             found = found * masses.scales[level] / masses.common(level)
             aims[level, masses.values[:, np.newaxis], i, j] = found
@@ -252,23 +292,18 @@ class _Bounded:
 
     def _rows(self) -> tuple[Any, Floats]:
         """Rows · columns ≤ right: least ≤ stopped ≤ factor · least, for each outcome and x."""
-        from scipy import sparse
-
-        count, width = len(self.masses.values), int(self.leasts[-1])
-        rows, right = [], []
+        count, height = len(self.masses.values), 0
+        parts, right = [], []
         for level, scale in enumerate(self.masses.scales):
-            stopped, given = self.masses.stopped(level, width)
-            ones = sparse.kron(np.ones((count, 1)), sparse.eye_array(len(scale)))
-            least = placed(ones, int(self.leasts[level]), width)
-            rows += [least - stopped, stopped - self.factor * least]
-            right += [given, -given]
-        return sparse.csc_array(sparse.vstack(rows)), np.concatenate(right)
-
-
-def placed(block: Any, first: int, width: int) -> Any:
-    """A sparse block among `width` columns, from the column `first` on."""
-    from scipy import sparse
-
-    block = sparse.coo_array(block)
-    rows, columns = block.coords
-    return sparse.csr_array((block.data, (rows, columns + first)), shape=(block.shape[0], width))
+            stopped, given = self.masses.stopped(level)
+            ones = np.tile(np.eye(len(scale)), (count, 1))
+            least = Entries.blocks(ones, 1).moved(0, int(self.leasts[level]))
+            for sign, factor in ((-1.0, 1.0), (1.0, -self.factor)):
+                parts += [
+                    stopped.times(sign).moved(height, 0),
+                    least.times(factor).moved(height, 0),
+                ]
+                right.append(-sign * given)
+                height += len(given)
+        matrix = Entries.together(parts).matrix(height, int(self.leasts[-1]))
+        return matrix, np.concatenate(right)
