@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         BestWindow,
         MarkovQuilt,
         Mechanism,
+        OwnerStopping,
         ThreeRegion,
         design,
         mechanism_named,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from offrecord.mechanisms.answer import answer
     from offrecord.mechanisms.base import Policy
     from offrecord.mechanisms.local.policy import LocalPolicy
+    from offrecord.mechanisms.owner.policy import OwnerPolicy
     from offrecord.models.box import Box
     from offrecord.models.chain import MarkovChain
     from offrecord.models.loading import load_model
@@ -72,6 +74,8 @@ __all__ = [
     "MarkovChain",
     "MarkovQuilt",
     "Mechanism",
+    "OwnerPolicy",
+    "OwnerStopping",
     "PhasedChain",
     "Policy",
     "Problem",
@@ -130,6 +134,7 @@ _ROOMS = {
         "BestWindow",
         "MarkovQuilt",
         "Mechanism",
+        "OwnerStopping",
         "ThreeRegion",
         "design",
         "mechanism_named",
@@ -137,6 +142,7 @@ _ROOMS = {
     "mechanisms.answer": ("answer",),
     "mechanisms.base": ("Policy",),
     "mechanisms.local.policy": ("LocalPolicy",),
+    "mechanisms.owner.policy": ("OwnerPolicy",),
     "designs.library": ("Designs",),
     "release.keys": ("Key",),
     "tables.reference": ("fit",),

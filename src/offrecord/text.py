@@ -4,6 +4,7 @@ far something is.
 
 from __future__ import annotations
 
+import html as markup
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -82,3 +83,11 @@ def listwise(through: Callable[[list[Any]], Iterable[Any]]) -> Progress:
         yield tell
 
     return progress
+
+
+def html_table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells, the first of them a head, for notebooks."""
+    head, *body = ([markup.escape(cell) for cell in row] for row in rows)
+    cells = "".join(f"<th>{cell}</th>" for cell in head)
+    lines = ("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(lines)}</tbody></table>"

@@ -2,8 +2,8 @@
 
 base.py: the three protocols. blocks.py, surroundings.py: what they speak of. workshop.py: designs
 for a whole table. quilt.py, window.py, three_region.py, best_local/: one mechanism each. local/:
-what mechanisms share that redact record by record. answer.py: one record's owner decides alone. A
-new mechanism is one file, and one line below.
+what mechanisms share that redact record by record. owner/: the one of who sees all values.
+answer.py: one record's owner decides alone. A new mechanism is one file, and one line below.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.base import Mechanism, Policy
 from offrecord.mechanisms.best_local import BestLocal
 from offrecord.mechanisms.local.policy import LocalPolicy
+from offrecord.mechanisms.owner import OwnerStopping
 from offrecord.mechanisms.quilt import MarkovQuilt
 from offrecord.mechanisms.three_region import ThreeRegion
 from offrecord.mechanisms.window import BestWindow
@@ -30,6 +31,7 @@ __all__ = [
     "BestWindow",
     "MarkovQuilt",
     "Mechanism",
+    "OwnerStopping",
     "ThreeRegion",
     "design",
     "mechanism_named",
@@ -43,6 +45,7 @@ REGISTRY: dict[str, Callable[..., Mechanism]] = {
     "3r-convex": partial(ThreeRegion, "convex"),
     "3r-constant": partial(ThreeRegion, "constant"),
     "best-local": BestLocal,
+    "owner": OwnerStopping,
 }
 MECHANISMS = tuple(REGISTRY)
 

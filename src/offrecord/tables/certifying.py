@@ -138,7 +138,11 @@ def _learned(model: Model) -> form.Learned | None:
 
 def _designs(plan: Plan) -> dict[str, Any]:
     """The designs section: what every kind says, and what designs of this kind add."""
-    kind, model, grids = plan.designs.setting.mechanism.designs, plan.designs.model, plan.designs.grids
+    kind, model, grids = (
+        plan.designs.setting.mechanism.designs,
+        plan.designs.model,
+        plan.designs.grids,
+    )
     shared, sequences = Shared(), Shared()
     designs = [
         _said(design, uses, _sequence(design, model, sequences)) | design.to_dict(shared)

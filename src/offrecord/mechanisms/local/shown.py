@@ -10,6 +10,7 @@ import numpy as np
 
 from offrecord.mechanisms.blocks import PRIVATE, REGIONS, certainty_of
 from offrecord.models.base import Floats
+from offrecord.text import html_table
 
 if TYPE_CHECKING:
     from offrecord.mechanisms.local.policy import LocalPolicy
@@ -42,15 +43,8 @@ def text(policy: LocalPolicy) -> str:
 
 def html(policy: LocalPolicy) -> str:
     """The same in short, for notebooks."""
-    head, *body = _table(policy)
-    cells = "".join(f"<th>{markup.escape(cell)}</th>" for cell in head)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{markup.escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in body
-    )
     title, worst = (markup.escape(line) for line in text(policy).splitlines()[:2])
-    table = f"<table><thead><tr>{cells}</tr></thead><tbody>{rows}</tbody></table>"
-    return f"<p><b>{title}</b><br>{worst}</p>{table}"
+    return f"<p><b>{title}</b><br>{worst}</p>{html_table(_table(policy))}"
 
 
 def _table(policy: LocalPolicy) -> list[list[str]]:

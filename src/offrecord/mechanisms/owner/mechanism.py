@@ -10,7 +10,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.base import Design, Mechanism
 from offrecord.mechanisms.owner.design import OwnerDesign
 from offrecord.mechanisms.owner.menu import Menu
-from offrecord.mechanisms.owner.policy import OwnerPolicy
+from offrecord.mechanisms.owner.policy import OwnerPolicy, problems
 from offrecord.mechanisms.owner.ways import Ways
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.mechanisms.window import window_of
@@ -44,8 +44,8 @@ class OwnerStopping(Mechanism):
     def design(self, problem: Problem) -> OwnerPolicy:
         """The policy for a problem, within ε; InputError where it cannot be proven for the chain."""
         self._check(problem)
-        menu = Menu(Ways.around(problem), problem.epsilon)
-        return OwnerPolicy(problem, self.name, menu.stopping)
+        menus = [Menu(Ways.around(one), one.epsilon) for one in problems(problem)]
+        return OwnerPolicy(problem, self.name, tuple(menu.stopping for menu in menus))
 
     def around(self, problem: Problem, surrounding: Surrounding) -> OwnerDesign:
         """The design around the one secret of a problem."""
@@ -96,4 +96,8 @@ class _OneMenu(Workshop):
 
 def _designed(menu: Menu, problem: Problem, surrounding: Surrounding) -> OwnerDesign:
     """A menu around the one secret of a problem, proven as it will act."""
-    return OwnerDesign.proven(menu.stopping, menu.ways, problem, surrounding)
+    found = OwnerDesign.proven(menu.stopping, menu.ways, problem, surrounding)
+    if found is None:  # nothing that is not proven is used
+        found = OwnerDesign.proven(menu.everything, menu.ways, problem, surrounding)
+    assert found is not None
+    return found

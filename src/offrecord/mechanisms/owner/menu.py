@@ -62,6 +62,11 @@ class Menu:
         return self.ways.told_of(Stopping(self.epsilon, (base, *kept), pair))
 
     @property
+    def everything(self) -> Stopping:
+        """Both sides closed."""
+        return Stopping(self.epsilon, ((self._closed(-1), self._closed(1)),))
+
+    @property
     def tasks(self) -> list[float]:
         """All that takes time."""
         if not self.ways.are_even:

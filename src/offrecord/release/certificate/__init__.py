@@ -5,8 +5,9 @@ docs/certificate.md says what every field means, docs/certificate.schema.json is
 JSON Schema. Nothing here knows how designs are made: who checks a certificate needs no more than
 this folder and what a certificate holds.
 
-document   the certificate and its sections        designs   of every kind, and local ones
-model      as in model files, and how it fits      form      reading JSON that must have a form
+document   the certificate and its sections        designs   of every kind, local and owner's
+model      as in model files, and how it fits      stopping  what owner's designs share
+form       reading JSON that must have a form
 """
 
 from offrecord.release.certificate.designs import (
@@ -14,6 +15,7 @@ from offrecord.release.certificate.designs import (
     DRAW_BITS,
     KINDS,
     MAXIMUM,
+    STOPPING,
     Composition,
     Design,
     Designs,
@@ -22,6 +24,8 @@ from offrecord.release.certificate.designs import (
     LocalDesigns,
     OtherDesign,
     OtherDesigns,
+    OwnerDesign,
+    OwnerDesigns,
     phase_runs,
     read_designs,
     spelled_phases,
@@ -54,6 +58,12 @@ from offrecord.release.certificate.model import (
     ModelComparison,
     ModelSet,
 )
+from offrecord.release.certificate.stopping import (
+    Stopping,
+    StoppingPair,
+    StoppingSide,
+    spelled_thresholds,
+)
 
 __all__ = [
     "ASSUMPTIONS",
@@ -66,6 +76,7 @@ __all__ = [
     "MAXIMUM",
     "PHASES",
     "POSITIONS",
+    "STOPPING",
     "Audit",
     "Certificate",
     "Claim",
@@ -85,9 +96,14 @@ __all__ = [
     "OtherDesign",
     "OtherDesigns",
     "Output",
+    "OwnerDesign",
+    "OwnerDesigns",
     "Positions",
     "Private",
     "Release",
+    "Stopping",
+    "StoppingPair",
+    "StoppingSide",
     "assumptions",
     "claim_statement",
     "phase_runs",
@@ -95,4 +111,5 @@ __all__ = [
     "software_versions",
     "spelled_phases",
     "spelled_rows",
+    "spelled_thresholds",
 ]

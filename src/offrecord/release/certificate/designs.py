@@ -1,4 +1,4 @@
-"""The certificate's designs: what every kind says of them, and what local ones are."""
+"""The certificate's designs: what every kind says of them, and what local and owner's ones are."""
 
 from __future__ import annotations
 
@@ -24,14 +24,38 @@ from offrecord.release.certificate.form import (
     word,
 )
 from offrecord.release.certificate.model import Model
+from offrecord.release.certificate.stopping import Stopping
 
-#: A record is redacted if its draw, a number of so many bits, lies below its threshold.
+#: A record is redacted, or a walk stops, if its draw, a number of so many bits, lies below its
+#: threshold.
 DRAW_BITS = 64
 COMPOSITION = (
     "Around each secret stands the design for its surroundings; where several fall on a record, the"
     " largest redaction probability of each value counts. A record is redacted if its 64-bit draw"
     " lies below that probability times 2^64, rounded up. More redaction never leaks more, so the"
     " release leaks about each secret on its own at most the largest leakage of a design."
+)
+WALKS = (
+    "Neighbouring secrets join into a cluster where fewer records lie between them than the longer"
+    " of the two last levels that face each other there, by the first option of their designs; a"
+    " cluster is redacted whole. It takes the option of least expected redactions among those whose"
+    " budgets sum to at most epsilon, or by which no secret inside tells more than epsilon from its"
+    " distance to both ends; a single record far from all others may take both sides in turn, the"
+    " second by a label that the first one's stop draws; positions alone decide which. From each"
+    " end a walk leads away: it looks up the value at its last level, and stops at a level if its"
+    " 64-bit draw there lies below the threshold for that far value, the value at the end and the"
+    " value at the level (and at the next one, where it looks ahead), at the last level surely."
+    " What lies before the stop is redacted, what lies from it on is released; a walk that passes"
+    " the chain's end redacts everything up to it. Between two clusters the records from one stop"
+    " to the other are released if each stop lies no nearer to the other cluster than the last"
+    " level of the walk from there, else none. A missing value that a walk looks at is drawn from"
+    " the model; a walk that misses one which is not drawn, or has no value at its own end, goes"
+    " straight to its last level. No outcome of a side is more than e^budget times as likely under"
+    " one value at the end as under another, so both sides together tell about a secret at most the"
+    " sum of their budgets, or less from further inside; of two sides in turn, the second makes up"
+    " for what its label tells: epsilon at most. Whatever another cluster's walks do follows from"
+    " what this one's stops release, so the release leaks about each secret on its own at most the"
+    " largest leakage of a design."
 )
 #: Equal neighbouring rows by distance: how many, and the redaction probability of each value.
 Stretch: TypeAlias = Sequence[Any]
@@ -45,7 +69,7 @@ Protect = Annotated[str, word("run", "each")]
 class Composition(Section):
     """How designs become redactions. rule: a name for programs, text: the same for people.
 
-    draw_bits: probabilities act as multiples of 2^−draw_bits, rounded up.
+    draw_bits: probabilities act as multiples of 2^−draw_bits.
     """
 
     rule: Text
@@ -54,6 +78,7 @@ class Composition(Section):
 
 
 MAXIMUM = Composition(rule="maximum", draw_bits=DRAW_BITS, text=COMPOSITION)
+STOPPING = Composition(rule="stopping", draw_bits=DRAW_BITS, text=WALKS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +132,15 @@ class LocalDesign(Design):
     redaction_right: Count
     left_rest: Truth
     right_rest: Truth
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnerDesign(Design):
+    """A design by which walks lead away from a secret and stop. stopping: which of those that
+    designs share.
+    """
+
+    stopping: Count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +248,31 @@ class LocalDesigns(Designs):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnerDesigns(Designs):
+    """Designs of who sees all values: walks lead away from secrets, and what lies before their
+    stops is redacted. stoppings: the distinct ones.
+    """
+
+    kind: Annotated[str, word("owner")] = "owner"
+    composition: Composition = STOPPING
+    stoppings: Annotated[Sequence[Stopping], listed(Stopping.read)]
+    designs: Annotated[Sequence[OwnerDesign], listed(OwnerDesign.read)]
+
+    def check(self, model: Model) -> None:
+        """InputError unless stoppings are of the model's values and of the designs' ε."""
+        super().check(model)
+        acting = self.composition.rule, self.composition.draw_bits
+        if acting != (STOPPING.rule, STOPPING.draw_bits):
+            says = f'must be "{STOPPING.rule}" with draws of {DRAW_BITS} bits for owner\'s designs'
+            raise refused("designs.composition", says)
+        for at, stopping in enumerate(self.stoppings):
+            stopping.check(f"designs.stoppings[{at}]", model.k, self.epsilon)
+        for at, design in enumerate(self.designs):
+            if design.stopping >= len(self.stoppings):
+                raise refused(f"designs.designs[{at}].stopping", "must be one of the stoppings")
+
+
+@dataclass(frozen=True, kw_only=True)
 class OtherDesigns(OpenSection, Designs):
     """Designs of a kind that is not known here: whoever checks them must say so, not pass them."""
 
@@ -221,7 +280,7 @@ class OtherDesigns(OpenSection, Designs):
 
 
 #: Kinds whose own part is known here; a new one is one class and one line.
-KINDS: dict[str, type[Designs]] = {"local": LocalDesigns}
+KINDS: dict[str, type[Designs]] = {"local": LocalDesigns, "owner": OwnerDesigns}
 
 
 def read_designs(content: Mapping[str, Any]) -> Designs:
