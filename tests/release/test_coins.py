@@ -21,7 +21,9 @@ KEY = bytes(range(32))
 DOCS = Path(__file__).parents[2] / "docs" / "coins.md"
 
 
-def draw_by_the_book(key, dataset, column, chain, order, kind):
+def draw_by_the_book(
+    key, dataset, column, chain, order, kind, purpose=b"offrecord/coins", counter=0
+):
     """docs/coins.md, step by step, one record at a time."""
 
     def field(tag, content):
@@ -37,7 +39,9 @@ def draw_by_the_book(key, dataset, column, chain, order, kind):
             message += field(3, value.encode())
     tag = hashlib.blake2b(message, key=key, digest_size=16, person=b"offrecord/chain").digest()
     block = order.to_bytes(15, "little", signed=True) + bytes([kind])
-    aes = hashlib.blake2b(key=key, digest_size=32, person=b"offrecord/coins").digest()
+    counted = bytes(8) + counter.to_bytes(6, "little") + bytes(2)
+    block = bytes(a ^ b for a, b in zip(block, counted, strict=True))
+    aes = hashlib.blake2b(key=key, digest_size=32, person=purpose).digest()
     encryptor = Cipher(algorithms.AES(aes), modes.ECB()).encryptor()
     return int.from_bytes(
         encryptor.update(bytes(a ^ b for a, b in zip(tag, block, strict=True)))[:8], "little"
@@ -52,10 +56,10 @@ def encoded(value):
     return draws.encoded_text(value)
 
 
-def drawn(key, dataset, column, chain, order, kind):
+def drawn(key, dataset, column, chain, order, kind, purpose=draws.RECORDS, counter=0):
     coins = draws.Coins(key, dataset, column)
     tags = coins.chain_tags([b"".join(map(encoded, chain))])
-    return int(coins.draw(tags, np.array([order]), kind)[0])
+    return int(coins.draw(tags, np.array([order]), kind, purpose, counter)[0])
 
 
 VALUES = st.one_of(st.text(max_size=20), st.integers(-(2**63), 2**63 - 1), st.booleans())
@@ -68,16 +72,20 @@ VALUES = st.one_of(st.text(max_size=20), st.integers(-(2**63), 2**63 - 1), st.bo
     st.lists(VALUES, max_size=3),
     st.integers(-(2**63), 2**63 - 1),
     st.sampled_from([draws.INTEGER, draws.TIME]),
+    st.binary(max_size=16),
+    st.integers(0, 2**48 - 1),
 )
-def test_a_draw_is_what_the_documentation_says(key, dataset, column, chain, order, kind):
-    assert drawn(key, dataset, column, chain, order, kind) == draw_by_the_book(
-        key, dataset, column, chain, order, kind
-    )
+def test_a_draw_is_what_the_documentation_says(
+    key, dataset, column, chain, order, kind, purpose, counter
+):
+    record = key, dataset, column, chain, order, kind
+    assert drawn(*record) == draw_by_the_book(*record)
+    assert drawn(*record, purpose, counter) == draw_by_the_book(*record, purpose, counter)
 
 
 def test_the_vectors_in_the_documentation_hold():
     rows = re.findall(
-        r"^\| `(.*?)` \| `(.*?)` \| `(.*?)` \| `(.*?)` \| `(.*?)` \| `([0-9a-f]{16})` \|$",
+        r"^\|" + 5 * r" `([^`]*)` \|" + r" `([0-9a-f]{16})` \|$",
         DOCS.read_text("utf-8"),
         re.M,
     )
@@ -89,6 +97,34 @@ def test_the_vectors_in_the_documentation_hold():
         assert (
             f"{draw_by_the_book(KEY, dataset, column, values, int(order), number):016x}" == expected
         )
+
+
+def test_the_vectors_of_several_draws_hold():
+    rows = re.findall(
+        r"^\|" + 7 * r" `([^`]*)` \|" + r" `([0-9a-f]{16})` \|$", DOCS.read_text("utf-8"), re.M
+    )
+    assert len(rows) >= 6
+    for dataset, column, chain, kind, order, purpose, counter, expected in rows:
+        values = eval(chain, {"__builtins__": {}})
+        number = {"integer": draws.INTEGER, "time": draws.TIME}[kind]
+        record = KEY, dataset, column, values, int(order), number, purpose.encode(), int(counter)
+        assert f"{drawn(*record):016x}" == expected
+        assert f"{draw_by_the_book(*record):016x}" == expected
+
+
+def test_counters_are_one_for_all_records_or_one_for_each():
+    coins = draws.Coins(KEY, "d", "v")
+    tags, order = coins.chain_tags([b"x"] * 4), np.array([-3, -3, 5, 5])
+    counters = np.array([0, 1, 1, 2**48 - 1])
+    together = coins.draw(tags, order, draws.INTEGER, b"p", counters)
+    alone = [
+        int(coins.draw(tags[[i]], order[[i]], draws.INTEGER, b"p", int(counters[i]))[0])
+        for i in range(4)
+    ]
+    assert together.tolist() == alone
+    assert len(set(alone)) == 4
+    plain = coins.draw(tags, order, draws.INTEGER, b"p")
+    assert np.array_equal(plain, coins.draw(tags, order, draws.INTEGER, b"p", np.zeros(4, int)))
 
 
 def test_the_vectors_of_answers_hold():

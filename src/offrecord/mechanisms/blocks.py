@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from offrecord.models.base import Floats, Integers
 from offrecord.models.records import Chains, Codes
+from offrecord.release.coins import Counter
 
 Mask: TypeAlias = NDArray[np.bool_]
 #: Whether a record is redacted, by the rule and whatever is drawn: for some values at times, for
@@ -94,12 +95,21 @@ class Block(NamedTuple):
 
 
 class Draw(Protocol):
-    """Keyed coins: the same draw for the same record and purpose, another for any other."""
+    """Keyed coins: the same draw for the same record, purpose and counter, another for any
+    other.
+    """
 
     def __call__(
-        self, chain: Integers, order: Integers, purpose: bytes = ...
+        self,
+        chain: Integers,
+        order: NDArray[np.integer],
+        purpose: bytes = ...,
+        counter: Counter = ...,
     ) -> NDArray[np.uint64]:
-        """(r,) 64 bits each for records of chains that hold a secret, by their order values."""
+        """(r,) 64 bits each for records of chains that hold a secret, by their order values.
+
+        counter: which of a record's draws for this purpose, below 2⁴⁸.
+        """
 
 
 class Decision(NamedTuple):

@@ -10,7 +10,8 @@ vectors):
 
 AES is keyed with a key of its own derived from the same secret. For different chains h is an
 independent 128-bit number, and within a chain order values differ, so no two records give AES the
-same block: draws are independent and uniform as far as anyone without the key can tell.
+same block: draws are independent and uniform as far as anyone without the key can tell. What needs
+several draws for one record counts them, in bits that no order value uses.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ ALWAYS = np.uint64(2**64 - 1)
 
 Draws: TypeAlias = NDArray[np.uint64]
 ChainTags: TypeAlias = NDArray[np.uint64]
+Counter: TypeAlias = int | NDArray[np.int64]
 
 
 def thresholds(redaction: NDArray[np.float64]) -> Draws:
@@ -85,10 +87,21 @@ class Coins:
         return np.frombuffer(bytes(tags), dtype="<u8").reshape(-1, 2).astype(np.uint64)
 
     def draw(
-        self, tags: ChainTags, order: NDArray[np.integer], kind: int, purpose: bytes = RECORDS
+        self,
+        tags: ChainTags,
+        order: NDArray[np.integer],
+        kind: int,
+        purpose: bytes = RECORDS,
+        counter: Counter = 0,
     ) -> Draws:
-        """(r,) a draw for each record, given its chain's tag (r, 2) and its order value."""
-        return np.ascontiguousarray(self._encrypt(purpose, _blocks(tags, order, kind))[:, 0])
+        """(r,) a draw for each record, given its chain's tag (r, 2) and its order value.
+
+        counter: which of a record's draws, from 0, below 2⁴⁸; one for all of them, or (r,).
+        """
+        blocks = _blocks(tags, order, kind)
+        if isinstance(counter, np.ndarray) or counter:
+            blocks[:, 1] ^= np.asarray(counter).astype(np.uint64)
+        return np.ascontiguousarray(self._encrypt(purpose, blocks)[:, 0])
 
     def set_digests(
         self,

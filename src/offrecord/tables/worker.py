@@ -17,7 +17,7 @@ from offrecord.mechanisms.blocks import NEVER, Mask
 from offrecord.models.base import Integers
 from offrecord.models.records import MISSING, Chains
 from offrecord.release import coins
-from offrecord.release.coins import RECORDS, ChainTags, Coins, Draws
+from offrecord.release.coins import RECORDS, ChainTags, Coins, Counter, Draws
 from offrecord.tables.batch import ChainBatch, TableSpec
 from offrecord.tables.chains import Arranged
 from offrecord.tables.choice import choice_of
@@ -50,13 +50,26 @@ class KeyedBatch:
         values = self.batch.arranged.chain_values(tagged)
         return self.coins.chain_tags(coins.joined(values, len(tagged)))
 
+    @cached_property
+    def _tagged(self) -> Integers:
+        """(m,) which of the tags each chain has that holds a secret; of others, no matter what."""
+        tagged = np.zeros(self.batch.arranged.chains.count, dtype=np.int64)
+        tagged[self.batch.chains_with_secret] = np.arange(len(self.batch.chains_with_secret))
+        return tagged
+
     def tags_of(self, chain: Integers) -> ChainTags:
         """(r, 2) the tags of some chains that hold a secret."""
-        return self.tags[np.searchsorted(self.batch.chains_with_secret, chain)]
+        return self.tags[self._tagged[chain]]
 
-    def draw(self, chain: Integers, order: Integers, purpose: bytes = RECORDS) -> Draws:
+    def draw(
+        self,
+        chain: Integers,
+        order: NDArray[np.integer],
+        purpose: bytes = RECORDS,
+        counter: Counter = 0,
+    ) -> Draws:
         """(r,) a draw for each record of chains that hold a secret."""
-        return self.coins.draw(self.tags_of(chain), order, self._order_kind, purpose)
+        return self.coins.draw(self.tags_of(chain), order, self._order_kind, purpose, counter)
 
     def set_digests(self, chain: Integers, order: Integers, groups: Integers, count: int) -> Draws:
         """(count, 2) a digest of each group of records."""

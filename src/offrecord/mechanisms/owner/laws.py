@@ -61,7 +61,7 @@ def stopping_law(side: StoppingSide, way: Way, start: Floats | None = None) -> F
 def expected_redactions(side: StoppingSide, way: Way, start: Floats | None = None) -> float:
     """Beside the run, with unlimited room, times the start."""
     law = stopping_law(side, way, start).sum(axis=1)
-    return float(law @ (side.levels - 1)) if len(law) else np.inf
+    return float(law @ (side.levels - way.nearest)) if len(law) else np.inf
 
 
 def with_laws(side: StoppingSide, way: Way, room: int) -> StoppingSide:

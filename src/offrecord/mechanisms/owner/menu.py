@@ -56,7 +56,10 @@ class Menu:
             left, right = self._both(share) if share else (None, None)
             if left is not None and right is not None:
                 options.append((left, right))
-        options += self._one_sided()
+        if self.ways.are_even or any(
+            room < side.deadline for side, room in zip(base, self.ways.rooms, strict=True)
+        ):
+            options += self._one_sided()
         kept = [option for option in options[1:] if is_shorter(option, base)]
         pair = self._pair() if PAIR in self.tasks else None
         return self.ways.told_of(Stopping(self.epsilon, (base, *kept), pair))
@@ -122,7 +125,7 @@ class Menu:
             return []
         sides = []
         for direction, size in zip((-1, 1), self.window, strict=True):
-            side = window_side(direction, self.ways.right.k, 0.0, size + 1)
+            side = window_side(direction, self.ways.right.k, 0.0, size + self.ways.right.nearest)
             sides.append(replace(side, budget=float(self.ways.told(side).max())))
         left, right = sides
         return [(left, right)] if left.budget + right.budget <= self.epsilon else []
@@ -133,7 +136,9 @@ class Menu:
             k, base = self.ways.right.k, self._base()
             few = k <= _FEW_VALUES
             longest = max(side.deadline for side in base)
-            pays = 1 < longest and (few or (k <= _PAIRED_VALUES and longest <= _PAIRED_REACH))
+            pays = self.ways.right.nearest < longest and (
+                few or (k <= _PAIRED_VALUES and longest <= _PAIRED_REACH)
+            )
             effort = Effort(effort_for(k).levels, ahead=few)
             ways = self.ways.right, self.ways.left
             self.pairs.append(stopping_pair(*ways, self.epsilon, effort) if pays else None)

@@ -30,12 +30,14 @@ class Stop(NamedTuple):
 
 class View(NamedTuple):
     """What a walk sees: values (room,) by distance from 1, and beyond the chain's end steps of
-    `kernel`; None where only far values are drawn there, by a law that its side knows.
+    `kernel`; None where only far values are drawn there, by a law that its side knows. k: how many
+    values there are.
     """
 
     end: int
     values: Integers
     kernel: Floats | None
+    k: int
 
     @property
     def last(self) -> int:
@@ -55,7 +57,9 @@ class View(NamedTuple):
         """(k, k) from the value at one distance to that at a further one, given the far value."""
         room = len(self.values)
         if second <= room:
-            return np.tile(self._seen(second), (len(self._seen(second)), 1))
+            return np.tile(self._seen(second), (self.k, 1))
+        if self.kernel is None:  # nobody looks there
+            return np.eye(self.k)
         near = max(first, room)
         step = self._power(second - near) * self._power(deadline - second)[:, far]
         step = step if first >= room else np.tile(step[self.last], (len(step), 1))
@@ -63,8 +67,7 @@ class View(NamedTuple):
         return np.asarray(np.divide(step, total, out=np.zeros_like(step), where=total > 0))
 
     def _seen(self, distance: int) -> Floats:
-        assert self.kernel is not None
-        return np.asarray(np.eye(len(self.kernel))[self.values[distance - 1]])
+        return np.asarray(np.eye(self.k)[self.values[distance - 1]])
 
     def _power(self, steps: int) -> Floats:
         assert self.kernel is not None
@@ -92,8 +95,8 @@ def _view(decider: OwnerDecider, plan: Plan, cluster: int, column: int) -> View:
     end = int(ends.first[cluster] if column == LEFT else ends.last[cluster])
     places = end + SIGNS[column] * np.arange(1, room + 1)
     way = decider.ways[column] if decider.ways is not None else None
-    kernel = np.eye(decider.k) if way is None else way.kernels[0]
-    return View(int(codes[end]), codes[places].astype(np.int64), kernel)
+    kernel = None if way is None else way.kernels[0]
+    return View(int(codes[end]), codes[places].astype(np.int64), kernel, decider.k)
 
 
 def _stops(

@@ -91,11 +91,11 @@ def places(way: Way, deadline: int, count: int, start: Floats) -> Integers:
     """Levels up to a deadline: all distances if they are few, else at equal steps of the running
     sum of √Pr(T = t) by the closed form (O6).
     """
-    every = np.arange(1, deadline + 1)
-    if deadline <= count:
+    every = np.arange(way.nearest, deadline + 1)
+    if len(every) <= count:
         return every
     side = Pinned(way, every, start)
-    stops = np.zeros(deadline)
+    stops = np.zeros(len(every))
     for far in range(way.k):
         aims = bridges(side, far)[..., 0]
         beyond = np.array([rest[:, far] for rest in side.rests[:-1]])
@@ -103,9 +103,9 @@ def places(way: Way, deadline: int, count: int, start: Floats) -> Integers:
     stops[-1] = max(1.0 - stops[:-1].sum(), 0.0)
     running = np.cumsum(np.sqrt(np.maximum(stops, 0.0)))
     if not running[-1] > 0:
-        return np.unique(np.linspace(1, deadline, count).round().astype(np.int64))
+        return np.unique(np.linspace(way.nearest, deadline, count).round().astype(np.int64))
     marks = np.linspace(running[0], running[-1], count)
-    found = np.searchsorted(running, marks * (1 - 1e-12)) + 1
+    found = np.searchsorted(running, marks * (1 - 1e-12)) + way.nearest
     return np.unique(np.append(np.minimum(found, deadline), deadline))
 
 

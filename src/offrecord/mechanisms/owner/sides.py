@@ -68,7 +68,7 @@ def stopping_side(
     if deadline is None:
         return None
     found = [window_side(way.direction, way.k, budget, deadline)]
-    if deadline > 1:
+    if deadline > way.nearest:
         levels = places(way, deadline, _CLOSED_FORM, weighted)
         found.append(_designed(Pinned(way, levels, weighted), budget, by=None))
         if effort.levels is not None:

@@ -45,8 +45,10 @@ class Bounds(NamedTuple):
 class Way:
     """What a walk meets. direction: −1 to the left, 1 to the right, away from record `origin`.
 
-    kernels: (1, k, k) where all steps are alike, else one for each of the first steps; the last
-    serves all beyond. weights: (k,) how likely each value of the run's end is.
+    kernels: (1, k, k) where all steps are alike, else one for each of the chain's steps on this
+    side and one more, which serves all beyond its end: any would do (O9), and this is the chain's
+    own last or first one. weights: (k,) how likely each value of the run's end is. nearest: the
+    first distance at which a walk may stop; of tuples of m records, m (O13).
     """
 
     chain: MarkovChain
@@ -54,15 +56,24 @@ class Way:
     origin: int
     kernels: Floats
     weights: Floats
+    nearest: int = 1
 
     @classmethod
-    def of(cls, chain: MarkovChain, direction: int, origin: int, room: int) -> Way:
+    def of(
+        cls, chain: MarkovChain, direction: int, origin: int, room: int, nearest: int = 1
+    ) -> Way:
         """From a record of a chain of order 1, with so many records on that side."""
-        steps = 1 if chain.is_stationary else min(room, FURTHEST)
-        kernels = np.eye(chain.k)[np.newaxis]
-        if steps:
-            kernels = np.ascontiguousarray(chain.kernels(origin, origin + direction * steps))
-        return cls(chain, direction, origin, kernels, chain.marginal(origin))
+        weights = chain.marginal(origin)
+        if chain.is_stationary:
+            kernels = chain.kernels(2, 2 + direction)
+        else:
+            steps = min(room, FURTHEST)
+            beyond = chain.kernel(max(origin + room - 1, 1) if direction > 0 else 1)
+            walked = chain.kernels(origin, origin + direction * steps)
+            if len(walked) == 1:
+                walked = np.repeat(walked, steps, axis=0)
+            kernels = np.concatenate((walked, beyond[np.newaxis]))
+        return cls(chain, direction, origin, np.ascontiguousarray(kernels), weights, nearest)
 
     @property
     def k(self) -> int:
@@ -72,7 +83,7 @@ class Way:
     @property
     def is_even(self) -> bool:
         """All steps are alike."""
-        return len(self.kernels) == 1
+        return self.chain.is_stationary
 
     @property
     def possible(self) -> NDArray[np.bool_]:
@@ -109,12 +120,11 @@ class Way:
                 np.all(self._told(distance) <= allowed[np.ix_(self.possible, self.possible)])
             )
 
-        far = 1
+        near, far = self.nearest - 1, self.nearest
         while not keeps(far):
-            far *= 2
+            near, far = far, 2 * far
             if far > FURTHEST:
                 return None
-        near = far // 2
         while far - near > 1:
             middle = (near + far) // 2
             near, far = (near, middle) if keeps(middle) else (middle, far)
@@ -158,13 +168,24 @@ class Way:
             yield product
 
     def _exact(self, step: int) -> Bounds:
-        """The step from distance `step` to the next, as the model's decimals give it."""
-        if self.is_even:
-            record = 1
-        else:
-            step = min(step, len(self.kernels) - 1)
-            record = self.origin + step if self.direction > 0 else self.origin - step - 1
-        numbers = _exact_kernel(self.chain.kernel(record))
+        """The step from distance `step` to the next, as the model's decimals give it.
+
+        To the left what came of transposed kernels becomes a likelihood again, at the chain's first
+        record, by how likely its values are.
+        """
+        inside = self.is_even or step < len(self.kernels) - 1
+        if not inside:
+            numbers = _exact_kernel(self.kernels[-1])
+            law = (
+                _law(self.chain, 1)
+                if self.direction < 0 and step == len(self.kernels) - 1
+                else None
+            )
+            if law is None:
+                return Bounds(numbers, numbers)
+            return Bounds(*(each[:, np.newaxis] * numbers for each in law))
+        record = self.origin + step if self.direction > 0 else self.origin - step - 1
+        numbers = _exact_kernel(self.chain.kernel(1 if self.is_even else record))
         numbers = numbers if self.direction > 0 else numbers.T
         return Bounds(numbers, numbers)
 

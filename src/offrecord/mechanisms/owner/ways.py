@@ -32,7 +32,7 @@ class Ways:
         menu serves every room (O9).
         """
         chain = problem.chain
-        if chain.is_stationary:
+        if chain.is_stationary or chain.order > 1:
             return cls.far(chain)
         first, last = problem.private[0], problem.private[-1]
         rooms = first - 1, problem.n - last
@@ -40,8 +40,10 @@ class Ways:
 
     @classmethod
     def far(cls, chain: MarkovChain) -> Ways:
-        """In a stationary chain."""
-        return cls(Way.of(chain, -1, _FAR, _FAR), Way.of(chain, 1, _FAR, _FAR))
+        """In a stationary chain; of order m, of tuples of m records."""
+        lifted, nearest = chain.lifted, chain.order
+        left, right = (Way.of(lifted, direction, _FAR, _FAR, nearest) for direction in (-1, 1))
+        return cls(left, right)
 
     @property
     def are_even(self) -> bool:

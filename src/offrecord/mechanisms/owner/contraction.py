@@ -1,0 +1,86 @@
+"""What a secret inside a cluster loses through an output at the cluster's end (O11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from offrecord.models.base import Floats, Integers
+
+#: Up to this distance channels are taken one by one; beyond, on a grid that grows by a tenth.
+_ONE_BY_ONE = 64
+_GROWTH = 1.1
+_FARTHEST = 10**4
+#: More than what rounding changes of a leakage through a channel of any distance on the grid.
+_ROUNDING = 1e-10
+
+
+def channel_leakage(channel: Floats, budget: float) -> float:
+    """The most that an output within e^budget about one record tells about another, which it is
+    seen from through a channel: row x holds the first one's law given that the other is x.
+
+    max over x, x′ and sets A of log (K(x, A)·(e^s − 1) + 1)/(K(x′, A)·(e^s − 1) + 1). The best A
+    holds the values with the largest ratios K(x, ·)/K(x′, ·) (O11).
+    """
+    rise = np.expm1(budget)
+    top, below = channel[:, np.newaxis, :], channel[np.newaxis, :, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(below > 0, top / below, np.where(top > 0, np.inf, -1.0))
+    order = np.argsort(-ratio, axis=2)
+    more, less = (
+        np.take_along_axis(np.broadcast_to(rows, ratio.shape), order, axis=2).cumsum(axis=2)
+        for rows in (top, below)
+    )
+    return float(np.log((more * rise + 1) / (less * rise + 1)).max())
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction:
+    """What outputs within any budget tell from some distance, by a kernel that leads from a secret
+    towards the end of its cluster.
+
+    kernel: (s, s) on the values that can occur. channels: those known so far, of the distances of
+    the grid; tables: what is told through them, by budget.
+    """
+
+    kernel: Floats
+    channels: list[Floats] = field(default_factory=list)
+    tables: dict[float, Floats] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"kernel": self.kernel, "channels": [], "tables": {}}  # what is known is soon again
+
+    def told(self, budget: float, distance: Integers) -> Floats:
+        """(n,) the most that an output within e^budget tells about records so many steps away."""
+        # On the grid the next smaller distance counts, from which no less is told.
+        index = np.searchsorted(_GRID, distance, side="right") - 1
+        count = int(index.max(initial=0)) + 1
+        if len(self.tables.get(budget, ())) < count:
+            self.tables[budget] = self._table(budget, count)
+        return np.asarray(self.tables[budget][index])
+
+    def _table(self, budget: float, count: int) -> Floats:
+        """(count,) what is told from the first distances of the grid."""
+        while len(self.channels) < count:
+            self.channels.append(self._channel(len(self.channels)))
+        told = [channel_leakage(channel, budget) + _ROUNDING for channel in self.channels[:count]]
+        told[0] = budget  # from no distance at all
+        return np.minimum(told, budget)
+
+    def _channel(self, index: int) -> Floats:
+        if index == 0:
+            return np.eye(len(self.kernel))
+        steps = int(_GRID[index] - _GRID[index - 1])
+        hop = self.kernel if steps == 1 else np.linalg.matrix_power(self.kernel, steps)
+        return self.channels[index - 1] @ hop
+
+
+def _grid() -> Integers:
+    distances = list(range(_ONE_BY_ONE + 1))
+    while distances[-1] < _FARTHEST:
+        distances.append(int(distances[-1] * _GROWTH))
+    return np.array(distances, dtype=np.int64)
+
+
+_GRID = _grid()

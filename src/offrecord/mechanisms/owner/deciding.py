@@ -1,0 +1,289 @@
+"""What decides by the owner's designs: clusters, walks, and what is released between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.mechanisms.blocks import (
+    ALWAYS,
+    AT_TIMES,
+    NEVER,
+    Block,
+    Certainty,
+    Decision,
+    Draw,
+    Mask,
+)
+from offrecord.mechanisms.owner.choosing import Choice, Kit, choose, second_sides
+from offrecord.mechanisms.owner.clusters import LEFT, RIGHT, Clusters, clusters_of, ranges
+from offrecord.mechanisms.owner.completion import (
+    Completion,
+    Places,
+    beyond_ends,
+    completed,
+    joined,
+    nothing,
+    picked,
+    uniform,
+)
+from offrecord.mechanisms.owner.contraction import Contraction
+from offrecord.mechanisms.owner.ground import Ground
+from offrecord.mechanisms.owner.packed import PackedSides
+from offrecord.mechanisms.owner.sight import Outlook, all_places, outlook, seen
+from offrecord.mechanisms.owner.stopping import NEVER_REACHED, Stopping
+from offrecord.mechanisms.owner.walking import Walks, walked
+from offrecord.mechanisms.owner.way import Way
+from offrecord.models.base import Floats, Integers, Model
+
+_BOTH = (LEFT, RIGHT)
+
+
+class Plan(NamedTuple):
+    """What is known of a block from positions alone.
+
+    deadlines: (c, 2) within which distance the walks of a cluster stop. views: where they look,
+    then where the second sides of pairs look. blocked: (c, 2) which go straight to their deadlines,
+    whatever they would see.
+    """
+
+    ground: Ground
+    clusters: Clusters
+    choice: Choice
+    deadlines: Integers
+    views: list[Outlook]
+    blocked: Mask
+
+
+@dataclass(frozen=True, eq=False)
+class OwnerDecider:
+    """stoppings: all different ones. numbers: (designs,) which of them each design has. rooms:
+    (designs, 2) what designs are made for. ways: to the left and to the right, where all steps are
+    alike; None where they are not. is_known: the model is the only one, so that what it says about
+    missing records, and about secrets inside a cluster, can be relied on.
+    """
+
+    stoppings: tuple[Stopping, ...]
+    numbers: Integers
+    rooms: Integers
+    k: int
+    ways: tuple[Way, Way] | None
+    is_known: bool
+
+    @classmethod
+    def of(cls, stoppings: Sequence[Stopping], rooms: Integers, model: Model) -> OwnerDecider:
+        """From what each design holds, which are then known by their numbers.
+
+        rooms: (designs, 2) records to the left and right that each is made for.
+        """
+        different: dict[int, Stopping] = {}
+        for stopping in stoppings:
+            different.setdefault(id(stopping), stopping)
+        numbers = {name: number for number, name in enumerate(different)}
+        ways = None
+        if model.is_stationary and not model.has_states:
+            chain = model.along()
+            ways = Way.of(chain, -1, 1, 1), Way.of(chain, 1, 1, 1)
+        decider = cls(
+            tuple(different.values()),
+            np.array([numbers[id(stopping)] for stopping in stoppings], dtype=np.int64),
+            np.asarray(rooms, dtype=np.int64).reshape(-1, 2),
+            model.k,
+            ways,
+            ways is not None and model.box is None,
+        )
+        decider._check()
+        return decider
+
+    def _check(self) -> None:
+        """InputError for what could not be used together."""
+        if not self.stoppings:
+            return
+        bases = [stopping.options[0] for stopping in self.stoppings]
+        most = [max(both[column].budget for both in bases) for column in _BOTH]
+        if sum(most) > min(stopping.epsilon for stopping in self.stoppings):
+            raise InputError("the budgets of first options of different places exceed ε together")
+
+    def __getstate__(self) -> dict[str, object]:
+        fields = ("stoppings", "numbers", "rooms", "k", "ways", "is_known")
+        return {name: getattr(self, name) for name in fields}  # the rest is soon made again
+
+    @cached_property
+    def _kit(self) -> Kit:
+        channels = None
+        if self.is_known and self.ways is not None:
+            left, right = (_among_possible(way) for way in self.ways)
+            channels = Contraction(left), Contraction(right)
+        return Kit.of(self.stoppings, self.ways, channels)
+
+    @property
+    def _packed(self) -> PackedSides:
+        return self._kit.packed
+
+    @cached_property
+    def _bases(self) -> Integers:
+        """(stoppings, 2) the deadlines of their first options."""
+        bases = [[side.deadline for side in stopping.options[0]] for stopping in self.stoppings]
+        return np.array(bases, dtype=np.int64).reshape(-1, 2)
+
+    # ---- decisions
+
+    def decide(self, block: Block, draw: Draw) -> Decision:
+        """Walk away from every cluster; redact up to the stops, and what lies between two walks
+        that might have seen each other (O10).
+        """
+        if not block.secrets.count:
+            redacted = np.zeros(block.size, dtype=bool)
+            return Decision(redacted, np.full(block.size, NEVER, dtype=np.int8))
+        plan = self._planned(block)
+        stops = _met(plan, self._walked(plan, draw))
+        redacted = np.zeros(block.size, dtype=bool)
+        redacted[_covered(plan, stops - 1)] = True
+        return Decision(redacted, self._certainty(plan))
+
+    def _planned(self, block: Block) -> Plan:
+        stoppings = self.numbers[block.which]
+        clusters, ground = clusters_of(block, self._bases[stoppings]), Ground(block)
+        choice = choose(self._kit, clusters, block.secrets, stoppings)
+        views = list(self._views(ground, clusters, choice))
+        deadlines = self._packed.deadlines[choice.sides]
+        blocked = np.zeros((clusters.count, 2), dtype=bool)
+        if not self.is_known:
+            for view in views:
+                blocked[view.cluster, view.column] = self._is_blocked(ground, clusters, view)
+            blocked[choice.pairs >= 0] |= blocked[choice.pairs >= 0].any(axis=1, keepdims=True)
+        return Plan(ground, clusters, choice, deadlines, views, blocked)
+
+    def _views(self, ground: Ground, clusters: Clusters, choice: Choice) -> Iterator[Outlook]:
+        """Where walks look; the second sides of pairs come last."""
+        firsts = np.array([pair.first for pair in self._kit.pairs] + [-1])[choice.pairs]
+        for is_second in (False, True):
+            for column in _BOTH:
+                sides, endless = choice.sides[:, column], firsts == column
+                walks = (clusters.gaps[:, column] > 0) | endless
+                walks &= self._packed.counts[sides] > 0
+                walks &= (firsts == 1 - column) == is_second
+                cluster = np.flatnonzero(walks)
+                if len(cluster):
+                    yield outlook(ground, clusters, cluster, column, sides, self._packed, endless)
+
+    def _is_blocked(self, ground: Ground, clusters: Clusters, view: Outlook) -> Mask:
+        """(w,) which walks look at something that has no value and cannot be given one."""
+        blocked = view.misses(ground)
+        past = view.looks(self._packed) & (self._packed.deadlines[view.sides] > view.room)
+        end = np.where(view.column == LEFT, 0, ground.last_place(view.chain))
+        blocked |= past & (ground.value_at(view.chain, end) < 0)
+        if self.ways is None:
+            blocked |= past & ~self._has_law_beyond(view, clusters, ground.block)
+        return blocked
+
+    def _has_law_beyond(self, view: Outlook, clusters: Clusters, block: Block) -> Mask:
+        """(w,) whether the side of a walk says how to go on beyond the chain's end, and was made
+        for this very end.
+        """
+        edge = clusters.begin[:-1] if view.column == LEFT else clusters.begin[1:] - 1
+        made_for = self.rooms[block.which[edge[view.cluster]], view.column]
+        found = np.zeros(len(view.chain), dtype=bool)
+        found[view.beyond(self._packed)] = True
+        found &= made_for == view.room
+        for walk in np.flatnonzero(found).tolist():
+            found[walk] = self._kit.sides[int(view.sides[walk])].beyond is not None
+        return found
+
+    def _walked(self, plan: Plan, draw: Draw) -> Integers:
+        """(c, 2) the distances at which releasing begins, whatever other clusters do."""
+        stops, pairs = plan.deadlines.copy(), plan.choice.pairs
+        completion = self._completed(plan, draw)
+        labels = np.full(len(pairs), -1, dtype=np.int64)  # −1: the first side went straight
+        for view in plan.views:
+            cluster, sides = view.cluster, view.sides
+            straight = plan.blocked[cluster, view.column]
+            second = (pairs[cluster] >= 0) & ~view.endless
+            if second.any():  # all of them are
+                straight = straight | (labels[cluster] < 0)
+                labelled = second_sides(self._kit, pairs[cluster], np.maximum(labels[cluster], 0))
+                sides = np.where(straight, sides, labelled)
+            sight = seen(view, plan.ground, self._packed, completion, sides)
+            sight.straight[straight] = True
+            reaches = np.where(view.endless, NEVER_REACHED, view.room)
+            walks = Walks(view.sign, sides, reaches, sight)
+            stops[cluster, view.column], found = walked(walks, self._packed, self.k, draw)
+            named = view.endless & ~sight.straight
+            labels[cluster[named]] = found[named]
+        return np.minimum(stops, plan.clusters.gaps + 1)
+
+    def _completed(self, plan: Plan, draw: Draw) -> Completion:
+        """Values for what walks look at and is not there."""
+        places = all_places(plan.ground, plan.views, self._packed)
+        if not len(places.chain):
+            return nothing()
+        if self.ways is None:
+            return self._completed_beyond(plan, draw)
+        if not self.is_known:
+            places = beyond_ends(plan.ground, places)
+        return completed(plan.ground, places, self.ways, draw)
+
+    def _completed_beyond(self, plan: Plan, draw: Draw) -> Completion:
+        """Far values beyond the ends of chains, by the laws that sides bring with them."""
+        ground, found = plan.ground, []
+        for view in plan.views:
+            free = ~plan.blocked[view.cluster, view.column]
+            walks = view.beyond(self._packed)
+            walks = walks[free[walks]]
+            chain = view.chain[walks]
+            end = np.where(view.column == LEFT, 0, ground.last_place(chain))
+            last = ground.value_at(chain, end)
+            laws = [
+                beyond[value]
+                for number, value in zip(view.sides[walks].tolist(), last.tolist(), strict=True)
+                if (beyond := self._kit.sides[number].beyond) is not None
+            ]
+            deadlines = self._packed.deadlines[view.sides[walks]]
+            places = Places(chain, view.place[walks] + view.sign * deadlines)
+            if len(walks):
+                values = picked(np.array(laws), uniform(ground, places, draw))
+                found.append(Completion(places, values))
+        return joined(found)
+
+    def _certainty(self, plan: Plan) -> Certainty:
+        """What is redacted whatever is drawn, and what never."""
+        gaps, faces = plan.clusters.gaps, plan.clusters.faces
+        deadlines = plan.deadlines
+        nearest = np.where(plan.blocked, deadlines, self._packed.nearest[plan.choice.sides])
+        others, beyond = plan.clusters.facing(deadlines), plan.clusters.facing(nearest)
+        meets = faces & (gaps < deadlines + others - 1)
+        never = faces & ((nearest > gaps + 1 - others) | (beyond > gaps + 1 - deadlines))
+        always = np.where(never, gaps, np.minimum(nearest - 1, gaps))
+        ever = np.where(meets, gaps, np.minimum(deadlines - 1, gaps))
+        certainty = np.full(plan.ground.block.size, NEVER, dtype=np.int8)
+        certainty[_covered(plan, ever)] = AT_TIMES
+        certainty[_covered(plan, always)] = ALWAYS
+        return certainty
+
+
+def _met(plan: Plan, stops: Integers) -> Integers:
+    """(c, 2) where releasing begins: nowhere in a gap in which a walk stopped where the other one
+    might have looked (O10).
+    """
+    gaps, faces = plan.clusters.gaps, plan.clusters.faces
+    apart = stops <= gaps + 1 - plan.clusters.facing(plan.deadlines)
+    both = apart & (plan.clusters.facing(apart.astype(np.int64)) > 0)
+    return np.where(faces & ~both, gaps + 1, stops)
+
+
+def _covered(plan: Plan, sizes: Integers) -> Integers:
+    """Rows of the block inside clusters and within sizes (c, 2) of them, some of them twice."""
+    block = plan.ground.block
+    rests = np.zeros(sizes.shape, dtype=bool)
+    begin, end = plan.clusters.ends.bounds(block.chains, sizes, rests)
+    return ranges(begin - block.rows.start, end - block.rows.start)
+
+
+def _among_possible(way: Way) -> Floats:
+    """A way's kernel on the values that can occur."""
+    return np.ascontiguousarray(way.kernels[0][np.ix_(way.possible, way.possible)])

@@ -1,0 +1,157 @@
+"""The owner's decider against the mechanism in plain words, and that against the definition."""
+
+import math
+import pickle
+from functools import cache
+
+import numpy as np
+import pytest
+
+import offrecord as off
+import owner_reference as ref
+from definition import exact_log
+from offrecord.mechanisms.blocks import ALWAYS, NEVER, Block
+from offrecord.mechanisms.owner.deciding import OwnerDecider
+from offrecord.mechanisms.owner.labels import stopping_pair
+from offrecord.mechanisms.owner.sides import Effort, closed_side, stopping_side, window_side
+from offrecord.mechanisms.owner.stopping import Stopping
+from offrecord.mechanisms.owner.way import Way
+from offrecord.models.records import Chains
+from offrecord.release.coins import INTEGER, Coins
+from offrecord.tables.secrets import Private, secrets_of
+
+KEY = bytes(range(32))
+
+
+def random_kernel(rng, k):
+    """Decimals of two digits, some of them 0."""
+    while True:
+        rows = np.round(rng.multinomial(100, rng.dirichlet(np.ones(k), size=k)) / 100, 2)
+        try:
+            return off.MarkovChain(rows)
+        except off.InputError:  # several closed classes
+            continue
+
+
+@cache
+def made(seed):
+    """A chain and what stopping its secrets need."""
+    rng = np.random.default_rng(seed)
+    k, epsilon = int(rng.choice([2, 2, 3])), float(rng.choice([0.7, 1.4, 2.5]))
+    chain, ways = random_kernel(rng, k), None
+    while ways is None or not 1 < ways[0].deadline(epsilon / 2, np.ones(k)) < 7 - k:
+        chain = random_kernel(rng, k)
+        ways = Way.of(chain, -1, 1, 1), Way.of(chain, 1, 1, 1)
+    effort = Effort(int(rng.choice([2, 3, 40])), bool(rng.random() < 0.3))
+
+    @cache
+    def side(column, share):
+        if not share:
+            return closed_side(2 * column - 1, k)
+        return stopping_side(ways[column], share * epsilon, effort)
+
+    shares = [(0.5, 0.5), (0, 1), (1, 0), (0.7, 0.7), (0.9, 0.9), (0.3, 0.7)]
+    if rng.random() < 0.2:
+        shares = [(0, 1), *shares]  # a side that is closed wherever it is
+    options = [
+        (left, right)
+        for a, b in shares
+        if (left := side(0, a)) is not None and (right := side(1, b)) is not None
+    ]
+    base = options[0]
+    options = [
+        both
+        for both in options
+        if all(
+            not len(one.levels) or one.deadline <= first.deadline
+            for one, first in zip(both, base, strict=True)
+        )
+    ]
+    pair = None
+    if rng.random() < 0.5:
+        pair = stopping_pair(ways[0], ways[1], epsilon, Effort(3, bool(rng.random() < 0.3)), (0.5,))
+        if rng.random() < 0.5:
+            pair = stopping_pair(ways[1], ways[0], epsilon, Effort(3), (0.5,))
+    return chain, Stopping(epsilon, tuple(options), pair)
+
+
+class Case:
+    """A chain of a table, in both ways of telling it."""
+
+    def __init__(self, rng, chain, stopping, n, is_known=True, share=0.3):
+        self.chain, self.n = chain, n
+        self.protect = str(rng.choice(["run", "each"]))
+        rows = {0, n - 1, *np.flatnonzero(rng.random(n) < rng.choice([0.8, 1.0])).tolist()}
+        self.rows = sorted(rows)
+        nulls = rng.random(n) < rng.choice([0.0, 0.15])
+        places = np.flatnonzero(rng.random(n) < share)
+        self.places = places if len(places) else np.array([int(rng.integers(n))])
+        self.absent = frozenset(p for p in range(n) if p not in rows or nulls[p])
+        self.order = {p: int(3 * p + rng.integers(2) - 40) for p in self.rows}
+        model = (
+            chain
+            if is_known
+            else chain.with_box(
+                off.Box((chain.transition, chain.transition), (chain._stationary_reverse,) * 2)
+            )
+        )
+        decider = OwnerDecider.of([stopping], np.array([[n, n]]), model)
+        self.decider = pickle.loads(pickle.dumps(decider))
+        exact = ref.Model.stationary(chain.transition, is_known)
+        secrets = self.block(np.zeros(n, dtype=int)).secrets
+        both = zip(secrets.first.tolist(), secrets.last.tolist(), strict=True)
+        self.secrets = [(a, b, 0) for a, b in both]
+        self.situation = ref.Situation(exact, n, self.absent, tuple(self.secrets), (stopping,))
+
+    def block(self, values):
+        codes = [-1 if p in self.absent else values[p] for p in self.rows]
+        chains = Chains(
+            np.array([0, len(self.rows)]),
+            np.array(codes, dtype=np.int8),
+            np.array([self.order[p] for p in self.rows]),
+            False,
+            np.array(self.rows) if len(self.rows) < self.n else None,
+        )
+        order = np.array([self.order.get(p, 0) for p in self.places])
+        private = Private(np.zeros(len(self.places), dtype=np.int64), self.places, order)
+        secrets = secrets_of(chains, private, self.protect)
+        return Block(chains, slice(0, len(codes)), secrets, np.zeros(secrets.count, dtype=int))
+
+    @property
+    def protected(self):
+        """The private places of each secret."""
+        return [[p for p in self.places.tolist() if a <= p <= b] for a, b, _ in self.secrets]
+
+
+def drawing(dataset):
+    coins = Coins(KEY, dataset, "v")
+    tag = coins.chain_tags([b"one chain"])
+
+    def draw(chain, order, purpose=b"offrecord/coins", counter=0):
+        assert np.all(chain == 0)
+        return coins.draw(np.repeat(tag, len(order), axis=0), order, INTEGER, purpose, counter)
+
+    def one(order, purpose, counter):
+        return int(coins.draw(tag, np.array([order]), INTEGER, purpose, counter)[0])
+
+    return draw, one
+
+
+def check_decisions(case, rng, times=4):
+    for number in range(times):
+        values = rng.integers(case.chain.k, size=case.n)
+        draw, one = drawing(f"data {number}")
+        decision = case.decider.decide(case.block(values), draw)
+        expected = ref.decided(case.situation, values.tolist(), one, case.order)
+        redacted = {p for p, gone in zip(case.rows, decision.redacted, strict=True) if gone}
+        assert redacted == {p for p in expected if p in case.rows}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_decisions_are_those_of_the_mechanism_in_plain_words(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        chain, stopping = made(int(rng.integers(12)))
+        n, is_known = int(rng.integers(1, 30)), bool(rng.random() < 0.7)
+        case = Case(rng, chain, stopping, n, is_known, float(rng.choice([0.03, 0.1, 0.3])))
+        check_decisions(case, rng)
