@@ -301,7 +301,8 @@ def test_steps_that_differ(place):
             if side.is_closed or side.deadline > 6:
                 continue
             steps = [
-                exact_step(kernels, chain, way, place, distance) for distance in range(side.deadline)
+                exact_step(kernels, chain, way, place, distance)
+                for distance in range(side.deadline)
             ]
             found = exact_leakage(walked_law(side, steps))
             assert found <= told_by(side, way).max() <= found + 1e-9

@@ -33,8 +33,9 @@ class Summary:
     leave with it, and that the best data-independent mechanism would let go. exact: leakage is no
     mere upper bound. models: which models that holds for. erasure: what erasing private records
     alone would have leaked. loss: expected redactions that rounding rooms up to a grid costs a
-    secret. unserved: why it is another mechanism than was asked for. verdict: what the fit of the model said about itself, audit: whether the
-    promise held in data that the model has not seen, None if the model does not say.
+    secret. unserved: why it is another mechanism than was asked for. verdict: what the fit of the
+    model said about itself, audit: whether the promise held in data that the model has not seen,
+    None if the model does not say.
     """
 
     dataset: str

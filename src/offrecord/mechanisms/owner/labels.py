@@ -8,12 +8,11 @@ designed to keep within ε together with the ray, and whoever saw the label woul
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from offrecord.mechanisms.owner.laws import expected_redactions
-from offrecord.mechanisms.owner.pinned import Entries, Pinned, Unstopped, places
+from offrecord.mechanisms.owner.pinned import Entries, Pinned, Unstopped, least, places
 from offrecord.mechanisms.owner.referee import told_by_pair
 from offrecord.mechanisms.owner.repair import (
     LEAST_SHARE,
@@ -81,8 +80,6 @@ def _labelled(masses: Unstopped, directions: Floats, costs: Floats) -> Floats | 
 
     After what has not stopped, the columns are shares of rays, outcome by outcome.
     """
-    from scipy.optimize import linprog
-
     k, labels = masses.side.k, len(directions)
     aims = np.zeros((masses.count, k, masses.seen_ahead, labels))
     if not masses.is_possible:
@@ -92,22 +89,18 @@ def _labelled(masses: Unstopped, directions: Floats, costs: Floats) -> Floats | 
     all_costs[: masses.width] = masses.costs()
     for level, scale in enumerate(masses.scales):
         stopped, given = masses.stopped(level)
-        spans = np.kron(directions[:, masses.values].T, np.eye(len(scale)))
+        spans = np.kron(directions[:, masses.values].T, np.eye(len(scale))).astype(np.float64)
         spread = Entries.blocks(-spans, 1).moved(height, int(firsts[level]))
         parts += [stopped.moved(height, 0), spread]
         right.append(-given)
         height += len(given)
         all_costs[firsts[level] : firsts[level + 1]] = np.outer(costs, scale).ravel()
-    solved = linprog(
-        all_costs / all_costs.max(),
-        A_eq=Entries.together(parts).matrix(height, len(all_costs)),
-        b_eq=np.concatenate(right),
-        method="highs-ds",
-    )
-    if solved.status != 0:
+    rows = Entries.together(parts).matrix(height, len(all_costs))
+    solved = least(all_costs, np.concatenate(right), equal=rows)
+    if solved is None:
         return None
     for level in range(masses.count):
-        shares = solved.x[firsts[level] : firsts[level + 1]].reshape(labels, -1)
+        shares = solved[firsts[level] : firsts[level + 1]].reshape(labels, -1)
         i, j = masses.contexts[level].T
         found = np.maximum(shares, 0.0) * masses.scales[level] / masses.common(level)
         aims[level, i, j] = found.T

@@ -9,7 +9,7 @@ import numpy as np
 from offrecord.mechanisms.owner.repair import going_on, stopped_shares
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.mechanisms.owner.way import Way
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Integers
 from offrecord.release.coins import Draws
 
 
@@ -23,7 +23,7 @@ def outcome_masses(
 
 
 def masses_of(
-    levels: Floats, limits: Draws, way: Way, start: Floats | None
+    levels: Integers, limits: Draws, way: Way, start: Floats | None
 ) -> tuple[list[Floats], Floats]:
     """As `outcome_masses`, summed over labels, the last axis of limits, which are cumulated."""
     k = way.k

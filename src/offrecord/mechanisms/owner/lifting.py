@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.mechanisms.blocks import Block, Draw, Mask, Secrets
 from offrecord.models.base import Integers
@@ -20,7 +21,7 @@ from offrecord.release.coins import RECORDS, Draws
 class Lifted(NamedTuple):
     """A block of tuples, and the block of records it stands for.
 
-    ends: (s,) of the records' chains, the places of the last tuple. hidden: (n,) records of chains
+    first_chain: the number of its first chain in the table. hidden: (n,) records of chains
     with a secret that are too short for a tuple.
     """
 
@@ -33,7 +34,10 @@ class Lifted(NamedTuple):
         """Coins by the chains of the table."""
 
         def drawn(
-            chain: Integers, order: Integers, purpose: bytes = RECORDS, counter: Integers | int = 0
+            chain: Integers,
+            order: NDArray[np.integer],
+            purpose: bytes = RECORDS,
+            counter: Integers | int = 0,
         ) -> Draws:
             return draw(chain + self.first_chain, order, purpose, counter)
 
@@ -99,4 +103,4 @@ def _secrets(
     low = np.searchsorted(tuples.keys, key + low_place, side="left")
     high = np.searchsorted(tuples.keys, key + high_place, side="right")
     at = np.minimum(low, len(tuples.codes) - 1)
-    return Secrets(chain, low_place, high_place, low, high, tuples.order[at])
+    return Secrets(chain, low_place, high_place, low, high, tuples.order[at].astype(np.int64))

@@ -13,7 +13,6 @@ from offrecord.mechanisms.owner.menu import Menu
 from offrecord.mechanisms.owner.policy import OwnerPolicy, problems
 from offrecord.mechanisms.owner.ways import Ways
 from offrecord.mechanisms.surroundings import Surrounding
-from offrecord.mechanisms.window import window_of
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Model
 from offrecord.theory.problem import Problem
@@ -42,7 +41,7 @@ class OwnerStopping(Mechanism):
         return None
 
     def design(self, problem: Problem) -> OwnerPolicy:
-        """The policy for a problem, within ε; InputError where it cannot be proven for the chain."""
+        """The policy for a problem; InputError where none can be proven for the chain."""
         self._check(problem)
         menus = [Menu(Ways.around(one), one.epsilon) for one in problems(problem)]
         return OwnerPolicy(problem, self.name, tuple(menu.stopping for menu in menus))

@@ -15,7 +15,7 @@ from offrecord.mechanisms.blocks import Block, Mask
 from offrecord.mechanisms.owner.clusters import LEFT, RIGHT, SIGNS
 from offrecord.mechanisms.owner.deciding import OwnerDecider, Plan
 from offrecord.mechanisms.owner.repair import stopped_shares
-from offrecord.mechanisms.owner.stopping import StoppingPair, StoppingSide
+from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.models.base import Floats, Integers
 from offrecord.release.coins import Draws
 
@@ -137,7 +137,7 @@ def _walk(
 
     endless: it goes on beyond the chain's end, for the sake of its label.
     """
-    k, deadline, labels = len(limits), int(levels[-1]), limits.shape[-1]
+    deadline, labels = int(levels[-1]), limits.shape[-1]
     for far, likely in enumerate(view.far_law(levels, beyond).tolist()):
         if not likely:
             continue

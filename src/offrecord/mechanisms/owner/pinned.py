@@ -1,8 +1,8 @@
 """What a side aims at: how much to stop at each level, the walk being pinned to its far value (O3).
 
 Two ways there: `bridges`, in closed form (O5), and `programme`, the best by a linear programme.
-Masses are those of outcomes with the far value l: Pr(T = level, X there = i, X at the deadline = l |
-x), times the start; aims are masses without what every x meets alike beyond the level.
+Masses are those of outcomes with the far value l, Pr(T = level, X there = i, X at the deadline = l
+| x), times the start; aims are masses without what every x meets alike beyond the level.
 """
 
 from __future__ import annotations
@@ -122,6 +122,20 @@ def programme(side: Pinned, far: int, budget: float) -> Floats | None:
     return _Bounded(Unstopped(side, far), budget).solved()
 
 
+def least(
+    costs: Floats, right: Floats, most: Any = None, equal: Any = None, method: str = "highs-ds"
+) -> Floats | None:
+    """The columns of least cost that are not negative: most · columns ≤ right, or equal · columns =
+    right; None where the solver fails.
+    """
+    from scipy.optimize import linprog
+
+    solve: Any = linprog
+    sides = {"A_ub": most, "b_ub": right} if equal is None else {"A_eq": equal, "b_eq": right}
+    solved = solve(costs / costs.max(), **sides, method=method)
+    return np.asarray(solved.x) if solved.status == 0 else None
+
+
 class Entries(NamedTuple):
     """Where a sparse matrix is not 0."""
 
@@ -162,7 +176,8 @@ class Entries(NamedTuple):
 
     def of(self, columns: Floats, height: int) -> Floats:
         """(height,) the product with a column."""
-        return np.bincount(self.row, self.number * columns[self.column], minlength=height)
+        found = np.bincount(self.row, self.number * columns[self.column], minlength=height)
+        return found.astype(np.float64)
 
 
 class Unstopped:
@@ -219,9 +234,9 @@ class Unstopped:
             return np.ones((len(before), 1))
         here, step = self.contexts[level], self.steps[level - 1]
         if not self.side.ahead:
-            return step[np.ix_(before[:, 0], here[:, 0])]
+            return np.asarray(step[np.ix_(before[:, 0], here[:, 0])])
         further = self.steps[level][here[:, 0], here[:, 1]]
-        return (before[:, 1][:, np.newaxis] == here[:, 0]) * further
+        return np.asarray((before[:, 1][:, np.newaxis] == here[:, 0]) * further)
 
     def stopped(self, level: int) -> tuple[Entries, Floats]:
         """What stops at a level, by x and context and divided by the context's scale: rows of
@@ -252,7 +267,7 @@ class Unstopped:
         """(c,) what every x meets alike beyond a level, in each context."""
         i, j = self.contexts[level].T
         beyond = self.side.rests[level][i, self.far]
-        return beyond * self.steps[level][i, j] if self.side.ahead else beyond
+        return np.asarray(beyond * self.steps[level][i, j] if self.side.ahead else beyond)
 
     @property
     def seen_ahead(self) -> int:
@@ -268,8 +283,6 @@ class _Bounded:
         self.leasts = np.cumsum([masses.width, *map(len, masses.scales)])
 
     def solved(self) -> Floats | None:
-        from scipy.optimize import linprog
-
         masses, k = self.masses, self.masses.side.k
         aims = np.zeros((masses.count, k, k, masses.seen_ahead))
         if not masses.is_possible:
@@ -277,13 +290,12 @@ class _Bounded:
         rows, right = self._rows()
         costs = np.zeros(rows.shape[1])
         costs[: masses.width] = masses.costs()
-        method = "highs-ds" if k <= 6 else "highs-ipm"
-        solved = linprog(costs / costs.max(), A_ub=rows, b_ub=right, method=method)
-        if solved.status != 0:
+        solved = least(costs, right, most=rows, method="highs-ds" if k <= 6 else "highs-ipm")
+        if solved is None:
             return None
         for level in range(masses.count):
             stopped, given = masses.stopped(level)
-            found = np.maximum(stopped.of(solved.x, len(given)) + given, 0.0)
+            found = np.maximum(stopped.of(solved, len(given)) + given, 0.0)
             found = found.reshape(len(masses.values), -1)
             i, j = masses.contexts[level].T
             found = found * masses.scales[level] / masses.common(level)

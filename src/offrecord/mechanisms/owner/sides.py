@@ -67,7 +67,7 @@ def stopping_side(
     deadline = way.deadline(budget - _TIE, weighted)
     if deadline is None:
         return None
-    found = [window_side(way.direction, way.k, budget, deadline)]
+    found: list[StoppingSide | None] = [window_side(way.direction, way.k, budget, deadline)]
     if deadline > way.nearest:
         levels = places(way, deadline, _CLOSED_FORM, weighted)
         found.append(_designed(Pinned(way, levels, weighted), budget, by=None))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from math import lcm
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,7 +34,7 @@ class Bounds(NamedTuple):
 
     def short(self) -> Bounds:
         """The same with fewer digits, rounded outwards."""
-        excess = int(max(self.high.flat)).bit_length() - _BITS
+        excess = int(self.high.max()).bit_length() - _BITS
         return self if excess <= 0 else Bounds(self.low >> excess, -(-self.high >> excess))
 
     def times(self, other: Bounds) -> Bounds:
@@ -78,7 +79,7 @@ class Way:
     @property
     def k(self) -> int:
         """Number of values."""
-        return self.kernels.shape[1]
+        return int(self.kernels.shape[1])
 
     @property
     def is_even(self) -> bool:
@@ -93,7 +94,7 @@ class Way:
     def across(self, first: int, last: int) -> Floats:
         """(k, k) from distance `first` to distance `last`."""
         if self.is_even:
-            return _power(self._powers, last - first)
+            return np.asarray(_power(self._powers, last - first))
         product = np.eye(self.k)
         for step in range(first, last):
             product = product @ self.kernels[min(step, len(self.kernels) - 1)]
@@ -192,7 +193,7 @@ class Way:
 
 def _steps(levels: Integers) -> list[tuple[int, int]]:
     ends = [0, *levels.tolist()]
-    return list(zip(ends[:-1], ends[1:], strict=True))
+    return list(pairwise(ends))
 
 
 def _power(squares: list[Any], exponent: int) -> Any:

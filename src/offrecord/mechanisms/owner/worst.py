@@ -35,6 +35,7 @@ class Found:
 
     @classmethod
     def none(cls, k: int) -> Found:
+        """Before any outcome."""
         return cls(np.full((k, k), -np.inf), {})
 
     def meet(self, masses: Floats, distance: int, deadline: int) -> None:
