@@ -13,7 +13,7 @@ from definition import exact_log
 from offrecord.mechanisms.blocks import ALWAYS, NEVER, Block
 from offrecord.mechanisms.owner.deciding import OwnerDecider
 from offrecord.mechanisms.owner.labels import stopping_pair
-from offrecord.mechanisms.owner.sides import Effort, closed_side, stopping_side, window_side
+from offrecord.mechanisms.owner.sides import Effort, closed_side, stopping_side
 from offrecord.mechanisms.owner.stopping import Stopping
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.records import Chains
@@ -155,3 +155,47 @@ def test_decisions_are_those_of_the_mechanism_in_plain_words(seed):
         n, is_known = int(rng.integers(1, 30)), bool(rng.random() < 0.7)
         case = Case(rng, chain, stopping, n, is_known, float(rng.choice([0.03, 0.1, 0.3])))
         check_decisions(case, rng)
+
+
+def small_case(rng, number=None):
+    chain, stopping = made(int(rng.integers(12)) if number is None else number)
+    most = 8 if chain.k == 2 else 6
+    is_known = bool(rng.random() < 0.8)
+    share = float(rng.choice([0.15, 0.3, 0.5]))
+    return Case(rng, chain, stopping, int(rng.integers(2, most + 1)), is_known, share)
+
+
+def check_privacy(case):
+    laws = ref.laws_of_masks(case.situation)
+    assert sum(weight * sum(masks.values()) for _, weight, masks in laws) == 1
+    epsilon = case.situation.stoppings[0].epsilon
+    for ratio in ref.worst_ratios(case.situation, laws, case.protected):
+        assert ratio < math.inf
+        assert exact_log(ratio) <= epsilon, exact_log(ratio) - epsilon
+    return laws
+
+
+def check_expectation(case, laws):
+    """What is foretold is what all sequences and coins come to, unless a private record is missing,
+    of which nothing is foretold.
+    """
+    foretold = case.decider.expect(case.block(np.zeros(case.n, dtype=int)), np.empty(0))
+    told = dict(zip(case.rows, foretold.released.tolist(), strict=True))
+    certainty = dict(zip(case.rows, foretold.certainty.tolist(), strict=True))
+    leaves = dict.fromkeys(case.rows, 0.0)
+    for _, weight, masks in laws:
+        for redacted, chance in masks.items():
+            for p in case.rows:
+                assert p in redacted or certainty[p] != ALWAYS
+                assert p not in redacted or certainty[p] != NEVER
+                leaves[p] += 0.0 if p in redacted else float(weight * chance)
+    if not any(p in case.absent for p in case.places):
+        assert told == pytest.approx(leaves, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_output_tells_more_than_epsilon(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        case = small_case(rng)
+        check_expectation(case, check_privacy(case))

@@ -149,7 +149,8 @@ class Options:
     )
     keep_all: bool = option("Release their cells also where the value is redacted.", default=False)
     mechanism: Mechanism | str = option(
-        "quilt, window, 3r-relaxed, 3r-convex, 3r-constant or best-local.", default="best-local"
+        "owner, or a local one: quilt, window, 3r-relaxed, 3r-convex, 3r-constant, best-local.",
+        default="owner",
     )
     protect: str = option(
         "run: neighbouring private records are one secret; each: every one its own.", default="run"

@@ -12,6 +12,7 @@ from offrecord.mechanisms.blocks import Mask, Secrets
 from offrecord.mechanisms.owner.clusters import LEFT, RIGHT, SIGNS, Clusters
 from offrecord.mechanisms.owner.contraction import Contraction
 from offrecord.mechanisms.owner.expecting import SideLaw, pair_laws, side_law
+from offrecord.mechanisms.owner.meeting import Gap
 from offrecord.mechanisms.owner.packed import PackedSides, Packing
 from offrecord.mechanisms.owner.stopping import Stopping, StoppingPair, StoppingSide
 from offrecord.mechanisms.owner.way import Way
@@ -65,8 +66,8 @@ class Menu(NamedTuple):
 class Kit:
     """All sides there are, by number.
 
-    menus: of each stopping. laws: what is known so far. ways: None where steps differ from place to
-    place. channels: None where clusters may spend no more than ε in all.
+    menus: of each stopping. ways: None where steps differ from place to place. channels: None where
+    clusters may spend no more than ε in all. laws, gaps: what is known so far.
     """
 
     packed: PackedSides
@@ -77,6 +78,7 @@ class Kit:
     ways: tuple[Way, Way] | None
     channels: tuple[Contraction, Contraction] | None
     laws: dict[int, SideLaw] = field(default_factory=dict)
+    gaps: dict[tuple[int, ...], Floats] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -130,6 +132,21 @@ class Kit:
                 self.laws[number] = side_law(side, self._way(side.direction))
         return self.laws[number]
 
+    def gap(self, one: int, other: int, straight: int, faced: int, size: int) -> Floats:
+        """(size + 1,) how likely each record of a gap leaves, by distance from its left.
+
+        straight, faced: whether either walk goes straight to its deadline.
+        """
+        shape = one, other, straight, faced, size
+        if shape not in self.gaps:
+            sides = [
+                _as_window(self.sides[number]) if is_straight else self.sides[number]
+                for number, is_straight in ((one, straight), (other, faced))
+            ]
+            ways = None if self.ways is None else (self.ways[RIGHT], self.ways[LEFT])
+            self.gaps[shape] = Gap(size, (sides[0], sides[1]), ways).released()
+        return self.gaps[shape]
+
     def _add_pair(self, made_of: StoppingPair, pair: PairOption) -> None:
         """The laws of both sides of a pair."""
         assert self.ways is not None
@@ -139,6 +156,12 @@ class Kit:
 
     def _way(self, direction: int) -> Way | None:
         return None if self.ways is None else self.ways[SIGNS.index(direction)]
+
+
+def _as_window(side: StoppingSide) -> StoppingSide:
+    """A side that only has its deadline."""
+    law = None if side.law is None else side.law.sum(axis=0, keepdims=True)
+    return StoppingSide(side.direction, side.budget, side.levels[-1:], side.limits[:, :0], law)
 
 
 def second_sides(kit: Kit, pairs: Integers, labels: Integers) -> Integers:

@@ -18,7 +18,10 @@ from offrecord.mechanisms.blocks import (
     Certainty,
     Decision,
     Draw,
+    Expectation,
+    Explanation,
     Mask,
+    Secrets,
 )
 from offrecord.mechanisms.owner.choosing import Choice, Kit, choose, second_sides
 from offrecord.mechanisms.owner.clusters import LEFT, RIGHT, Clusters, clusters_of, ranges
@@ -33,13 +36,14 @@ from offrecord.mechanisms.owner.completion import (
     uniform,
 )
 from offrecord.mechanisms.owner.contraction import Contraction
+from offrecord.mechanisms.owner.expecting import SideLaw, window_law
 from offrecord.mechanisms.owner.ground import Ground
 from offrecord.mechanisms.owner.packed import PackedSides
 from offrecord.mechanisms.owner.sight import Outlook, all_places, outlook, seen
 from offrecord.mechanisms.owner.stopping import NEVER_REACHED, Stopping
 from offrecord.mechanisms.owner.walking import Walks, walked
 from offrecord.mechanisms.owner.way import Way
-from offrecord.models.base import Floats, Integers, Model
+from offrecord.models.base import Floats, Integers, Label, Model
 
 _BOTH = (LEFT, RIGHT)
 
@@ -114,7 +118,7 @@ class OwnerDecider:
         return {name: getattr(self, name) for name in fields}  # the rest is soon made again
 
     @cached_property
-    def _kit(self) -> Kit:
+    def kit(self) -> Kit:
         channels = None
         if self.is_known and self.ways is not None:
             left, right = (_among_possible(way) for way in self.ways)
@@ -123,7 +127,7 @@ class OwnerDecider:
 
     @property
     def _packed(self) -> PackedSides:
-        return self._kit.packed
+        return self.kit.packed
 
     @cached_property
     def _bases(self) -> Integers:
@@ -140,16 +144,36 @@ class OwnerDecider:
         if not block.secrets.count:
             redacted = np.zeros(block.size, dtype=bool)
             return Decision(redacted, np.full(block.size, NEVER, dtype=np.int8))
-        plan = self._planned(block)
-        stops = _met(plan, self._walked(plan, draw))
-        redacted = np.zeros(block.size, dtype=bool)
-        redacted[_covered(plan, stops - 1)] = True
+        plan = self.planned(block)
+        redacted = self.redacted(plan, self._walked(plan, draw))
         return Decision(redacted, self._certainty(plan))
 
-    def _planned(self, block: Block) -> Plan:
+    def redacted(self, plan: Plan, stops: Integers) -> Mask:
+        """(n,) which records leave empty, given where the walks of each cluster (c, 2) stop."""
+        stops = _met(plan, np.minimum(stops, plan.clusters.gaps + 1))
+        redacted = np.zeros(plan.ground.block.size, dtype=bool)
+        redacted[_covered(plan, stops - 1)] = True
+        return redacted
+
+    def alone(self) -> tuple[Floats, Floats]:
+        """By distance from 0, how likely releasing begins to the left and right of a single record
+        far from all others.
+        """
+        kit = self.kit
+        numbers = kit.pairs[0].sides if kit.pairs else kit.menus[0].options[0].sides
+        found = []
+        for law in map(kit.law, numbers):
+            chances = np.zeros(0 if law is None else int(law.levels[-1]) + 1)
+            if law is not None:
+                chances[law.levels] = law.chances
+            found.append(chances)
+        return found[0], found[1]
+
+    def planned(self, block: Block) -> Plan:
+        """What is known of a block from positions alone."""
         stoppings = self.numbers[block.which]
         clusters, ground = clusters_of(block, self._bases[stoppings]), Ground(block)
-        choice = choose(self._kit, clusters, block.secrets, stoppings)
+        choice = choose(self.kit, clusters, block.secrets, stoppings)
         views = list(self._views(ground, clusters, choice))
         deadlines = self._packed.deadlines[choice.sides]
         blocked = np.zeros((clusters.count, 2), dtype=bool)
@@ -161,7 +185,7 @@ class OwnerDecider:
 
     def _views(self, ground: Ground, clusters: Clusters, choice: Choice) -> Iterator[Outlook]:
         """Where walks look; the second sides of pairs come last."""
-        firsts = np.array([pair.first for pair in self._kit.pairs] + [-1])[choice.pairs]
+        firsts = np.array([pair.first for pair in self.kit.pairs] + [-1])[choice.pairs]
         for is_second in (False, True):
             for column in _BOTH:
                 sides, endless = choice.sides[:, column], firsts == column
@@ -192,7 +216,7 @@ class OwnerDecider:
         found[view.beyond(self._packed)] = True
         found &= made_for == view.room
         for walk in np.flatnonzero(found).tolist():
-            found[walk] = self._kit.sides[int(view.sides[walk])].beyond is not None
+            found[walk] = self.kit.sides[int(view.sides[walk])].beyond is not None
         return found
 
     def _walked(self, plan: Plan, draw: Draw) -> Integers:
@@ -206,7 +230,7 @@ class OwnerDecider:
             second = (pairs[cluster] >= 0) & ~view.endless
             if second.any():  # all of them are
                 straight = straight | (labels[cluster] < 0)
-                labelled = second_sides(self._kit, pairs[cluster], np.maximum(labels[cluster], 0))
+                labelled = second_sides(self.kit, pairs[cluster], np.maximum(labels[cluster], 0))
                 sides = np.where(straight, sides, labelled)
             sight = seen(view, plan.ground, self._packed, completion, sides)
             sight.straight[straight] = True
@@ -241,7 +265,7 @@ class OwnerDecider:
             laws = [
                 beyond[value]
                 for number, value in zip(view.sides[walks].tolist(), last.tolist(), strict=True)
-                if (beyond := self._kit.sides[number].beyond) is not None
+                if (beyond := self.kit.sides[number].beyond) is not None
             ]
             deadlines = self._packed.deadlines[view.sides[walks]]
             places = Places(chain, view.place[walks] + view.sign * deadlines)
@@ -250,16 +274,98 @@ class OwnerDecider:
                 found.append(Completion(places, values))
         return joined(found)
 
+    # ---- what is foretold
+
+    def expect(self, block: Block, masses: Floats) -> Expectation:
+        """Each record's probability of leaving. The model's own masses count, not what is given."""
+        if not block.secrets.count:
+            return Expectation(np.ones(block.size), np.full(block.size, NEVER, dtype=np.int8))
+        plan = self.planned(block)
+        return Expectation(self._released(plan), self._certainty(plan))
+
+    def explain(self, block: Block, labels: Sequence[Label]) -> Explanation:
+        """How likely each record is redacted, and how likely releasing begins with it if the walk
+        from the nearer cluster gets there, by the value it has.
+        """
+        released, certainty = self.expect(block, np.empty(0))
+        stops = np.zeros((block.size, self.k))
+        if block.secrets.count:
+            plan = self.planned(block)
+            nearest = np.full(block.size, NEVER_REACHED)
+            for column in _BOTH:
+                self._explain_side(plan, column, nearest, stops)
+        columns = {"Pr(redacted)": 1.0 - released}
+        columns |= {f"Pr(stop | {label})": stops[:, i] for i, label in enumerate(labels)}
+        return Explanation(certainty, columns)
+
+    def _explain_side(self, plan: Plan, column: int, nearest: Integers, stops: Floats) -> None:
+        """Note how likely walks to one side stop at records that no other cluster is nearer to."""
+        for law, some in self._by_law(plan, column):
+            if law is None:
+                continue
+            by_distance = np.zeros((len(law.released), self.k))
+            by_distance[law.levels] = law.stops
+            reach = np.minimum(int(law.levels[-1]), plan.clusters.gaps[some, column])
+            rows, distance, _ = _beside(plan, column, some, reach)
+            nearer = distance < nearest[rows]
+            rows, distance = rows[nearer], distance[nearer]
+            nearest[rows], stops[rows] = distance, by_distance[distance]
+
+    def _released(self, plan: Plan) -> Floats:
+        """(n,) the probability that each record leaves."""
+        released = np.ones(plan.ground.block.size)
+        released[_covered(plan, np.zeros_like(plan.deadlines))] = 0.0
+        meets = _meets(plan)
+        for column in _BOTH:
+            for law, some in self._by_law(plan, column):
+                alone = some[~meets[some, column]]
+                rows, distance, _ = _beside(plan, column, alone, plan.clusters.gaps[alone, column])
+                if law is None:
+                    released[rows] = 0.0
+                else:
+                    released[rows] *= law.released[np.minimum(distance, len(law.released) - 1)]
+        self._release_gaps(plan, np.flatnonzero(meets[:, RIGHT]), released)
+        return released
+
+    def _release_gaps(self, plan: Plan, some: Integers, released: Floats) -> None:
+        """Note how likely records of gaps leave in which two walks may meet, to the right of some
+        clusters.
+        """
+        gaps = plan.clusters.gaps[some, RIGHT]
+        shapes = np.stack(
+            (
+                plan.choice.sides[some, RIGHT],
+                plan.choice.sides[some + 1, LEFT],
+                plan.blocked[some, RIGHT],
+                plan.blocked[some + 1, LEFT],
+                gaps,
+            ),
+            axis=1,
+        )
+        rows, distance, which = _beside(plan, RIGHT, some, gaps)
+        different, shape_of = np.unique(shapes, axis=0, return_inverse=True)
+        for number, shape in enumerate(different.tolist()):
+            inside = np.flatnonzero(shape_of[which] == number)
+            released[rows[inside]] = self.kit.gap(*shape)[distance[inside]]
+
+    def _by_law(self, plan: Plan, column: int) -> Iterator[tuple[SideLaw | None, Integers]]:
+        """The laws of walks to one side, and which clusters have each."""
+        sides = 2 * plan.choice.sides[:, column] + plan.blocked[:, column]
+        for number in np.unique(sides).tolist():
+            side, blocked = divmod(number, 2)
+            deadline = int(self._packed.deadlines[side])
+            law = window_law(deadline, self.k) if blocked else self.kit.law(side)
+            yield law, np.flatnonzero(sides == number)
+
     def _certainty(self, plan: Plan) -> Certainty:
         """What is redacted whatever is drawn, and what never."""
         gaps, faces = plan.clusters.gaps, plan.clusters.faces
         deadlines = plan.deadlines
         nearest = np.where(plan.blocked, deadlines, self._packed.nearest[plan.choice.sides])
         others, beyond = plan.clusters.facing(deadlines), plan.clusters.facing(nearest)
-        meets = faces & (gaps < deadlines + others - 1)
         never = faces & ((nearest > gaps + 1 - others) | (beyond > gaps + 1 - deadlines))
         always = np.where(never, gaps, np.minimum(nearest - 1, gaps))
-        ever = np.where(meets, gaps, np.minimum(deadlines - 1, gaps))
+        ever = np.where(_meets(plan), gaps, np.minimum(deadlines - 1, gaps))
         certainty = np.full(plan.ground.block.size, NEVER, dtype=np.int8)
         certainty[_covered(plan, ever)] = AT_TIMES
         certainty[_covered(plan, always)] = ALWAYS
@@ -274,6 +380,32 @@ def _met(plan: Plan, stops: Integers) -> Integers:
     apart = stops <= gaps + 1 - plan.clusters.facing(plan.deadlines)
     both = apart & (plan.clusters.facing(apart.astype(np.int64)) > 0)
     return np.where(faces & ~both, gaps + 1, stops)
+
+
+def _meets(plan: Plan) -> Mask:
+    """(c, 2) which gaps are so short that two walks may look at the same record."""
+    clusters, deadlines = plan.clusters, plan.deadlines
+    return clusters.faces & (clusters.gaps < deadlines + clusters.facing(deadlines) - 1)
+
+
+def _beside(
+    plan: Plan, column: int, some: Integers, sizes: Integers
+) -> tuple[Integers, Integers, Integers]:
+    """Rows of the block to one side of some clusters within sizes (n,) of them, how far from them
+    each stands, and beside which of them.
+    """
+    block, ends = plan.ground.block, plan.clusters.ends
+    reach = np.zeros((len(some), 2), dtype=np.int64)
+    reach[:, column] = sizes
+    mine = Secrets(*(values[some] for values in vars(ends).values()))
+    begin, end = mine.bounds(block.chains, reach, np.zeros(reach.shape, dtype=bool))
+    begin, end = (begin, mine.low) if column == LEFT else (mine.high, end)
+    counts = np.maximum(end - begin, 0)
+    which = np.repeat(np.arange(len(some)), counts)
+    rows = ranges(begin, end)
+    place = plan.ground.place_of(mine.chain[which], rows)
+    distance = mine.first[which] - place if column == LEFT else place - mine.last[which]
+    return rows - block.rows.start, distance, which
 
 
 def _covered(plan: Plan, sizes: Integers) -> Integers:

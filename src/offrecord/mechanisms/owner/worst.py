@@ -82,6 +82,8 @@ def worst_of(problem: Problem, secret: Secret, ways: Ways, option: Option) -> Wo
         if sight is None:
             return None
         edge = secret.first if sign < 0 else secret.last
+        if not 1 <= edge + sign * sight.distance <= problem.n:
+            return None
         first = edge + sign * sight.distance, labels[sight.value]
         far = edge + sign * sight.deadline, labels[sight.far]
         return FirstRelease(*first, () if sight.distance == sight.deadline else (far,))
