@@ -70,6 +70,9 @@ class OneCoinDesign:
     def fits(self, order: int) -> bool:
         return self.window[0] <= self.surrounding.left and self.window[1] <= self.surrounding.right
 
+    def serves_gaps(self, lengths) -> bool:
+        return True
+
     def judged(self, problem: Problem) -> OneCoinDesign | None:
         window = window_of(problem)
         if any(mine < least for mine, least in zip(self.window, window, strict=True)):

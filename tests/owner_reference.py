@@ -7,7 +7,7 @@ are taken through every branch there is with its exact probability.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
@@ -15,6 +15,7 @@ from itertools import combinations, product
 import numpy as np
 
 from definition import exact_stationary
+from offrecord.mechanisms.owner.stopping import StoppingSide
 
 ALWAYS = 2**64 - 1
 CLOSED = 2**62
@@ -152,9 +153,25 @@ class Situation:
 
     @cached_property
     def clusters(self):
-        """Lists of numbers of secrets."""
+        """Lists of numbers of secrets; none of them without an option that it is allowed."""
+        joined = set()
+        while True:
+            found = self._joined(joined)
+            trial = replace(self)
+            trial.__dict__["clusters"] = found
+            lacking = [c for c in range(len(found)) if trial._choice(c) is None]
+            if not lacking:
+                return found
+            for c in lacking:  # joins the next one, the last one that before it
+                joined.add(found[c + 1][0] if c + 1 < len(found) else found[c][0])
+
+    def _joined(self, joined):
+        """By gaps, and `joined`, the secrets that join the one before them anyhow."""
         found = []
         for number, (first, _, _) in enumerate(self.secrets):
+            if found and number in joined:
+                found[-1].append(number)
+                continue
             if found:
                 before = found[-1][-1]
                 gap = first - self.secrets[before][1] - 1
@@ -183,14 +200,19 @@ class Situation:
         return [self._choice(c) for c in range(len(self.clusters))]
 
     def _choice(self, c):
-        """("sides", left, right) or ("pair", pair)."""
+        """("sides", left, right) or ("pair", pair); None if nothing is allowed."""
         cluster = self.clusters[c]
         one, other = self.stopping(cluster[0]), self.stopping(cluster[-1])
+        closed = closed_side(one.options[0][0].limits)
         if one is other:
-            options = list(one.options)
+            options = [*one.options, (closed, closed)]
         else:
-            options = [(a[0], b[1]) for a in one.options for b in other.options]
-        best, found = math.inf, ("sides", *options[0])
+            options = [
+                (a[0], b[1])
+                for a in (*one.options, (closed, closed))
+                for b in (*other.options, (closed, closed))
+            ]
+        best, found = math.inf, None
         epsilon = min(one.epsilon, other.epsilon)
         for left, right in options:
             if not self._is_allowed(c, left, right, epsilon):
@@ -328,6 +350,11 @@ class Situation:
                 if law is None or place != far:
                     return True
         return False
+
+
+def closed_side(limits):
+    """A side of which everything is redacted."""
+    return StoppingSide(0, 0.0, np.empty(0, dtype=np.int64), limits[:, :0])
 
 
 def deadline(levels):

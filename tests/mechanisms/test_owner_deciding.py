@@ -78,8 +78,8 @@ def made(seed):
 class Case:
     """A chain of a table, in both ways of telling it."""
 
-    def __init__(self, rng, chain, stopping, n, is_known=True, share=0.3):
-        self.chain, self.n = chain, n
+    def __init__(self, rng, model, stoppings, n, share=0.3, exact=None):
+        self.model, self.n, self.stoppings = model, n, tuple(stoppings)
         self.protect = str(rng.choice(["run", "each"]))
         rows = {0, n - 1, *np.flatnonzero(rng.random(n) < rng.choice([0.8, 1.0])).tolist()}
         self.rows = sorted(rows)
@@ -88,34 +88,22 @@ class Case:
         self.places = places if len(places) else np.array([int(rng.integers(n))])
         self.absent = frozenset(p for p in range(n) if p not in rows or nulls[p])
         self.order = {p: int(3 * p + rng.integers(2) - 40) for p in self.rows}
-        model = (
-            chain
-            if is_known
-            else chain.with_box(
-                off.Box((chain.transition, chain.transition), (chain._stationary_reverse,) * 2)
-            )
-        )
-        decider = OwnerDecider.of([stopping], np.array([[n, n]]), model)
-        self.decider = pickle.loads(pickle.dumps(decider))
-        exact = ref.Model.stationary(chain.transition, is_known)
         secrets = self.block(np.zeros(n, dtype=int)).secrets
         both = zip(secrets.first.tolist(), secrets.last.tolist(), strict=True)
-        self.secrets = [(a, b, 0) for a, b in both]
-        self.situation = ref.Situation(exact, n, self.absent, tuple(self.secrets), (stopping,))
+        self.secrets = [(a, b, a if len(stoppings) > 1 else 0) for a, b in both]
+        if exact is None:
+            exact = ref.Model.stationary(model.transition, model.box is None)
+        self.situation = ref.Situation(exact, n, self.absent, tuple(self.secrets), self.stoppings)
+
+    @property
+    def decider(self):
+        """As it gets to a worker. A stopping for each place where they differ."""
+        places = np.arange(len(self.stoppings))
+        rooms = np.stack((places, self.n - 1 - places), axis=1)
+        return pickle.loads(pickle.dumps(OwnerDecider.of(self.stoppings, rooms, self.model)))
 
     def block(self, values):
-        codes = [-1 if p in self.absent else values[p] for p in self.rows]
-        chains = Chains(
-            np.array([0, len(self.rows)]),
-            np.array(codes, dtype=np.int8),
-            np.array([self.order[p] for p in self.rows]),
-            False,
-            np.array(self.rows) if len(self.rows) < self.n else None,
-        )
-        order = np.array([self.order.get(p, 0) for p in self.places])
-        private = Private(np.zeros(len(self.places), dtype=np.int64), self.places, order)
-        secrets = secrets_of(chains, private, self.protect)
-        return Block(chains, slice(0, len(codes)), secrets, np.zeros(secrets.count, dtype=int))
+        return table([self], [values])
 
     @property
     def protected(self):
@@ -123,46 +111,96 @@ class Case:
         return [[p for p in self.places.tolist() if a <= p <= b] for a, b, _ in self.secrets]
 
 
-def drawing(dataset):
+def table(cases, values):
+    """Several chains as one block, which is not the first one of its table."""
+    codes = [np.array([0, 1], dtype=np.int8)]
+    for case, row in zip(cases, values, strict=True):
+        codes.append(
+            np.array([-1 if p in case.absent else row[p] for p in case.rows], dtype=np.int8)
+        )
+    starts = np.concatenate(([0], np.cumsum([len(one) for one in codes])))
+    gaps = any(len(case.rows) < case.n for case in cases)
+    chains = Chains(
+        starts,
+        np.concatenate(codes),
+        np.concatenate(([0, 1], *([case.order[p] for p in case.rows] for case in cases))),
+        False,
+        np.concatenate(([0, 1], *(case.rows for case in cases))) if gaps else None,
+    )
+    private = Private(
+        np.concatenate([np.full(len(case.places), c + 1) for c, case in enumerate(cases)]),
+        np.concatenate([case.places for case in cases]),
+        np.concatenate([[case.order.get(p, 0) for p in case.places] for case in cases]),
+    )
+    secrets = secrets_of(chains, private, cases[0].protect)
+    several = len(cases[0].stoppings) > 1
+    which = secrets.first if several else np.zeros(secrets.count, dtype=np.int64)
+    return Block(chains, slice(2, int(starts[-1])), secrets, which)
+
+
+def drawing(dataset, count):
     coins = Coins(KEY, dataset, "v")
-    tag = coins.chain_tags([b"one chain"])
+    tags = coins.chain_tags([bytes([c]) for c in range(count + 1)])
 
     def draw(chain, order, purpose=b"offrecord/coins", counter=0):
-        assert np.all(chain == 0)
-        return coins.draw(np.repeat(tag, len(order), axis=0), order, INTEGER, purpose, counter)
+        assert np.all(chain > 0)
+        return coins.draw(tags[chain], order, INTEGER, purpose, counter)
 
-    def one(order, purpose, counter):
-        return int(coins.draw(tag, np.array([order]), INTEGER, purpose, counter)[0])
+    def one(chain):
+        def drawn(order, purpose, counter):
+            return int(coins.draw(tags[[chain]], np.array([order]), INTEGER, purpose, counter)[0])
+
+        return drawn
 
     return draw, one
 
 
-def check_decisions(case, rng, times=4):
+def check_decisions(cases, rng, times=3):
+    decider = cases[0].decider
     for number in range(times):
-        values = rng.integers(case.chain.k, size=case.n)
-        draw, one = drawing(f"data {number}")
-        decision = case.decider.decide(case.block(values), draw)
-        expected = ref.decided(case.situation, values.tolist(), one, case.order)
-        redacted = {p for p, gone in zip(case.rows, decision.redacted, strict=True) if gone}
-        assert redacted == {p for p in expected if p in case.rows}
+        values = [rng.integers(case.model.k, size=case.n) for case in cases]
+        draw, one = drawing(f"data {number}", len(cases))
+        block = table(cases, values)
+        decision = decider.decide(block, draw)
+        for c, case in enumerate(cases):
+            begin, end = block.chains.starts[c + 1 : c + 3] - 2
+            gone = decision.redacted[begin:end]
+            redacted = {p for p, is_gone in zip(case.rows, gone, strict=True) if is_gone}
+            expected = ref.decided(case.situation, values[c].tolist(), one(c + 1), case.order)
+            assert redacted == {p for p in expected if p in case.rows}
+
+
+def exactly(chain):
+    """In a set of models that holds this one alone."""
+    back = chain._stationary_reverse
+    return chain.with_box(off.Box((chain.transition,) * 2, (back,) * 2))
+
+
+def random_cases(rng, count, most):
+    """Chains of a table with the same model."""
+    chain, stopping = made(int(rng.integers(12)))
+    model = chain if rng.random() < 0.7 else exactly(chain)
+    share, cases = float(rng.choice([0.03, 0.1, 0.3])), []
+    while len(cases) < count:
+        case = Case(rng, model, [stopping], int(rng.integers(1, most)), share)
+        if not cases or case.protect == cases[0].protect:
+            cases.append(case)
+    return cases
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_decisions_are_those_of_the_mechanism_in_plain_words(seed):
     rng = np.random.default_rng(seed)
-    for _ in range(10):
-        chain, stopping = made(int(rng.integers(12)))
-        n, is_known = int(rng.integers(1, 30)), bool(rng.random() < 0.7)
-        case = Case(rng, chain, stopping, n, is_known, float(rng.choice([0.03, 0.1, 0.3])))
-        check_decisions(case, rng)
+    for _ in range(3):
+        check_decisions(random_cases(rng, 4, 30), rng)
 
 
 def small_case(rng, number=None):
     chain, stopping = made(int(rng.integers(12)) if number is None else number)
     most = 8 if chain.k == 2 else 6
-    is_known = bool(rng.random() < 0.8)
+    model = chain if rng.random() < 0.8 else exactly(chain)
     share = float(rng.choice([0.15, 0.3, 0.5]))
-    return Case(rng, chain, stopping, int(rng.integers(2, most + 1)), is_known, share)
+    return Case(rng, model, [stopping], int(rng.integers(2, most + 1)), share)
 
 
 def check_privacy(case):

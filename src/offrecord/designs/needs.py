@@ -11,6 +11,8 @@ import numpy as np
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Integers
 
+LONGEST_GAP = 64  #: between neighbouring secrets, of which it matters how long it is
+
 
 @dataclass(frozen=True, eq=False)
 class SurroundingCounts:
@@ -18,6 +20,7 @@ class SurroundingCounts:
 
     left, right, length: (m,) as in Surrounding. context: (m,) a number for the phases along the
     secret's chain, which are given in `phases`, else 0. counts: (m,) how many secrets have each.
+    gaps: which numbers of records lie between neighbouring secrets of a chain, up to `LONGEST_GAP`.
     """
 
     left: Integers
@@ -26,12 +29,19 @@ class SurroundingCounts:
     context: Integers
     counts: Integers
     phases: dict[int, bytes] = field(default_factory=dict)
+    gaps: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, rows: Integers, counts: Integers, phases: dict[int, bytes]) -> SurroundingCounts:
+    def of(
+        cls,
+        rows: Integers,
+        counts: Integers,
+        phases: dict[int, bytes],
+        gaps: tuple[int, ...] = (),
+    ) -> SurroundingCounts:
         """From rows (m, 4) of left, right, length and context."""
         left, right, length, context = rows.T
-        return cls(left, right, length, context, counts, phases)
+        return cls(left, right, length, context, counts, phases, gaps)
 
     @property
     def columns(self) -> tuple[Integers, Integers, Integers, Integers]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -82,11 +82,14 @@ class _Stock:
     offered: Mapping[Surrounding, Design]
 
     @classmethod
-    def of(cls, setting: Setting, known: Designs | None) -> _Stock:
+    def of(cls, setting: Setting, known: Designs | None, gaps: Sequence[int]) -> _Stock:
         if known is None:
             return cls(setting, {}, {})
-        standing = {design.surrounding: design for design in known.designs}
-        return cls(setting, standing, known.candidates)
+        standing, offered = (
+            {design.surrounding: design for design in designs if design.serves_gaps(gaps)}
+            for designs in (known.designs, known.candidates.values())
+        )
+        return cls(setting, standing, offered)
 
     def taken(self, surrounding: Surrounding) -> Design | None:
         """The candidate for a surrounding, if there is one and it is private there."""
@@ -169,11 +172,12 @@ def _by_rooms(
         grids = rooms.grids()
     triples, used, _ = distinct(*rooms.rounded(grids), rooms.lengths)
     wanted = [Surrounding(*triple) for triple in triples.tolist()]
-    stock = _Stock.of(setting, known)
+    stock = _Stock.of(setting, known, needs.gaps)
     loss = 0.0 if known is None else known.loss
     were_missing = any(surrounding not in stock.standing for surrounding in wanted)
     missing, refused = stock.fill(wanted)
     if missing:
+        rooms.workshop.expect_gaps(needs.gaps)
         for task in followed(rooms.workshop.tasks(missing), _DESIGNING, progress):
             rooms.workshop.work(task)
         stock.standing.update((one, rooms.workshop.around(one)) for one in missing)
@@ -233,7 +237,7 @@ def _one_by_one(
     """A design for each place in a chain; InputError if that would take too long."""
     numbers: dict[Surrounding, int] = {}
     used = np.array([numbers.setdefault(one, len(numbers)) for one in needs], dtype=np.int64)
-    stock = _Stock.of(setting, known)
+    stock = _Stock.of(setting, known, needs.gaps)
     missing, refused = stock.fill(numbers)
     started = time.monotonic()
     for done, surrounding in enumerate(followed(missing, _DESIGNING, progress)):

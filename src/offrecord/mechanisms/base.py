@@ -95,6 +95,10 @@ class Design(Protocol):
     def fits(self, order: int) -> bool:
         """It is no longer than the rooms it says it was made for, in a chain of this order."""
 
+    def serves_gaps(self, lengths: Sequence[int]) -> bool:
+        """It knows what to do in gaps of these lengths between neighbouring secrets."""
+        return True
+
     def judged(self, problem: Problem) -> Self | None:
         """With its leakage proven anew; None if it does not fit or leaks more than ε."""
 

@@ -26,6 +26,9 @@ class Workshop:
         self.epsilon, self.protect = epsilon, protect
         self.made: dict[Surrounding, Design] = {}
 
+    def expect_gaps(self, lengths: Sequence[int]) -> None:
+        """Neighbouring secrets will have so many records between them, where they are near."""
+
     def rooms(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """The rooms to the left and right that it would round up to; None where any will do."""
         return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from offrecord.designs.needs import SurroundingCounts, distinct
+from offrecord.designs.needs import LONGEST_GAP, SurroundingCounts, distinct
 from offrecord.mechanisms.blocks import Secrets
 from offrecord.mechanisms.surroundings import context_of
 from offrecord.models.base import Floats, Integers, Model, Phases
@@ -54,7 +54,15 @@ class ChainBatch:
     def needs(self) -> SurroundingCounts:
         """The surroundings of its secrets."""
         rows, _, counts = self.distinct
-        return SurroundingCounts.of(rows, counts, self.contexts)
+        return SurroundingCounts.of(rows, counts, self.contexts, self._gaps)
+
+    @property
+    def _gaps(self) -> tuple[int, ...]:
+        """Which gaps there are between neighbouring secrets, of those that matter."""
+        secrets = self.secrets
+        between = secrets.first[1:] - secrets.last[:-1] - 1
+        near = (secrets.chain[1:] == secrets.chain[:-1]) & (between > 0)
+        return tuple(np.unique(between[near & (between <= LONGEST_GAP)]).tolist())
 
     @cached_property
     def chains_with_secret(self) -> Integers:

@@ -175,7 +175,8 @@ def _needs_of_all(parts: Sequence[SurroundingCounts]) -> tuple[SurroundingCounts
     counts = np.zeros(len(rows), dtype=np.int64)
     np.add.at(counts, used, np.concatenate([part.counts for part in parts]))
     phases = {number: along for part in parts for number, along in part.phases.items()}
-    return SurroundingCounts.of(rows, counts, phases), used
+    gaps = tuple(sorted({gap for part in parts for gap in part.gaps}))
+    return SurroundingCounts.of(rows, counts, phases, gaps), used
 
 
 def digest_text(digest: NDArray[np.uint64], size: int) -> str:

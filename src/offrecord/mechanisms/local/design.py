@@ -138,6 +138,10 @@ class LocalDesign:
             sides.append(beyond.after(side))
         return stamped(problem, secret, (sides[0], sides[1]))
 
+    def serves_gaps(self, lengths: Sequence[int]) -> bool:
+        """Designs are laid over each other, however near they are."""
+        return True
+
     def judged(self, problem: Problem) -> LocalDesign | None:
         """With all but its probabilities computed anew; None if it does not fit or leaks more."""
         from offrecord.mechanisms.window import window_of

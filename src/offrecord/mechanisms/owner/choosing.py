@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -47,15 +47,18 @@ class PairOption(NamedTuple):
 
 class Choice(NamedTuple):
     """Of clusters: sides (c, 2), the numbers of what their walks may look at; pairs (c,) which pair
-    they take, −1 for none.
+    they take, −1 for none; lacking: (c,) which ones found nothing that they are allowed.
     """
 
     sides: Integers
     pairs: Integers
+    lacking: Mask
 
 
 class Menu(NamedTuple):
-    """What a cluster may choose from whose first and last secret have certain designs."""
+    """What a cluster may choose from whose first and last secret have certain designs; last of all
+    to redact everything on both sides.
+    """
 
     epsilon: float
     options: tuple[Option, ...]
@@ -89,6 +92,7 @@ class Kit:
     ) -> Kit:
         """From all that secrets need."""
         packing, menus = Packing(), []
+        closed = [Option((number, number), (0.0, 0.0)) for number in _closed(stoppings, packing)]
         sides: dict[int, StoppingSide] = {}
         pairs: list[PairOption] = []
         made_of: list[StoppingPair] = []
@@ -103,7 +107,7 @@ class Kit:
                 pair = len(pairs)
                 pairs.append(_pair_option(stopping.pair, packing, sides))
                 made_of.append(stopping.pair)
-            menus.append(Menu(stopping.epsilon, tuple(options), pair))
+            menus.append(Menu(stopping.epsilon, (*options, *closed), pair))
         packed = packing.packed()
         return cls(packed, sides, tuple(menus), tuple(pairs), tuple(made_of), ways, channels)
 
@@ -121,14 +125,14 @@ class Kit:
 
     def law(self, number: int) -> SideLaw | None:
         """Of a side, by number; None of a closed one."""
+        if not self.packed.counts[number]:
+            return None
         if number not in self.laws:
             for made_of, pair in zip(self.made_of, self.pairs, strict=True):
                 if number in pair.sides:
                     self._add_pair(made_of, pair)
             if number in self.sides:
                 side = self.sides[number]
-                if not len(side.levels):
-                    return None
                 self.laws[number] = side_law(side, self._way(side.direction))
         return self.laws[number]
 
@@ -156,6 +160,13 @@ class Kit:
 
     def _way(self, direction: int) -> Way | None:
         return None if self.ways is None else self.ways[SIGNS.index(direction)]
+
+
+def _closed(stoppings: Sequence[Stopping], packing: Packing) -> Iterator[int]:
+    """The number of a closed side, which every cluster may take that has its chain to itself."""
+    for stopping in stoppings[:1]:
+        side = stopping.options[0][LEFT]
+        yield packing.side(StoppingSide(0, 0.0, side.levels[:0], side.limits[:, :0]))
 
 
 def _as_window(side: StoppingSide) -> StoppingSide:
@@ -194,8 +205,7 @@ def choose(kit: Kit, clusters: Clusters, secrets: Secrets, stoppings: Integers) 
     sides = np.empty((clusters.count, 2), dtype=np.int64)
     pairs = np.full(clusters.count, -1, dtype=np.int64)
     costs = np.empty(clusters.count)
-    for one, other in sorted(set(zip(first.tolist(), last.tolist(), strict=True))):
-        some = np.flatnonzero((first == one) & (last == other))
+    for one, other, some in _by_stoppings(first, last):
         menu = kit.menu(one, other)
         option, costs[some] = _cheapest(kit, menu, clusters, secrets, some)
         numbers = np.array([option.sides for option in menu.options], dtype=np.int64)
@@ -204,7 +214,20 @@ def choose(kit: Kit, clusters: Clusters, secrets: Secrets, stoppings: Integers) 
         taken = _takes_pair(kit, number, clusters, stoppings)
         taken &= _is_cheaper(kit, pair, clusters, costs)
         sides[taken], pairs[taken] = pair.sides, number
-    return Choice(sides, pairs)
+    return Choice(sides, pairs, np.isinf(costs) & (pairs < 0))
+
+
+def _by_stoppings(first: Integers, last: Integers) -> Iterator[tuple[int, int, Integers]]:
+    """Clusters by the stoppings of their first and last secret: these two, and which clusters."""
+    both = np.stack((first, last), axis=1)
+    if len(both) and np.all(both == both[0]):
+        yield int(first[0]), int(last[0]), np.arange(len(both))
+        return
+    different, which = np.unique(both, axis=0, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    ends = np.searchsorted(which[order], np.arange(len(different) + 1))
+    for number, (one, other) in enumerate(different.tolist()):
+        yield one, other, order[ends[number] : ends[number + 1]]
 
 
 def _cheapest(
@@ -215,17 +238,18 @@ def _cheapest(
     """
     best = np.full(len(some), np.inf)
     number = np.zeros(len(some), dtype=np.int64)
-    if len(menu.options) == 1 and not kit.pairs:
-        return number, best
+    several = np.flatnonzero(clusters.sizes[some] > 1)
     for index, option in enumerate(menu.options):
         within = sum(option.budgets) <= menu.epsilon
         if not within and kit.channels is None:
             continue
-        cost = _cost(kit, option.sides, clusters, some)
-        better = cost * (1.0 + _TIE) + _TIE < best
+        asked = np.arange(len(some)) if within else several
+        cost = _cost(kit, option.sides, clusters, some[asked])
+        better = np.flatnonzero(cost * (1.0 + _TIE) + _TIE < best[asked])
         if not within:
-            better[better] = _keeps(kit, menu, option, clusters, secrets, some[better])
-        number[better], best[better] = index, cost[better]
+            keeps = _keeps(kit, menu, option, clusters, secrets, some[asked[better]])
+            better = better[keeps]
+        number[asked[better]], best[asked[better]] = index, cost[better]
     return number, best
 
 
@@ -250,10 +274,8 @@ def _keeps(
     sees the outputs at the cluster's ends through what lies between (O11).
     """
     assert kit.channels is not None
-    keeps = clusters.sizes[some] > 1
-    some = some[keeps]
     if not len(some):
-        return keeps
+        return np.empty(0, dtype=bool)
     sizes = clusters.sizes[some]
     heads = np.cumsum(sizes) - sizes
     inside = np.repeat(clusters.begin[some] - heads, sizes) + np.arange(int(sizes.sum()))
@@ -265,8 +287,7 @@ def _keeps(
     told = np.zeros(len(inside))
     for channel, budget, distance in zip(kit.channels, option.budgets, away, strict=True):
         told += channel.told(budget, distance)
-    keeps[keeps] = np.logical_and.reduceat(told <= menu.epsilon - _SLACK, heads)
-    return keeps
+    return np.asarray(np.logical_and.reduceat(told <= menu.epsilon - _SLACK, heads))
 
 
 def _takes_pair(kit: Kit, number: int, clusters: Clusters, stoppings: Integers) -> Mask:

@@ -53,18 +53,20 @@ class Clusters:
         return faced
 
 
-def clusters_of(block: Block, deadlines: Integers) -> Clusters:
+def clusters_of(block: Block, deadlines: Integers, joined: Mask) -> Clusters:
     """The clusters of a block. deadlines: (secrets, 2) within which each secret's walks stop.
 
     Two neighbours join if the gap between them is shorter than one of the deadlines that face each
-    other in it: so no walk ever looks at another cluster.
+    other in it: so no walk ever looks at another cluster. joined: (secrets,) which ones join the
+    one before them whatever the gap is.
     """
     secrets = block.secrets
     chain, first, last = secrets.chain, secrets.first, secrets.last
     between = first[1:] - last[:-1] - 1
     together = chain[1:] == chain[:-1]
     longest = np.maximum(deadlines[:-1, RIGHT], deadlines[1:, LEFT])
-    begin = np.flatnonzero(np.concatenate(([True], ~(together & (between < longest)))))
+    joins = together & ((between < longest) | joined[1:])
+    begin = np.flatnonzero(np.concatenate(([True], ~joins)))
     head = begin[: secrets.count]  # none where there is no secret
     tail = np.append(head[1:], secrets.count)[: len(head)] - 1
     ends = Secrets(

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.errors import InputError
 from offrecord.mechanisms.blocks import (
     ALWAYS,
     AT_TIMES,
@@ -93,7 +92,7 @@ class OwnerDecider:
         if model.is_stationary and not model.has_states:
             chain = model.along()
             ways = Way.of(chain, -1, 1, 1), Way.of(chain, 1, 1, 1)
-        decider = cls(
+        return cls(
             tuple(different.values()),
             np.array([numbers[id(stopping)] for stopping in stoppings], dtype=np.int64),
             np.asarray(rooms, dtype=np.int64).reshape(-1, 2),
@@ -101,17 +100,6 @@ class OwnerDecider:
             ways,
             ways is not None and model.box is None,
         )
-        decider._check()
-        return decider
-
-    def _check(self) -> None:
-        """InputError for what could not be used together."""
-        if not self.stoppings:
-            return
-        bases = [stopping.options[0] for stopping in self.stoppings]
-        most = [max(both[column].budget for both in bases) for column in _BOTH]
-        if sum(most) > min(stopping.epsilon for stopping in self.stoppings):
-            raise InputError("the budgets of first options of different places exceed ε together")
 
     def __getstate__(self) -> dict[str, object]:
         fields = ("stoppings", "numbers", "rooms", "k", "ways", "is_known")
@@ -119,6 +107,7 @@ class OwnerDecider:
 
     @cached_property
     def kit(self) -> Kit:
+        """All sides there are, and what is known of them."""
         channels = None
         if self.is_known and self.ways is not None:
             left, right = (_among_possible(way) for way in self.ways)
@@ -171,9 +160,8 @@ class OwnerDecider:
 
     def planned(self, block: Block) -> Plan:
         """What is known of a block from positions alone."""
-        stoppings = self.numbers[block.which]
-        clusters, ground = clusters_of(block, self._bases[stoppings]), Ground(block)
-        choice = choose(self.kit, clusters, block.secrets, stoppings)
+        clusters, choice = self._clustered(block)
+        ground = Ground(block)
         views = list(self._views(ground, clusters, choice))
         deadlines = self._packed.deadlines[choice.sides]
         blocked = np.zeros((clusters.count, 2), dtype=bool)
@@ -182,6 +170,22 @@ class OwnerDecider:
                 blocked[view.cluster, view.column] = self._is_blocked(ground, clusters, view)
             blocked[choice.pairs >= 0] |= blocked[choice.pairs >= 0].any(axis=1, keepdims=True)
         return Plan(ground, clusters, choice, deadlines, views, blocked)
+
+    def _clustered(self, block: Block) -> tuple[Clusters, Choice]:
+        """The clusters of a block, and what they take. One of secrets with different designs whose
+        budgets do not go together joins its neighbour, until it has the chain to itself.
+        """
+        stoppings = self.numbers[block.which]
+        joined = np.zeros(len(stoppings), dtype=bool)
+        while True:
+            clusters = clusters_of(block, self._bases[stoppings], joined)
+            choice = choose(self.kit, clusters, block.secrets, stoppings)
+            if not choice.lacking.any():
+                return clusters, choice
+            right = np.flatnonzero(choice.lacking & clusters.faces[:, RIGHT])
+            left = np.flatnonzero(choice.lacking & ~clusters.faces[:, RIGHT])
+            joined[clusters.begin[right + 1]] = True
+            joined[clusters.begin[left]] = True
 
     def _views(self, ground: Ground, clusters: Clusters, choice: Choice) -> Iterator[Outlook]:
         """Where walks look; the second sides of pairs come last."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from offrecord.files import read_count
 from offrecord.mechanisms.base import Made, Shared
+from offrecord.mechanisms.owner.between import asked_gaps
 from offrecord.mechanisms.owner.deciding import OwnerDecider
 from offrecord.mechanisms.owner.files import stopping_from_dict, stopping_to_dict
 from offrecord.mechanisms.owner.proof import METHOD, proven_leakage
@@ -75,6 +76,11 @@ class OwnerDesign:
     def fits(self, order: int) -> bool:
         """One menu serves every room."""
         return True
+
+    def serves_gaps(self, lengths: Sequence[int]) -> bool:
+        """It has been asked about these lengths, as far as gaps are worth it."""
+        asked = asked_gaps(lengths, self.stopping.options[0])
+        return {gap.length for gap in self.stopping.gaps} >= set(asked)
 
     def judged(self, problem: Problem) -> OwnerDesign | None:
         """With its proof anew; None if that fails."""

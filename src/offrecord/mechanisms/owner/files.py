@@ -11,11 +11,18 @@ import numpy as np
 
 from offrecord.files import read_count, read_list, read_number, read_text, read_truth
 from offrecord.mechanisms.base import Shared
-from offrecord.mechanisms.owner.stopping import Stopping, StoppingPair, StoppingSide
+from offrecord.mechanisms.owner.stopping import (
+    GapStopping,
+    Stopping,
+    StoppingPair,
+    StoppingSide,
+    gap_states,
+)
 from offrecord.models.base import Integers
 from offrecord.release.coins import Draws
 
 _FURTHEST = 10**6  # of a level
+_LONGEST_GAP = 64
 
 
 def stopping_to_dict(stopping: Stopping) -> dict[str, Any]:
@@ -32,7 +39,17 @@ def stopping_to_dict(stopping: Stopping) -> dict[str, Any]:
         "stop": _encoded(pair.limits),
         "seconds": [_number(sides, side) for side in pair.seconds],
     }  # fmt: skip
-    return {"epsilon": stopping.epsilon, "options": options, "pair": told, "sides": sides.listed}
+    gaps = [
+        {"length": gap.length, "budgets": list(gap.budgets), "stop": _encoded(gap.limits)}
+        for gap in stopping.gaps
+    ]
+    return {
+        "epsilon": stopping.epsilon,
+        "options": options,
+        "pair": told,
+        "gaps": gaps,
+        "sides": sides.listed,
+    }
 
 
 def stopping_from_dict(content: Mapping[str, Any], k: int) -> Stopping:
@@ -47,7 +64,17 @@ def stopping_from_dict(content: Mapping[str, Any], k: int) -> Stopping:
     if not options:
         raise ValueError("no option")
     pair = None if content["pair"] is None else _pair(content["pair"], sides, k)
-    return Stopping(read_number(content["epsilon"]), tuple(options), pair)
+    gaps = tuple(_gap(one, k) for one in read_list(content["gaps"]))
+    if len({gap.length for gap in gaps}) < len(gaps):
+        raise ValueError("a gap comes twice")
+    return Stopping(read_number(content["epsilon"]), tuple(options), pair, gaps)
+
+
+def _gap(content: Mapping[str, Any], k: int) -> GapStopping:
+    length = read_count(content["length"], 1, _LONGEST_GAP)
+    left, right = (read_number(one) for one in read_list(content["budgets"]))
+    shape = (len(gap_states(length)), k, k, k, k, 2)
+    return GapStopping(length, (left, right), _decoded(content["stop"], shape))
 
 
 def _pair(content: Mapping[str, Any], sides: list[StoppingSide], k: int) -> StoppingPair:

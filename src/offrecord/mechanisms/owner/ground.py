@@ -13,9 +13,8 @@ from offrecord.models.base import Integers
 
 
 class Stretch(NamedTuple):
-    """Around places without a value: the nearest rows that have one, (n,) before and after them.
-
-    before: below the chain's first row where there is none; after: beyond its last.
+    """Around places without a value: the nearest rows that have one, (n,) before and after them;
+    where there is none, the row before the chain's first one, or after its last.
     """
 
     before: Integers
@@ -69,10 +68,11 @@ class Ground:
         first, end = chains.starts[chain], chains.starts[chain + 1]
         before, after = row, row + 1
         if self.block.codes.min(initial=0) < 0:
-            before = np.where(row >= first, self._valued_before[np.maximum(row - begin, 0)], -1)
-            after = np.where(
-                after < end, self._valued_after[np.minimum(after, end - 1) - begin], end
-            )
+            before = self._valued_before[np.maximum(row, first) - begin]
+            after = self._valued_after[np.minimum(after, end - 1) - begin]
+        # values of other chains are none
+        before = np.where((row >= first) & (before >= first), before, first - 1)
+        after = np.where((row + 1 < end) & (after < end), after, end)
         return Stretch(before, after, before >= first, after < end)
 
     def holds_secret(self, chain: Integers, stretch: Stretch) -> Mask:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from offrecord.errors import InputError
@@ -43,7 +44,9 @@ class OwnerStopping(Mechanism):
     def design(self, problem: Problem) -> OwnerPolicy:
         """The policy for a problem; InputError where none can be proven for the chain."""
         self._check(problem)
-        menus = [Menu(Ways.around(one), one.epsilon) for one in problems(problem)]
+        secrets = problem.secrets
+        between = {b.first - a.last - 1 for a, b in pairwise(secrets)}
+        menus = [Menu(Ways.around(one), one.epsilon, lengths=between) for one in problems(problem)]
         return OwnerPolicy(problem, self.name, tuple(menu.stopping for menu in menus))
 
     def around(self, problem: Problem, surrounding: Surrounding) -> OwnerDesign:
@@ -72,6 +75,10 @@ class _OneMenu(Workshop):
         super().__init__(mechanism, model, epsilon, protect)
         self.room = room
         self.menu = Menu(Ways.far(model.along()), epsilon)
+
+    def expect_gaps(self, lengths: Sequence[int]) -> None:
+        """Ask for these too."""
+        self.menu.lengths.update(lengths)
 
     def rooms(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Whether there is any, and no more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from offrecord.mechanisms.owner.between import asked_gaps, gap_stopping
 from offrecord.mechanisms.owner.labels import stopping_pair
 from offrecord.mechanisms.owner.sides import (
     Effort,
@@ -14,6 +15,7 @@ from offrecord.mechanisms.owner.sides import (
     window_side,
 )
 from offrecord.mechanisms.owner.stopping import (
+    GapStopping,
     Option,
     Stopping,
     StoppingPair,
@@ -46,6 +48,8 @@ class Menu:
     window: tuple[int, int] | None = None
     made: dict[float, tuple[StoppingSide | None, StoppingSide | None]] = field(default_factory=dict)
     pairs: list[StoppingPair | None] = field(default_factory=list)
+    lengths: set[int] = field(default_factory=set)
+    gaps: dict[int, GapStopping] = field(default_factory=dict)
 
     @cached_property
     def stopping(self) -> Stopping:
@@ -62,7 +66,8 @@ class Menu:
             options += self._one_sided()
         kept = [option for option in options[1:] if is_shorter(option, base)]
         pair = self._pair() if PAIR in self.tasks else None
-        return self.ways.told_of(Stopping(self.epsilon, (base, *kept), pair))
+        gaps = tuple(self._gap(length) for length in self._asked)
+        return self.ways.told_of(Stopping(self.epsilon, (base, *kept), pair, gaps))
 
     @property
     def everything(self) -> Stopping:
@@ -115,6 +120,19 @@ class Menu:
         left, right = self._both(WHOLE)
         found = [] if right is None else [(self._closed(-1), right)]
         return found if left is None else [*found, (left, self._closed(1))]
+
+    @property
+    def _asked(self) -> list[int]:
+        """Lengths of gaps between neighbouring runs that are worth it."""
+        return asked_gaps(self.lengths, self._base()) if self.ways.serve_gaps else []
+
+    def _gap(self, length: int) -> GapStopping:
+        """What is released of a gap; nothing where nothing is proven."""
+        if length not in self.gaps:
+            left, right = self._base()
+            chain, budgets = self.ways.left.chain, (right.budget, left.budget)
+            self.gaps[length] = gap_stopping(chain, length, budgets)
+        return self.gaps[length]
 
     def _closed(self, direction: int) -> StoppingSide:
         return closed_side(direction, self.ways.right.k)

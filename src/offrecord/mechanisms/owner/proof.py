@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from offrecord.mechanisms.owner.between import is_proven
 from offrecord.mechanisms.owner.stopping import Stopping, is_shorter
 from offrecord.mechanisms.owner.ways import Ways
 
@@ -26,6 +27,11 @@ def proven_leakage(stopping: Stopping, ways: Ways) -> float | None:
             return None
         # Budgets may sum to more: a cluster takes them where that tells ε at most (O11).
         largest = max(largest, min(option[0].budget + option[1].budget, epsilon))
+    for gap in stopping.gaps:
+        # What lies beyond one run counts as told about the other's end by as much (O15).
+        budgets = base[1].budget, base[0].budget
+        if gap.budgets != budgets or not is_proven(gap, ways.left.chain):
+            return None
     if stopping.pair is not None:
         largest = max(largest, float(ways.told_by_pair(stopping.pair).max()))
     return largest if largest <= epsilon else None

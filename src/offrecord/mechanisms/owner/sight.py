@@ -170,18 +170,17 @@ class Sight:
     values: Integers
 
     def at(self, walks: Integers, distance: Integers) -> Integers:
-        """(m,) the values that some walks meet at a distance."""
+        """(m, d) the values that some walks meet at distances (m, d); at 0, none that counts."""
+        rows = self.row[walks, np.newaxis] + self.sign * distance
         apart = self.apart[walks]
-        plain = apart < 0
-        if plain.all():
-            codes = self.codes[self.row[walks] + self.sign * distance]
-            return np.asarray(codes.astype(np.int64))
-        found = np.empty(len(walks), dtype=np.int64)
-        found[plain] = self.codes[self.row[walks[plain]] + self.sign * distance[plain]]
-        others = apart[~plain]
-        column = np.argmax(self.levels[others] == distance[~plain, np.newaxis], axis=1)
-        found[~plain] = self.values[others, column]
-        return found
+        others = np.flatnonzero(apart >= 0)
+        rows[others] = 0
+        found = self.codes[rows].astype(np.int64)
+        if len(others):
+            levels, values = self.levels[apart[others]], self.values[apart[others]]
+            column = np.argmax(levels[:, np.newaxis] == distance[others, :, np.newaxis], axis=2)
+            found[others] = np.take_along_axis(values, column, axis=1)
+        return np.asarray(found)
 
 
 def seen(

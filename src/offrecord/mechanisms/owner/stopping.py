@@ -95,6 +95,37 @@ class StoppingPair:
         return (mine, other) if self.first < 0 else (other, mine)
 
 
+def gap_states(length: int) -> list[tuple[int, int]]:
+    """First and last record, from 1, of all that may be held out in a gap; the longest first."""
+    return [
+        (first, first + size - 1)
+        for size in range(length, 0, -1)
+        for first in range(1, length - size + 2)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class GapStopping:
+    """What is released of a gap too short for two walks, between two runs.
+
+    length: of the gap. budgets: what is told about the end of the left run, and of the right one.
+    limits: (states, k, k, k, k, 2) thresholds by what is held out (`gap_states`), the values at the
+    ends of the left and right run, and those of the first and last record held out: a draw below
+    the first one releases it, one below the second drops its first record, any other its last.
+    law: (length,) how likely each record is released.
+    """
+
+    length: int
+    budgets: tuple[float, float]
+    limits: Draws
+    law: Floats | None = None
+
+    @property
+    def states(self) -> list[tuple[int, int]]:
+        """What may be held out."""
+        return gap_states(self.length)
+
+
 @dataclass(frozen=True, eq=False)
 class Stopping:
     """All that the secrets of one model and budget ε need, whatever room they have.
@@ -103,12 +134,14 @@ class Stopping:
     other whose budgets sum to at most ε; the rest serve clusters in which both sides are far enough
     from every secret (O11). A side may be closed: such an option is for clusters with nothing but
     the chain's end on that side. No open side of an option has a longer deadline than the first
-    one's. pair: for a single record far from all others, or None.
+    one's. pair: for a single record far from all others, or None. gaps: by length, what is released
+    between two runs that are too near for two walks.
     """
 
     epsilon: float
     options: tuple[Option, ...]
     pair: StoppingPair | None = None
+    gaps: tuple[GapStopping, ...] = ()
 
     @property
     def reach(self) -> int:
@@ -128,6 +161,10 @@ class Stopping:
             told.update(_spelled(self.pair.levels, self.pair.limits))
             for side in self.pair.seconds:
                 told.update(side.identity)
+        for gap in self.gaps:
+            told.update(
+                repr((gap.length, gap.budgets)).encode() + gap.limits.astype("<u8").tobytes()
+            )
         return told.digest()
 
 

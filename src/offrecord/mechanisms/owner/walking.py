@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from offrecord.release.coins import ALWAYS, Draws, redacts
 
 #: What the draws of walks to the left and to the right are for; a level's number is their counter.
 PURPOSES = {-1: b"offrecord/walk<", 1: b"offrecord/walk>"}
+
+_CELLS = 1 << 13  # walks times levels that are looked at at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,57 +47,70 @@ def walked(walks: Walks, packed: PackedSides, k: int, draw: Draw) -> tuple[Integ
     stops = packed.deadlines[sides].copy()
     labels = packed.labels[sides] + sight.far
     levels = packed.counts[sides] - 1
-    unit = packed.widths[sides] * packed.labels[sides]
-    # where the thresholds of a walk's far value and end begin
-    begin = packed.offsets[sides] + (sight.far * levels * k + sight.end) * k * unit
     active, level = np.flatnonzero((levels > 0) & ~sight.straight), 0
     while len(active):
-        distance = packed.levels[sides[active], level]
-        within = distance <= walks.reaches[active]
-        active, distance = active[within], distance[within]
-        at = begin[active] + (level * k * k + sight.at(active, distance)) * unit[active]
-        at += _ahead(walks, packed, active, level)
-        stopped = _stopped(walks, packed, (active, at, level), draw, labels)
-        stops[active[stopped]] = distance[stopped]
-        active, level = active[~stopped], level + 1
-        active = active[levels[active] > level]
+        # several levels at a time where walks are few: what is drawn in vain is cheaper than calls
+        count = min(max(_CELLS // len(active), 1), int(levels[active].max()) - level)
+        cells = _cells(walks, packed, k, active, np.arange(level, level + count))
+        stopped = _stopped(walks, packed, active, cells, draw, labels)
+        first = np.argmax(stopped, axis=1)
+        here = np.flatnonzero(stopped[np.arange(len(active)), first])
+        stops[active[here]] = cells.distance[here, first[here]]
+        goes_on = cells.there[:, -1] & (levels[active] > level + count)
+        goes_on[here] = False
+        active, level = active[goes_on], level + count
     return stops, labels
 
 
-def _ahead(walks: Walks, packed: PackedSides, active: Integers, level: int) -> Integers:
-    """(a,) how much further on the thresholds stand for the values at the next level."""
-    further = np.zeros(len(active), dtype=np.int64)
-    sees = np.flatnonzero(packed.ahead[walks.sides[active]])
-    if len(sees):
-        who = active[sees]
-        following = packed.levels[walks.sides[who], level + 1]
-        further[sees] = walks.sight.at(who, following) * packed.labels[walks.sides[who]]
-    return further
+class _Cells(NamedTuple):
+    """Of walks at some levels, (a, levels): whether they get there if they do not stop before, how
+    far that is, where their thresholds begin, and how many of them there are (a, 1).
+    """
+
+    levels: Integers
+    there: Mask
+    distance: Integers
+    at: Integers
+    labels: Integers
+
+
+def _cells(walks: Walks, packed: PackedSides, k: int, active: Integers, levels: Integers) -> _Cells:
+    sides, sight = walks.sides[active, np.newaxis], walks.sight
+    most = packed.counts[sides] - 1
+    distance = packed.levels[sides, levels]
+    there = (levels < most) & (distance <= walks.reaches[active, np.newaxis])
+    distance = np.where(there, distance, 0)
+    labels = packed.labels[sides]
+    unit = packed.widths[sides] * labels
+    far, end = sight.far[active, np.newaxis], sight.end[active, np.newaxis]
+    at = packed.offsets[sides] + ((far * most + levels) * k + end) * k * unit
+    at += sight.at(active, distance) * unit
+    ahead = np.flatnonzero(packed.ahead[sides[:, 0]])
+    if len(ahead):
+        following = np.where(there, packed.levels[sides, levels + 1], 0)[ahead]
+        at[ahead] += sight.at(active[ahead], following) * labels[ahead]
+    return _Cells(levels, there, distance, np.where(there, at, 0), labels)
 
 
 def _stopped(
-    walks: Walks,
-    packed: PackedSides,
-    here: tuple[Integers, Integers, int],
-    draw: Draw,
-    labels: Integers,
+    walks: Walks, packed: PackedSides, active: Integers, cells: _Cells, draw: Draw, labels: Integers
 ) -> Mask:
-    """(a,) which walks stop at a level; with which label is noted. here: the walks, where their
-    thresholds stand, and the level.
-    """
-    active, at, level = here
-    several = packed.labels[walks.sides[active]]
-    limits = packed.limits[at + several - 1]
+    """(a, levels) at which levels walks would stop; the label of the first one is noted."""
+    limits = np.where(cells.there, packed.limits[cells.at + cells.labels - 1], np.uint64(0))
     stopped = limits == ALWAYS
-    unsure = np.flatnonzero((limits > 0) & (~stopped | (several > 1)))
-    if not len(unsure):
+    # a label is drawn even where the stop is certain
+    unsure = np.nonzero((limits > 0) & (~stopped | (cells.labels > 1)))
+    if not len(unsure[0]):
         return np.asarray(stopped)
-    sight, asked = walks.sight, active[unsure]
-    drawn = draw(sight.chain[asked], sight.order[asked], PURPOSES[walks.direction], level)
+    sight, asked = walks.sight, active[unsure[0]]
+    purpose, counter = PURPOSES[walks.direction], cells.levels[unsure[1]]
+    drawn = draw(sight.chain[asked], sight.order[asked], purpose, counter)
     stopped[unsure] = redacts(drawn, limits[unsure])
-    named = np.flatnonzero(stopped[unsure] & (several[unsure] > 1))
+    first = stopped[unsure] & (np.argmax(stopped, axis=1)[unsure[0]] == unsure[1])
+    several = cells.labels[unsure[0], 0]
+    named = np.flatnonzero(first & (several > 1))
     if len(named):
-        which = at[unsure][named], several[unsure][named]
+        which = cells.at[unsure][named], several[named]
         labels[asked[named]] = _labels(packed.limits, which, drawn[named])
     return np.asarray(stopped)
 

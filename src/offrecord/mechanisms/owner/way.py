@@ -149,7 +149,7 @@ class Way:
         if self.direction > 0:
             ones = _wholes([int(one) for one in self.possible])
             return Bounds(ones, ones)
-        law = _law(self.chain, self.origin)
+        law = exact_law(self.chain, self.origin)
         scale = 1 << (2 * _BITS)
         low = [scale // int(most) if most else 0 for most in law.high]
         high = [-(-scale // int(least)) if least else 0 for least in law.low]
@@ -176,9 +176,9 @@ class Way:
         """
         inside = self.is_even or step < len(self.kernels) - 1
         if not inside:
-            numbers = _exact_kernel(self.kernels[-1])
+            numbers = exact_kernel(self.kernels[-1])
             law = (
-                _law(self.chain, 1)
+                exact_law(self.chain, 1)
                 if self.direction < 0 and step == len(self.kernels) - 1
                 else None
             )
@@ -186,7 +186,7 @@ class Way:
                 return Bounds(numbers, numbers)
             return Bounds(*(each[:, np.newaxis] * numbers for each in law))
         record = self.origin + step if self.direction > 0 else self.origin - step - 1
-        numbers = _exact_kernel(self.chain.kernel(1 if self.is_even else record))
+        numbers = exact_kernel(self.chain.kernel(1 if self.is_even else record))
         numbers = numbers if self.direction > 0 else numbers.T
         return Bounds(numbers, numbers)
 
@@ -220,7 +220,7 @@ def _wholes(numbers: Iterable[int]) -> Wholes:
     return made
 
 
-def _exact_kernel(kernel: Floats) -> Wholes:
+def exact_kernel(kernel: Floats) -> Wholes:
     """(k, k) a kernel's decimals as whole numbers over one denominator, rows summing to it."""
     rows = []
     for row in kernel.tolist():
@@ -234,16 +234,16 @@ def _exact_kernel(kernel: Floats) -> Wholes:
     return numbers
 
 
-def _law(chain: MarkovChain, record: int) -> Bounds:
+def exact_law(chain: MarkovChain, record: int) -> Bounds:
     """(k,) how likely the values of a record are, on one scale."""
     if chain.is_stationary:
-        return _stationary(_exact_kernel(chain.kernel(1)))
+        return _stationary(exact_kernel(chain.kernel(1)))
     exact = [Fraction(Decimal(repr(p))) for p in chain.start.tolist()]
     common = lcm(*(p.denominator for p in exact))
     first = _wholes(int(p * common) for p in exact)[np.newaxis]
     law = Bounds(first, first)
     for step in range(1, record):
-        numbers = _exact_kernel(chain.kernel(step))
+        numbers = exact_kernel(chain.kernel(step))
         law = law.times(Bounds(numbers, numbers))
     return Bounds(law.low[0], law.high[0])
 

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from offrecord.mechanisms.owner.between import released_law
 from offrecord.mechanisms.owner.laws import expected_redactions, with_laws
 from offrecord.mechanisms.owner.referee import told_by, told_by_pair
 from offrecord.mechanisms.owner.stopping import Stopping, StoppingPair, StoppingSide
@@ -50,6 +51,11 @@ class Ways:
         """All steps of a side are alike, and there is room for any number of them."""
         return self.left.chain.is_stationary
 
+    @property
+    def serve_gaps(self) -> bool:
+        """Gaps between near runs can be designed: steps are those of single records."""
+        return self.are_even and self.left.nearest == 1
+
     @cached_property
     def are_alike(self) -> bool:
         """Both sides are the same to a walk: a stationary chain that is its own reverse."""
@@ -82,4 +88,5 @@ class Ways:
             return known[id(side)]
 
         options = tuple((told(left), told(right)) for left, right in stopping.options)
-        return replace(stopping, options=options)
+        gaps = tuple(replace(gap, law=released_law(gap, self.left.chain)) for gap in stopping.gaps)
+        return replace(stopping, options=options, gaps=gaps)
