@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
@@ -74,8 +75,11 @@ def learned(frame: pl.DataFrame, table: Table) -> off.MarkovChain:
     return found.model
 
 
-def released(frame, table, model, epsilon, share, mechanism, exact) -> float:
-    """The expected share of the records that are not private to be released."""
+def released(frame, table, model, epsilon, share, mechanism, exact, designs=None) -> float:
+    """The expected share of the records that are not private to be released.
+
+    designs: a file to keep what one share of private records leaves for the next.
+    """
     rng = np.random.default_rng(13)
     private = pl.Series(rng.random(len(frame)) < share)
     release = off.redact(
@@ -91,6 +95,7 @@ def released(frame, table, model, epsilon, share, mechanism, exact) -> float:
         epsilon=epsilon,
         dataset="owner.md",
         mechanism=mechanism,
+        designs=designs,
         dry_run=True,
     )
     return release.summary.released / (1 - private.mean())
@@ -118,15 +123,21 @@ def real_tables(folder: Path, epsilons, exact: bool) -> None:
         frame = table.read(folder)
         model = learned(frame, table)
         for epsilon in epsilons:
-            cells = []
-            for share in SHARES:
-                for mechanism in MECHANISMS:
-                    if mechanism in table.slow:
-                        cells.append("–")
-                        continue
-                    found = released(frame, table, model, epsilon, share, mechanism, exact)
-                    cells.append(f"{100 * found:.1f}")
+            with TemporaryDirectory() as kept_in:
+                cells = [
+                    shown(frame, table, model, epsilon, share, mechanism, exact, Path(kept_in))
+                    for share in SHARES
+                    for mechanism in MECHANISMS
+                ]
             row(table.name, f"{epsilon:g}", *cells)
+
+
+def shown(frame, table, model, epsilon, share, mechanism, exact, kept_in) -> str:
+    """One cell, in per cent."""
+    if mechanism in table.slow:
+        return "–"
+    designs = kept_in / f"{mechanism}.json"
+    return f"{100 * released(frame, table, model, epsilon, share, mechanism, exact, designs):.1f}"
 
 
 def redactions(problem, mechanism) -> float:
