@@ -35,7 +35,7 @@ _BITS = 900  # of whole numbers that become floats
 #: Up to so many columns outcomes are compared by all that may lie beyond; above, each by itself,
 #: which asks for a little more.
 _FEW_COLUMNS = 300
-_MOST_COLUMNS = 4700  # of a programme that is made at all
+_MOST_COLUMNS = 2600  # of a programme that is made at all
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def asked_gaps(lengths: Iterable[int], base: Option) -> list[int]:
     if left.is_closed or right.is_closed:
         return []
     most = min(longest_gap(len(left.limits)), left.deadline + right.deadline - 2)
-    return sorted(length for length in set(lengths) if length <= most)
+    return sorted(length for length in set(lengths) if 0 < length <= most)
 
 
 def gap_stopping(chain: MarkovChain, length: int, budgets: tuple[float, float]) -> GapStopping:

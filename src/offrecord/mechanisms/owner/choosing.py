@@ -210,6 +210,9 @@ def choose(kit: Kit, clusters: Clusters, secrets: Secrets, stoppings: Integers) 
         option, costs[some] = _cheapest(kit, menu, clusters, secrets, some)
         numbers = np.array([option.sides for option in menu.options], dtype=np.int64)
         sides[some] = numbers[option]
+        # who relies on its neighbours, and they on it, takes what serves everyone (O15)
+        leaning = some[clusters.bridged[some].any(axis=1)]
+        sides[leaning], costs[leaning] = numbers[0], 0.0
     for number, pair in enumerate(kit.pairs):
         taken = _takes_pair(kit, number, clusters, stoppings)
         taken &= _is_cheaper(kit, pair, clusters, costs)

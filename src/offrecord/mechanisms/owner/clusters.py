@@ -24,13 +24,15 @@ class Clusters:
     ends: from the first record of each one's first secret to the last of its last one, as secrets
     themselves. begin: (c + 1,) the number of its first secret, and how many there are. gaps: (c, 2)
     how many records, missing ones included, lie between it and the next cluster, or the chain's
-    end. faces: (c, 2) whether a cluster is what comes next.
+    end. faces: (c, 2) whether a cluster is what comes next. bridged: (c, 2) whether one choice
+    serves the gap to it, instead of two walks (O15).
     """
 
     ends: Secrets
     begin: Integers
     gaps: Integers
     faces: Mask
+    bridged: Mask
 
     @property
     def count(self) -> int:
@@ -53,19 +55,25 @@ class Clusters:
         return faced
 
 
-def clusters_of(block: Block, deadlines: Integers, joined: Mask) -> Clusters:
+def clusters_of(block: Block, deadlines: Integers, joined: Mask, served: Mask) -> Clusters:
     """The clusters of a block. deadlines: (secrets, 2) within which each secret's walks stop.
 
     Two neighbours join if the gap between them is shorter than one of the deadlines that face each
     other in it: so no walk ever looks at another cluster. joined: (secrets,) which ones join the
-    one before them whatever the gap is.
+    one before them whatever the gap is. served: (secrets,) before which ones lies a gap that may be
+    bridged.
     """
     secrets = block.secrets
     chain, first, last = secrets.chain, secrets.first, secrets.last
     between = first[1:] - last[:-1] - 1
     together = chain[1:] == chain[:-1]
     longest = np.maximum(deadlines[:-1, RIGHT], deadlines[1:, LEFT])
-    joins = together & ((between < longest) | joined[1:])
+    # Where walks may meet, two of them are better if one has nothing on its other side to share ε.
+    far = deadlines[:-1, RIGHT] + deadlines[1:, LEFT] - 1
+    room_left, room_right = secrets.rooms(block.chains)
+    inner = (room_left[:-1] > 0) & (room_right[1:] > 0)
+    bridged = served[1:] & ~joined[1:] & ((between < longest) | (inner & (between < far)))
+    joins = together & (((between < longest) & ~bridged) | joined[1:])
     begin = np.flatnonzero(np.concatenate(([True], ~joins)))
     head = begin[: secrets.count]  # none where there is no secret
     tail = np.append(head[1:], secrets.count)[: len(head)] - 1
@@ -83,7 +91,9 @@ def clusters_of(block: Block, deadlines: Integers, joined: Mask) -> Clusters:
     inner = ends.first[1:] - ends.last[:-1] - 1
     gaps[1:, LEFT] = np.where(faces[1:, LEFT], inner, gaps[1:, LEFT])
     gaps[:-1, RIGHT] = np.where(faces[:-1, RIGHT], inner, gaps[:-1, RIGHT])
-    return Clusters(ends, np.append(head, secrets.count), gaps, faces)
+    spans = np.zeros((len(head), 2), dtype=bool)
+    spans[1:, LEFT] = spans[:-1, RIGHT] = bridged[head[1:] - 1]
+    return Clusters(ends, np.append(head, secrets.count), gaps, faces, spans)
 
 
 def ranges(begin: Integers, end: Integers) -> Integers:

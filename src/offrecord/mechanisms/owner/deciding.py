@@ -22,6 +22,7 @@ from offrecord.mechanisms.blocks import (
     Mask,
     Secrets,
 )
+from offrecord.mechanisms.owner.bridging import Bridges
 from offrecord.mechanisms.owner.choosing import Choice, Kit, choose, second_sides
 from offrecord.mechanisms.owner.clusters import LEFT, RIGHT, Clusters, clusters_of, ranges
 from offrecord.mechanisms.owner.completion import (
@@ -114,6 +115,12 @@ class OwnerDecider:
             channels = Contraction(left), Contraction(right)
         return Kit.of(self.stoppings, self.ways, channels)
 
+    @cached_property
+    def bridges(self) -> Bridges:
+        """Gaps that one choice serves: of the one menu that all secrets of such a model have."""
+        alone = self.is_known and len(self.stoppings) == 1
+        return Bridges.worth(self.stoppings[0].gaps if alone else (), self.k)
+
     @property
     def _packed(self) -> PackedSides:
         return self.kit.packed
@@ -177,8 +184,9 @@ class OwnerDecider:
         """
         stoppings = self.numbers[block.which]
         joined = np.zeros(len(stoppings), dtype=bool)
+        served = self.bridges.are_served(block)
         while True:
-            clusters = clusters_of(block, self._bases[stoppings], joined)
+            clusters = clusters_of(block, self._bases[stoppings], joined, served)
             choice = choose(self.kit, clusters, block.secrets, stoppings)
             if not choice.lacking.any():
                 return clusters, choice
@@ -194,7 +202,7 @@ class OwnerDecider:
             for column in _BOTH:
                 sides, endless = choice.sides[:, column], firsts == column
                 walks = (clusters.gaps[:, column] > 0) | endless
-                walks &= self._packed.counts[sides] > 0
+                walks &= (self._packed.counts[sides] > 0) & ~clusters.bridged[:, column]
                 walks &= (firsts == 1 - column) == is_second
                 cluster = np.flatnonzero(walks)
                 if len(cluster):
@@ -243,6 +251,10 @@ class OwnerDecider:
             stops[cluster, view.column], found = walked(walks, self._packed, self.k, draw)
             named = view.endless & ~sight.straight
             labels[cluster[named]] = found[named]
+        bridged = self.bridges.gaps_of(plan.clusters)
+        if len(bridged.cluster):
+            both = self.bridges.stops(bridged, plan.clusters, plan.ground.block, draw)
+            stops[bridged.cluster, RIGHT], stops[bridged.cluster + 1, LEFT] = both.T
         return np.minimum(stops, plan.clusters.gaps + 1)
 
     def _completed(self, plan: Plan, draw: Draw) -> Completion:
@@ -329,6 +341,8 @@ class OwnerDecider:
                 else:
                     released[rows] *= law.released[np.minimum(distance, len(law.released) - 1)]
         self._release_gaps(plan, np.flatnonzero(meets[:, RIGHT]), released)
+        rows, chances = self.bridges.released(self.bridges.gaps_of(plan.clusters))
+        released[rows - plan.ground.block.rows.start] = chances
         return released
 
     def _release_gaps(self, plan: Plan, some: Integers, released: Floats) -> None:
@@ -359,7 +373,7 @@ class OwnerDecider:
             side, blocked = divmod(number, 2)
             deadline = int(self._packed.deadlines[side])
             law = window_law(deadline, self.k) if blocked else self.kit.law(side)
-            yield law, np.flatnonzero(sides == number)
+            yield law, np.flatnonzero((sides == number) & ~plan.clusters.bridged[:, column])
 
     def _certainty(self, plan: Plan) -> Certainty:
         """What is redacted whatever is drawn, and what never."""
@@ -370,6 +384,8 @@ class OwnerDecider:
         never = faces & ((nearest > gaps + 1 - others) | (beyond > gaps + 1 - deadlines))
         always = np.where(never, gaps, np.minimum(nearest - 1, gaps))
         ever = np.where(_meets(plan), gaps, np.minimum(deadlines - 1, gaps))
+        bridged = plan.clusters.bridged
+        always, ever = np.where(bridged, 0, always), np.where(bridged, gaps, ever)
         certainty = np.full(plan.ground.block.size, NEVER, dtype=np.int8)
         certainty[_covered(plan, ever)] = AT_TIMES
         certainty[_covered(plan, always)] = ALWAYS
@@ -383,13 +399,14 @@ def _met(plan: Plan, stops: Integers) -> Integers:
     gaps, faces = plan.clusters.gaps, plan.clusters.faces
     apart = stops <= gaps + 1 - plan.clusters.facing(plan.deadlines)
     both = apart & (plan.clusters.facing(apart.astype(np.int64)) > 0)
-    return np.where(faces & ~both, gaps + 1, stops)
+    return np.where(faces & ~plan.clusters.bridged & ~both, gaps + 1, stops)
 
 
 def _meets(plan: Plan) -> Mask:
     """(c, 2) which gaps are so short that two walks may look at the same record."""
     clusters, deadlines = plan.clusters, plan.deadlines
-    return clusters.faces & (clusters.gaps < deadlines + clusters.facing(deadlines) - 1)
+    near = clusters.gaps < deadlines + clusters.facing(deadlines) - 1
+    return clusters.faces & ~clusters.bridged & near
 
 
 def _beside(

@@ -15,6 +15,7 @@ from offrecord.mechanisms.blocks import Block, Mask
 from offrecord.mechanisms.owner.clusters import LEFT, RIGHT, SIGNS
 from offrecord.mechanisms.owner.deciding import OwnerDecider, Plan
 from offrecord.mechanisms.owner.repair import stopped_shares
+from offrecord.mechanisms.owner.sides import closed_side
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.models.base import Floats, Integers
 from offrecord.release.coins import Draws
@@ -82,10 +83,42 @@ def outcomes_of(decider: OwnerDecider, block: Block) -> Iterator[tuple[Mask, flo
         for cluster in range(plan.clusters.count)
     ]
     choices = [list(_stops(decider, plan, cluster, both)) for cluster, both in enumerate(views)]
+    bridged = decider.bridges.gaps_of(plan.clusters)
+    spans = [
+        list(_bridged_stops(decider, plan, int(cluster), int(length)))
+        for cluster, length in zip(bridged.cluster, bridged.length, strict=True)
+    ]
     for taken in product(*choices):
-        stops = np.array([both for both, _ in taken], dtype=np.int64).reshape(-1, 2)
-        chance = float(np.prod([chance for _, chance in taken]))
-        yield ~decider.redacted(plan, stops), chance
+        alone = np.array([both for both, _ in taken], dtype=np.int64).reshape(-1, 2)
+        for across in product(*spans):
+            stops = alone.copy()
+            for cluster, (both, _) in zip(bridged.cluster.tolist(), across, strict=True):
+                stops[cluster, RIGHT], stops[cluster + 1, LEFT] = both
+            chance = float(np.prod([chance for _, chance in (*taken, *across)]))
+            yield ~decider.redacted(plan, stops), chance
+
+
+def _bridged_stops(
+    decider: OwnerDecider, plan: Plan, cluster: int, length: int
+) -> Iterator[tuple[tuple[int, int], float]]:
+    """Where releasing begins on both sides of a gap that one choice serves, and how likely."""
+    gap = next(one for one in decider.bridges.gaps if one.length == length)
+    codes, left = plan.ground.block.codes, int(plan.clusters.ends.last[cluster])
+    x, b = int(codes[left]), int(codes[left + length + 1])
+    held = {(1, length): 1.0}
+    for number, (first, last) in enumerate(gap.states):
+        going = held.pop((first, last), 0.0)
+        i, j = int(codes[left + first]), int(codes[left + last])
+        stop, lose = stopped_shares(gap.limits[number, x, b, i, j]).tolist()
+        lose = max(stop, lose)
+        if going * stop > 0:
+            yield (first, length + 1 - last), going * stop
+        if first == last:
+            if going * (1 - stop) > 0:
+                yield (length + 1, length + 1), going * (1 - stop)
+            continue
+        for target, share in (((first + 1, last), lose - stop), ((first, last - 1), 1 - lose)):
+            held[target] = held.get(target, 0.0) + going * share
 
 
 def _view(decider: OwnerDecider, plan: Plan, cluster: int, column: int) -> View:
@@ -113,7 +146,12 @@ def _stops(
                 both = (stop.distance, other.distance)
                 yield (both if first == LEFT else both[::-1]), stop.chance * other.chance
         return
-    left, right = (kit.sides[int(side)] for side in plan.choice.sides[cluster])
+    left, right = (
+        closed_side(SIGNS[column], decider.k)
+        if plan.clusters.bridged[cluster, column]
+        else kit.sides[int(plan.choice.sides[cluster, column])]
+        for column in (LEFT, RIGHT)
+    )
     for one, other in product(_side_stops(left, views[LEFT]), _side_stops(right, views[RIGHT])):
         yield (one.distance, other.distance), one.chance * other.chance
 
