@@ -26,11 +26,39 @@ _SMALL = 1e-100  # below, numbers are scaled up
 LEAST_STOP = 2.0**-30
 
 
+# Entries are written one by one: an expression on whole arrays takes longer to compile than all the
+# loops of a function.
+
+
+@compiled
+def _scale(numbers: Any, largest: float) -> None:
+    """Divide four numbers by the largest of them, if that is small."""
+    if 0.0 < largest < _SMALL:
+        for x in range(2):
+            for i in range(2):
+                numbers[x, i] /= largest
+
+
+@compiled
+def _aim(goal: Any, value: int) -> None:
+    """Whoever shows a value, whatever x is."""
+    for x in range(2):
+        goal[x, value], goal[x, 1 - value] = 1.0, 0.0
+
+
+@compiled
+def _go_on(keeps: Any, distance: int, stops: Any, level: int) -> None:
+    """Note the shares that go on at a level."""
+    for x in range(2):
+        for i in range(2):
+            keeps[distance, x, i] = 1.0 - stops[level, x, i]
+
+
 @compiled
 def _walk_out(kernels: Any, keeps: Any, sequence: Any, distance: int, states: Any) -> None:
     """states: (…, 2, 2) U at each distance up to the one before the last, after its level."""
-    states[0] = 0.0
-    states[0, 0, 0] = states[0, 1, 1] = 1.0
+    for x in range(2):
+        states[0, x, x], states[0, x, 1 - x] = 1.0, 0.0
     for step in range(1, distance):
         kernel, before, after = kernels[sequence[step]], states[step - 1], states[step]
         largest = 0.0
@@ -39,8 +67,7 @@ def _walk_out(kernels: Any, keeps: Any, sequence: Any, distance: int, states: An
                 reached = before[x, 0] * kernel[0, i] + before[x, 1] * kernel[1, i]
                 after[x, i] = reached * keeps[step, x, i]
                 largest = max(largest, after[x, i])
-        if 0.0 < largest < _SMALL:
-            after /= largest
+        _scale(after, largest)
 
 
 @compiled
@@ -78,8 +105,7 @@ def _step_back(kernel: Any, keeps: Any, goal: Any) -> None:
         one = kernel[1, 0] * goal[x, 0] + kernel[1, 1] * goal[x, 1]
         goal[x, 0], goal[x, 1] = zero * keeps[x, 0], one * keeps[x, 1]
         largest = max(largest, goal[x, 0], goal[x, 1])
-    if 0.0 < largest < _SMALL:
-        goal /= largest
+    _scale(goal, largest)
 
 
 @compiled
@@ -93,8 +119,7 @@ def _climb(kernels: Any, keeps: Any, target: Any, sequence: Any, states: Any) ->
     best = -np.inf
     for _ in range(_SWEEPS):
         _walk_out(kernels, keeps, sequence, distance, states)
-        goal[:] = 0.0
-        goal[0, value] = goal[1, value] = 1.0
+        _aim(goal, value)
         met = 0.0
         for step in range(distance, 0, -1):
             met, corner = _best_corner(kernels, states[step - 1], goal, over)
@@ -113,31 +138,31 @@ def _worst(kernels: Any, keeps: Any, target: Any, sequence: Any, other: Any, sta
     meets it, another one, and each corner throughout.
     """
     best = _climb(kernels, keeps, target, sequence, states)
-    trial = other.copy()
+    trial = np.empty(len(other), dtype=np.int64)
     for start in range(CORNERS + 1):
-        if start < CORNERS:
-            trial[:] = start
-        else:
-            trial[:] = other
+        for step in range(len(trial)):
+            trial[step] = start if start < CORNERS else other[step]
         found = _climb(kernels, keeps, target, trial, states)
         if found > best + _STILL:
             best = found
-            sequence[:] = trial
+            for step in range(len(trial)):
+                sequence[step] = trial[step]
     return best
 
 
 @compiled
-def _clipped(stops: Any, worst: Any, budget: float) -> Any:
-    """stops: (2,) by x, lowered until no quotient exceeds the budget; 0 where none will do.
+def _clipped(stops: Any, value: int, worst: Any, budget: float) -> Any:
+    """stops: (2, 2) by x and value there, of one value lowered until no quotient exceeds the
+    budget; 0 where none will do. worst: (2, 2) by value and the x above.
 
     Returned: by how much the two largest quotients exceed what any ratio of stops can mend.
     """
-    above, below = np.exp(budget - worst[0]), np.exp(budget - worst[1])
-    stops[0] = min(stops[0], above * stops[1])
-    stops[1] = min(stops[1], below * stops[0])
-    if above * below < 1.0 or min(stops[0], stops[1]) < LEAST_STOP:
-        stops[:] = 0.0
-    return 0.5 * (worst[0] + worst[1]) - budget
+    above, below = np.exp(budget - worst[value, 0]), np.exp(budget - worst[value, 1])
+    stops[0, value] = min(stops[0, value], above * stops[1, value])
+    stops[1, value] = min(stops[1, value], below * stops[0, value])
+    if above * below < 1.0 or min(stops[0, value], stops[1, value]) < LEAST_STOP:
+        stops[0, value] = stops[1, value] = 0.0
+    return 0.5 * (worst[value, 0] + worst[value, 1]) - budget
 
 
 @compiled
@@ -173,7 +198,7 @@ def worst_sequences(kernels: Any, levels: Any, stops: Any) -> Any:
     for level in range(len(levels)):
         _search_level(kernels, keeps, (level, levels[level]), sequences, worst)
         if level < len(levels) - 1:
-            keeps[levels[level]] = 1.0 - stops[level]
+            _go_on(keeps, levels[level], stops, level)
     return sequences
 
 
@@ -193,9 +218,16 @@ def repaired(kernels: Any, levels: Any, stops: Any, sequences: Any, budget: floa
         _search_level(kernels, keeps, (level, levels[level]), sequences, worst[level])
         if level < count - 1:
             for value in range(2):
-                beyond[level, value] = _clipped(stops[level, :, value], worst[level, value], budget)
-            keeps[levels[level]] = 1.0 - stops[level]
+                beyond[level, value] = _clipped(stops[level], value, worst[level], budget)
+            _go_on(keeps, levels[level], stops, level)
     return worst, beyond
+
+
+@compiled
+def _copy(numbers: Any, target: Any) -> None:
+    for x in range(2):
+        for i in range(2):
+            target[x, i] = numbers[x, i]
 
 
 @compiled
@@ -206,19 +238,18 @@ def goals(kernels: Any, levels: Any, stops: Any, sequences: Any) -> Any:
     count, last = len(levels), levels[-1]
     keeps = np.ones((last + 1, 2, 2))
     for level in range(count - 1):
-        keeps[levels[level]] = 1.0 - stops[level]
+        _go_on(keeps, levels[level], stops, level)
     found = np.zeros((count, 2, 2, last + 1, 2, 2))
     goal = np.empty((2, 2))
     for level in range(count):
         for value in range(2):
             for over in range(2):
-                goal[:] = 0.0
-                goal[0, value] = goal[1, value] = 1.0
-                found[level, value, over, levels[level]] = goal
+                _aim(goal, value)
+                _copy(goal, found[level, value, over, levels[level]])
                 for step in range(levels[level], 1, -1):
                     kernel = kernels[sequences[level, value, over, step]]
                     _step_back(kernel, keeps[step - 1], goal)
-                    found[level, value, over, step - 1] = goal
+                    _copy(goal, found[level, value, over, step - 1])
     return found
 
 
@@ -233,15 +264,15 @@ def slopes(kernels: Any, levels: Any, stops: Any, target: Any, sequence: Any) ->
     distance = levels[level]
     keeps, states = np.ones((distance + 1, 2, 2)), np.empty((distance + 1, 2, 2))
     for before in range(level):
-        keeps[levels[before]] = 1.0 - stops[before]
+        _go_on(keeps, levels[before], stops, before)
     _walk_out(kernels, keeps, sequence, distance, states)
-    goal = np.zeros((2, 2))
-    goal[0, value] = goal[1, value] = 1.0
+    goal, whole = np.empty((2, 2)), np.ones((2, 2))
+    _aim(goal, value)
     by_keep = np.zeros((len(levels) - 1, 2, 2))
     before, total = level - 1, np.zeros(2)
     for step in range(distance, 0, -1):
         is_level = before >= 0 and step - 1 == levels[before]
-        _step_back(kernels[sequence[step]], np.ones((2, 2)), goal)
+        _step_back(kernels[sequence[step]], whole, goal)
         for x in range(2):
             total[x] = states[step - 1, x, 0] * goal[x, 0] + states[step - 1, x, 1] * goal[x, 1]
         if is_level:
@@ -251,6 +282,8 @@ def slopes(kernels: Any, levels: Any, stops: Any, target: Any, sequence: Any) ->
                     reached = states[step - 1, x, i] / keeps[step - 1, x, i]
                     sign = 1.0 if x == 0 else -1.0
                     by_keep[before, x, i] = sign * reached * goal[x, i] / total[x]
-            goal *= keeps[step - 1]
+            for x in range(2):
+                for i in range(2):
+                    goal[x, i] *= keeps[step - 1, x, i]
             before -= 1
     return np.log(total[0] / total[1]), by_keep
