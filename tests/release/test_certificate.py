@@ -319,6 +319,16 @@ def owners():
     return plain(designs=designs)
 
 
+def second_order_owners():
+    """Of two values, but four pairs of them."""
+    given = dict(budget=0.5, levels=[2, 4], ahead=False, stop=written(range(4**3)))
+    sides = [StoppingSide(side=side, **given) for side in ("left", "right")]
+    stopping = Stopping(epsilon=1.0, options=[[0, 1]], sides=sides)
+    designs = owners().designs
+    entries = [replace(one, stopping=0) for one in designs.designs]
+    return replace(second_order(), designs=replace(designs, stoppings=[stopping], designs=entries))
+
+
 def windows(deadline, budget):
     """Both sides without a level before the last."""
     given = dict(budget=budget, levels=[deadline], ahead=False, stop="")
@@ -370,7 +380,7 @@ def dry():
 
 
 SORTS = [
-    *(owners, phased_owners),
+    *(owners, phased_owners, second_order_owners),
     *(plain, phased, second_order, hidden, stepped, of_another_kind, of_spark, dry),
     *(over_a_set, phased_over_a_set, second_order_over_a_set),
 ]
@@ -669,7 +679,7 @@ def acting_stoppings(draw, k, epsilon):
         sides = zip((-1, 1), most, strict=True)
         options.append(tuple(draw(acting_sides(k, way, epsilon, far)) for way, far in sides))
     pair = draw(st.none() | acting_pairs(k, epsilon))
-    lengths = draw(st.lists(st.integers(1, 3), unique=True, max_size=2))
+    lengths = draw(st.lists(st.integers(1, 3), unique=True, max_size=2 if k <= 3 else 0))
     gaps = [draw(acting_gaps(k, length, budgets[::-1])) for length in lengths]
     return acting.Stopping(epsilon, tuple(options), pair, tuple(gaps))
 
@@ -694,7 +704,8 @@ def acting_pairs(draw, k, epsilon):
 @st.composite
 def owners_sections(draw, model):
     epsilon, rooms = draw(st.floats(0, 50)), st.integers(0, 5)
-    listed = draw(st.lists(acting_stoppings(model.k, epsilon), min_size=1, max_size=2))
+    stoppings = acting_stoppings(model.k**model.order, epsilon)
+    listed = draw(st.lists(stoppings, min_size=1, max_size=2))
     entries, sequences = [], []
     for left in draw(st.lists(rooms, unique=True, max_size=3)):
         given, runs = common_parts(draw, model, left, draw(rooms))
@@ -993,6 +1004,13 @@ def test_a_key_more_or_less_is_refused(sort):
             document = changed(content, path, one)
             assert not is_read(document), (path, one.keys())
             assert not is_of_the_schema(document), (path, one.keys())
+
+
+def test_thresholds_of_values_are_too_few_for_tuples():
+    content = second_order_owners().to_dict()
+    place = "designs", "stoppings", 0, "sides", 1, "stop"
+    says = refusal(changed(content, place, written(range(2**3))))
+    assert '.sides[1].stop" must be base64 of 64 thresholds' in says
 
 
 def test_an_unknown_kind_has_the_part_that_every_kind_has():

@@ -280,7 +280,8 @@ class OwnerDesigns(Designs):
             says = f'must be "{STOPPING.rule}" with draws of {DRAW_BITS} bits for owner\'s designs'
             raise refused("designs.composition", says)
         for at, stopping in enumerate(self.stoppings):
-            stopping.check(f"designs.stoppings[{at}]", model.k, self.epsilon)
+            # of order m, walks lead over tuples of m records
+            stopping.check(f"designs.stoppings[{at}]", model.k**model.order, self.epsilon)
         for at, design in enumerate(self.designs):
             if design.stopping >= len(self.stoppings):
                 raise refused(f"designs.designs[{at}].stopping", "must be one of the stoppings")
