@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations, product
 
 import numpy as np
@@ -134,6 +134,18 @@ class Model:
 # ---- one chain
 
 
+def remembered(method):
+    """A method of a situation that is asked the same again and again."""
+
+    def asked(self, *given):
+        known = self.__dict__.setdefault("_known", {})
+        if (method.__name__, given) not in known:
+            known[method.__name__, given] = method(self, *given)
+        return known[method.__name__, given]
+
+    return asked
+
+
 @dataclass(frozen=True, eq=False)
 class Situation:
     """length: places of the chain. absent: those without a value, private ones among them, `known`
@@ -183,9 +195,11 @@ class Situation:
             found.append([number])
         return found
 
+    @remembered
     def ends(self, c):
         return self.secrets[self.clusters[c][0]][0], self.secrets[self.clusters[c][-1]][1]
 
+    @remembered
     def gap(self, c, side):
         """Records beside a cluster, and whether another cluster comes then."""
         first, last = self.ends(c)
@@ -269,6 +283,7 @@ class Situation:
                 return False
         return True
 
+    @remembered
     def reach(self, c, side):
         """Within which distance a cluster's walk stops."""
         choice = self.choices[c]
@@ -278,6 +293,7 @@ class Situation:
 
     # ---- what walks look at, from positions alone
 
+    @remembered
     def looks(self, c, side):
         """The places that the walk of one side may look at, some beyond the chain's ends."""
         choice = self.choices[c]
@@ -320,12 +336,14 @@ class Situation:
         }
         return sorted(p for p in every if not self.has_value(p))
 
+    @remembered
     def around(self, place):
         """The nearest places with a value, or None."""
         left = [p for p in range(min(place, self.length) - 1, -1, -1) if self.has_value(p)]
         right = [p for p in range(max(place, -1) + 1, self.length) if self.has_value(p)]
         return left[0] if left else None, right[0] if right else None
 
+    @remembered
     def can_draw(self, place):
         """Whether a value may be drawn for a place."""
         left, right = self.around(place)
@@ -337,6 +355,16 @@ class Situation:
         end = 0 if place < 0 else self.length - 1
         return not 0 <= place < self.length and self.has_value(end)
 
+    @remembered
+    def law(self, place, beside, value, right, after):
+        """The law of a place's value, given that beside it and, if there is one, that after."""
+        sign = 1 if beside < place else -1
+        laws = self.model.hop(sign, abs(place - beside))[value]
+        if after is not None:
+            laws = [p * self.model.hop(1, right - place)[v][after] for v, p in enumerate(laws)]
+        return tuple(p / sum(laws) for p in laws)
+
+    @remembered
     def is_blocked(self, c, side):
         """A walk that goes straight to its deadline whatever it would see."""
         for place in self.looks(c, side):
@@ -376,6 +404,7 @@ def look_at(side, gap):
 # ---- laws, by walking every path
 
 
+@cache
 def stop_chances(limits):
     """The probabilities of cumulated limits, and of none."""
     cumulated = [Fraction(1) if limit == ALWAYS else Fraction(limit, 2**64) for limit in limits]
@@ -397,7 +426,7 @@ def labelled_law(model, sign, levels, limits):
             continue
         for q in range(len(levels) - 1):
             ahead = values[q + 1] if limits.shape[4] > 1 else 0
-            chances = stop_chances(limits[values[-1], q, x, values[q], ahead].tolist())
+            chances = stop_chances(tuple(limits[values[-1], q, x, values[q], ahead].tolist()))
             for label, part in enumerate(chances[:-1]):
                 key = x, q, values[-1], label
                 found[key] = found.get(key, 0.0) + chance * float(part)
@@ -500,28 +529,21 @@ def mechanism(situation):
 
 def completed(situation):
     """Values for the places that are looked at and have none."""
-    model, drawn = situation.model, {}
-    if not model.is_even:
+    if not situation.model.is_even:
         return (yield from _beyond_ends(situation))
+    drawn = {}
     places = [p for p in situation.needed if situation.can_draw(p)]
     back = [p for p in places if situation.around(p)[0] is None]
     for place in [*reversed(back), *(p for p in places if p not in back)]:
         left, right = situation.around(place)
+        after = None
         if left is None:
-            beside = min(
-                [p for p in drawn if p > place and situation.around(p)[0] is None] + [right]
-            )
-            value = drawn[beside] if beside in drawn else (yield Look(beside))
-            laws = model.hop(-1, beside - place)[value]
+            beside = min([p for p in drawn if place < p < right] + [right])
         else:
             beside = max([p for p in drawn if left < p < place] + [left])
-            value = drawn[beside] if beside in drawn else (yield Look(beside))
-            laws = model.hop(1, place - beside)[value]
-            if right is not None:
-                after = yield Look(right)
-                laws = [p * model.hop(1, right - place)[v][after] for v, p in enumerate(laws)]
-        total = sum(laws)
-        drawn[place] = yield Absent(tuple(p / total for p in laws), place)
+            after = None if right is None else (yield Look(right))
+        value = drawn[beside] if beside in drawn else (yield Look(beside))
+        drawn[place] = yield Absent(situation.law(place, beside, value, right, after), place)
     return drawn
 
 
@@ -691,33 +713,41 @@ def worst_ratios(situation, laws, protected):
     """For each secret, the largest ratio of likelihoods of an output, told together with the values
     of all other clusters. protected: for each secret the places that are private.
     """
+    shown = [(values, weight, _shown(situation, values, masks)) for values, weight, masks in laws]
     worst = []
     for c, cluster in enumerate(situation.clusters):
         others = [
             p
-            for other in range(len(situation.clusters))
+            for other, numbers in enumerate(situation.clusters)
             if other != c
-            for number in situation.clusters[other]
+            for number in numbers
             for p in protected[number]
         ]
-        for number in cluster:
-            worst.append(_worst_ratio(situation, laws, protected[number], others))
+        worst += [_worst_ratio(shown, protected[number], others) for number in cluster]
     return worst
 
 
-def _worst_ratio(situation, laws, places, others):
+def _shown(situation, values, masks):
+    """[(what everybody sees, probability)] of one sequence of values."""
+    return [
+        (
+            tuple(
+                None if p in redacted or p in situation.absent else v for p, v in enumerate(values)
+            ),
+            chance,
+        )
+        for redacted, chance in masks.items()
+    ]
+
+
+def _worst_ratio(shown, places, others):
     totals, seen = {}, {}
-    for values, weight, masks in laws:
+    for values, weight, outputs in shown:
         secret = tuple(values[p] for p in places)
         totals[secret] = totals.get(secret, 0) + weight
         told = tuple(values[p] for p in others)
-        for redacted, chance in masks.items():
-            shown = tuple(
-                None if p in redacted or p in situation.absent else values[p]
-                for p in range(situation.length)
-            )
-            key = redacted - situation.absent, shown, told
-            mine = seen.setdefault(key, {})
+        for output, chance in outputs:
+            mine = seen.setdefault((output, told), {})
             mine[secret] = mine.get(secret, 0) + weight * chance
     worst = Fraction(1)
     for mine in seen.values():

@@ -77,7 +77,8 @@ class Outlook:
     def beyond(self, packed: PackedSides) -> Integers:
         """The walks that look beyond the chain's end, at their deadline alone."""
         far = self.looks(packed) & (packed.deadlines[self.sides] > self.room)
-        far[self.apart] = False
+        past = self.levels > self.room[self.apart, np.newaxis]
+        far[self.apart] &= past.sum(axis=1) == 1
         return np.flatnonzero(far)
 
 
