@@ -201,6 +201,24 @@ def on_spark(name: str, table: Path, model: Path, folder: Path, limit: float | N
     )
 
 
+def owners(name: str, table: Path, model: Path, folder: Path, limit: float) -> None:
+    """The same table by the owner's mechanism and by the best local one, both with known designs."""
+    seconds = []
+    for mechanism in ("owner", "best-local"):
+        redact = command(f"{name} {mechanism}", table, ("chain", "t", "v"), model, folder)
+        mine = str(folder / f"{model.stem}.{mechanism}.designs.json")
+        redact = (*redact, "--designs", mine, "--mechanism", mechanism, "--in-memory")
+        process(*redact)
+        seconds.append(best(3, *redact)[0])
+    ratio = seconds[0] / seconds[1]
+    name = f"{name}, owner against best-local"
+    print(
+        f"{name}: {seconds[0]:.2f} s against {seconds[1]:.2f} s = {ratio:.2f} ×"
+        f"{judged(name, ratio, limit)}",
+        flush=True,
+    )
+
+
 def in_files(table: Path, folder: Path) -> None:
     """A table as eight files, as Spark would have it."""
     folder.mkdir()
@@ -265,6 +283,7 @@ def main() -> None:
             )
             streamed(f"{label}, sorted", table, model, folder, 1.5 if millions == 20 else None)
             if millions == 20:
+                owners(label, table, model, folder, 1.3)
                 mixed = folder / "shuffled.parquet"
                 elsewhere(shuffled, table, mixed)
                 compare(f"{label}, shuffled", mixed, columns, model, folder, None)

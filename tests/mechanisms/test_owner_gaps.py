@@ -311,6 +311,25 @@ def test_decisions_in_gaps_follow_the_thresholds(seed, missing):
     assert np.array_equal(expected.certainty, decision.certainty)
 
 
+@pytest.mark.parametrize("absent", [None, 2, 4, 5, "null"])
+def test_nothing_is_released_beside_an_end_without_a_value(absent):
+    """Two private runs, 1 … 2 and 4 … 5, and one record between them. Where the end of a run has no
+    row, the value of the record before it stands further from the gap than thresholds are made for.
+    """
+    chain = off.MarkovChain.binary(0.1, 0.3)
+    stopping = Menu(Ways.far(chain), 1.4, lengths={1}).stopping
+    decider = OwnerDecider.of([stopping], np.array([[50, 50]]), chain)
+    rows = np.array([place for place in range(7) if place != absent])
+    codes = np.where((rows == 2) & (absent == "null"), MISSING, 0).astype(np.int8)
+    at = np.searchsorted(rows, [1, 3, 4, 6])  # rows where runs begin and end
+    secrets = Secrets(np.zeros(2, int), *np.array([[1, 4], [2, 5], at[::2], at[1::2], [1, 4]]))
+    made = Chains(np.array([0, len(rows)]), codes, rows, False, rows)
+    block = Block(made, slice(0, len(rows)), secrets, np.zeros(2, dtype=np.int64))
+    assert np.all(decider.planned(block).clusters.bridged == [[False, True], [True, False]])
+    lowest = decider.decide(block, lambda chain, *_: np.zeros(len(chain), dtype=np.uint64))
+    assert lowest.redacted[rows == 3].tolist() == [absent not in (None, 5)]
+
+
 def test_policies_of_near_secrets():
     chain = off.MarkovChain.binary(0.1, 0.3)
     for private in ([2, 4], [2, 5, 7]):

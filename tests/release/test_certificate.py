@@ -24,6 +24,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.base import Shared
 from offrecord.mechanisms.local.stretches import Stretches
 from offrecord.mechanisms.owner import stopping as acting
+from offrecord.mechanisms.owner.between import gap_stopping, is_proven, told_between
 from offrecord.mechanisms.owner.files import stopping_to_dict
 from offrecord.mechanisms.owner.labels import stopping_pair
 from offrecord.mechanisms.owner.sides import Effort, closed_side, stopping_side
@@ -33,6 +34,7 @@ from offrecord.models.loading import model_from_dict
 from offrecord.release import certificate as cert
 from offrecord.release.certificate import (
     Certificate,
+    GapStopping,
     LocalDesign,
     LocalDesigns,
     ModelComparison,
@@ -273,14 +275,14 @@ def written(thresholds):
 
 
 def owners():
-    """Two sides, closed ones, and both sides in turn."""
+    """Two sides, closed ones, both sides in turn, and gaps."""
     given = dict(side="left", budget=0.5, levels=[1, 4], ahead=False)
     left = StoppingSide(**given, stop=written(range(8)))
     second = StoppingSide(**given | dict(ahead=True), stop=written([2**64 - 1] * 16))
     right = StoppingSide(
         side="right", budget=0.25, levels=[2, 3, 5], ahead=True, stop=written(range(32))
     )
-    closed = StoppingSide(side="right", budget=0.0, levels=[], ahead=False, stop="")
+    closed = StoppingSide(side="right", budget=0.25, levels=[], ahead=False, stop="")
     pair = StoppingPair(
         first="right",
         epsilon=1.0,
@@ -290,13 +292,18 @@ def owners():
         stop=written([0, 2, 2**64 - 1] * 8),
         seconds=[0, 2, 0, 2, 2],
     )
+    gaps = [
+        GapStopping(length=length, budgets=[0.25, 0.5], stop=written(range(16 * count)))
+        for length, count in ((3, 12), (1, 2))
+    ]
     stopping = Stopping(
         epsilon=1.0,
         options=[[0, 1], [2, 1], [0, 3]],
         pair=pair,
+        gaps=gaps,
         sides=[left, right, second, closed],
     )
-    window = replace(stopping, options=[[0, 1]], pair=None, sides=windows(1, 0.5))
+    window = replace(stopping, options=[[0, 1]], pair=None, gaps=[], sides=windows(1, 0.5))
     common = dict(leakage=0.5, rounding=0.0, method="stopping (O3)", uses=1, window=[1, 2])
     designs = OwnerDesigns(
         mechanism="owner",
@@ -462,16 +469,18 @@ def owners_of(stopping):
     return plain(model=model, designs=designs)
 
 
-def test_checking_by_hand_finds_what_owners_sides_and_pairs_tell(tmp_path, monkeypatch, capsys):
+def test_checking_by_hand_finds_what_owners_designs_tell(tmp_path, monkeypatch, capsys):
     ways, effort = Ways.far(CHAIN), Effort(8, ahead=True)
     sides = [stopping_side(way, 0.25, effort) for way in (ways.left, ways.right)]
     closed = closed_side(-1, 2), stopping_side(ways.right, 0.5, Effort(2))
     pair = stopping_pair(ways.right, ways.left, 0.5, effort)
-    content = owners_of(acting.Stopping(0.5, (tuple(sides), closed), pair)).to_dict()
+    gaps = tuple(gap_stopping(CHAIN, length, (0.25, 0.25)) for length in (1, 3))
+    content = owners_of(acting.Stopping(0.5, (tuple(sides), closed), pair, gaps)).to_dict()
     assert Certificate.from_dict(content).to_dict() == content
-    found = checked_by_hand(content, tmp_path, monkeypatch, capsys, slice(2, 3))
+    found = checked_by_hand(content, tmp_path, monkeypatch, capsys, slice(2, 4))
     expected = [(ways.told(side).max(), side.budget) for side in (*sides, *closed)]
     expected.append((ways.told_by_pair(pair).max(), 0.5))
+    expected += [(told.max(), 0.25) for gap in gaps for told in told_between(gap, CHAIN)]
     assert np.array(found) == pytest.approx(np.array(expected), abs=1e-9)
 
 
@@ -492,6 +501,31 @@ def test_the_threshold_of_the_page_is_where_it_says():
     assert limits[far, level, end, 1, following] == ALWAYS
     side = acting.StoppingSide(1, 0.25, np.array(right["levels"]), limits)
     assert 0.2499 < ways.told(side).max() <= 0.25
+
+
+def test_the_threshold_of_a_gap_on_the_page_is_where_it_says():
+    example = json.loads(re.findall(r"```json\n(.*?)```", PAGE, re.S)[1])
+    (gap,) = example["gaps"]
+    (raw,) = re.findall(r"number .* = (30) is the first of its two, the bytes `(.*?)`", PAGE)
+    number, shown = int(raw[0]), bytes.fromhex(raw[1])
+    assert base64.b64decode(gap["stop"])[8 * number : 8 * number + 8] == shown
+    threshold = spelled_thresholds(gap["stop"])[number]
+    told = re.search(rf"That is {threshold}, or (0\.\d+) of 2⁶⁴", PAGE)
+    assert float(told[1]) == pytest.approx(threshold / 2**64, abs=5e-7)
+    limits = np.array(spelled_thresholds(gap["stop"]), dtype=np.uint64).reshape(1, 2, 2, 2, 2, 2)
+    state, left, right, first, last, released = 0, 1, 1, 1, 1, 0
+    assert limits[state, left, right, first, last, released] == threshold
+    acts = acting.GapStopping(gap["length"], tuple(gap["budgets"]), limits)
+    assert is_proven(acts, CHAIN)
+    assert max(told.max() for told in told_between(acts, CHAIN)) > 0.2499
+
+
+def test_thresholds_of_gaps_are_numbered_as_the_page_says():
+    """By what is held out, the most records first, then the leftmost."""
+    for length in (1, 2, 5):
+        for number, (first, last) in enumerate(acting.gap_states(length)):
+            dropped = length - (last - first + 1)
+            assert number == dropped * (dropped + 1) // 2 + first - 1
 
 
 def problem_of(certificate):
@@ -634,7 +668,16 @@ def acting_stoppings(draw, k, epsilon):
     for _ in range(draw(st.integers(0, 2))):
         sides = zip((-1, 1), most, strict=True)
         options.append(tuple(draw(acting_sides(k, way, epsilon, far)) for way, far in sides))
-    return acting.Stopping(epsilon, tuple(options), draw(st.none() | acting_pairs(k, epsilon)))
+    pair = draw(st.none() | acting_pairs(k, epsilon))
+    lengths = draw(st.lists(st.integers(1, 3), unique=True, max_size=2))
+    gaps = [draw(acting_gaps(k, length, budgets[::-1])) for length in lengths]
+    return acting.Stopping(epsilon, tuple(options), pair, tuple(gaps))
+
+
+@st.composite
+def acting_gaps(draw, k, length, budgets):
+    shape = (length * (length + 1) // 2, k, k, k, k, 2)
+    return acting.GapStopping(length, budgets, draw(acting_limits(shape)))
 
 
 @st.composite
@@ -796,6 +839,10 @@ def test_stopping_is_all_that_acts_as_it_acts(case):
         pair, acts = section.pair, stopping.pair
         assert spelled_thresholds(pair.stop).tolist() == acts.limits.ravel().tolist()
         assert (pair.labels, pair.ahead) == (acts.limits.shape[-1], acts.limits.shape[-2] > 1)
+    for gap, acts in zip(section.gaps, stopping.gaps, strict=True):
+        assert (gap.length, gap.budgets) == (acts.length, acts.budgets)
+        assert spelled_thresholds(gap.stop).tolist() == acts.limits.ravel().tolist()
+        assert gap.count(k) == acts.limits.size
 
 
 # ---- nothing else passes
@@ -825,6 +872,9 @@ BEYOND_A_SCHEMA = {
     r"designs\.stoppings\.\d+\.(sides\.\d+|pair)\.(ahead|stop)": "more or fewer thresholds",
     r"designs\.stoppings\.\d+\.pair\.(labels|seconds)": "one for each label and value",
     r"designs\.stoppings\.\d+\.(options|sides$)": "a left and a right side of the list",
+    r"designs\.stoppings\.\d+\.gaps$": "two gaps of the same length",
+    r"designs\.stoppings\.\d+\.gaps\.\d+\.budgets": "the right and the left budget of the first",
+    r"designs\.stoppings\.\d+\.gaps\.\d+\.(length|stop)": "the length of a gap",
     r"private\.positions": "positions with more or fewer cells than columns",
 }
 FRACTION, TOO_LARGE = "a count that is written with a fraction", "a number too large for a double"
@@ -955,6 +1005,11 @@ def test_an_unknown_kind_has_the_part_that_every_kind_has():
             assert is_read(document) == is_of_the_schema(document) == (key in own), key
 
 
+def gap_twice():
+    """A list of gaps of which two have the same length."""
+    return owners().to_dict()["designs"]["stoppings"][0]["gaps"][:1] * 2
+
+
 @pytest.mark.parametrize(
     ("sort", "path", "value"),
     [
@@ -995,6 +1050,10 @@ def test_an_unknown_kind_has_the_part_that_every_kind_has():
         (owners, ("designs", "stoppings", 0, "sides", 1, "ahead"), False),
         (owners, ("designs", "stoppings", 0, "sides", 1, "stop"), written(range(31))),
         (owners, ("designs", "stoppings", 0, "sides", 1, "stop"), "AAAA"),
+        (owners, ("designs", "stoppings", 0, "gaps", 1, "length"), 2),
+        (owners, ("designs", "stoppings", 0, "gaps", 1, "budgets"), [0.5, 0.25]),
+        (owners, ("designs", "stoppings", 0, "gaps", 1, "stop"), written(range(31))),
+        (owners, ("designs", "stoppings", 0, "gaps"), gap_twice()),
         (owners, ("designs", "stoppings", 0, "options", 0), [1, 0]),
         (owners, ("designs", "stoppings", 0, "options", 2), [0, 4]),
         (phased, ("designs", "phases"), []),
@@ -1099,8 +1158,8 @@ def test_what_is_wrong_with_a_set_is_said_in_one_line(path, value, says):
         (("stoppings", 0, "options", 1), [0], '[0].options[1]" must be a list of 2, got 1'),
         (("stoppings", 0, "options", 0), [0, 3], None),  # closed: no last level is later than never
         (("stoppings", 0, "sides", 0, "side"), "up", '.sides[0].side" must be "left" or "right"'),
-        (("stoppings", 0, "sides", 1, "budget"), 0.5, None),
-        (("stoppings", 0, "sides", 1, "budget"), 0.51, '.options[0]" must have budgets that sum'),
+        (("stoppings", 1, "sides", 1, "budget"), 0.5, None),
+        (("stoppings", 1, "sides", 1, "budget"), 0.51, '.options[0]" must have budgets that sum'),
         (("stoppings", 0, "sides", 3, "budget"), 1.01, '.sides[3].budget" must be at most epsilon'),
         (("stoppings", 0, "sides", 3, "budget"), 1.0, None),
         (("stoppings", 0, "sides", 1, "levels"), [2, 2, 5], '.sides[1].levels" must increase'),
@@ -1129,6 +1188,24 @@ def test_what_is_wrong_with_a_set_is_said_in_one_line(path, value, says):
         (("stoppings", 0, "pair", "seconds"), [0] * 4, '.pair.seconds" must be 5 sides'),
         (("stoppings", 0, "pair", "seconds", 1), 1, '.pair.seconds[1]" must be one of the sides'),
         (("stoppings", 0, "pair", "seconds", 1), 9, '.pair.seconds[1]" must be one of the sides'),
+        (("stoppings", 0, "gaps"), [], None),
+        (("stoppings", 0, "gaps"), None, '[0].gaps" must be a list'),
+        (("stoppings", 0, "gaps"), gap_twice(), '[0].gaps" must have one gap of the same length'),
+        (("stoppings", 0, "gaps", 0, "length"), 0, '.gaps[0].length" must be a whole number from'),
+        (("stoppings", 0, "gaps", 0, "length"), 65, '.gaps[0].length" must be a whole number from'),
+        (("stoppings", 0, "gaps", 0, "length"), 64, '.gaps[0].stop" must be base64 of 66560'),
+        (("stoppings", 0, "gaps", 0, "length"), 2, '.gaps[0].stop" must be base64 of 96'),
+        (("stoppings", 0, "gaps", 0, "budgets"), [0.25], '.gaps[0].budgets" must be a list of 2'),
+        (("stoppings", 0, "gaps", 0, "budgets", 1), -1, '.gaps[0].budgets[1]" must be a number'),
+        (
+            ("stoppings", 0, "gaps", 1, "budgets"),
+            [0.5, 0.25],
+            '.gaps[1].budgets" must be the right',
+        ),
+        (("stoppings", 0, "gaps", 1, "stop"), "", '.gaps[1].stop" must be base64 of 32 thresholds'),
+        (("stoppings", 0, "gaps", 1, "stop"), "AAA", '.gaps[1].stop" must be base64, got'),
+        (("stoppings", 0, "options", 0), [2, 1], None),  # budgets are the same there
+        (("stoppings", 0, "sides", 0, "budget"), 0.4, '.gaps[0].budgets" must be the right and'),
     ],
 )
 def test_what_is_wrong_with_stopping_is_said_in_one_line(path, value, says):

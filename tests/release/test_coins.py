@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offrecord.mechanisms.answer import draw
+from offrecord.mechanisms.owner import bridging, completion, walking
 from offrecord.release import coins as draws
 from offrecord.release.keys import Key
 
@@ -103,13 +104,17 @@ def test_the_vectors_of_several_draws_hold():
     rows = re.findall(
         r"^\|" + 7 * r" `([^`]*)` \|" + r" `([0-9a-f]{16})` \|$", DOCS.read_text("utf-8"), re.M
     )
-    assert len(rows) >= 6
+    assert len(rows) >= 8
     for dataset, column, chain, kind, order, purpose, counter, expected in rows:
         values = eval(chain, {"__builtins__": {}})
         number = {"integer": draws.INTEGER, "time": draws.TIME}[kind]
         record = KEY, dataset, column, values, int(order), number, purpose.encode(), int(counter)
         assert f"{drawn(*record):016x}" == expected
         assert f"{draw_by_the_book(*record):016x}" == expected
+    purposes = {*walking.PURPOSES.values(), bridging.PURPOSE, completion.PURPOSE}
+    assert {row[5].encode() for row in rows} == purposes
+    told = re.findall(r"^\| `(offrecord/[^`]*)` \|", DOCS.read_text("utf-8"), re.M)
+    assert {purpose.encode() for purpose in told} == purposes
 
 
 def test_counters_are_one_for_all_records_or_one_for_each():

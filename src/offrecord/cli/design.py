@@ -31,8 +31,13 @@ from offrecord.cli.progress import busy
     shared=Described,
 )
 def design(
-    mechanism: str,
     force: bool,
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            help="quilt, window, 3r-relaxed, 3r-convex, 3r-constant, best-local or owner."
+        ),
+    ] = "best-local",
     split: Split = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Save the policy here (JSON).")

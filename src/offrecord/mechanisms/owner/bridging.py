@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from offrecord.mechanisms.blocks import Block, Draw, Mask
-from offrecord.mechanisms.owner.clusters import LEFT, RIGHT, Clusters
+from offrecord.mechanisms.owner.clusters import RIGHT, Clusters
+from offrecord.mechanisms.owner.ground import Ground
 from offrecord.mechanisms.owner.stopping import GapStopping
 from offrecord.models.base import Floats, Integers
 from offrecord.models.records import Codes
@@ -106,18 +107,19 @@ class Bridges:
         """(g, 2) how far from the left and from the right run releasing begins; beyond the gap
         where nothing is released, as it is not where an end of the runs has no value.
         """
-        codes, ends = block.chains.codes, clusters.ends
-        left, right = bridged.row - 1, bridged.row + bridged.length
-        x, b = codes[left].astype(np.int64), codes[right].astype(np.int64)
+        codes, ends, ground = block.chains.codes, clusters.ends, Ground(block)
+        left, chain = bridged.row - 1, ends.chain[bridged.cluster]
+        # the very ends: where one has no row, a value further inside the run is none of it
+        x = ground.value_at(chain, ends.last[bridged.cluster])
+        b = ground.value_at(chain, ends.first[bridged.cluster + 1])
         first, last = np.ones_like(bridged.row), bridged.length.copy()
         released = np.zeros(len(bridged.row), dtype=bool)
-        active = np.flatnonzero((x >= 0) & (b >= 0) & self._are_there(bridged, clusters))
+        active = np.flatnonzero((x >= 0) & (b >= 0))
         step = 0
         while len(active):
             at = self._threshold(bridged, active, (first, last), (x, b), codes)
             limits, _ = self._packed
-            chain, order = ends.chain[bridged.cluster[active]], block.chains.order[left[active]]
-            drawn = draw(chain, order, PURPOSE, step)
+            drawn = draw(chain[active], block.chains.order[left[active]], PURPOSE, step)
             stops = redacts(drawn, limits[at])
             released[active[stops]] = True
             loses = redacts(drawn, np.maximum(limits[at], limits[at + 1]))
@@ -130,14 +132,6 @@ class Bridges:
         nothing = bridged.length + 1
         found = np.stack((first, bridged.length + 1 - last), axis=1)
         return np.where(released[:, np.newaxis], found, nothing[:, np.newaxis])
-
-    def _are_there(self, bridged: Bridged, clusters: Clusters) -> Mask:
-        """(g,) whether both runs have a row at the end that faces the gap."""
-        ends = clusters.ends
-        return np.asarray(
-            (ends.low[bridged.cluster] < ends.high[bridged.cluster])
-            & (ends.low[bridged.cluster + 1] < ends.high[bridged.cluster + 1])
-        )
 
     def _threshold(
         self,

@@ -69,10 +69,10 @@ def clusters_of(block: Block, deadlines: Integers, joined: Mask, served: Mask) -
     together = chain[1:] == chain[:-1]
     longest = np.maximum(deadlines[:-1, RIGHT], deadlines[1:, LEFT])
     # Where walks may meet, two of them are better if one has nothing on its other side to share ε.
-    far = deadlines[:-1, RIGHT] + deadlines[1:, LEFT] - 1
+    apart = deadlines[:-1, RIGHT] + deadlines[1:, LEFT] - 1
     room_left, room_right = secrets.rooms(block.chains)
-    inner = (room_left[:-1] > 0) & (room_right[1:] > 0)
-    bridged = served[1:] & ~joined[1:] & ((between < longest) | (inner & (between < far)))
+    amid = (room_left[:-1] > 0) & (room_right[1:] > 0)
+    bridged = served[1:] & ~joined[1:] & ((between < longest) | (amid & (between < apart)))
     joins = together & (((between < longest) & ~bridged) | joined[1:])
     begin = np.flatnonzero(np.concatenate(([True], ~joins)))
     head = begin[: secrets.count]  # none where there is no secret

@@ -38,11 +38,13 @@ from offrecord.mechanisms.owner.completion import (
 from offrecord.mechanisms.owner.contraction import Contraction
 from offrecord.mechanisms.owner.expecting import SideLaw, window_law
 from offrecord.mechanisms.owner.ground import Ground
+from offrecord.mechanisms.owner.lifting import Lifted, lifted
 from offrecord.mechanisms.owner.packed import PackedSides
 from offrecord.mechanisms.owner.sight import Outlook, all_places, outlook, seen
 from offrecord.mechanisms.owner.stopping import NEVER_REACHED, Stopping
 from offrecord.mechanisms.owner.walking import Walks, walked
 from offrecord.mechanisms.owner.way import Way
+from offrecord.mechanisms.owner.ways import Ways
 from offrecord.models.base import Floats, Integers, Label, Model
 
 _BOTH = (LEFT, RIGHT)
@@ -53,7 +55,8 @@ class Plan(NamedTuple):
 
     deadlines: (c, 2) within which distance the walks of a cluster stop. views: where they look,
     then where the second sides of pairs look. blocked: (c, 2) which go straight to their deadlines,
-    whatever they would see.
+    whatever they would see. lifted: of a chain of order above 1, how the tuples that all this is
+    about became of records.
     """
 
     ground: Ground
@@ -62,6 +65,12 @@ class Plan(NamedTuple):
     deadlines: Integers
     views: list[Outlook]
     blocked: Mask
+    lifted: Lifted | None
+
+    @property
+    def records(self) -> Block:
+        """The block of records that is decided."""
+        return self.ground.block if self.lifted is None else self.lifted.records
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +78,8 @@ class OwnerDecider:
     """stoppings: all different ones. numbers: (designs,) which of them each design has. rooms:
     (designs, 2) what designs are made for. ways: to the left and to the right, where all steps are
     alike; None where they are not. is_known: the model is the only one, so that what it says about
-    missing records, and about secrets inside a cluster, can be relied on.
+    missing records, and about secrets inside a cluster, can be relied on; not so of tuples. order:
+    of the chain, and then k is the number of tuples. values: how many values records have.
     """
 
     stoppings: tuple[Stopping, ...]
@@ -78,6 +88,8 @@ class OwnerDecider:
     k: int
     ways: tuple[Way, Way] | None
     is_known: bool
+    order: int
+    values: int
 
     @classmethod
     def of(cls, stoppings: Sequence[Stopping], rooms: Integers, model: Model) -> OwnerDecider:
@@ -90,20 +102,22 @@ class OwnerDecider:
             different.setdefault(id(stopping), stopping)
         numbers = {name: number for number, name in enumerate(different)}
         ways = None
-        if model.is_stationary and not model.has_states:
-            chain = model.along()
-            ways = Way.of(chain, -1, 1, 1), Way.of(chain, 1, 1, 1)
+        if model.is_stationary and model.shows is None:
+            far = Ways.far(model.along())
+            ways = far.left, far.right
         return cls(
             tuple(different.values()),
             np.array([numbers[id(stopping)] for stopping in stoppings], dtype=np.int64),
             np.asarray(rooms, dtype=np.int64).reshape(-1, 2),
-            model.k,
+            model.k**model.order,
             ways,
-            ways is not None and model.box is None,
+            ways is not None and model.box is None and model.order == 1,
+            model.order,
+            model.k,
         )
 
     def __getstate__(self) -> dict[str, object]:
-        fields = ("stoppings", "numbers", "rooms", "k", "ways", "is_known")
+        fields = ("stoppings", "numbers", "rooms", "k", "ways", "is_known", "order", "values")
         return {name: getattr(self, name) for name in fields}  # the rest is soon made again
 
     @cached_property
@@ -147,9 +161,9 @@ class OwnerDecider:
     def redacted(self, plan: Plan, stops: Integers) -> Mask:
         """(n,) which records leave empty, given where the walks of each cluster (c, 2) stop."""
         stops = _met(plan, np.minimum(stops, plan.clusters.gaps + 1))
-        redacted = np.zeros(plan.ground.block.size, dtype=bool)
+        redacted = np.zeros(plan.records.size, dtype=bool)
         redacted[_covered(plan, stops - 1)] = True
-        return redacted
+        return redacted if plan.lifted is None else redacted | plan.lifted.hidden
 
     def alone(self) -> tuple[Floats, Floats]:
         """By distance from 0, how likely releasing begins to the left and right of a single record
@@ -167,6 +181,8 @@ class OwnerDecider:
 
     def planned(self, block: Block) -> Plan:
         """What is known of a block from positions alone."""
+        tuples = None if self.order == 1 else lifted(block, self.order, self.values)
+        block = block if tuples is None else tuples.block
         clusters, choice = self._clustered(block)
         ground = Ground(block)
         views = list(self._views(ground, clusters, choice))
@@ -176,7 +192,7 @@ class OwnerDecider:
             for view in views:
                 blocked[view.cluster, view.column] = self._is_blocked(ground, clusters, view)
             blocked[choice.pairs >= 0] |= blocked[choice.pairs >= 0].any(axis=1, keepdims=True)
-        return Plan(ground, clusters, choice, deadlines, views, blocked)
+        return Plan(ground, clusters, choice, deadlines, views, blocked, tuples)
 
     def _clustered(self, block: Block) -> tuple[Clusters, Choice]:
         """The clusters of a block, and what they take. One of secrets with different designs whose
@@ -234,6 +250,7 @@ class OwnerDecider:
     def _walked(self, plan: Plan, draw: Draw) -> Integers:
         """(c, 2) the distances at which releasing begins, whatever other clusters do."""
         stops, pairs = plan.deadlines.copy(), plan.choice.pairs
+        draw = draw if plan.lifted is None else plan.lifted.draw(draw)
         completion = self._completed(plan, draw)
         labels = np.full(len(pairs), -1, dtype=np.int64)  # −1: the first side went straight
         for view in plan.views:
@@ -297,13 +314,17 @@ class OwnerDecider:
         if not block.secrets.count:
             return Expectation(np.ones(block.size), np.full(block.size, NEVER, dtype=np.int8))
         plan = self.planned(block)
-        return Expectation(self._released(plan), self._certainty(plan))
+        released = self._released(plan)
+        released = released if plan.lifted is None else plan.lifted.released(released)
+        return Expectation(released, self._certainty(plan))
 
     def explain(self, block: Block, labels: Sequence[Label]) -> Explanation:
         """How likely each record is redacted, and how likely releasing begins with it if the walk
         from the nearer cluster gets there, by the value it has.
         """
         released, certainty = self.expect(block, np.empty(0))
+        if self.order > 1:  # walks see tuples
+            return Explanation(certainty, {"Pr(redacted)": 1.0 - released})
         stops = np.zeros((block.size, self.k))
         if block.secrets.count:
             plan = self.planned(block)
@@ -330,7 +351,8 @@ class OwnerDecider:
     def _released(self, plan: Plan) -> Floats:
         """(n,) the probability that each record leaves."""
         released = np.ones(plan.ground.block.size)
-        released[_covered(plan, np.zeros_like(plan.deadlines))] = 0.0
+        ends = plan.clusters.ends
+        released[ranges(ends.low, ends.high) - plan.ground.block.rows.start] = 0.0
         meets = _meets(plan)
         for column in _BOTH:
             for law, some in self._by_law(plan, column):
@@ -386,9 +408,11 @@ class OwnerDecider:
         ever = np.where(_meets(plan), gaps, np.minimum(deadlines - 1, gaps))
         bridged = plan.clusters.bridged
         always, ever = np.where(bridged, 0, always), np.where(bridged, gaps, ever)
-        certainty = np.full(plan.ground.block.size, NEVER, dtype=np.int8)
+        certainty = np.full(plan.records.size, NEVER, dtype=np.int8)
         certainty[_covered(plan, ever)] = AT_TIMES
         certainty[_covered(plan, always)] = ALWAYS
+        if plan.lifted is not None:
+            certainty[plan.lifted.hidden] = ALWAYS
         return certainty
 
 
@@ -430,10 +454,14 @@ def _beside(
 
 
 def _covered(plan: Plan, sizes: Integers) -> Integers:
-    """Rows of the block inside clusters and within sizes (c, 2) of them, some of them twice."""
-    block = plan.ground.block
-    rests = np.zeros(sizes.shape, dtype=bool)
-    begin, end = plan.clusters.ends.bounds(block.chains, sizes, rests)
+    """Records inside clusters and within sizes (c, 2) of them, some of them twice: rows of the
+    block that is decided.
+    """
+    block, ends, rests = plan.records, plan.clusters.ends, np.zeros(sizes.shape, dtype=bool)
+    if plan.lifted is not None:
+        ends = plan.lifted.ends(plan.clusters)
+        sizes, rests = plan.lifted.sizes(sizes, plan.clusters)
+    begin, end = ends.bounds(block.chains, sizes, rests)
     return ranges(begin - block.rows.start, end - block.rows.start)
 
 

@@ -108,7 +108,8 @@ class OwnerDesign:
     ) -> list[OwnerDesign]:
         """As a file says they are, nothing of it proven."""
         known = [
-            Ways.far(model.along()).told_of(stopping_from_dict(one, model.k)) for one in shared
+            Ways.far(model.along()).told_of(stopping_from_dict(one, model.k**model.order))
+            for one in shared
         ]
         return [cls(*made, known[read_count(content["stopping"])]) for made, content in entries]
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.mechanisms.blocks import Block, Draw, Mask, Secrets
-from offrecord.models.base import Integers
+from offrecord.mechanisms.owner.clusters import Clusters
+from offrecord.models.base import Floats, Integers
 from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.release.coins import RECORDS, Draws
 
@@ -21,14 +22,52 @@ from offrecord.release.coins import RECORDS, Draws
 class Lifted(NamedTuple):
     """A block of tuples, and the block of records it stands for.
 
-    first_chain: the number of its first chain in the table. hidden: (n,) records of chains
-    with a secret that are too short for a tuple.
+    order: records of a tuple. first_chain: the number of its first chain in the table. hidden: (n,)
+    records of chains with a secret that are too short for a tuple.
     """
 
     block: Block
     records: Block
+    order: int
     first_chain: int
     hidden: Mask
+
+    def sizes(self, sizes: Integers, clusters: Clusters) -> tuple[Integers, Mask]:
+        """Of tuples redacted beside clusters (c, 2), how many records that are; and whether it is
+        all of them to the chain's end. A tuple that is released shows the m records from its own
+        place on.
+        """
+        further = self.order - 1
+        rests = (sizes >= clusters.gaps) & ~clusters.faces
+        left, right = np.maximum(sizes[:, 0] - further, 0), np.maximum(sizes[:, 1], further)
+        return np.stack((left, right), axis=1), rests
+
+    def ends(self, clusters: Clusters) -> Secrets:
+        """Clusters of tuples as records of the table, at the same places."""
+        ends, chains = clusters.ends, self.records.chains
+        chain = ends.chain + self.first_chain
+        low = chains.starts[chain] + ends.first
+        return Secrets(
+            chain, ends.first, ends.last, low, low + ends.last - ends.first + 1, ends.order
+        )
+
+    def released(self, tuples: Floats) -> Floats:
+        """(n,) how likely each record leaves, given how likely tuples do: with the likeliest of
+        those that show it.
+        """
+        chains, rows = self.block.chains, self.records.rows
+        whole = self.records.chains
+        chain = whole.chain_of[rows] - self.first_chain
+        place = whole.places[rows]
+        found = np.zeros(len(place))
+        if not len(tuples):
+            return np.where(self.hidden, 0.0, 1.0)
+        for shown in (place, place - (self.order - 1)):
+            key = chain * chains.width + np.clip(shown, 0, chains.width - 2)
+            at = np.clip(np.searchsorted(chains.keys, key, side="right") - 1, 0, len(tuples) - 1)
+            at = np.maximum(at, np.minimum(chains.starts[chain], len(tuples) - 1))
+            found = np.maximum(found, tuples[at])
+        return np.where(self.hidden, 0.0, found)
 
     def draw(self, draw: Draw) -> Draw:
         """Coins by the chains of the table."""
@@ -68,7 +107,7 @@ def lifted(block: Block, order: int, k: int) -> Lifted:
     secrets = _secrets(block.secrets, tuples, ends, order, chain, long)
     hidden = np.isin(chain_of, chain[~long])
     made = Block(tuples, slice(0, len(codes)), secrets, block.which[long])
-    return Lifted(made, block, first, hidden)
+    return Lifted(made, block, order, first, hidden)
 
 
 def _tuples(codes: Codes, places: Integers, chain_of: Integers, order: int, k: int) -> Codes:

@@ -18,6 +18,8 @@ from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Model
 from offrecord.theory.problem import Problem
 
+_STATES = 16  # tuples of a chain of order above 1
+
 
 @dataclass(frozen=True)
 class OwnerStopping(Mechanism):
@@ -35,10 +37,13 @@ class OwnerStopping(Mechanism):
         """Why it cannot be proven for a model; None where it can."""
         if model.shows is not None:
             return "the owner's mechanism is not proven for hidden states"
-        if model.order > 1:
-            return "the owner's mechanism is not proven for chains of order above 1"
+        if model.order > 1 and (not model.is_stationary or model.k**model.order > _STATES):
+            return "the owner's mechanism is not made for chains of so high an order"
         if model.box is not None:
-            return "the owner's mechanism is not proven for this set of models"
+            from offrecord.mechanisms.owner.set_referee import serves_set
+
+            if model.clock is not None or not serves_set(model.box):
+                return "the owner's mechanism is not proven for such a set of models"
         return None
 
     def design(self, problem: Problem) -> OwnerPolicy:

@@ -33,6 +33,8 @@ _FEW_VALUES = 3  # up to which clusters have all shares
 _PAIRED_VALUES = 5  # up to which both sides may go in turn
 #: For more values than a few, pairs are made where no walk is longer than this.
 _PAIRED_REACH = 12
+_LEVELS_OVER_SETS = 24
+_SPARE = 1e-6  # of the budget of a window over a set
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,8 @@ class Menu:
         """All that takes time."""
         if not self.ways.are_even:
             return [HALF]
+        if self.ways.models is not None:
+            return [HALF, WHOLE]
         more = MORE if self.ways.right.k <= _FEW_VALUES else ()
         return [HALF, *more, WHOLE, PAIR]
 
@@ -92,15 +96,26 @@ class Menu:
     def _both(self, share: float) -> tuple[StoppingSide | None, StoppingSide | None]:
         """Sides with a share of ε; None where no window keeps within it."""
         if share not in self.made:
-            ways, budget = self.ways, share * self.epsilon
-            effort = effort_for(ways.right.k)
-            right = stopping_side(ways.right, budget, effort)
-            if not ways.are_alike:
-                left = stopping_side(ways.left, budget, effort)
+            right = self._side(1, share * self.epsilon)
+            if not self.ways.are_alike:
+                left = self._side(-1, share * self.epsilon)
             else:
                 left = None if right is None else replace(right, direction=-1)
             self.made[share] = left, right
         return self.made[share]
+
+    def _side(self, direction: int, budget: float) -> StoppingSide | None:
+        ways = self.ways
+        way = ways.left if direction < 0 else ways.right
+        if ways.models is None:
+            return stopping_side(way, budget, effort_for(way.k))
+        from offrecord.mechanisms.owner.under_set import side_over, window_over
+
+        models = ways.intervals(direction)
+        given = models, way.kernels[0], direction, way.weights, budget
+        found = side_over(*given, levels=_LEVELS_OVER_SETS)
+        deadline = window_over(models, budget - _SPARE) if found is None else None
+        return found if deadline is None else window_side(direction, way.k, budget, deadline)
 
     def _base(self) -> Option:
         """What serves every cluster: half of ε on either side, or all of it where the other has to

@@ -193,7 +193,9 @@ class OwnerPolicy(Policy):
         given = content["n"], content["private"], content["epsilon"], content["protect"]
         problem = Problem(chain, *given)
         try:
-            known = [stopping_from_dict(one, chain.k) for one in read_list(content["stoppings"])]
+            known = [
+                stopping_from_dict(one, chain.lifted.k) for one in read_list(content["stoppings"])
+            ]
             numbers = [read_count(number) for number in read_list(content["by_secret"])]
             designed = problems(problem)
             if len(numbers) != len(designed):

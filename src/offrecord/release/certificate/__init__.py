@@ -59,6 +59,7 @@ from offrecord.release.certificate.model import (
     ModelSet,
 )
 from offrecord.release.certificate.stopping import (
+    GapStopping,
     Stopping,
     StoppingPair,
     StoppingSide,
@@ -85,6 +86,7 @@ __all__ = [
     "Counts",
     "Design",
     "Designs",
+    "GapStopping",
     "Grids",
     "Learned",
     "LocalDesign",

@@ -2,8 +2,10 @@
 
 A side has levels, distances from its secret; at each but the last a walk stops with a probability
 that depends on the far value (at the last level), the value at the secret's end and the value at
-the level, and on the one at the next level where the side looks ahead. All of these probabilities
-are thresholds of 64-bit draws, written as base64.
+the level, and on the one at the next level where the side looks ahead. Between two secrets too near
+for two walks, all of a gap is held out, and released, or loses a record from one end, by the values
+at its ends and at those of the secrets. All of these probabilities are thresholds of 64-bit draws,
+written as base64.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from offrecord.release.certificate.form import (
     Truth,
     listed,
     matching,
+    number,
     optional,
     refused,
     whole,
@@ -32,6 +35,8 @@ from offrecord.release.certificate.form import (
 
 #: How many labels a pair may have.
 MAX_LABELS = 1024
+#: How many records a gap may have.
+MAX_GAP = 64
 _BYTES = 8  # of a threshold
 
 
@@ -50,7 +55,7 @@ Numbers = Annotated[Sequence[int], listed(whole(0, MAX_COUNT))]
 
 
 def spelled_thresholds(stop: str) -> array[int]:
-    """The thresholds of a side or a pair, one by one."""
+    """The thresholds of a side, a pair or a gap, one by one."""
     found = array("Q", base64.b64decode(stop))
     if sys.byteorder == "big":
         found.byteswap()
@@ -121,9 +126,28 @@ class StoppingPair(Section):
         if len(self.seconds) != labels + k:
             says = f"must be {labels + k} sides, for each label and value"
             raise refused(f"{place}.seconds", says)
-        for at, number in enumerate(self.seconds):
-            if number >= len(sides) or sides[number].side == self.first:
+        for at, second in enumerate(self.seconds):
+            if second >= len(sides) or sides[second].side == self.first:
                 raise refused(f"{place}.seconds[{at}]", "must be one of the sides, the other one")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapStopping(Section):
+    """What is released of a gap too short for two walks.
+
+    length: how many records it has. budgets: what is told about the end of the secret to its left,
+    and of that to its right. stop: two thresholds, of being released and of that or losing the
+    first record, by what is held out (the most records first, then the leftmost), the values at
+    the ends of the left and the right secret, and those of the first and the last record held out.
+    """
+
+    length: Annotated[int, whole(1, MAX_GAP)]
+    budgets: Annotated[Sequence[float], listed(number, 2)]
+    stop: Thresholds
+
+    def count(self, k: int) -> int:
+        """How many thresholds it has."""
+        return self.length * (self.length + 1) * k**4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,18 +155,20 @@ class Stopping(Section):
     """All that the secrets of a design need, whatever room they have.
 
     options: pairs of a left and a right side, by their numbers. The first serves every cluster of
-    secrets, and decides which of them join. pair: for a single record far from all others.
+    secrets, and decides which of them join. pair: for a single record far from all others. gaps:
+    for two secrets too near for two walks, by how many records lie between them.
     """
 
     epsilon: Number
     options: Annotated[Sequence[Sequence[int]], listed(listed(whole(0, MAX_COUNT), 2))]
     pair: Annotated[StoppingPair | None, optional(StoppingPair.read)] = None
+    gaps: Annotated[Sequence[GapStopping], listed(GapStopping.read)] = ()
     sides: Annotated[Sequence[StoppingSide], listed(StoppingSide.read)]
 
     def check(self, place: str, k: int, epsilon: float) -> None:
         """InputError unless its parts go together, and with the ε that designs are made for.
 
-        It does not say that sides keep their budgets: that takes the model.
+        It does not say that sides and gaps keep their budgets: that takes the model.
         """
         if self.epsilon != epsilon:
             raise refused(f"{place}.epsilon", "must be that of the designs")
@@ -155,6 +181,7 @@ class Stopping(Section):
             if self.pair.epsilon > epsilon:
                 raise refused(f"{place}.pair.epsilon", "must be at most that of the designs")
         self._check_options(place)
+        self._check_gaps(place, k)
 
     def _check_options(self, place: str) -> None:
         if not self.options:
@@ -170,6 +197,17 @@ class Stopping(Section):
             if any(side.reaches_beyond(base) for side, base in zip(other, first, strict=True)):
                 says = "must not have a later last level than the first one"
                 raise refused(f"{place}.options[{at}]", says)
+
+    def _check_gaps(self, place: str, k: int) -> None:
+        if len({gap.length for gap in self.gaps}) < len(self.gaps):
+            raise refused(f"{place}.gaps", "must have one gap of the same length")
+        left, right = (self.sides[number] for number in self.options[0])
+        for at, gap in enumerate(self.gaps):
+            # What leaves the left secret goes to the right, and the other way round.
+            if tuple(gap.budgets) != (right.budget, left.budget):
+                says = "must be the right and the left budget of the first option"
+                raise refused(f"{place}.gaps[{at}].budgets", says)
+            _check_count(f"{place}.gaps[{at}]", gap.stop, gap.count(k))
 
 
 def _check_levels(place: str, levels: Sequence[int]) -> None:

@@ -1,0 +1,387 @@
+"""What a side of stopping tells at most over a set of models: two values, a box of kernels that may
+change with every step (docs/proofs/O-sets.md).
+
+A walk keeps U(x, i): not stopped before, value i there, given x at the run's end. Once kernels are
+chosen, all that is done to these four numbers is linear, and an outcome tells a ratio of two of
+them: so the convex cone of all U, given by rays that span it, is all that must be kept.
+
+    at each step:  C = cone of all U·P, P a corner of the box
+    at a level:    U(x, i) is multiplied by 1 − σ(x, i)
+
+Rays inside the cone of others are left out only if they are shown to be combinations of them; what
+such a combination misses is added to the bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.mechanisms.owner.stopping import StoppingSide
+from offrecord.models.base import Floats, Integers
+from offrecord.models.box import Box, Intervals
+from offrecord.release.coins import ALWAYS, Draws
+from offrecord.theory.sets import binary
+
+#: Relative error of one operation on floats.
+_UNIT = 2.0**-53
+#: Units of a ray's entry at one step: a corner's 1 − p, a product and a sum, 1 − σ and the product
+#: with it, the division by the ray's sum; two more are spare.
+_STEP = 8
+#: Units of the logs of a quotient and of stop probabilities, for each unit of their size.
+_LOGS = 64
+#: Units for each ray of what compares it with others, whose mean is taken.
+_COMPARED = 4
+#: A ray is left out if others miss it by no more than this, in the logarithm of a ratio.
+_MISSED = 1e-11
+#: A cone that is so thin in some direction counts as flat.
+_FLAT = 1e-12
+#: From so many rays on a cone is replaced by a larger one with fewer, if they have doubled since.
+_RAYS = 400
+#: Above so many, which only happens where that fails, the cone is given up.
+_MOST_RAYS = 2_000
+#: So many points are compared with all faces at once.
+_AT_ONCE = 1_000
+#: Planes that such a cone has beside those that outcomes ask for.
+_PLANES = 60
+#: Normals that are shorter are those of forms without any slope.
+_LEAST_LENGTH = 1e-30
+
+_Numbers: TypeAlias = NDArray[np.intp]
+_Rays: TypeAlias = Floats  # (n, 4) U(0, 0), U(0, 1), U(1, 0), U(1, 1)
+
+
+def serves_set(box: Box) -> bool:
+    """This referee covers the box: two values of a stationary chain of order 1, one box for every
+    step, and every transition seen.
+    """
+    plain = box.k == 2 and box.order == 1 and box.by_step is None
+    return plain and box.start == "stationary" and not box.has_unseen
+
+
+def leakage_over(box_intervals: Intervals, side: StoppingSide) -> float:
+    """The largest log-ratio of an outcome's likelihoods under two values of the run's end, over all
+    sequences of kernels in a box (2, 2) that lead away from the run: an upper bound.
+
+    Outcomes are the stops at every level under every far value, and the plain window at the
+    deadline, for walks that look at no value. Infinite for what is not served: more than two
+    values, sides that look ahead, transitions that may never happen.
+    """
+    return float(leakages_over(box_intervals, side).max())
+
+
+def leakages_over(box_intervals: Intervals, side: StoppingSide) -> Floats:
+    """(2,) the same by far value."""
+    if not len(side.levels):
+        return np.zeros(2)
+    low, high = box_intervals
+    off = np.array([[False, True], [True, False]])
+    if low.shape != (2, 2) or side.limits.shape[-1] != 1 or not np.all(low[off] > 0):
+        return np.full(2, np.inf)
+    windows = binary.windows(side.deadline, low[np.newaxis], high[np.newaxis])
+    kernels = corners_of(box_intervals)
+    stops = np.array([_told(kernels, side, far) for far in range(2)])
+    return np.asarray(np.maximum(stops, windows[-1].max()))
+
+
+def corners_of(box_intervals: Intervals) -> Floats:
+    """(4, 2, 2) the kernels at the corners of a box for two values.
+
+    Every kernel of the box has rows (1 − p, p) and (p, 1 − p) with p between the ends for the other
+    value, so that all lie in the hull of these.
+    """
+    low, high = box_intervals
+    zero, one = ((low[x, 1 - x], high[x, 1 - x]) for x in range(2))
+    return np.array([[[1.0 - a, a], [b, 1.0 - b]] for a in zero for b in one])
+
+
+def _told(kernels: Floats, side: StoppingSide, far: int) -> float:
+    """By all outcomes with one far value."""
+    thinner = _Thinner.of(kernels, side.levels, side.limits[far, ..., 0])
+    cone, most, distance = _Cone(np.array([[1.0, 0.0, 0.0, 1.0]]), 0.0, 0), 0.0, 0
+    last = len(side.levels) - 1
+    for level, stop in enumerate(side.levels.tolist()):
+        while distance < stop:
+            distance += 1
+            stepped = cone.stepped(kernels)
+            if stepped is None:
+                return np.inf
+            cone = thinner.thinned(stepped, distance)
+        if level == last:
+            break
+        limits = side.limits[far, level, :, :, 0]
+        for value in range(2):
+            most = max(most, cone.told(value, *limits[:, value]))
+        if most == np.inf:
+            return most
+        cone = cone.through(limits)
+    return max(most, cone.told(far, ALWAYS, ALWAYS))
+
+
+@dataclass(frozen=True, eq=False)
+class _Cone:
+    """All U of one distance: every one is within `missed`, in the logarithm of a ratio of two
+    entries, of a combination of the rays.
+
+    thinned: how many rays there were when the cone was last made thinner.
+    """
+
+    rays: _Rays
+    missed: float
+    thinned: int
+
+    def stepped(self, kernels: Floats) -> _Cone | None:
+        """One step further; None where only some rays have a zero, or there are too many."""
+        if not self.rays.any():
+            return self
+        if len(self.rays) > _MOST_RAYS:
+            return None
+        apart = self.rays.reshape(-1, 2, 2)
+        images = np.concatenate([(apart @ kernel).reshape(-1, 4) for kernel in kernels])
+        positive = images > 0
+        if np.any(positive.any(axis=0) != positive.all(axis=0)):
+            return None
+        images /= images.sum(axis=1, keepdims=True)
+        kept, missed = _spanning(images)
+        return _Cone(kept, self.missed + missed + 2 * _STEP * _UNIT, self.thinned)
+
+    def told(self, value: int, *limits: np.uint64) -> float:
+        """The largest log-ratio of stopping here, given thresholds by x; 0 if nobody does."""
+        zero, one = (self.rays[:, 2 * x + value] * _share(limit) for x, limit in enumerate(limits))
+        if not (zero.any() or one.any()):
+            return 0.0
+        if not (zero.all() and one.all()):
+            return np.inf
+        logs = np.log(zero), np.log(one)
+        size = max(float(np.abs(log).max()) for log in logs)
+        widest = float(np.abs(logs[0] - logs[1]).max())
+        return widest + self.missed + _LOGS * _UNIT * (1.0 + size)
+
+    def through(self, limits: Draws) -> _Cone:
+        """Past a level with thresholds by x and value there."""
+        keeps = np.array([_rest(limit) for limit in limits.ravel()])
+        return _Cone(self.rays * keeps, self.missed, self.thinned)
+
+
+def _share(limit: np.uint64) -> float:
+    """A threshold as a probability, to a unit."""
+    return 1.0 if limit == ALWAYS else int(limit) / 2**64
+
+
+def _rest(limit: np.uint64) -> float:
+    """What a threshold leaves of 1, to a unit."""
+    return 0.0 if limit == ALWAYS else (2**64 - int(limit)) / 2**64
+
+
+# ---- rays that span
+
+
+def _spanning(points: _Rays, spare: int = 0) -> tuple[_Rays, float]:
+    """Points whose combinations come near to all, and how near: the largest they miss of a
+    log-ratio, rounding included.
+
+    spare: so many of the points need not be in the cone, the first ones.
+    """
+    chart = _Chart.of(points)
+    hull = _hull(chart.coordinates)
+    if hull is None:
+        return points, 0.0
+    vertices, faces = hull
+    inner = np.ones(len(points), dtype=bool)
+    inner[vertices] = False
+    inner[:spare] = False
+    combined = _combined(chart, vertices, faces, inner)
+    logs = np.log(chart.scaled[inner]) - np.log(combined)
+    missed = logs.max(axis=1) - logs.min(axis=1)
+    left = missed <= _MISSED
+    kept = np.zeros(len(points), dtype=bool)
+    kept[vertices] = True
+    kept[np.flatnonzero(inner)[~left]] = True
+    size = float(np.abs(np.log(chart.scaled)).max())
+    charged = _COMPARED * _UNIT * (len(points) + 32.0 + size)
+    return points[kept], float(missed[left].max(initial=0.0)) + charged
+
+
+@dataclass(frozen=True, eq=False)
+class _Chart:
+    """Rays as points of a space in which they are spread evenly.
+
+    scaled: (n, p) their positive entries, each divided by its usual size `sizes` (p,), with sum 1;
+    coordinates: (n, d) their places along the axes (d, p) from the middle (p,), in widths (d,).
+    """
+
+    scaled: Floats
+    sizes: Floats
+    middle: Floats
+    axes: Floats
+    widths: Floats
+    coordinates: Floats
+
+    @classmethod
+    def of(cls, points: _Rays) -> _Chart:
+        """Of rays that all have the same zeros."""
+        positive = points[:, points[0] > 0]
+        sizes = np.exp(np.log(positive).mean(axis=0))
+        scaled = positive / sizes
+        scaled /= scaled.sum(axis=1, keepdims=True)
+        middle = scaled.mean(axis=0)
+        apart = scaled - middle
+        axes = np.linalg.svd(apart, full_matrices=False)[2]
+        places = apart @ axes.T
+        widths = np.abs(places).max(axis=0)
+        wide = widths > _FLAT
+        coordinates = places[:, wide] / widths[wide]
+        return cls(scaled, sizes, middle, axes[wide], widths[wide], coordinates)
+
+    def planes(self, forms: Floats) -> Floats:
+        """(f, d + 1) normals and offsets of planes on which linear forms (f, p) of scaled points
+        vanish; negative inside where the forms are.
+        """
+        normals = (forms @ self.axes.T) * self.widths
+        sized = np.hstack((normals, (forms @ self.middle)[:, np.newaxis]))
+        lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+        return np.asarray(sized / np.maximum(lengths, _LEAST_LENGTH))
+
+    def rays(self, coordinates: Floats) -> Floats:
+        """(n, p) those at some coordinates."""
+        return np.asarray((self.middle + (coordinates * self.widths) @ self.axes) * self.sizes)
+
+
+def _hull(coordinates: Floats) -> tuple[_Numbers, _Numbers] | None:
+    """Numbers of points that span the rest, (f, d) those of each face; None where none are found.
+
+    Nothing relies on its being right: what it leaves out is compared with what it keeps.
+    """
+    from scipy.spatial import ConvexHull, QhullError
+
+    count, dimension = coordinates.shape
+    if dimension == 0:
+        return np.array([0]), np.empty((0, 0), dtype=np.intp)
+    if dimension == 1:
+        ends = np.array([coordinates[:, 0].argmin(), coordinates[:, 0].argmax()])
+        return ends, ends[:, np.newaxis]
+    if count <= dimension + 1:
+        return None
+    try:
+        hull = ConvexHull(coordinates)
+    except QhullError:
+        return None
+    return hull.vertices.astype(np.intp), hull.simplices.astype(np.intp)
+
+
+def _combined(
+    chart: _Chart, vertices: _Numbers, faces: _Numbers, chosen: NDArray[np.bool_]
+) -> Floats:
+    """(n, p) for each chosen point a combination of spanning points, as near to it as is easily
+    found.
+
+    The ray from their mean through the point leaves the hull through a face, the one whose corners
+    are needed with no negative share: the point is a combination of them and the mean.
+    """
+    centre = chart.scaled[vertices].mean(axis=0)
+    if not len(faces):
+        return np.repeat(centre[np.newaxis], int(chosen.sum()), axis=0)
+    middle = chart.coordinates[vertices].mean(axis=0)
+    apart = chart.coordinates[chosen] - middle
+    inverse = np.linalg.pinv(chart.coordinates[faces] - middle)  # (f, d, corners)
+    face = np.concatenate(
+        [
+            _left_through(apart[start : start + _AT_ONCE], inverse)
+            for start in range(0, max(len(apart), 1), _AT_ONCE)
+        ]
+    )
+    shares = np.maximum(np.einsum("nd,ndc->nc", apart, inverse[face]), 0.0)
+    rest = np.maximum(1.0 - shares.sum(axis=1), 0.0)
+    mixed = np.einsum("nc,ncj->nj", shares, chart.scaled[faces[face]])
+    return np.asarray(mixed + rest[:, np.newaxis] * centre)
+
+
+def _left_through(apart: Floats, inverse: Floats) -> _Numbers:
+    """(n,) the face whose corners have the largest least share in each point."""
+    least = apart @ inverse[:, :, 0].T
+    for corner in range(1, inverse.shape[2]):
+        np.minimum(least, apart @ inverse[:, :, corner].T, out=least)
+    return np.asarray(least.argmax(axis=1))
+
+
+# ---- fewer rays
+
+
+@dataclass(frozen=True, eq=False)
+class _Thinner:
+    """Larger cones with fewer rays, bounded by planes that no U crosses.
+
+    goals: (outcomes, 2, L + 1, 2, 2) what leads from (x, i) at each distance to an outcome, under
+    kernels that are about the worst for it; the second axis is the x whose likelihood is above the
+    line. A cone that is bounded by their planes is no wider where it counts.
+    """
+
+    goals: Floats
+
+    @classmethod
+    def of(cls, kernels: Floats, levels: Integers, limits: Draws) -> _Thinner:
+        """For a side's thresholds (m − 1, 2, 2) under one far value."""
+        from offrecord.mechanisms.owner import _set_walk
+
+        stops = np.array([_share(limit) for limit in limits.ravel()]).reshape(limits.shape)
+        sequences = _set_walk.worst_sequences(kernels, levels, stops)
+        goals = _set_walk.goals(kernels, levels, stops, sequences)
+        return cls(goals.reshape(-1, *goals.shape[2:]))
+
+    def thinned(self, cone: _Cone, distance: int) -> _Cone:
+        """The cone at a distance, or a larger one."""
+        if len(cone.rays) < max(_RAYS, 2 * cone.thinned):
+            return cone
+        proposed = self._proposed(cone.rays, distance)
+        if proposed is None:
+            return cone
+        kept, missed = _spanning(np.concatenate((proposed, cone.rays)), len(proposed))
+        if len(kept) >= len(cone.rays):
+            return cone
+        return _Cone(kept, cone.missed + missed, len(kept))
+
+    def _proposed(self, rays: _Rays, distance: int) -> _Rays | None:
+        """Rays whose cone holds the others, about; None where they are too flat for that."""
+        from scipy.spatial import HalfspaceIntersection, QhullError
+
+        chart = _Chart.of(rays)
+        if chart.coordinates.shape[1] < 3:
+            return None
+        planes = np.concatenate((self._outcome_planes(chart, distance), _even_planes(chart)))
+        try:
+            found = HalfspaceIntersection(planes, chart.coordinates.mean(axis=0)).intersections
+        except QhullError:
+            return None
+        proposed = chart.rays(found[np.isfinite(found).all(axis=1)])
+        return proposed[(proposed > 0).all(axis=1)]
+
+    def _outcome_planes(self, chart: _Chart, distance: int) -> Floats:
+        """On which outcomes farther on are as likely under one x, times a factor, as under the
+        other, the factor being the largest of all rays.
+        """
+        forms = []
+        for over in range(2):
+            goals = self.goals[:, over, distance]
+            goals = goals[goals.any(axis=(1, 2))]
+            above, below = np.zeros_like(goals), np.zeros_like(goals)
+            above[:, over], below[:, 1 - over] = goals[:, over], goals[:, 1 - over]
+            above, below = (part.reshape(-1, 4) * chart.sizes for part in (above, below))
+            factors = ((chart.scaled @ above.T) / (chart.scaled @ below.T)).max(axis=0)
+            forms.append(above - factors[:, np.newaxis] * below)
+        return chart.planes(np.concatenate(forms))
+
+
+def _even_planes(chart: _Chart) -> Floats:
+    """(f, 4) in directions that are spread evenly, and those beyond which entries would be less
+    than they are, each touching the points.
+    """
+    number = np.arange(_PLANES) + 0.5
+    height, turn = 1.0 - 2.0 * number / _PLANES, np.pi * (1.0 + np.sqrt(5.0)) * number
+    wide = np.sqrt(1.0 - height**2)
+    normals = np.stack((np.cos(turn) * wide, np.sin(turn) * wide, height), axis=1)
+    offsets = -(chart.coordinates @ normals.T).max(axis=0)
+    least = chart.planes(chart.scaled.min(axis=0)[:, np.newaxis] - np.eye(4))
+    return np.concatenate((np.hstack((normals, offsets[:, np.newaxis])), least))
