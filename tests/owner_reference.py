@@ -673,6 +673,7 @@ class Tree:
 
     def __init__(self, situation):
         self.situation, self.nodes = situation, {}
+        self.waiting = {}  # processes that wait for an answer, by the answers they got
 
     def masks(self, values):
         """{redacted places: probability} of one sequence of values."""
@@ -691,14 +692,15 @@ class Tree:
 
     def _node(self, path):
         if path not in self.nodes:
-            process, asked = mechanism(self.situation), None
+            process = self.waiting.pop(path[:-1], None) if path else None
+            answers = path[-1:] if process else (None, *path)
+            process = process or mechanism(self.situation)
             try:
-                asked = process.send(None)
-                for answer in path:
-                    asked = process.send(answer)
+                for answer in answers:
+                    self.nodes[path] = process.send(answer)
+                self.waiting[path] = process
             except StopIteration as end:
-                asked = end.value
-            self.nodes[path] = asked
+                self.nodes[path] = end.value
         return self.nodes[path]
 
 
