@@ -202,7 +202,7 @@ def on_spark(name: str, table: Path, model: Path, folder: Path, limit: float | N
 
 
 def owners(name: str, table: Path, model: Path, folder: Path, limit: float) -> None:
-    """The same table by the owner's mechanism and by the best local one, both with known designs."""
+    """The same table by the owner's mechanism and the best local one, with known designs."""
     seconds = []
     for mechanism in ("owner", "best-local"):
         redact = command(f"{name} {mechanism}", table, ("chain", "t", "v"), model, folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -100,12 +100,12 @@ def whole_law(stopping, kernel, n, private):
     left, right = stopping.options[0]
     for values in product(range(k), repeat=n):
         chance = start[values[0]]
-        for before, after in zip(values[:-1], values[1:], strict=True):
+        for before, after in pairwise(values):
             chance *= kernel[before][after]
         if not chance:
             continue
         parts = [side_law(left, kernel, values[private[0]], values[: private[0]][::-1])]
-        for one, other in zip(private[:-1], private[1:], strict=True):
+        for one, other in pairwise(private):
             between = values[one + 1 : other]
             parts.append(gap_law(gaps[len(between)], values[one], values[other], between))
         parts.append(side_law(right, kernel, values[private[-1]], values[private[-1] + 1 :]))
@@ -159,7 +159,7 @@ def leakage_about(law, at, prior):
 def test_no_secret_tells_more_than_epsilon_exactly(alpha, beta, epsilon, n, private):
     chain = off.MarkovChain.binary(alpha, beta)
     ways = Ways.far(chain)
-    lengths = {b - a - 1 for a, b in zip(private[:-1], private[1:], strict=True)}
+    lengths = {b - a - 1 for a, b in pairwise(private)}
     menu = Menu(ways, epsilon, lengths=set(lengths))
     stopping = menu.stopping
     # gaps in which two walks would do are designed here too: the claim is about every length
@@ -188,7 +188,7 @@ def test_laws_of_gaps(seed):
     released = [Fraction(0)] * 3
     for values in product(range(2), repeat=5):
         chance = start[values[0]]
-        for before, after in zip(values[:-1], values[1:], strict=True):
+        for before, after in pairwise(values):
             chance *= kernel[before][after]
         for what, likely in gap_law(gap, values[0], values[-1], values[1:-1]).items():
             for place in range(what[0] - 1, what[1]) if what else ():
@@ -279,7 +279,7 @@ def test_decisions_in_gaps_follow_the_thresholds(seed, missing):
     codes, secrets = block.chains.codes, block.secrets
     gaps = {gap.length: gap for gap in stopping.gaps if gap.law.sum() >= 0.25}
     met = 0
-    for one, other in zip(range(secrets.count - 1), range(1, secrets.count), strict=True):
+    for one, other in pairwise(range(secrets.count)):
         length = int(secrets.first[other] - secrets.last[one] - 1)
         rows = np.arange(secrets.high[one], secrets.low[other])
         same = secrets.chain[one] == secrets.chain[other]
@@ -338,7 +338,7 @@ def test_policies_of_near_secrets():
         released = 0.0
         for values in product(range(2), repeat=8):
             chance = chain.marginal(1)[values[0]]
-            for before, after in zip(values[:-1], values[1:], strict=True):
+            for before, after in pairwise(values):
                 chance *= chain.transition[before, after]
             for mask, likely in policy.outcomes(np.array(values)):
                 released += chance * likely * mask.sum()

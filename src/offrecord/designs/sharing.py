@@ -177,6 +177,7 @@ def _by_rooms(
     were_missing = any(surrounding not in stock.standing for surrounding in wanted)
     missing, refused = stock.fill(wanted)
     if missing:
+        rooms.workshop.adopt(() if known is None else known.designs)
         rooms.workshop.expect_gaps(needs.gaps)
         for task in followed(rooms.workshop.tasks(missing), _DESIGNING, progress):
             rooms.workshop.work(task)

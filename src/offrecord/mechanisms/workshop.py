@@ -26,6 +26,9 @@ class Workshop:
         self.epsilon, self.protect = epsilon, protect
         self.made: dict[Surrounding, Design] = {}
 
+    def adopt(self, known: Sequence[Design]) -> None:
+        """Designs for other surroundings are known from before, and stand."""
+
     def expect_gaps(self, lengths: Sequence[int]) -> None:
         """Neighbouring secrets will have so many records between them, where they are near."""
 

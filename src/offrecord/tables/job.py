@@ -30,6 +30,8 @@ from offrecord.tables.worker import Worker
 from offrecord.text import printable
 from offrecord.theory.problem import PROTECT, budget
 
+DEFAULT = "owner"  #: the mechanism of who says nothing else
+
 
 @dataclass(frozen=True, eq=False)
 class Job:
@@ -49,7 +51,7 @@ class Job:
     def of(cls, options: Options) -> Job:
         """From options; InputError if they are wrong or do not go together."""
         printable("dataset", options.dataset)
-        named = options.mechanism
+        named = DEFAULT if options.mechanism is None else options.mechanism
         mechanism = mechanism_named(named) if isinstance(named, str) else whole_mechanism(named)
         epsilon = budget(options.epsilon)
         columns = Columns.named(
@@ -122,6 +124,8 @@ class Job:
         """The job with its model: that is given, or learned from the table."""
         share = 1.0 if model.learned is None else model.learned.share
         mechanism, why = self.mechanism, _unserved(self.mechanism, model)
+        if why is None and self.options.mechanism is None:
+            why = _unfit(model)
         if why is not None:
             mechanism = BestLocal()
         setting = Setting(model, share * self.epsilon, mechanism, self.options.protect)
@@ -130,6 +134,14 @@ class Job:
         if file is not None and Path(file).exists():
             known = Designs.load(file, setting, self.key.secret)
         return ModelledJob(self, setting, known, why)
+
+
+def _unfit(model: Model) -> str | None:
+    """Why a mechanism that rests on the model more than others is not taken unasked."""
+    audit = None if model.learned is None else model.learned.audit
+    if audit is None or audit.verdict != "unfit":
+        return None
+    return "the model is unfit, and the owner's mechanism rests on it more than others"
 
 
 def _unserved(mechanism: Mechanism, model: Model) -> str | None:

@@ -85,8 +85,9 @@ class Options:
     keep: columns to release too, which the guarantee does not cover; their cells leave empty where
     the value is redacted, unless keep_all is set.
 
-    mechanism: an object or its name. protect: "run" takes neighbouring private records for one
-    secret, "each" every one for its own. designs: a file to take designs from and keep them in.
+    mechanism: an object or its name; None for the best there is. protect: "run" takes neighbouring
+    private records for one secret, "each" every one for its own. designs: a file to take designs
+    from and keep them in.
     design_minutes: how long designs for a model that is not stationary may take.
 
     key_file: the secret behind the coins, made on first use. allow_none: go on although no record
@@ -148,9 +149,10 @@ class Options:
         default=None,
     )
     keep_all: bool = option("Release their cells also where the value is redacted.", default=False)
-    mechanism: Mechanism | str = option(
-        "owner, or a local one: quilt, window, 3r-relaxed, 3r-convex, 3r-constant, best-local.",
-        default="owner",
+    mechanism: Mechanism | str | None = option(
+        "owner, quilt, window, 3r-relaxed, 3r-convex, 3r-constant or best-local; without it owner,"
+        " and best-local where that is not proven or the model is unfit.",
+        default=None,
     )
     protect: str = option(
         "run: neighbouring private records are one secret; each: every one its own.", default="run"

@@ -501,17 +501,19 @@ class _Judge:
         """Outcomes (x, b, …): with all that may be told beyond the other end, which is extreme
         where it tells a set of values from the others.
         """
-        some = _floats(masses[np.ix_(self.values, self.values)])
-        some = some.reshape(len(self.values), len(self.values), -1)
+        size = len(self.values)
+        less, more = (
+            each.reshape(size, size, -1)
+            for each in _floats(masses[np.ix_(self.values, self.values)])
+        )
         for bits in product((0.0, 1.0), repeat=len(self.values)):
             beyond = [np.exp(budget * np.array(bits)) for budget in self.budgets]
-            rows = np.einsum("xbc,b->xc", some, beyond[0])
-            tops, bottoms = (
-                np.einsum("xbc,x->bc", some, law * beyond[1]) for law in (self.high, self.low)
-            )
-            for x in range(len(self.values)):
-                for other in range(len(self.values)):
-                    left = _largest(rows[x], rows[other])
+            above, below = (np.einsum("xbc,b->xc", each, beyond[0]) for each in (more, less))
+            tops = np.einsum("xbc,x->bc", more, self.high * beyond[1])
+            bottoms = np.einsum("xbc,x->bc", less, self.low * beyond[1])
+            for x in range(size):
+                for other in range(size):
+                    left = _largest(above[x], below[other])
                     self.left[x, other] = max(self.left[x, other], left)
                     right = _largest(tops[x], bottoms[other]) * self.high[other] / self.low[x]
                     self.right[x, other] = max(self.right[x, other], right)
@@ -536,17 +538,16 @@ def _largest(tops: Floats, bottoms: Floats) -> float:
     return float(np.where(tops > 0, ratios, 0.0).max(initial=0.0))
 
 
-def _floats(numbers: Wholes) -> Floats:
-    """Whole numbers on a scale that floats have; what is too small for it is none, and then no
-    ratio to it is finite.
+def _floats(numbers: Wholes) -> tuple[Floats, Floats]:
+    """Whole numbers on a scale that floats have, rounded down and up; what is too small for it is
+    none where it is rounded down, and then no ratio to it is finite.
     """
     shift = max(int(numbers.max()).bit_length() - _BITS, 0)
+    if not shift:
+        return numbers.astype(np.float64), numbers.astype(np.float64)
     small = numbers >> shift
-    return (
-        np.where(small >= 1 << 60, small, 0).astype(np.float64)
-        if shift
-        else small.astype(np.float64)
-    )
+    less = np.where(small >= 1 << 60, small, 0).astype(np.float64)
+    return less, np.where(numbers > 0, small + 1, 0).astype(np.float64)
 
 
 def _wholes_of(limits: Draws) -> Wholes:

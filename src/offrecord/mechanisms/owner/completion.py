@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.mechanisms.blocks import Draw
+from offrecord.mechanisms.blocks import Draw, Mask
 from offrecord.mechanisms.owner.ground import Ground, Stretch
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats, Integers
@@ -23,6 +23,9 @@ from offrecord.models.base import Floats, Integers
 #: What these draws are for. The counter says where from the row that is named the place lies.
 PURPOSE = b"offrecord/absent"
 _BEFORE_FIRST = 2**47  # counters of places before a chain's first row
+#: Units in the last place that the values drawn in one stretch may be off by, all together: a fifth
+#: of what half of the margin of a budget covers.
+_UNITS = 400_000
 
 
 class Places(NamedTuple):
@@ -83,11 +86,26 @@ def completed(ground: Ground, places: Places, ways: tuple[Way, Way], draw: Draw)
     around = ground.stretch(*places)
     values = np.full(len(places.chain), -1, dtype=np.int64)
     drawable = (around.has_before | around.has_after) & ~ground.holds_secret(places.chain, around)
+    drawable &= _is_exact_enough(ground, places, around, ways[0].k)
     for index, previous in _in_turn(places, around, np.flatnonzero(drawable)):
         laws = _laws(ground, places, around, ways, index, previous, values)
         some = Places(places.chain[index], places.place[index])
         values[index] = picked(laws, uniform(ground, some, draw))
     return Completion(places, values)
+
+
+def _is_exact_enough(ground: Ground, places: Places, around: Stretch, k: int) -> Mask:
+    """(n,) whether values of the same stretch can be drawn so exactly that the margin of every
+    budget covers it: powers of a kernel lose some units with every step (docs/proofs/O-referee.md).
+    """
+    chain, low, high = places.chain, around.before, around.after
+    first = np.where(around.has_before, ground.place_of(chain, np.maximum(low, 0)), places.place)
+    inside = np.minimum(high, len(ground.block.chains.codes) - 1)
+    last = np.where(around.has_after, ground.place_of(chain, inside), places.place)
+    steps = np.abs(last - first)
+    stretch = np.cumsum(np.concatenate(([True], (chain[1:] != chain[:-1]) | (low[1:] != low[:-1]))))
+    drawn = np.bincount(stretch)[stretch]
+    return np.asarray(drawn * (2 * (k + 1) * (steps + 2) + k * k) <= _UNITS)
 
 
 def beyond_ends(ground: Ground, places: Places) -> Places:

@@ -71,7 +71,8 @@ def stopping_pair(
         limits.append(found[0])
         last.append(found[1])
     pair = StoppingPair(first.direction, epsilon, levels, np.stack(limits), (*made, *last))
-    return pair if told_by_pair(pair, first, second).max() <= epsilon else None
+    told = told_by_pair(pair, first, second).max()
+    return pair if told <= epsilon - MARGIN / 2 else None
 
 
 def _labelled(masses: Unstopped, directions: Floats, costs: Floats) -> Floats | None:

@@ -85,6 +85,12 @@ class _OneMenu(Workshop):
         """Ask for these too."""
         self.menu.lengths.update(lengths)
 
+    def adopt(self, known: Sequence[Design]) -> None:
+        """One that is known serves other surroundings too."""
+        mine = [design for design in known if isinstance(design, OwnerDesign)]
+        if mine:
+            self.menu.adopt(mine[0].stopping)
+
     def rooms(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Whether there is any, and no more."""
         return (0, self.room), (0, self.room)

@@ -51,11 +51,18 @@ class Menu:
     made: dict[float, tuple[StoppingSide | None, StoppingSide | None]] = field(default_factory=dict)
     pairs: list[StoppingPair | None] = field(default_factory=list)
     lengths: set[int] = field(default_factory=set)
+    adopted: list[Stopping] = field(default_factory=list)
     gaps: dict[int, GapStopping] = field(default_factory=dict)
 
     @cached_property
     def stopping(self) -> Stopping:
         """All that was asked for, with what the model says of it."""
+        gaps = tuple(self._gap(length) for length in self._asked)
+        if self.adopted:
+            known = self.adopted[0]
+            others = (gap for gap in known.gaps if gap.length not in self._asked)
+            every = sorted((*gaps, *others), key=lambda gap: gap.length)
+            return self.ways.told_of(replace(known, gaps=tuple(every)))
         base = self._base()
         options = [base]
         for share in self.tasks[1:]:
@@ -68,8 +75,12 @@ class Menu:
             options += self._one_sided()
         kept = [option for option in options[1:] if is_shorter(option, base)]
         pair = self._pair() if PAIR in self.tasks else None
-        gaps = tuple(self._gap(length) for length in self._asked)
         return self.ways.told_of(Stopping(self.epsilon, (base, *kept), pair, gaps))
+
+    def adopt(self, known: Stopping) -> None:
+        """Take a menu that was made before, and make only what it lacks."""
+        self.adopted.append(known)
+        self.gaps.update({gap.length: gap for gap in known.gaps})
 
     @property
     def everything(self) -> Stopping:
@@ -79,7 +90,7 @@ class Menu:
     @property
     def tasks(self) -> list[float]:
         """All that takes time."""
-        if not self.ways.are_even:
+        if not self.ways.are_even or self.adopted:
             return [HALF]
         if self.ways.models is not None:
             return [HALF, WHOLE]
@@ -88,6 +99,8 @@ class Menu:
 
     def work(self, task: float) -> None:
         """Do one of the tasks."""
+        if self.adopted:
+            return
         if task == PAIR:
             self._pair()
         else:
@@ -121,6 +134,8 @@ class Menu:
         """What serves every cluster: half of ε on either side, or all of it where the other has to
         be closed; the window where that costs less.
         """
+        if self.adopted:
+            return self.adopted[0].options[0]
         left, right = self._both(HALF)
         if left is not None and right is not None:
             found = [(left, right), *self._as_window()]

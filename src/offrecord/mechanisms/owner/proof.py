@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from offrecord.mechanisms.owner.between import is_proven
-from offrecord.mechanisms.owner.stopping import Stopping, is_shorter
+from offrecord.mechanisms.owner.repair import MARGIN
+from offrecord.mechanisms.owner.stopping import Stopping, StoppingSide, is_shorter
 from offrecord.mechanisms.owner.ways import Ways
 
 #: How the owner's leakage is found, as designs and certificates call it.
@@ -17,13 +18,13 @@ def proven_leakage(stopping: Stopping, ways: Ways) -> float | None:
     epsilon, base = stopping.epsilon, stopping.options[0]
     sides = {id(side): side for option in stopping.options for side in option}
     told = {number: ways.told(side) for number, side in sides.items()}
-    if any(told[number].max() > side.budget for number, side in sides.items()):
+    if not all(told[number].max() <= _allowed(side) for number, side in sides.items()):
         return None
-    if base[0].budget + base[1].budget > epsilon:
+    if not base[0].budget + base[1].budget <= epsilon:
         return None
     largest = float((told[id(base[0])] + told[id(base[1])]).max())
     for option in stopping.options[1:]:
-        if not is_shorter(option, base) or max(side.budget for side in option) > epsilon:
+        if not (is_shorter(option, base) and max(side.budget for side in option) <= epsilon):
             return None
         # Budgets may sum to more: a cluster takes them where that tells ε at most (O11).
         largest = max(largest, min(option[0].budget + option[1].budget, epsilon))
@@ -33,5 +34,15 @@ def proven_leakage(stopping: Stopping, ways: Ways) -> float | None:
         if gap.budgets != budgets or not is_proven(gap, ways.left.chain):
             return None
     if stopping.pair is not None:
-        largest = max(largest, float(ways.told_by_pair(stopping.pair).max()))
+        paired = float(ways.told_by_pair(stopping.pair).max())
+        if not paired <= epsilon - MARGIN / 2:
+            return None
+        largest = max(largest, paired)
     return largest if largest <= epsilon else None
+
+
+def _allowed(side: StoppingSide) -> float:
+    """What a side may tell: of its budget, half of the margin is for values that are drawn where
+    records are missing; one that looks at none needs it not.
+    """
+    return side.budget - MARGIN / 2 if len(side.levels) > 1 else side.budget

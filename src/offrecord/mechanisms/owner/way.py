@@ -152,7 +152,9 @@ class Way:
         law = exact_law(self.chain, self.origin)
         scale = 1 << (2 * _BITS)
         low = [scale // int(most) if most else 0 for most in law.high]
-        high = [-(-scale // int(least)) if least else 0 for least in law.low]
+        beyond = scale << _BITS  # more than any ratio that is ever allowed
+        bounds = zip(law.low, law.high, strict=True)
+        high = [-(-scale // int(a)) if a else beyond if b else 0 for a, b in bounds]
         return Bounds(_wholes(low), _wholes(high))
 
     def exact_jumps(self, levels: Integers) -> Iterator[Bounds]:
