@@ -16,23 +16,24 @@ _FARTHEST = 10**4
 _ROUNDING = 1e-10
 
 
-def channel_leakage(channel: Floats, budget: float) -> float:
-    """The most that an output within e^budget about one record tells about another, which it is
-    seen from through a channel: row x holds the first one's law given that the other is x.
+def channel_leakages(channels: Floats, budget: float) -> Floats:
+    """(d,) the most that an output within e^budget about one record tells about another, which it
+    is seen from through channels (d, k, k): row x holds the one's law given that the other is x.
 
     max over x, x′ and sets A of log (K(x, A)·(e^s − 1) + 1)/(K(x′, A)·(e^s − 1) + 1). The best A
     holds the values with the largest ratios K(x, ·)/K(x′, ·) (O11).
     """
     rise = np.expm1(budget)
-    top, below = channel[:, np.newaxis, :], channel[np.newaxis, :, :]
+    top, below = channels[:, :, np.newaxis, :], channels[:, np.newaxis, :, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(below > 0, top / below, np.where(top > 0, np.inf, -1.0))
-    order = np.argsort(-ratio, axis=2)
+    order = np.argsort(-ratio, axis=-1)
     more, less = (
-        np.take_along_axis(np.broadcast_to(rows, ratio.shape), order, axis=2).cumsum(axis=2)
+        np.take_along_axis(np.broadcast_to(rows, ratio.shape), order, axis=-1).cumsum(axis=-1)
         for rows in (top, below)
     )
-    return float(np.log((more * rise + 1) / (less * rise + 1)).max())
+    told = np.log((more * rise + 1) / (less * rise + 1))
+    return np.asarray(told.max(axis=(1, 2, 3)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ class Contraction:
         """(count,) what is told from the first distances of the grid."""
         while len(self.channels) < count:
             self.channels.append(self._channel(len(self.channels)))
-        told = [channel_leakage(channel, budget) + _ROUNDING for channel in self.channels[:count]]
+        told = channel_leakages(np.array(self.channels[:count]), budget) + _ROUNDING
         told[0] = budget  # from no distance at all
         return np.minimum(told, budget)
 
