@@ -30,6 +30,7 @@ HALF, WHOLE = 0.5, 1.0
 MORE = (0.6, 0.7, 0.8, 0.9)
 PAIR = 0.0  #: stands for both sides in turn
 _FEW_VALUES = 3  # up to which clusters have all shares
+_QUICK_VALUES = 5  # up to which sides with all of ε have programmes, too
 _PAIRED_VALUES = 5  # up to which both sides may go in turn
 #: For more values than a few, pairs are made where no walk is longer than this.
 _PAIRED_REACH = 12
@@ -121,7 +122,10 @@ class Menu:
         ways = self.ways
         way = ways.left if direction < 0 else ways.right
         if ways.models is None:
-            return stopping_side(way, budget, effort_for(way.k))
+            effort = effort_for(way.k)
+            if budget > HALF * self.epsilon and way.k > _QUICK_VALUES:
+                effort = Effort(None)  # for the chain's ends alone, where little is gained
+            return stopping_side(way, budget, effort)
         from offrecord.mechanisms.owner.under_set import side_over, window_over
 
         models = ways.intervals(direction)
