@@ -13,13 +13,13 @@ import offrecord as off
 import owner_reference as ref
 from definition import exact_log
 from offrecord.mechanisms.blocks import ALWAYS, NEVER, Block
-from offrecord.mechanisms.owner.completion import Places, picked, uniform
-from offrecord.mechanisms.owner.contraction import Contraction, channel_leakages
-from offrecord.mechanisms.owner.deciding import OwnerDecider
-from offrecord.mechanisms.owner.ground import Ground
-from offrecord.mechanisms.owner.labels import stopping_pair
-from offrecord.mechanisms.owner.laws import with_laws
-from offrecord.mechanisms.owner.sides import Effort, closed_side, stopping_side
+from offrecord.mechanisms.owner.deciding.completion import Places, picked, uniform
+from offrecord.mechanisms.owner.deciding.contraction import Contraction, channel_leakages
+from offrecord.mechanisms.owner.deciding.decider import OwnerDecider
+from offrecord.mechanisms.owner.deciding.ground import Ground
+from offrecord.mechanisms.owner.designing.labels import stopping_pair
+from offrecord.mechanisms.owner.designing.laws import with_laws
+from offrecord.mechanisms.owner.designing.sides import Effort, closed_side, stopping_side
 from offrecord.mechanisms.owner.stopping import Stopping, is_shorter
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.records import Chains

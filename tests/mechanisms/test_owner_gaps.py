@@ -12,7 +12,9 @@ import pytest
 
 import offrecord as off
 from offrecord.mechanisms.blocks import Block, Secrets
-from offrecord.mechanisms.owner.between import (
+from offrecord.mechanisms.owner.deciding.bridging import PURPOSE
+from offrecord.mechanisms.owner.deciding.decider import OwnerDecider
+from offrecord.mechanisms.owner.designing.between import (
     asked_gaps,
     gap_stopping,
     is_proven,
@@ -20,8 +22,6 @@ from offrecord.mechanisms.owner.between import (
     released_law,
     told_between,
 )
-from offrecord.mechanisms.owner.bridging import PURPOSE
-from offrecord.mechanisms.owner.deciding import OwnerDecider
 from offrecord.mechanisms.owner.menu import Menu
 from offrecord.mechanisms.owner.proof import proven_leakage
 from offrecord.mechanisms.owner.stopping import gap_states

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import offrecord as off
-from offrecord.mechanisms.owner import set_referee, under_set
-from offrecord.mechanisms.owner.set_referee import leakage_over, serves_set
+from offrecord.mechanisms.owner.designing import set_referee, under_set
+from offrecord.mechanisms.owner.designing.set_referee import leakage_over, serves_set
+from offrecord.mechanisms.owner.designing.under_set import side_over
 from offrecord.mechanisms.owner.stopping import StoppingSide
-from offrecord.mechanisms.owner.under_set import side_over
 from offrecord.models.box import Intervals
 from offrecord.release.coins import ALWAYS
 

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
-from offrecord.mechanisms.owner.labels import stopping_pair
-from offrecord.mechanisms.owner.laws import expected_redactions, stopping_law
+from offrecord.mechanisms.owner.designing.labels import stopping_pair
+from offrecord.mechanisms.owner.designing.laws import expected_redactions, stopping_law
+from offrecord.mechanisms.owner.designing.pinned import Pinned, bridges, programme
+from offrecord.mechanisms.owner.designing.referee import told_by, told_by_pair
+from offrecord.mechanisms.owner.designing.repair import repaired
+from offrecord.mechanisms.owner.designing.sides import Effort, effort_for, stopping_side
 from offrecord.mechanisms.owner.menu import Menu
-from offrecord.mechanisms.owner.pinned import Pinned, bridges, programme
 from offrecord.mechanisms.owner.proof import proven_leakage
-from offrecord.mechanisms.owner.referee import told_by, told_by_pair
-from offrecord.mechanisms.owner.repair import repaired
-from offrecord.mechanisms.owner.sides import Effort, effort_for, stopping_side
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.mechanisms.owner.way import Way
 from offrecord.mechanisms.owner.ways import Ways

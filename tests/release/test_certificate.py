@@ -24,10 +24,10 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.base import Shared
 from offrecord.mechanisms.local.stretches import Stretches
 from offrecord.mechanisms.owner import stopping as acting
-from offrecord.mechanisms.owner.between import gap_stopping, is_proven, told_between
+from offrecord.mechanisms.owner.designing.between import gap_stopping, is_proven, told_between
+from offrecord.mechanisms.owner.designing.labels import stopping_pair
+from offrecord.mechanisms.owner.designing.sides import Effort, closed_side, stopping_side
 from offrecord.mechanisms.owner.files import stopping_to_dict
-from offrecord.mechanisms.owner.labels import stopping_pair
-from offrecord.mechanisms.owner.sides import Effort, closed_side, stopping_side
 from offrecord.mechanisms.owner.ways import Ways
 from offrecord.models.clock import PHASES
 from offrecord.models.loading import model_from_dict

@@ -11,8 +11,8 @@ import numpy as np
 
 from offrecord.files import read_count
 from offrecord.mechanisms.base import Made, Shared
-from offrecord.mechanisms.owner.between import asked_gaps
-from offrecord.mechanisms.owner.deciding import OwnerDecider
+from offrecord.mechanisms.owner.deciding.decider import OwnerDecider
+from offrecord.mechanisms.owner.designing.between import asked_gaps
 from offrecord.mechanisms.owner.files import stopping_from_dict, stopping_to_dict
 from offrecord.mechanisms.owner.proof import METHOD, proven_leakage
 from offrecord.mechanisms.owner.stopping import Stopping, StoppingSide

@@ -40,7 +40,7 @@ class OwnerStopping(Mechanism):
         if model.order > 1 and (not model.is_stationary or model.k**model.order > _STATES):
             return "the owner's mechanism is not made for chains of so high an order"
         if model.box is not None:
-            from offrecord.mechanisms.owner.set_referee import serves_set
+            from offrecord.mechanisms.owner.designing.set_referee import serves_set
 
             if model.clock is not None or not serves_set(model.box):
                 return "the owner's mechanism is not proven for such a set of models"

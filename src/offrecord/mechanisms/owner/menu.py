@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from offrecord.mechanisms.owner.between import asked_gaps, gap_stopping
-from offrecord.mechanisms.owner.labels import stopping_pair
-from offrecord.mechanisms.owner.sides import (
+from offrecord.mechanisms.owner.designing.between import asked_gaps, gap_stopping
+from offrecord.mechanisms.owner.designing.labels import stopping_pair
+from offrecord.mechanisms.owner.designing.sides import (
     Effort,
     closed_side,
     effort_for,
@@ -126,7 +126,7 @@ class Menu:
             if budget > HALF * self.epsilon and way.k > _QUICK_VALUES:
                 effort = Effort(None)  # for the chain's ends alone, where little is gained
             return stopping_side(way, budget, effort)
-        from offrecord.mechanisms.owner.under_set import side_over, window_over
+        from offrecord.mechanisms.owner.designing.under_set import side_over, window_over
 
         models = ways.intervals(direction)
         given = models, way.kernels[0], direction, way.weights, budget

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from offrecord.mechanisms.blocks import Block, Mask
-from offrecord.mechanisms.owner.clusters import LEFT, RIGHT, SIGNS
-from offrecord.mechanisms.owner.deciding import OwnerDecider, Plan
-from offrecord.mechanisms.owner.repair import stopped_shares
-from offrecord.mechanisms.owner.sides import closed_side
+from offrecord.mechanisms.owner.deciding.clusters import LEFT, RIGHT, SIGNS
+from offrecord.mechanisms.owner.deciding.decider import OwnerDecider, Plan
+from offrecord.mechanisms.owner.designing.repair import stopped_shares
+from offrecord.mechanisms.owner.designing.sides import closed_side
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.models.base import Floats, Integers
 from offrecord.release.coins import Draws

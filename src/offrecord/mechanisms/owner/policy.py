@@ -14,7 +14,7 @@ from offrecord.errors import InputError
 from offrecord.files import checked_content, read_count, read_list
 from offrecord.mechanisms.base import Policy, Shared
 from offrecord.mechanisms.blocks import Block, Mask, Secrets
-from offrecord.mechanisms.owner.deciding import OwnerDecider
+from offrecord.mechanisms.owner.deciding.decider import OwnerDecider
 from offrecord.mechanisms.owner.files import stopping_from_dict, stopping_to_dict
 from offrecord.mechanisms.owner.outcomes import outcomes_of
 from offrecord.mechanisms.owner.proof import METHOD, proven_leakage

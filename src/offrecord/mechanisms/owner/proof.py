@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from offrecord.mechanisms.owner.between import is_proven
-from offrecord.mechanisms.owner.repair import MARGIN
+from offrecord.mechanisms.owner.designing.between import is_proven
+from offrecord.mechanisms.owner.designing.repair import MARGIN
 from offrecord.mechanisms.owner.stopping import Stopping, StoppingSide, is_shorter
 from offrecord.mechanisms.owner.ways import Ways
 

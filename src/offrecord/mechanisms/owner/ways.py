@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from offrecord.mechanisms.owner.between import released_law
-from offrecord.mechanisms.owner.laws import expected_redactions, with_laws
-from offrecord.mechanisms.owner.referee import told_by, told_by_pair
+from offrecord.mechanisms.owner.designing.between import released_law
+from offrecord.mechanisms.owner.designing.laws import expected_redactions, with_laws
+from offrecord.mechanisms.owner.designing.referee import told_by, told_by_pair
 from offrecord.mechanisms.owner.stopping import Stopping, StoppingPair, StoppingSide
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats
@@ -82,7 +82,7 @@ class Ways:
         """(k, k) what a side tells at most, x over x'; of a set of models, under any of them."""
         if self.models is None:
             return told_by(side, self.of(side))
-        from offrecord.mechanisms.owner.set_referee import leakage_over
+        from offrecord.mechanisms.owner.designing.set_referee import leakage_over
 
         told = 0.0 if side.is_closed else leakage_over(self.intervals(side.direction), side)
         return told * (1.0 - np.eye(self.right.k))

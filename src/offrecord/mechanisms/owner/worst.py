@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.mechanisms.owner.laws import outcome_masses
+from offrecord.mechanisms.owner.designing.laws import outcome_masses
 from offrecord.mechanisms.owner.proof import METHOD
 from offrecord.mechanisms.owner.stopping import Option, StoppingSide
 from offrecord.mechanisms.owner.way import Way

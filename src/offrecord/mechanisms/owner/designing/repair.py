@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from offrecord.mechanisms.owner.pinned import Pinned
+from offrecord.mechanisms.owner.designing.pinned import Pinned
 from offrecord.models.base import Floats
 from offrecord.release.coins import ALWAYS, Draws
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from offrecord.mechanisms.blocks import Draw, Mask
-from offrecord.mechanisms.owner.packed import PackedSides
-from offrecord.mechanisms.owner.sight import Sight
+from offrecord.mechanisms.owner.deciding.packed import PackedSides
+from offrecord.mechanisms.owner.deciding.sight import Sight
 from offrecord.models.base import Integers
 from offrecord.release.coins import ALWAYS, Draws, redacts
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from offrecord.mechanisms.blocks import Mask, Secrets
-from offrecord.mechanisms.owner.clusters import LEFT, RIGHT, SIGNS, Clusters
-from offrecord.mechanisms.owner.contraction import Contraction
-from offrecord.mechanisms.owner.expecting import SideLaw, pair_laws, side_law
-from offrecord.mechanisms.owner.meeting import Gap
-from offrecord.mechanisms.owner.packed import PackedSides, Packing
+from offrecord.mechanisms.owner.deciding.clusters import LEFT, RIGHT, SIGNS, Clusters
+from offrecord.mechanisms.owner.deciding.contraction import Contraction
+from offrecord.mechanisms.owner.deciding.expecting import SideLaw, pair_laws, side_law
+from offrecord.mechanisms.owner.deciding.meeting import Gap
+from offrecord.mechanisms.owner.deciding.packed import PackedSides, Packing
 from offrecord.mechanisms.owner.stopping import Stopping, StoppingPair, StoppingSide
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats, Integers

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.mechanisms.blocks import Block, Draw, Mask, Secrets
-from offrecord.mechanisms.owner.clusters import Clusters
+from offrecord.mechanisms.owner.deciding.clusters import Clusters
 from offrecord.models.base import Floats, Integers
 from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.release.coins import RECORDS, Draws

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.mechanisms.blocks import Mask
-from offrecord.mechanisms.owner.clusters import LEFT, SIGNS, Clusters
-from offrecord.mechanisms.owner.completion import Completion, Places
-from offrecord.mechanisms.owner.ground import Ground
-from offrecord.mechanisms.owner.packed import PackedSides
+from offrecord.mechanisms.owner.deciding.clusters import LEFT, SIGNS, Clusters
+from offrecord.mechanisms.owner.deciding.completion import Completion, Places
+from offrecord.mechanisms.owner.deciding.ground import Ground
+from offrecord.mechanisms.owner.deciding.packed import PackedSides
 from offrecord.models.base import Integers
 from offrecord.models.records import Codes
 

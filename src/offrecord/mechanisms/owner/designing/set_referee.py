@@ -324,7 +324,7 @@ class _Thinner:
     @classmethod
     def of(cls, kernels: Floats, levels: Integers, limits: Draws) -> _Thinner:
         """For a side's thresholds (m − 1, 2, 2) under one far value."""
-        from offrecord.mechanisms.owner import _set_walk
+        from offrecord.mechanisms.owner.designing import _set_walk
 
         stops = np.array([_share(limit) for limit in limits.ravel()]).reshape(limits.shape)
         sequences = _set_walk.worst_sequences(kernels, levels, stops)

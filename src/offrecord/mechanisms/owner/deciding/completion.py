@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from offrecord.mechanisms.blocks import Draw, Mask
-from offrecord.mechanisms.owner.ground import Ground, Stretch
+from offrecord.mechanisms.owner.deciding.ground import Ground, Stretch
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats, Integers
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.mechanisms.owner.laws import outcome_masses, stopping_law
+from offrecord.mechanisms.owner.designing.laws import outcome_masses, stopping_law
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats

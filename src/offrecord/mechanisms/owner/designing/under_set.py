@@ -22,8 +22,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.owner import _set_walk
-from offrecord.mechanisms.owner.set_referee import corners_of, leakages_over
+from offrecord.mechanisms.owner.designing import _set_walk
+from offrecord.mechanisms.owner.designing.set_referee import corners_of, leakages_over
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.models.base import Floats, Integers
 from offrecord.models.box import Intervals

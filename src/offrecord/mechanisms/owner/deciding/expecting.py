@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from offrecord.mechanisms.owner.laws import stopping_law
-from offrecord.mechanisms.owner.repair import kept_shares, stopped_shares
+from offrecord.mechanisms.owner.designing.laws import stopping_law
+from offrecord.mechanisms.owner.designing.repair import kept_shares, stopped_shares
 from offrecord.mechanisms.owner.stopping import StoppingPair, StoppingSide
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats, Integers

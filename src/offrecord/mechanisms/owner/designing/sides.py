@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from offrecord.mechanisms.owner.laws import expected_redactions
-from offrecord.mechanisms.owner.pinned import Pinned, bridges, places, programme
-from offrecord.mechanisms.owner.referee import told_by
-from offrecord.mechanisms.owner.repair import MARGIN, repaired
+from offrecord.mechanisms.owner.designing.laws import expected_redactions
+from offrecord.mechanisms.owner.designing.pinned import Pinned, bridges, places, programme
+from offrecord.mechanisms.owner.designing.referee import told_by
+from offrecord.mechanisms.owner.designing.repair import MARGIN, repaired
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.mechanisms.owner.pinned import Entries
-from offrecord.mechanisms.owner.repair import LEAST_SHARE, MARGIN, WINDOWS, thresholds
+from offrecord.mechanisms.owner.designing.pinned import Entries
+from offrecord.mechanisms.owner.designing.repair import LEAST_SHARE, MARGIN, WINDOWS, thresholds
 from offrecord.mechanisms.owner.stopping import GapStopping, Option, gap_states
 from offrecord.mechanisms.owner.way import Wholes, exact_kernel, exact_law
 from offrecord.models.base import Floats, Integers

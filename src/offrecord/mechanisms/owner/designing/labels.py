@@ -11,17 +11,17 @@ from itertools import product
 
 import numpy as np
 
-from offrecord.mechanisms.owner.laws import expected_redactions
-from offrecord.mechanisms.owner.pinned import Entries, Pinned, Unstopped, least, places
-from offrecord.mechanisms.owner.referee import told_by_pair
-from offrecord.mechanisms.owner.repair import (
+from offrecord.mechanisms.owner.designing.laws import expected_redactions
+from offrecord.mechanisms.owner.designing.pinned import Entries, Pinned, Unstopped, least, places
+from offrecord.mechanisms.owner.designing.referee import told_by_pair
+from offrecord.mechanisms.owner.designing.repair import (
     LEAST_SHARE,
     MARGIN,
     WINDOWS,
     going_on,
     thresholds,
 )
-from offrecord.mechanisms.owner.sides import Effort, stopping_side
+from offrecord.mechanisms.owner.designing.sides import Effort, stopping_side
 from offrecord.mechanisms.owner.stopping import StoppingPair, StoppingSide
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from offrecord.mechanisms.owner.repair import going_on, stopped_shares
+from offrecord.mechanisms.owner.designing.repair import going_on, stopped_shares
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats, Integers

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from offrecord.mechanisms.blocks import Block, Draw, Mask
-from offrecord.mechanisms.owner.clusters import RIGHT, Clusters
-from offrecord.mechanisms.owner.ground import Ground
+from offrecord.mechanisms.owner.deciding.clusters import RIGHT, Clusters
+from offrecord.mechanisms.owner.deciding.ground import Ground
 from offrecord.mechanisms.owner.stopping import GapStopping
 from offrecord.models.base import Floats, Integers
 from offrecord.models.records import Codes

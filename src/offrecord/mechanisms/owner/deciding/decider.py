@@ -22,10 +22,10 @@ from offrecord.mechanisms.blocks import (
     Mask,
     Secrets,
 )
-from offrecord.mechanisms.owner.bridging import Bridges
-from offrecord.mechanisms.owner.choosing import Choice, Kit, choose, second_sides
-from offrecord.mechanisms.owner.clusters import LEFT, RIGHT, Clusters, clusters_of, ranges
-from offrecord.mechanisms.owner.completion import (
+from offrecord.mechanisms.owner.deciding.bridging import Bridges
+from offrecord.mechanisms.owner.deciding.choosing import Choice, Kit, choose, second_sides
+from offrecord.mechanisms.owner.deciding.clusters import LEFT, RIGHT, Clusters, clusters_of, ranges
+from offrecord.mechanisms.owner.deciding.completion import (
     Completion,
     Places,
     beyond_ends,
@@ -35,14 +35,14 @@ from offrecord.mechanisms.owner.completion import (
     picked,
     uniform,
 )
-from offrecord.mechanisms.owner.contraction import Contraction
-from offrecord.mechanisms.owner.expecting import SideLaw, window_law
-from offrecord.mechanisms.owner.ground import Ground
-from offrecord.mechanisms.owner.lifting import Lifted, lifted
-from offrecord.mechanisms.owner.packed import PackedSides
-from offrecord.mechanisms.owner.sight import Outlook, all_places, outlook, seen
+from offrecord.mechanisms.owner.deciding.contraction import Contraction
+from offrecord.mechanisms.owner.deciding.expecting import SideLaw, window_law
+from offrecord.mechanisms.owner.deciding.ground import Ground
+from offrecord.mechanisms.owner.deciding.lifting import Lifted, lifted
+from offrecord.mechanisms.owner.deciding.packed import PackedSides
+from offrecord.mechanisms.owner.deciding.sight import Outlook, all_places, outlook, seen
+from offrecord.mechanisms.owner.deciding.walking import Walks, walked
 from offrecord.mechanisms.owner.stopping import NEVER_REACHED, Stopping
-from offrecord.mechanisms.owner.walking import Walks, walked
 from offrecord.mechanisms.owner.way import Way
 from offrecord.mechanisms.owner.ways import Ways
 from offrecord.models.base import Floats, Integers, Label, Model

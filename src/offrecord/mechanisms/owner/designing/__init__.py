@@ -1,0 +1,1 @@
+"""Sides, pairs and gaps: what to aim at, made into thresholds, and refereed as they act."""
