@@ -54,7 +54,7 @@ _WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "str | None": (str | None, {}),
     "str | int | None": (str | None, {}),
     "str | Sequence[str] | None": (str | None, {"parser": names, "metavar": "<str>"}),
-    "Mechanism | str": (str, {}),
+    "Mechanism | str | None": (str | None, {}),
     "bool": (bool, {}),
     "int": (int, {"parser": whole}),
     "int | str": (str, {"parser": whole_or_auto}),
