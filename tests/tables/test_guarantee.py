@@ -132,6 +132,7 @@ def test_the_share_of_redactions_is_what_the_rule_says(tmp_path):
         model=chain,
         epsilon=1.0,
         dataset="d",
+        mechanism="best-local",
         key_file=tmp_path / "key",
     )
     policy = off.design(off.Problem(chain, n, [1], 1.0))

@@ -50,7 +50,7 @@ def with_reference(frame):
 
 @pytest.fixture
 def released(tmp_path, capsys):
-    """Everything that leaves a run, errors included."""
+    """Everything that leaves a run, errors included; by a local mechanism unless one is named."""
     CHAIN.save(tmp_path / "model.json")
     NEVER.save(tmp_path / "never.json")
 
@@ -80,6 +80,7 @@ def released(tmp_path, capsys):
             "--force",
             "--json",
         ]
+        arguments += [] if "--mechanism" in options else ["--mechanism", "best-local"]
         arguments += [] if "--fit" in options else ["--model", str(tmp_path / model)]
         arguments += [] if "--dry-run" in options else ["-o", str(out / f"o.{ending}")]
         code = cli.main([*arguments, *options])
@@ -165,6 +166,7 @@ def test_a_private_cell_may_hold_anything_in_a_frame_of_pandas(tmp_path):
             model=CHAIN,
             epsilon=1.0,
             dataset="d",
+            mechanism="best-local",
             key_file=tmp_path / "keys" / "key.json",
         )
         found.append((release.frame.to_csv(), json.dumps(release.certificate)))
@@ -185,6 +187,7 @@ def test_so_may_a_record_that_is_redacted_whatever_it_is(released, monkeypatch):
         model=CHAIN,
         epsilon=1.0,
         dataset="e",
+        mechanism="best-local",
         dry_run=True,
     ).explain()
     certain = rule.filter(region="L")["t"].to_list()

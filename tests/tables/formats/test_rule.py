@@ -24,7 +24,7 @@ def expected(n, private, epsilon=EPSILON, model=MODEL):
     return off.design(off.Problem(model, n, [i + 1 for i in private], epsilon), off.BestLocal())
 
 
-ALONE = {"accept_model": True, "by": None, "single_chain": True}
+ALONE = {"accept_model": True, "by": None, "single_chain": True, "mechanism": "best-local"}
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.5])
@@ -49,9 +49,10 @@ def test_one_private_record_gets_the_policy_of_design(redact, n, private, epsilo
 
 def test_the_explanation_keeps_a_column_called_region(redact):
     table = frame().rename({"room": "region"})
-    rule = redact(table, by="region").explain()
-    assert rule["region"].unique().sort().to_list() == ["a", "b", "c"]
-    assert rule.width == 5
+    for mechanism, columns in (("owner", 6), ("best-local", 5)):
+        rule = redact(table, by="region", mechanism=mechanism, dataset=mechanism).explain()
+        assert rule["region"].unique().sort().to_list() == ["a", "b", "c"]
+        assert rule.width == columns
 
 
 @pytest.mark.parametrize("step", ["1", "1h"])
@@ -111,7 +112,7 @@ def test_a_long_memory(redact):
     them all.
     """
     model = off.MarkovChain.binary(0.001, 0.002)
-    release = redact(single(range(3000), [1500]), **ALONE, model=model, mechanism="window")
+    release = redact(single(range(3000), [1500]), **ALONE | {"model": model, "mechanism": "window"})
     assert release.summary.regions["L"] > 512
     policy = off.design(off.Problem(model, 3000, [1501], EPSILON), off.BestWindow())
     assert rule_of(release).tolist() == policy.redaction.tolist()
