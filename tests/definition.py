@@ -301,3 +301,36 @@ def redactions(draw, problem):
         for p in problem.private:
             rows[p - 1] = [1.0] * problem.chain.k
     return np.array(rows)
+
+
+# ---- any policy, by the outcomes that it lists
+
+
+def told_by_outcomes(problem, policy):
+    """What a policy leaks and which share of records it releases, from its outcomes for every
+    sequence: nothing is asked of it but its masks.
+    """
+    paths, weight = sequences(problem.chain, problem.n)
+    outputs, released, tables = {}, 0.0, [{} for _ in problem.secrets]
+    totals = [{} for _ in problem.secrets]
+    for path, likely in zip(paths, weight, strict=True):
+        values = [path[one.first - 1 : one.last].tobytes() for one in problem.secrets]
+        for of_values, value in zip(totals, values, strict=True):
+            of_values[value] = of_values.get(value, 0.0) + likely
+        whole = 0.0
+        for mask, chance in policy.outcomes(path.tolist()):
+            assert not any(mask[p - 1] for p in problem.private)
+            output = outputs.setdefault(np.where(mask, path, -1).tobytes(), len(outputs))
+            whole += chance
+            released += likely * chance * mask.mean()
+            for table, value in zip(tables, values, strict=True):
+                table[value, output] = table.get((value, output), 0.0) + likely * chance
+        assert math.isclose(whole, 1.0, abs_tol=1e-9)
+    leakage = 0.0
+    for table, of_values in zip(tables, totals, strict=True):
+        rows = {value: number for number, value in enumerate(of_values)}
+        told = np.zeros((len(rows), len(outputs)))
+        for (value, output), mass in table.items():
+            told[rows[value], output] = mass / of_values[value]
+        leakage = max(leakage, leakage_of_table(told))
+    return leakage, released / weight.sum()

@@ -12,7 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
-from definition import leakage_by_definition, problems, utility_by_definition
+from definition import (
+    leakage_by_definition,
+    problems,
+    told_by_outcomes,
+    utility_by_definition,
+)
 from offrecord.mechanisms.three_region import SHARES, convex_minorant_slopes
 
 EVERY_CHAIN = [
@@ -44,6 +49,34 @@ def test_every_policy_is_private_by_the_definition(problem, mechanism):
     assert policy.utility == pytest.approx(
         utility_by_definition(problem, policy.redaction), abs=1e-12
     )
+
+
+def check_outcomes(problem, mechanism):
+    policy = off.design(problem, mechanism)
+    leakage, released = told_by_outcomes(problem, policy)
+    assert policy.is_private
+    assert leakage <= policy.leakage + 1e-9
+    assert policy.leakage <= problem.epsilon
+    assert policy.utility == pytest.approx(released, abs=1e-9)
+    return policy
+
+
+@pytest.mark.parametrize("mechanism", [name for name in off.MECHANISMS if name != "quilt"])
+def test_what_every_mechanism_does_is_private_by_the_definition(mechanism):
+    """By its outcomes alone, whatever kind of policy it has."""
+    count = {"best-local": 15, "owner": 25}.get(mechanism, 40)
+
+    @settings(max_examples=count, deadline=None)
+    @given(problem=problems(max_n=5))
+    def check(problem):
+        check_outcomes(problem, mechanism)
+
+    check()
+
+
+def test_so_is_algorithm_1_on_the_papers_chain():
+    for n, p, epsilon in ((6, 1, 0.5), (6, 3, 1.0), (5, 5, 2.0)):
+        check_outcomes(off.Problem(off.MarkovChain.binary(0.1, 0.3), n, [p], epsilon), "quilt")
 
 
 @settings(max_examples=100, deadline=None)
@@ -195,7 +228,7 @@ def test_quilt_says_which_chains_it_takes():
 
 
 def test_epsilon_zero_redacts_all_that_depends_on_the_private_record():
-    for mechanism in [off.MarkovQuilt(), *EVERY_CHAIN]:
+    for mechanism in [off.MarkovQuilt(), *EVERY_CHAIN, off.OwnerStopping()]:
         dependent = off.design(
             off.Problem(off.MarkovChain.binary(0.1, 0.3), 600, [300], 0.0), mechanism
         )

@@ -32,6 +32,28 @@ def test_policy_files_come_back_as_they_were(problem, tmp_path_factory):
     assert again.problem.secrets == problem.secrets
 
 
+@pytest.mark.parametrize("name", off.MECHANISMS)
+def test_every_mechanism_has_policies_that_print_and_come_back(name, tmp_path):
+    made = policy(n=8, private=(2, 6), epsilon=0.8, mechanism=off.mechanism_named(name))
+    made.save(tmp_path / "policy.json")
+    again = off.Policy.load(tmp_path / "policy.json")
+    assert type(again) is type(made)
+    told = (made.mechanism, made.leakage, made.utility)
+    assert (again.mechanism, again.leakage, again.utility) == told == (name, *told[1:])
+    assert again.to_dict() == made.to_dict()
+    assert (str(again), repr(again)) == (str(made), repr(made))
+    for values in ([0] * 8, [0, 1, 1, 0, 1, 0, 0, 1]):
+        masks = [(mask.tolist(), chance) for mask, chance in made.outcomes(values)]
+        assert masks == [(mask.tolist(), chance) for mask, chance in again.outcomes(values)]
+        assert sum(chance for _, chance in masks) == pytest.approx(1)
+    summary = json.loads(json.dumps(made.summary()))
+    assert summary == made.summary()
+    assert (summary["mechanism"], summary["private"]) == (name, [2, 6])
+    assert summary["leakage"] <= summary["epsilon"] == 0.8
+    assert str(made).startswith(f"{name}: releases {made.utility:.2%} of 8 records")
+    assert made._repr_html_().count("<table") == 1
+
+
 def test_a_policy_file_does_not_vouch_for_itself(tmp_path):
     """A file with a smaller matrix than its leakage claims is found out: the leakage is computed
     anew.

@@ -71,7 +71,9 @@ def test_explain_lists_the_rule_and_never_the_draw(run, mechanism):
     chances = rule.select(pl.col("^Pr.redacted.*$")).to_numpy()
     of_region = {"S": chances.max(axis=1) == 0, "L": chances.min(axis=1) == 1}
     regions = rule["region"].to_numpy()
-    assert np.all(of_region["S"] == (regions == "S"))
+    assert np.all(of_region["S"][regions == "S"])
+    # walks in turn have more levels than they use: some records that never go are in M
+    assert mechanism == "owner" or np.all(of_region["S"] == (regions == "S"))
     assert np.all(of_region["L"] == np.isin(regions, ["L", "private"]))
     assert np.all((regions == "private") == table.sort("room", "hour")["hidden"].to_numpy())
     # the same rule for other values, and for another key
