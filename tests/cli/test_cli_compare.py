@@ -25,7 +25,7 @@ def test_compare_prints_writes_and_draws(run, tmp_path):
     assert "0.7134" in out
     assert "Theorem 2" in out
     rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
-    assert len(rows) == 14
+    assert len(rows) == 2 * (1 + len(off.MECHANISMS))
     assert all(float(row["leakage"]) <= float(row["epsilon"]) for row in rows if row["leakage"])
     assert (tmp_path / "t.svg").read_text().startswith("<svg")
     code, _, err = run(*arguments, "--csv", tmp_path / "t.csv")

@@ -35,7 +35,7 @@ DEFAULTS = {
     "step": None,
     "keep": None,
     "keep_all": False,
-    "mechanism": "best-local",
+    "mechanism": None,
     "protect": "run",
     "key_file": None,
     "designs": None,
