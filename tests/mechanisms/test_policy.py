@@ -38,10 +38,12 @@ def test_every_mechanism_has_policies_that_print_and_come_back(name, tmp_path):
     made.save(tmp_path / "policy.json")
     again = off.Policy.load(tmp_path / "policy.json")
     assert type(again) is type(made)
-    told = (made.mechanism, made.leakage, made.utility)
-    assert (again.mechanism, again.leakage, again.utility) == told == (name, *told[1:])
+    assert again.mechanism == made.mechanism == name
+    assert (again.leakage, again.utility) == (made.leakage, made.utility)
     assert again.to_dict() == made.to_dict()
-    assert (str(again), repr(again)) == (str(made), repr(made))
+    assert repr(again) == repr(made)
+    told = str(made).splitlines()  # what no other could release is not in the file
+    assert str(again).splitlines() == [line for line in told if not line.startswith("no local")]
     for values in ([0] * 8, [0, 1, 1, 0, 1, 0, 0, 1]):
         masks = [(mask.tolist(), chance) for mask, chance in made.outcomes(values)]
         assert masks == [(mask.tolist(), chance) for mask, chance in again.outcomes(values)]

@@ -155,7 +155,7 @@ class Designs:
 
 def _from_dict(content: Any, setting: Setting, key: bytes | None) -> Designs:
     kind = setting.mechanism.designs
-    keys = ("mechanism", "epsilon", "protect", "model", kind.shares, "designs", "grids", "loss")
+    keys = ("mechanism", "epsilon", "protect", "model", "designs", "grids", "loss")
     content = checked_content(content, "designs", DESIGNS_VERSION, keys)
     seal = content.pop("seal", None)
     given = seal if isinstance(seal, str) and seal.isascii() else ""

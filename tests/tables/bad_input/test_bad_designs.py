@@ -15,7 +15,7 @@ from good_command import MODEL
     ("changed", "said"),
     [
         ({"epsilon": 2}, ["epsilon 1.0, not 2.0"]),
-        ({"mechanism": "window"}, ["mechanism 'best-local', not 'window'"]),
+        ({"mechanism": "window"}, ["mechanism 'owner', not 'window'"]),
         ({"protect": "each"}, ["protect 'run', not 'each'"]),
         ({"model": "other.json"}, ["another model"]),
     ],
@@ -70,7 +70,12 @@ def _with(path, new):
     ],
 )
 def test_damaged_designs(desk, damage):
-    desk.works(*desk.redact(designs="designs.json", output="first.csv"))
+    check_damage(desk, damage, "best-local")
+
+
+def check_damage(desk, damage, mechanism):
+    asked = {"designs": "designs.json", "mechanism": mechanism}
+    desk.works(*desk.redact(output="first.csv", **asked))
     text = Path("designs.json").read_text()
     try:
         Path("designs.json").write_text(damage(text))
@@ -78,7 +83,35 @@ def test_damaged_designs(desk, damage):
         Path("designs.json").write_text(
             json.dumps(damage(json.loads(text))).replace("Infinity", "1e999")
         )
-    desk.fails(desk.redact(designs="designs.json"), "designs.json")
+    desk.fails(desk.redact(**asked), "designs.json")
+
+
+SIDE = ["stoppings", 0, "sides", 0]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        _with(["stoppings"], []),
+        _with(["stoppings", 0], 5),
+        _with(["stoppings", 0, "options"], []),
+        _with(["stoppings", 0, "options", 0], [0, 99]),
+        _with(["stoppings", 0, "epsilon"], "much"),
+        _with([*SIDE, "levels"], [3, 2, 1]),
+        _with([*SIDE, "levels"], [0, 1, 2]),
+        _with([*SIDE, "levels"], [1.5]),
+        _with([*SIDE, "stop"], "AAAA"),
+        _with([*SIDE, "stop"], "not base64!"),
+        _with([*SIDE, "budget"], "half"),
+        _with([*SIDE, "side"], "right"),
+        _with(["designs", 0, "stopping"], 9),
+        _with(["designs", 0, "stopping"], -1),
+        _with(["designs", 0, "left"], None),
+    ],
+)
+def test_damaged_designs_of_the_owner(desk, damage):
+    check_damage(desk, damage, "owner")
 
 
 def test_designs_from_elsewhere_are_checked_in_the_room_they_are_used_in(desk):
@@ -92,7 +125,8 @@ def test_designs_from_elsewhere_are_checked_in_the_room_they_are_used_in(desk):
         "hidden": [i == 30 for i in range(60)],
     }
     table = desk.write("long.parquet", rows)
-    desk.works(*desk.redact(table, designs="designs.json", output="first.csv"))
+    asked = {"designs": "designs.json", "mechanism": "best-local"}
+    desk.works(*desk.redact(table, output="first.csv", **asked))
     content = json.loads(Path("designs.json").read_text())
     del content["seal"]
     content["grids"] = [[0, 1], [0, 1]]
@@ -109,9 +143,7 @@ def test_designs_from_elsewhere_are_checked_in_the_room_they_are_used_in(desk):
         }
     ]
     Path("designs.json").write_text(json.dumps(content))
-    code, _, _ = desk.run(
-        *desk.redact(table, designs="designs.json", explain="e.csv", another_release=True)
-    )
+    code, _, _ = desk.run(*desk.redact(table, explain="e.csv", another_release=True, **asked))
     if code == 0:
         rule = pl.read_csv("e.csv").select(pl.col("^Pr.*$")).to_numpy()
         assert off.leakage(off.Problem(MODEL, 60, [31], 1.0), rule) <= 1.0

@@ -145,6 +145,7 @@ def test_a_key_inside_a_gap_protects_the_gap(desk):
         step="1",
         explain="e.csv",
         publish_positions=True,
+        mechanism="best-local",
     )
     desk.works(*arguments)
     rule = pl.read_csv("e.csv")
