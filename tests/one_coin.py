@@ -73,6 +73,9 @@ class OneCoinDesign:
     def serves_gaps(self, lengths) -> bool:
         return True
 
+    def for_gaps(self, lengths) -> OneCoinDesign:
+        return self
+
     def judged(self, problem: Problem) -> OneCoinDesign | None:
         window = window_of(problem)
         if any(mine < least for mine, least in zip(self.window, window, strict=True)):

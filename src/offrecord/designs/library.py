@@ -97,6 +97,17 @@ class Designs:
         others = (design for design in known.designs if design.surrounding not in mine)
         return replace(self, designs=(*self.designs, *others))
 
+    def adds_to(self, known: Designs) -> bool:
+        """Something here is not known, or more of it is."""
+        held = {design.surrounding: design.identity for design in known.designs}
+        return any(held.get(design.surrounding) != design.identity for design in self.designs)
+
+    def for_gaps(self, lengths: Sequence[int]) -> Designs:
+        """What acts of these designs in a table whose gaps have these lengths: the same whatever
+        other tables have brought to their file.
+        """
+        return replace(self, designs=tuple(one.for_gaps(lengths) for one in self.designs))
+
     # ---- files
 
     def to_dict(self) -> dict[str, Any]:

@@ -99,6 +99,10 @@ class Design(Protocol):
         """It knows what to do in gaps of these lengths between neighbouring secrets."""
         return True
 
+    def for_gaps(self, lengths: Sequence[int]) -> Self:
+        """What acts of it in a table whose gaps have these lengths."""
+        return self
+
     def judged(self, problem: Problem) -> Self | None:
         """With its leakage proven anew; None if it does not fit or leaks more than ε."""
 

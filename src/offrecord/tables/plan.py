@@ -317,11 +317,10 @@ def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]
         progress=listwise(options.progress),
         max_minutes=options.design_minutes,
     )
-    if options.designs is not None:
-        together = designs.merged(known)
-        if known is None or not known.sealed or len(together.designs) > len(known.designs):
-            together.save(options.designs, modelled.job.key.secret)
-    return designs, which
+    is_new = known is None or not known.sealed or designs.adds_to(known)
+    if options.designs is not None and is_new:
+        designs.merged(known).save(options.designs, modelled.job.key.secret)
+    return designs.for_gaps(survey.needs.gaps), which
 
 
 def _design_warnings(job: Job, designs: Designs) -> list[str]:

@@ -142,6 +142,10 @@ class LocalDesign:
         """Designs are laid over each other, however near they are."""
         return True
 
+    def for_gaps(self, lengths: Sequence[int]) -> LocalDesign:
+        """All of it."""
+        return self
+
     def judged(self, problem: Problem) -> LocalDesign | None:
         """With all but its probabilities computed anew; None if it does not fit or leaks more."""
         from offrecord.mechanisms.window import window_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -81,6 +81,14 @@ class OwnerDesign:
         """It has been asked about these lengths, as far as gaps are worth it."""
         asked = asked_gaps(lengths, self.stopping.options[0])
         return {gap.length for gap in self.stopping.gaps} >= set(asked)
+
+    def for_gaps(self, lengths: Sequence[int]) -> OwnerDesign:
+        """Without gaps of other lengths, which other tables have brought to the menu."""
+        present = set(lengths)
+        gaps = tuple(gap for gap in self.stopping.gaps if gap.length in present)
+        if len(gaps) == len(self.stopping.gaps):
+            return self
+        return replace(self, stopping=replace(self.stopping, gaps=gaps))
 
     def judged(self, problem: Problem) -> OwnerDesign | None:
         """With its proof anew; None if that fails."""

@@ -97,9 +97,10 @@ class OwnerDecider:
 
         rooms: (designs, 2) records to the left and right that each is made for.
         """
-        different: dict[int, Stopping] = {}
+        names = {id(stopping): stopping.identity for stopping in stoppings}
+        different: dict[bytes, Stopping] = {}
         for stopping in stoppings:
-            different.setdefault(id(stopping), stopping)
+            different.setdefault(names[id(stopping)], stopping)
         numbers = {name: number for number, name in enumerate(different)}
         ways = None
         if model.is_stationary and model.shows is None:
@@ -107,7 +108,7 @@ class OwnerDecider:
             ways = far.left, far.right
         return cls(
             tuple(different.values()),
-            np.array([numbers[id(stopping)] for stopping in stoppings], dtype=np.int64),
+            np.array([numbers[names[id(stopping)]] for stopping in stoppings], dtype=np.int64),
             np.asarray(rooms, dtype=np.int64).reshape(-1, 2),
             model.k**model.order,
             ways,
