@@ -1,4 +1,4 @@
-"""The exact law of what the owner's decider redacts: the decider itself, taken through every branch.
+"""The exact law of what the owner's decider redacts: the decider itself, through every branch.
 
 Draws are never made. Whoever asks for one gets the number of a question, and what it is compared
 with decides: a threshold inside the interval in which the draw is known to lie parts it in two, one
@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 
 from offrecord.mechanisms.blocks import Block
-from offrecord.mechanisms.owner import bridging, completion, deciding, walking
+from offrecord.mechanisms.owner.deciding import bridging, completion, walking
 from offrecord.models.records import MISSING, Chains
 from offrecord.release.coins import ALWAYS
 from offrecord.tables.secrets import Private, secrets_of
@@ -139,13 +139,13 @@ class _Oracle:
         for at, (number, limit) in enumerate(zip(draws.tolist(), limits.tolist(), strict=True)):
             chain, key = self.questions[number]
             branch = self.branches[chain - 1]
-            limit = WHOLE if limit == int(ALWAYS) else limit
+            edge = WHOLE if limit == int(ALWAYS) else limit
             low, high = branch.draws.get(key, (0, WHOLE))
-            if low < limit < high:
-                self.later.append(branch.but(draws={key: (limit, high)}))
-                low, high = low, limit
+            if low < edge < high:
+                self.later.append(branch.but(draws={key: (edge, high)}))
+                high = edge
             branch.draws[key] = low, high
-            found[at] = high <= limit
+            found[at] = high <= edge
         return found
 
     def picked(self, laws, _):

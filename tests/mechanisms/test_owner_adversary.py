@@ -1,5 +1,5 @@
-"""The owner's decider against an attacker: random small tables through every branch of its coins, in
-exact fractions, and everything that an attacker might try besides.
+"""The owner's decider against an attacker: random small tables through every branch of its coins,
+in exact fractions, and everything that an attacker might try besides.
 """
 
 import math

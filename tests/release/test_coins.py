@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offrecord.mechanisms.answer import draw
-from offrecord.mechanisms.owner.deciding.decider import bridging, completion, walking
+from offrecord.mechanisms.owner.deciding import bridging, completion, walking
 from offrecord.release import coins as draws
 from offrecord.release.keys import Key
 

@@ -1,5 +1,5 @@
 """What leaves when the owner's mechanism decides. Where holes begin and end depends on private
-values, within ε; everything else follows from the released table alone, and the rule from positions.
+values, within ε; all else follows from the released table alone, and the rule from positions.
 """
 
 import json
