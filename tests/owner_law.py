@@ -19,6 +19,7 @@ import numpy as np
 
 from offrecord.mechanisms.blocks import Block
 from offrecord.mechanisms.owner.deciding import bridging, completion, walking
+from offrecord.mechanisms.owner.deciding import decider as deciding
 from offrecord.models.records import MISSING, Chains
 from offrecord.release.coins import ALWAYS
 from offrecord.tables.secrets import Private, secrets_of
