@@ -1,4 +1,4 @@
-"""The exact law of what the owner's decider redacts: the decider itself, through every branch.
+"""What the owner's decider redacts, exactly: the decider itself, taken through every branch.
 
 Draws are never made. Whoever asks for one gets the number of a question, and what it is compared
 with decides: a threshold inside the interval in which the draw is known to lie parts it in two, one
@@ -137,16 +137,16 @@ class _Oracle:
 
     def redacts(self, draws, limits):
         found = np.empty(len(draws), dtype=bool)
-        for at, (number, limit) in enumerate(zip(draws.tolist(), limits.tolist(), strict=True)):
+        for at, (number, given) in enumerate(zip(draws.tolist(), limits.tolist(), strict=True)):
             chain, key = self.questions[number]
             branch = self.branches[chain - 1]
-            edge = WHOLE if limit == int(ALWAYS) else limit
+            limit = WHOLE if given == int(ALWAYS) else given
             low, high = branch.draws.get(key, (0, WHOLE))
-            if low < edge < high:
-                self.later.append(branch.but(draws={key: (edge, high)}))
-                high = edge
+            if low < limit < high:
+                self.later.append(branch.but(draws={key: (limit, high)}))
+                high = limit
             branch.draws[key] = low, high
-            found[at] = high <= edge
+            found[at] = high <= limit
         return found
 
     def picked(self, laws, _):

@@ -1,5 +1,5 @@
 """The owner's decider against an attacker: random small tables through every branch of its coins,
-in exact fractions, and everything that an attacker might try besides.
+in exact fractions, and what an attacker might try besides.
 """
 
 import math
@@ -314,3 +314,20 @@ def test_a_set_of_chains_with_another_start_is_not_served():
     design = off.OwnerStopping().around(plain.problem, surrounding)
     assert design.judged(plain.problem) is not None
     assert design.judged(off.Problem(chain, 12, [6], 1.0)) is None
+
+
+def test_tuples_without_a_row_and_chains_too_short_for_one():
+    """The last record private, the one before it without a row: its pair begins beyond the last
+    row of pairs. A chain of one record has no pair at all.
+    """
+    rng = np.random.default_rng(1)
+    chain, stopping = made_of_pairs(0)
+    kernel, start = pair_law(chain)
+    for n, rows, private in ((6, (0, 1, 2, 5), (5,)), (1, (0,), (0,)), (4, (0, 3), (0, 3))):
+        shape = law.Shape(n, rows, frozenset(), private, "each", {p: p for p in rows})
+        attack = attacked(rng, chain, stopping, shape)
+        if n > 1:
+            sequences = law.joint(shape, [kernel] * n, start, order=2)
+            assert attack.worst(sequences) <= stopping.epsilon
+        for masks in attack.masks.values():
+            assert all(gone.issuperset(private) for gone in masks)
