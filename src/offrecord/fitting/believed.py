@@ -28,6 +28,7 @@ from offrecord.fitting.audit.designs import (
 )
 from offrecord.fitting.audit.records import FOLDS
 from offrecord.fitting.audit.result import Audit
+from offrecord.fitting.audit.stops import Walkers, walkers
 from offrecord.fitting.boxes import Sureness, reverse_of
 from offrecord.fitting.fit import Fit, fit_chains
 from offrecord.fitting.intervals import rounded_outward
@@ -123,7 +124,8 @@ class Reference:
     # ---- whether to believe them
 
     def audited(self, wanted: Enlargement, states: int | None = None) -> Audit:
-        """The promise of an enlargement's designs, counted in records that it was not made with.
+        """The promise of an enlargement's designs, counted in records that it was not made with;
+        that of the owner's sides, which take longer to make, with sides made once, from all.
 
         states: of a chain on so many hidden states instead.
         """
@@ -135,7 +137,14 @@ class Reference:
             phases=None if wanted.phase is None else self.phases[wanted.phase],
             by={name: others[name] for name in ("hour", "weekday") if name in others},
             instants=self.instants,
+            walking=self._walking(wanted, states),
         )
+
+    def _walking(self, wanted: Enlargement, states: int | None) -> Walkers | None:
+        """The owner's sides, where a look at them is not worth too much time."""
+        if states is not None or wanted.order != 1 or wanted.phase is not None:
+            return None
+        return walkers(self.fit(wanted).model, wanted.share, alone=not wanted.is_wider_set)
 
     def calibrated(self, plain: Enlargement) -> Calibration:
         """The smallest enlargement that passes the audit."""

@@ -48,7 +48,7 @@ class Chains:
     @cached_property
     def width(self) -> int:
         """More than any place in a chain, for keys."""
-        return int(self.places.max()) + 2
+        return int(self.places.max(initial=0)) + 2
 
     @cached_property
     def keys(self) -> Integers:

@@ -74,6 +74,24 @@ def seen_together(
 
 
 @compiled
+def cells_seen(cells: Any, at: Any, span: int, size: int) -> Any:
+    """(size,) twice: how often each cell occurs, and how often separately, as above.
+
+    cells: (m,) of some secrets. at: (m,) where these stand, in their order.
+    """
+    counts = np.zeros(size, dtype=np.int64)
+    separate = np.zeros(size, dtype=np.int64)
+    last = np.full(size, _NEVER, dtype=np.int64)
+    for i in range(len(cells)):
+        cell = cells[i]
+        counts[cell] += 1
+        if at[i] - last[cell] > span:
+            separate[cell] += 1
+            last[cell] = at[i]
+    return counts, separate
+
+
+@compiled
 def seen_deepest(codes: Any, secrets: Any, left: Any, right: Any, setting: Any) -> Any:
     """(cells,) how often each cell of the deepest table occurs; every secret has all its records.
 

@@ -20,6 +20,7 @@ from offrecord.models.records import Codes
 NEIGHBOURS = "neighbours"  #: the kind of look at what is released nearest
 PERIOD = "period"  #: at what lies a period away
 CHAINS = "chains"  #: at another chain
+STOPS = "stops"  #: at where the owner's mechanism begins to release
 DEPTH = 3  #: nearest released records that are looked at on a side, at most
 _CASES = 4  # records for each cell of a table, at least
 _CELLS = 1 << 20  # of a table, at most
@@ -79,7 +80,7 @@ class Look:
     def _sizes(self, k: int) -> Integers:
         """How many cells the table of each depth has; 0 where the data cannot carry it."""
         sizes = np.array([len(self.names) * k ** (sum(depth) + 1) for depth in self.depths])
-        most = min(max(len(self.secrets) // _CASES, len(self.names) * k * k), _CELLS)
+        most = max(most_cells(len(self.secrets)), min(len(self.names) * k * k, _CELLS))
         return np.where(sizes <= most, sizes, 0)
 
     def _counted(
@@ -140,6 +141,11 @@ class Look:
         own = (self.secrets, self.left, self.right, self.groups)
         secrets, left, right, groups = (array[kept] for array in own)
         return replace(self, secrets=secrets, left=left, right=right, groups=groups)
+
+
+def most_cells(cases: int) -> int:
+    """How many cells of a table so many cases can carry."""
+    return min(cases // _CASES, _CELLS)
 
 
 def _slices(sizes: Integers) -> list[slice]:

@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from offrecord.fitting.audit.looks import CHAINS, NEIGHBOURS, PERIOD, Depth
+from offrecord.fitting.audit.looks import CHAINS, NEIGHBOURS, PERIOD, STOPS, Depth
 from offrecord.models.audited import Audited, rounded
 from offrecord.text import aligned
 
@@ -18,9 +18,10 @@ _WIDTH = 100
 class Finding:
     """The largest odds that one look found at one depth.
 
-    kind: "neighbours", "period", "chains", or the name of phases. epsilon: what was promised.
-    depth: how many records were seen on either side. odds: as counted, infinite where something was
-    never seen with the other value. at_least: their lower limit. where: what tells, and of what.
+    kind: "neighbours", "period", "chains", "stops", or the name of phases. epsilon: what was
+    promised. depth: how many records were seen on either side. odds: as counted, infinite where
+    something was never seen with the other value. at_least: their lower limit. where: what tells,
+    and of what.
     """
 
     kind: str
@@ -79,7 +80,7 @@ class Audit(Audited):
             return "Release one of these chains, or make them one (docs/independent-chains.md)."
         if self.kind == PERIOD:
             return "Records a period away tell: fit a kernel for each phase, or calibrate."
-        if self.kind == NEIGHBOURS:
+        if self.kind in (NEIGHBOURS, STOPS):
             return "Fit a higher order, or calibrate."
         return f"Fit a kernel for each {self.kind}, or calibrate."
 

@@ -14,7 +14,7 @@ from offrecord.mechanisms.base import Made, Shared
 from offrecord.mechanisms.owner.deciding.decider import OwnerDecider
 from offrecord.mechanisms.owner.designing.between import asked_gaps
 from offrecord.mechanisms.owner.files import stopping_from_dict, stopping_to_dict
-from offrecord.mechanisms.owner.proof import METHOD, proven_leakage
+from offrecord.mechanisms.owner.proof import METHOD, proven_leakage, unserved
 from offrecord.mechanisms.owner.stopping import Stopping, StoppingSide
 from offrecord.mechanisms.owner.ways import Ways
 from offrecord.mechanisms.surroundings import Surrounding
@@ -47,7 +47,7 @@ class OwnerDesign:
         cls, stopping: Stopping, ways: Ways, problem: Problem, surrounding: Surrounding
     ) -> OwnerDesign | None:
         """A menu around the one secret of a problem; None if its proof fails."""
-        leakage = proven_leakage(stopping, ways)
+        leakage = None if unserved(problem.chain) else proven_leakage(stopping, ways)
         if leakage is None or stopping.epsilon != problem.epsilon:
             return None
         return cls(surrounding, leakage, 0.0, METHOD, window_of(problem), stopping)

@@ -12,13 +12,12 @@ from offrecord.mechanisms.base import Design, Mechanism
 from offrecord.mechanisms.owner.design import OwnerDesign
 from offrecord.mechanisms.owner.menu import Menu
 from offrecord.mechanisms.owner.policy import OwnerPolicy, problems
+from offrecord.mechanisms.owner.proof import unserved
 from offrecord.mechanisms.owner.ways import Ways
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Model
 from offrecord.theory.problem import Problem
-
-_STATES = 16  # tuples of a chain of order above 1
 
 
 @dataclass(frozen=True)
@@ -35,16 +34,7 @@ class OwnerStopping(Mechanism):
 
     def unserved(self, model: Model) -> str | None:
         """Why it cannot be proven for a model; None where it can."""
-        if model.shows is not None:
-            return "the owner's mechanism is not proven for hidden states"
-        if model.order > 1 and (not model.is_stationary or model.k**model.order > _STATES):
-            return "the owner's mechanism is not made for chains of so high an order"
-        if model.box is not None:
-            from offrecord.mechanisms.owner.designing.set_referee import serves_set
-
-            if model.clock is not None or not serves_set(model.box):
-                return "the owner's mechanism is not proven for such a set of models"
-        return None
+        return unserved(model)
 
     def design(self, problem: Problem) -> OwnerPolicy:
         """The policy for a problem; InputError where none can be proven for the chain."""

@@ -17,7 +17,7 @@ from offrecord.mechanisms.blocks import Block, Mask, Secrets
 from offrecord.mechanisms.owner.deciding.decider import OwnerDecider
 from offrecord.mechanisms.owner.files import stopping_from_dict, stopping_to_dict
 from offrecord.mechanisms.owner.outcomes import outcomes_of
-from offrecord.mechanisms.owner.proof import METHOD, proven_leakage
+from offrecord.mechanisms.owner.proof import METHOD, proven_leakage, unserved
 from offrecord.mechanisms.owner.stopping import Stopping
 from offrecord.mechanisms.owner.ways import Ways
 from offrecord.mechanisms.owner.worst import worst_of
@@ -52,6 +52,8 @@ class OwnerPolicy(Policy):
 
     @cached_property
     def _proofs(self) -> list[float | None]:
+        if unserved(self.problem.chain) is not None:
+            return [None]
         return [
             proven_leakage(stopping, Ways.around(problem))
             for stopping, problem in zip(self.stoppings, problems(self.problem), strict=True)

@@ -6,9 +6,26 @@ from offrecord.mechanisms.owner.designing.between import is_proven
 from offrecord.mechanisms.owner.designing.repair import MARGIN
 from offrecord.mechanisms.owner.stopping import Stopping, StoppingSide, is_shorter
 from offrecord.mechanisms.owner.ways import Ways
+from offrecord.models.base import Model
 
 #: How the owner's leakage is found, as designs and certificates call it.
 METHOD = "stopping (O3)"
+_STATES = 16  # tuples of a chain of order above 1
+
+
+def unserved(model: Model) -> str | None:
+    """Why the owner's mechanism cannot be proven for a model; None where it can."""
+    if model.shows is not None:
+        return "the owner's mechanism is not proven for hidden states"
+    if model.order > 1 and (not model.is_stationary or model.k**model.order > _STATES):
+        return "the owner's mechanism is not made for chains of so high an order"
+    if model.box is not None:
+        from offrecord.mechanisms.owner.designing.set_referee import serves_set
+
+        # of another start nothing is known about steps back in time
+        if not model.is_stationary or not serves_set(model.box):
+            return "the owner's mechanism is not proven for such a set of models"
+    return None
 
 
 def proven_leakage(stopping: Stopping, ways: Ways) -> float | None:

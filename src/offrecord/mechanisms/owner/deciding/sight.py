@@ -98,6 +98,9 @@ def outlook(
         place, row = ends.first[cluster], ends.low[cluster]
     else:
         place, row = ends.last[cluster], ends.high[cluster] - 1
+    # an end without a row may lie beyond its chain's last one, as that of a tuple
+    starts = ground.block.chains.starts
+    row = np.clip(row, starts[chain], starts[chain + 1] - 1)
     mine, goes_on = sides[cluster], endless[cluster]
     looks = (packed.counts[mine] > 1) | goes_on
     deadlines = packed.deadlines[mine]
