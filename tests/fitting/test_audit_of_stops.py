@@ -5,12 +5,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from test_audit import HOURS, RAIN, SLOW, audit_of, one_chain, reference_of
+from test_audit import HOURS, RAIN, SLOW, Fixed, audit_of, one_chain, reference_of
 from test_audit_counting import drawn_values
 from test_fit import as_chains, stationary_chains
 
+from offrecord.errors import InputError
 from offrecord.fitting.audit._tables import cells_seen
-from offrecord.fitting.audit.audit import audited
+from offrecord.fitting.audit.audit import EPSILONS, audited
 from offrecord.fitting.audit.calibration import Enlargement
 from offrecord.fitting.audit.looks import STOPS, Depth
 from offrecord.fitting.audit.odds import Worst
@@ -272,6 +273,23 @@ def test_a_reference_without_room_is_not_looked_at():
     values = drawn_values(RAIN.transition, 1200, np.random.default_rng(9)).reshape(-1, 12)
     chains = as_chains(values)
     assert findings(chains, walkers(RAIN)) == ()
+
+
+def test_the_audit_of_a_reference_looks_at_stops_for_order_1_alone():
+    chains = drawn(FAST, 3000, 11)
+    looked_at = [reference_of(chains).audited(Enlargement(order)).looked_at for order in (1, 2)]
+    assert [STOPS in kinds for kinds in looked_at] == [True, False]
+
+
+def test_stops_do_not_speak_for_windows():
+    """Where windows release too little to look at, that is said as without stops."""
+    chains = drawn(FAST, 300, 12)
+    with pytest.raises(InputError, match="too short for the audit"):
+        audited(chains, [0, 1], lambda rest: Fixed((140, 140)), walking=walkers(FAST))
+    audit = audited(chains, [0, 1], lambda rest: Fixed(None), walking=walkers(FAST))
+    assert audit.looked_at == (STOPS,)
+    assert audit.closed == EPSILONS
+    assert not audit.is_passed
 
 
 # ---- in words
