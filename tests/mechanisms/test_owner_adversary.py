@@ -33,8 +33,8 @@ def random_rows(rng, k):
 
 
 @cache
-def made(seed, k=2):
-    """A chain whose walks may be longer than a few records, and its menu with near gaps."""
+def made(seed, k, longest):
+    """A chain whose walks may be as long as that, and its menu with near gaps."""
     rng = np.random.default_rng([seed, k])
     while True:
         epsilon = float(rng.choice(EPSILONS))
@@ -43,10 +43,10 @@ def made(seed, k=2):
         except off.InputError:  # several closed classes
             continue
         walks = [Way.of(chain, sign, 1, 1).deadline(epsilon / 2, np.ones(k)) for sign in (-1, 1)]
-        if None not in walks and 1 < max(walks) < (7 if k == 2 else 4):
+        if None not in walks and 1 < max(walks) <= longest:
             break
     ways = Ways.far(chain)
-    stopping = Menu(ways, epsilon, lengths={1, 2, 3, 4, 5}).stopping
+    stopping = Menu(ways, epsilon, lengths=set(range(1, longest))).stopping
     assert proven_leakage(stopping, ways) <= epsilon
     return chain, stopping
 
@@ -124,24 +124,44 @@ def attacked(rng, chain, stopping, shape):
     return Attack(decider, shape, chain.k, rng)
 
 
-#: Seeds, how many chains, how many values, the most records: 40 cases; more are a soak.
-FEW = [(seed, 4, 2, 7) for seed in range(17)] + [(seed, 1, 3, 3) for seed in range(3)]
-MANY = [(seed, 40, *((2, 8), (2, 8), (3, 5))[seed % 3]) for seed in range(100, 300)]
+#: Seeds, how many chains, of how many values, the longest walk, the most records: 40 cases, and a
+#: soak.
+FEW = [(seed, 3, 2, 4, 6) for seed in range(17)] + [(seed, 1, 3, 2, 4) for seed in range(3)]
+MANY = [(seed, 40, *((2, 6, 8), (2, 6, 8), (3, 3, 5))[seed % 3]) for seed in range(100, 300)]
 
 
 @pytest.mark.parametrize(
-    ("seed", "models", "k", "most"),
+    ("seed", "models", "k", "longest", "most"),
     [*FEW, *(pytest.param(*one, marks=pytest.mark.soak) for one in MANY)],
 )
-def test_nothing_that_the_decider_does_tells_more_than_epsilon(seed, models, k, most):
+def test_nothing_that_the_decider_does_tells_more_than_epsilon(seed, models, k, longest, most):
     rng = np.random.default_rng(seed)
     for _ in range(2):
-        chain, stopping = made(int(rng.integers(models)), k)
+        chain, stopping = made(int(rng.integers(models)), k, longest)
         attack = attacked(rng, chain, stopping, random_shape(rng, most))
         kernel = exact_rows(chain.transition)
         sequences = law.joint(attack.shape, [kernel] * 8, exact_stationary(kernel))
         assert attack.worst(sequences) <= stopping.epsilon
         attack.check_expectation(sequences)
+
+
+@pytest.mark.parametrize("private", [(1, 3, 5), (0, 2, 3, 6)])
+def test_near_runs(private):
+    rng = np.random.default_rng(len(private))
+    chain = off.MarkovChain.binary(0.1, 0.3)
+    stopping = near_menu(1.4)
+    shape = law.Shape(7, tuple(range(7)), frozenset(), private, "run", {p: p for p in range(7)})
+    attack = attacked(rng, chain, stopping, shape)
+    assert attack.clusters.bridged.any()
+    kernel = exact_rows(chain.transition)
+    sequences = law.joint(shape, [kernel] * 7, exact_stationary(kernel))
+    assert 0.5 * stopping.epsilon < attack.worst(sequences) <= stopping.epsilon
+    attack.check_expectation(sequences)
+
+
+@cache
+def near_menu(epsilon):
+    return Menu(Ways.far(off.MarkovChain.binary(0.1, 0.3)), epsilon, lengths={1, 2}).stopping
 
 
 # ---- order 2
