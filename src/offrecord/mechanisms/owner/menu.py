@@ -36,6 +36,7 @@ _PAIRED_VALUES = 5  # up to which both sides may go in turn
 _PAIRED_REACH = 12
 _LEVELS_OVER_SETS = 24
 _SPARE = 1e-6  # of the budget of a window over a set
+_MOST = 100.0  # of a budget: beyond, nothing is withheld that floats could tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +111,10 @@ class Menu:
     def _both(self, share: float) -> tuple[StoppingSide | None, StoppingSide | None]:
         """Sides with a share of ε; None where no window keeps within it."""
         if share not in self.made:
-            right = self._side(1, share * self.epsilon)
+            budget = min(share * self.epsilon, _MOST)
+            right = self._side(1, budget)
             if not self.ways.are_alike:
-                left = self._side(-1, share * self.epsilon)
+                left = self._side(-1, budget)
             else:
                 left = None if right is None else replace(right, direction=-1)
             self.made[share] = left, right
@@ -193,5 +195,6 @@ class Menu:
             )
             effort = Effort(effort_for(k).levels, ahead=few)
             ways = self.ways.right, self.ways.left
-            self.pairs.append(stopping_pair(*ways, self.epsilon, effort) if pays else None)
+            budget = min(self.epsilon, _MOST)
+            self.pairs.append(stopping_pair(*ways, budget, effort) if pays else None)
         return self.pairs[0]
