@@ -177,8 +177,9 @@ def test_a_mechanism_that_is_not_local_has_the_same_release(same):
 @pytest.mark.parametrize(
     "others",
     [
-        {},
-        {"step": 1},
+        {"mechanism": "owner"},
+        {"mechanism": "owner", "step": 1},
+        {"mechanism": "best-local", "step": 1},
         {"protect": "each", "publish_positions": True},
         {"mechanism": "window"},
         {
