@@ -134,7 +134,7 @@ class Way:
     def _told(self, distance: int) -> Floats:
         """The largest log-ratio of the values at a distance, by pairs of possible ends."""
         seen = self.across(0, distance)[self.possible]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             logs = np.log(seen[:, np.newaxis] / seen)
         return np.asarray(np.where(np.isnan(logs), -np.inf, logs).max(axis=2))
 

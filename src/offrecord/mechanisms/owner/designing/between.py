@@ -533,7 +533,7 @@ class _Judge:
 
 def _largest(tops: Floats, bottoms: Floats) -> float:
     """The largest ratio of what can occur; ∞ where only one of the two can."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = tops / bottoms
     return float(np.where(tops > 0, ratios, 0.0).max(initial=0.0))
 

@@ -83,7 +83,7 @@ class _Found:
             return
         low, high = low[:, some], high[:, some]
         for x, tops in enumerate(high):
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 ratios = tops / low
             here = np.where(np.isnan(ratios), 0.0, ratios).max(axis=1)
             self.ratios[x] = np.maximum(self.ratios[x], here)
