@@ -64,7 +64,7 @@ def check_outcomes(problem, mechanism):
 @pytest.mark.parametrize("mechanism", [name for name in off.MECHANISMS if name != "quilt"])
 def test_what_every_mechanism_does_is_private_by_the_definition(mechanism):
     """By its outcomes alone, whatever kind of policy it has."""
-    count = {"best-local": 15, "owner": 15}.get(mechanism, 30)
+    count = {"best-local": 10, "owner": 10}.get(mechanism, 20)
 
     @settings(max_examples=count, deadline=None)
     @given(problem=problems(max_n=5))

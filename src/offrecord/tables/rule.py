@@ -23,7 +23,8 @@ from offrecord.tables.tally import Tally
 if TYPE_CHECKING:
     import polars as pl
 
-_BLOCK = 1 << 18  # rows that are decided at a time: few enough to stay in the processor's cache
+#: Rows that are decided at a time: so many that what is done once for each block counts little.
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)

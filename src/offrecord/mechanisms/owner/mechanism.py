@@ -15,9 +15,12 @@ from offrecord.mechanisms.owner.policy import OwnerPolicy, problems
 from offrecord.mechanisms.owner.proof import unserved
 from offrecord.mechanisms.owner.ways import Ways
 from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.mechanisms.window import window_of
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Model
+from offrecord.models.chain import MarkovChain
 from offrecord.theory.problem import Problem
+from offrecord.theory.room import forgotten_room
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,11 @@ class OwnerStopping(Mechanism):
         self._check(problem)
         secrets = problem.secrets
         between = {b.first - a.last - 1 for a, b in pairwise(secrets)}
-        menus = [Menu(Ways.around(one), one.epsilon, lengths=between) for one in problems(problem)]
+        chain, epsilon = problem.chain, problem.epsilon
+        window = far_window(chain, epsilon) if chain.is_stationary else None
+        menus = [
+            Menu(Ways.around(one), epsilon, window, lengths=between) for one in problems(problem)
+        ]
         return OwnerPolicy(problem, self.name, tuple(menu.stopping for menu in menus))
 
     def around(self, problem: Problem, surrounding: Surrounding) -> OwnerDesign:
@@ -69,7 +76,8 @@ class _OneMenu(Workshop):
     ) -> None:
         super().__init__(mechanism, model, epsilon, protect)
         self.room = room
-        self.menu = Menu(Ways.far(model.along()), epsilon)
+        chain = model.along()
+        self.menu = Menu(Ways.far(chain), epsilon, far_window(chain, epsilon))
 
     def expect_gaps(self, lengths: Sequence[int]) -> None:
         """Ask for these too."""
@@ -99,6 +107,17 @@ class _OneMenu(Workshop):
             problem = surrounding.problem(self.model, self.epsilon, self.protect)
             self.made[surrounding] = _designed(self.menu, problem, surrounding)
         return self.made[surrounding]
+
+
+def far_window(chain: MarkovChain, epsilon: float) -> tuple[int, int] | None:
+    """What the best window redacts in unlimited room around a record of a stationary chain; None
+    where it never ends.
+    """
+    room = forgotten_room(chain, epsilon)
+    if room is None:
+        return None
+    room = max(room, chain.order)
+    return window_of(Problem(chain, 2 * room + 1, room + 1, epsilon))
 
 
 def _designed(menu: Menu, problem: Problem, surrounding: Surrounding) -> OwnerDesign:
