@@ -75,8 +75,9 @@ def stopping_side(
             levels = places(way, deadline, effort.levels, weighted)
             side = Pinned(way, levels, weighted, effort.ahead)
             found.append(_designed(side, budget, by=programme))
-    proven = [one for one in found if one is not None and _keeps(one, way, budget, weighted)]
-    return min(proven, key=lambda one: expected_redactions(one, way, weighted), default=None)
+    made = [one for one in found if one is not None]
+    made.sort(key=lambda one: expected_redactions(one, way, weighted))
+    return next((one for one in made if _keeps(one, way, budget, weighted)), None)
 
 
 def _keeps(side: StoppingSide, way: Way, budget: float, start: Floats) -> bool:
