@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -78,6 +78,7 @@ class _OneMenu(Workshop):
         self.room = room
         chain = model.along()
         self.menu = Menu(Ways.far(chain), epsilon, far_window(chain, epsilon))
+        self._proven: OwnerDesign | None = None
 
     def expect_gaps(self, lengths: Sequence[int]) -> None:
         """Ask for these too."""
@@ -102,10 +103,13 @@ class _OneMenu(Workshop):
         self.menu.work(task)
 
     def around(self, surrounding: Surrounding) -> Design:
-        """The menu, as the design for a surrounding."""
+        """The menu, as the design for a surrounding; proven once for all of them."""
         if surrounding not in self.made:
             problem = surrounding.problem(self.model, self.epsilon, self.protect)
-            self.made[surrounding] = _designed(self.menu, problem, surrounding)
+            if self._proven is None:
+                self._proven = _designed(self.menu, problem, surrounding)
+            window = window_of(problem)
+            self.made[surrounding] = replace(self._proven, surrounding=surrounding, window=window)
         return self.made[surrounding]
 
 
