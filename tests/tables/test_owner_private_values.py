@@ -40,6 +40,17 @@ def table(changed=None):
     )
 
 
+ASKED = {
+    "value": "v",
+    "order": "t",
+    "by": "room",
+    "private": "p",
+    "model": CHAIN,
+    "epsilon": 1.0,
+    "dataset": "d",
+}
+
+
 @pytest.fixture(scope="module")
 def drawer(tmp_path_factory):
     """A key under which nothing has left yet, a model, and designs that are known."""
@@ -48,13 +59,7 @@ def drawer(tmp_path_factory):
     CHAIN.save(folder / "model.json")
     off.redact(
         table(),
-        value="v",
-        order="t",
-        by="room",
-        private="p",
-        model=CHAIN,
-        epsilon=1.0,
-        dataset="d",
+        **ASKED,
         designs=folder / "designs.json",
         key_file=key.file,
         dry_run=True,
@@ -164,13 +169,7 @@ def test_frames_too(drawer, tmp_path):
         folder = shutil.copytree(drawer, tmp_path / str(number))
         release = off.redact(
             table(changed),
-            value="v",
-            order="t",
-            by="room",
-            private="p",
-            model=CHAIN,
-            epsilon=1.0,
-            dataset="d",
+            **ASKED,
             designs=folder / "designs.json",
             key_file=folder / "keys" / "key.json",
         )
