@@ -14,8 +14,8 @@ from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.records import Chains
 from offrecord.release.coins import ALWAYS, thresholds
 from offrecord.tables.erasure import erasure_leakage
-from offrecord.tables.rule import Rule
 from offrecord.tables.secrets import Private, secrets_of
+from offrecord.tables.windows import Windows
 
 CHANCES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
@@ -134,12 +134,9 @@ def test_what_the_window_releases(situation):
         for row in range(chains.starts[c], chains.starts[c + 1]):
             place = chains.places[row]
             covered[row] |= secrets.first[i] - left <= place <= secrets.last[i] + right
-    windows = np.array([design.window for design in designs])
-    rooms = np.array([design.surrounding[:2] for design in designs])
-    rule = Rule(None, None, {}, windows, rooms, 0)
-    assert rule.windows_release(chains, secrets, which) == int(
-        ((chains.codes >= 0) & ~covered).sum()
-    )
+    none = SurroundingCounts.of(np.empty((0, 4), dtype=np.int64), np.empty(0, dtype=np.int64), {})
+    windows = Windows.of(designs, np.empty(0, dtype=np.int64), none)
+    assert windows._outside(chains, secrets, which) == int(((chains.codes >= 0) & ~covered).sum())
 
 
 def test_few_secrets_with_far_reaching_designs():

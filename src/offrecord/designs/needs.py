@@ -48,13 +48,16 @@ class SurroundingCounts:
         """What tells one surrounding from another."""
         return self.left, self.right, self.length, self.context
 
+    @property
+    def rows(self) -> list[tuple[int, ...]]:
+        """What tells one surrounding from another, each in a tuple."""
+        return list(zip(*(column.tolist() for column in self.columns), strict=True))
+
     def __len__(self) -> int:
         return len(self.counts)
 
     def __iter__(self) -> Iterator[Surrounding]:
-        for left, right, length, context in zip(
-            *(one.tolist() for one in self.columns), strict=True
-        ):
+        for left, right, length, context in self.rows:
             yield Surrounding(left, right, length, self.phases.get(context, b""))
 
 

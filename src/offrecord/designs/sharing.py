@@ -22,6 +22,7 @@ from offrecord.designs.needs import SurroundingCounts, distinct
 from offrecord.errors import InputError
 from offrecord.mechanisms.base import Design
 from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.mechanisms.window import BestWindow
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Integers, Model
 from offrecord.models.chain import MarkovChain
@@ -71,6 +72,22 @@ def designs_for(
     if setting.model.is_stationary:
         return _by_rooms(setting, needs, known, progress)
     return _one_by_one(setting, needs, known, progress, max_minutes)
+
+
+def windows_for(
+    designs: Designs, needs: SurroundingCounts, which: Integers
+) -> tuple[tuple[Design, ...], Integers]:
+    """Designs that know the best window around the secrets that others are for, and which of them
+    each surrounding gets: just what the mechanism `window` would take for them.
+
+    which: of `designs`, which need not be made for rooms as exact as those of windows.
+    """
+    setting = designs.setting
+    window = BestWindow()
+    if not setting.model.is_stationary or setting.mechanism == window:
+        return designs.designs, which
+    found, used = designs_for(setting._replace(mechanism=window), needs)
+    return found.designs, used
 
 
 @dataclass(frozen=True, eq=False)

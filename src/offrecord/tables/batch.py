@@ -7,6 +7,7 @@ geometry, which a rule, an attacker or a report can use.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from offrecord.designs.needs import LONGEST_GAP, SurroundingCounts, distinct
+from offrecord.errors import InputError
 from offrecord.mechanisms.blocks import Secrets
 from offrecord.mechanisms.surroundings import context_of
 from offrecord.models.base import Floats, Integers, Model, Phases
@@ -49,6 +51,15 @@ class ChainBatch:
     def distinct(self) -> tuple[Integers, Integers, Integers]:
         """The distinct surroundings, which one each secret has, and how many secrets have each."""
         return distinct(*self.surroundings.T)
+
+    def looked_up(self, numbers: Mapping[tuple[int, ...], int]) -> Integers:
+        """(s,) the number that the surrounding of each secret has; InputError for one without."""
+        rows, used, _ = self.distinct
+        try:
+            found = [numbers[tuple(row)] for row in rows.tolist()]
+        except KeyError:
+            raise InputError("the table was changed while it was read; start again") from None
+        return np.array(found, dtype=np.int64)[used]
 
     @property
     def needs(self) -> SurroundingCounts:

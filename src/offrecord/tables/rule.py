@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from offrecord.designs.library import Designs
 from offrecord.designs.needs import SurroundingCounts
+from offrecord.designs.sharing import windows_for
 from offrecord.errors import InputError
 from offrecord.mechanisms.base import Decider
-from offrecord.mechanisms.blocks import ALWAYS, PRIVATE, REGIONS, Block, Certainty, Secrets, blocks
+from offrecord.mechanisms.blocks import ALWAYS, PRIVATE, REGIONS, Block, Certainty, blocks
 from offrecord.models.base import Floats, Integers, Model
-from offrecord.models.records import MISSING, UNKNOWN, Chains
+from offrecord.models.records import UNKNOWN
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.chains import Arranged
 from offrecord.tables.tally import Tally
+from offrecord.tables.windows import Windows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,39 +33,30 @@ _BLOCK = 1 << 20
 class Rule:
     """Designs, and for each surrounding that a secret of the table has which of them is its own.
 
-    windows, rooms: (designs, 2) how far the best window would redact, and what they are made for.
-    reach: how far any of them redacts.
+    windows: what the best data-independent mechanism would redact. reach: how far any of the
+    designs redacts.
     """
 
     model: Model
     decider: Decider
     which: dict[tuple[int, ...], int]
-    windows: Integers
-    rooms: Integers
+    windows: Windows
     reach: int
 
     @classmethod
     def of(cls, designs: Designs, needs: SurroundingCounts, which: Integers) -> Rule:
         """From the designs of the surroundings of a whole table."""
-        rows = zip(*(column.tolist() for column in needs.columns), strict=True)
-        made = designs.designs
         return cls(
             designs.model,
             designs.decider,
-            dict(zip(rows, which.tolist(), strict=True)),
-            np.array([design.window for design in made], dtype=np.int64).reshape(-1, 2),
-            np.array([design.surrounding[:2] for design in made], dtype=np.int64).reshape(-1, 2),
-            max((design.reach for design in made), default=0),
+            dict(zip(needs.rows, which.tolist(), strict=True)),
+            Windows.of(*windows_for(designs, needs, which), needs),
+            max((design.reach for design in designs.designs), default=0),
         )
 
     def which_of(self, batch: ChainBatch) -> Integers:
         """Which design each secret of a batch has; InputError if it was not surveyed."""
-        rows, used, _ = batch.distinct
-        try:
-            found = [self.which[tuple(row)] for row in rows.tolist()]
-        except KeyError:
-            raise InputError("the table was changed while it was read; start again") from None
-        return np.array(found, dtype=np.int64)[used]
+        return batch.looked_up(self.which)
 
     def blocks(self, batch: ChainBatch, which: Integers) -> Iterator[Block]:
         """A batch, a stretch of whole chains at a time; which: the design of each secret."""
@@ -80,8 +73,7 @@ class Rule:
             check_known(batch.arranged, block, expected.certainty)
             released += float(expected.released[block.codes >= 0].sum())
             counts += np.bincount(expected.certainty, minlength=3)
-        window = self.windows_release(batch.arranged.chains, batch.secrets, which)
-        return Tally(tuple(counts.tolist()), released, window)
+        return Tally(tuple(counts.tolist()), released, self.windows.released(batch))
 
     def explain(self, batch: ChainBatch) -> pl.DataFrame:
         """For each row its region and the rule: never what was drawn."""
@@ -105,25 +97,6 @@ class Rule:
         columns = {name: np.concatenate([one.rule[name] for one in told]) for name in told[0].rule}
         named = np.array([*REGIONS, PRIVATE])[np.where(private, len(REGIONS), certainty)]
         return named, columns
-
-    def windows_release(self, chains: Chains, secrets: Secrets, which: Integers) -> int:
-        """How many records with a value the best data-independent mechanism would release: all
-        outside its windows. which: the design of each secret.
-        """
-        valued = None if chains.whole else np.concatenate(([0], np.cumsum(chains.codes != MISSING)))
-        total = len(chains.codes) if valued is None else int(valued[-1])
-        if secrets.count == 0:
-            return total
-        rests = (self.windows >= self.rooms)[which]
-        begin, end = secrets.bounds(chains, self.windows[which], rests)
-        if np.any(begin[1:] < begin[:-1]):  # a longer window reaches beyond those before it
-            order = np.argsort(begin, kind="stable")
-            begin, end = begin[order], end[order]
-        before = np.maximum.accumulate(np.concatenate(([0], end[:-1])))
-        begin = np.maximum(begin, before)  # count no row twice
-        end = np.maximum(end, begin)
-        inside = end - begin if valued is None else valued[end] - valued[begin]
-        return total - int(inside.sum())
 
 
 def check_known(arranged: Arranged, block: Block, certainty: Certainty) -> None:

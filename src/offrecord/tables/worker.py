@@ -169,7 +169,7 @@ class Worker:
         tally = Tally(
             tuple(counts.tolist()),
             released,
-            rule.windows_release(chains, batch.secrets, which),
+            rule.windows.released(batch),
             moves,
             choice_of(chains, batch.secrets, model.k, rule.reach),
             Sample.of(batch.arranged, gone),

@@ -1,0 +1,56 @@
+"""What the best data-independent mechanism would have released of a table, to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from offrecord.designs.needs import SurroundingCounts
+from offrecord.mechanisms.base import Design
+from offrecord.mechanisms.blocks import Mask, Secrets
+from offrecord.models.base import Integers
+from offrecord.models.records import MISSING, Chains
+from offrecord.tables.batch import ChainBatch
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """The shortest window of each surrounding that a secret of the table has.
+
+    which: which one each surrounding has. sizes, rests: (windows, 2) how far they reach to the left
+    and right, and whether to the end of the chain.
+    """
+
+    which: dict[tuple[int, ...], int]
+    sizes: Integers
+    rests: Mask
+
+    @classmethod
+    def of(cls, designs: Sequence[Design], which: Integers, needs: SurroundingCounts) -> Windows:
+        """From designs that know their windows."""
+        sizes = np.array([design.window for design in designs], dtype=np.int64).reshape(-1, 2)
+        rooms = [design.surrounding[:2] for design in designs]
+        rests = sizes >= np.array(rooms, dtype=np.int64).reshape(-1, 2)
+        return cls(dict(zip(needs.rows, which.tolist(), strict=True)), sizes, rests)
+
+    def released(self, batch: ChainBatch) -> int:
+        """How many records with a value lie outside of all windows."""
+        which = batch.looked_up(self.which)
+        return self._outside(batch.arranged.chains, batch.secrets, which)
+
+    def _outside(self, chains: Chains, secrets: Secrets, which: Integers) -> int:
+        valued = None if chains.whole else np.concatenate(([0], np.cumsum(chains.codes != MISSING)))
+        total = len(chains.codes) if valued is None else int(valued[-1])
+        if secrets.count == 0:
+            return total
+        begin, end = secrets.bounds(chains, self.sizes[which], self.rests[which])
+        if np.any(begin[1:] < begin[:-1]):  # a longer window reaches beyond those before it
+            order = np.argsort(begin, kind="stable")
+            begin, end = begin[order], end[order]
+        before = np.maximum.accumulate(np.concatenate(([0], end[:-1])))
+        begin = np.maximum(begin, before)  # count no row twice
+        end = np.maximum(end, begin)
+        inside = end - begin if valued is None else valued[end] - valued[begin]
+        return total - int(inside.sum())
