@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from offrecord.errors import InputError
 from offrecord.files import (
     checked_content,
@@ -25,11 +27,14 @@ from offrecord.files import (
 from offrecord.mechanisms.base import Decider, Design, Made, Mechanism, Shared
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Model
+from offrecord.models.clock import phase_count
 from offrecord.models.loading import model_from_dict
+from offrecord.release.certificate import phase_runs, spelled_phases
 from offrecord.release.coins import subkey
 from offrecord.theory.leakage import is_exact
 
 DESIGNS_VERSION = 2
+_MOST_RECORDS = 10**7  # whose phases a file may spell out
 _DAMAGED = "damaged: it does not hold what a designs file holds; delete it, or give another"
 
 
@@ -119,6 +124,7 @@ class Designs:
                 "right": design.surrounding.right,
                 "length": design.surrounding.length,
                 "context": design.surrounding.context,
+                "phases": _runs(design.surrounding, self.model),
                 **design.to_dict(shared),
                 "leakage": design.leakage,
                 "rounding": design.rounding,
@@ -173,8 +179,7 @@ def _from_dict(content: Any, setting: Setting, key: bytes | None) -> Designs:
     sealed = key is not None and hmac.compare_digest(given, _seal(content, key))
     _check_setting(content, setting)
     try:
-        # Phases are not in the file: designs for them are made anew.
-        entries = [(made, one) for made, one in _entries(content) if made is not None]
+        entries = _entries(content, setting.model)
         read = kind.read(entries, read_list(content[kind.shares]), setting.model)
         grids = None if content["grids"] is None else _grids(content["grids"])
         loss = read_number(content["loss"])
@@ -182,8 +187,6 @@ def _from_dict(content: Any, setting: Setting, key: bytes | None) -> Designs:
             return Designs(setting, _checked(read, grids, setting), grids, loss, sealed)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError):
         raise InputError(_DAMAGED) from None
-    if setting.model.clock is not None:
-        return Designs(setting, ())
     return Designs(setting, (), candidates={design.surrounding: design for design in read})
 
 
@@ -233,24 +236,48 @@ def _seal(content: dict[str, Any], key: bytes) -> str:
 # ---- what a file says, if it is of its kind; ValueError otherwise
 
 
-def _entries(content: Mapping[str, Any]) -> list[tuple[Made | None, Mapping[str, Any]]]:
-    """What it says about each design; None for one of a chain with phases."""
-    entries: list[tuple[Made | None, Mapping[str, Any]]] = []
+def _entries(content: Mapping[str, Any], model: Model) -> list[tuple[Made, Mapping[str, Any]]]:
+    """What it says about each design; those of a chain with phases that it does not spell out are
+    left, and made anew.
+    """
+    entries: list[tuple[Made, Mapping[str, Any]]] = []
     seen = set()
     for one in read_list(content["designs"]):
-        around = Surrounding(
-            read_count(one["left"]), read_count(one["right"]), read_count(one["length"], 1)
-        )
-        named = (*around[:3], read_text(one["context"]))
-        if named in seen:
-            raise ValueError("a surrounding comes twice")
-        seen.add(named)
+        rooms = (read_count(one["left"]), read_count(one["right"]), read_count(one["length"], 1))
+        named = read_text(one["context"])
+        phases = _phases(one.get("phases"), model, *rooms)
+        if named and not phases:
+            continue
+        around = Surrounding(*rooms, phases)
+        if around in seen or around.context != named:
+            raise ValueError("a surrounding comes twice, or is called by another name")
+        seen.add(around)
         left, right = read_list(one["window"])
         window = read_count(left), read_count(right)
         leakage, rounding = (read_number(one[name]) for name in ("leakage", "rounding"))
         made = Made(around, leakage, rounding, read_text(one["method"]), window)
-        entries.append((None if one["context"] else made, one))
+        entries.append((made, one))
     return entries
+
+
+def _runs(around: Surrounding, model: Model) -> list[list[int]] | None:
+    """The phases of a surrounding, as runs; None of a model without."""
+    if model.clock is None:
+        return None
+    phases = np.frombuffer(around.phases, dtype=np.int8).tolist()
+    return [list(run) for run in phase_runs(phases, phase_count(model.clock.phase))]
+
+
+def _phases(runs: Any, model: Model, left: int, right: int, length: int) -> bytes:
+    """The phases that runs stand for, as many as a surrounding has; none without runs."""
+    if model.clock is None or runs is None:
+        return b""
+    count = phase_count(model.clock.phase)
+    read = [[read_count(number) for number in read_list(run)] for run in read_list(runs)]
+    records = sum(run[2] for run in read)
+    if not left + length + right <= min(records, _MOST_RECORDS) <= left + length + max(right, 1):
+        raise ValueError("not as many phases as records")
+    return np.array(spelled_phases(read, count), dtype=np.int8).tobytes()
 
 
 def _grids(value: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

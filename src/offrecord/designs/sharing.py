@@ -2,7 +2,8 @@
 
 In a stationary chain a surrounding is how many records there are to the left and to the right, up
 to where the chain has forgotten; rooms may be rounded up to a coarser grid, as a design for more
-room serves less. A model that is not stationary has a design for each place in a chain.
+room serves less. A model with phases has a design for each sequence of phases around a secret, as
+far as they make a difference; any other that is not stationary one for each place in a chain.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from offrecord.mechanisms.window import BestWindow
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Integers, Model
 from offrecord.models.chain import MarkovChain
+from offrecord.models.phased import PhasedChain
 from offrecord.models.walks import pattern_powers
 from offrecord.text import Progress, followed, unwatched
-from offrecord.theory.room import forgotten_room
+from offrecord.theory.problem import Problem
+from offrecord.theory.room import CUT, cut_room, forgotten_room
 
 Grids: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 _DESIGNING = "designing"
@@ -51,6 +54,9 @@ def room_limits(
         grids = None if known is None else known.grids
         room = _cap(model.along(), epsilon) if grids is None else max(grids[0][-1], grids[1][-1])
         return max(room, model.order), max(room, model.order)
+    cut = cut_room(model, epsilon) if isinstance(model, PhasedChain) else None
+    if cut is not None:
+        return cut, cut
     return None, None if model.length is not None else _FAR
 
 
@@ -86,34 +92,72 @@ def windows_for(
     window = BestWindow()
     if not setting.model.is_stationary or setting.mechanism == window:
         return designs.designs, which
-    found, used = designs_for(setting._replace(mechanism=window), needs)
+    setting = setting._replace(mechanism=window)
+    # a design knows its window, so those for the very rooms of a secret stand
+    found, used = designs_for(setting, needs, known=Designs(setting, designs.designs))
     return found.designs, used
 
 
 @dataclass(frozen=True, eq=False)
 class _Stock:
-    """What there is before anything is designed: designs that stand, and candidates for others."""
+    """What there is before anything is designed: designs that stand, and candidates for others.
+
+    cut: room at which chains are cut to the left, None where they are not.
+    """
 
     setting: Setting
     standing: dict[Surrounding, Design]
     offered: Mapping[Surrounding, Design]
+    cut: int | None
 
     @classmethod
     def of(cls, setting: Setting, known: Designs | None, gaps: Sequence[int]) -> _Stock:
+        model, epsilon = setting.model, setting.epsilon
+        cut = None if model.is_stationary else room_limits(model, epsilon)[0]
         if known is None:
-            return cls(setting, {}, {})
+            return cls(setting, {}, {}, cut)
         standing, offered = (
             {design.surrounding: design for design in designs if design.serves_gaps(gaps)}
             for designs in (known.designs, known.candidates.values())
         )
-        return cls(setting, standing, offered)
+        return cls(setting, standing, offered, cut)
+
+    def slack(self, surrounding: Surrounding) -> float:
+        """How much more a design may tell in a chain that goes on to the left. In a set of models
+        nothing: what is left of a chain in the set is in it, however it begins.
+        """
+        is_cut = surrounding.left == self.cut and self.setting.model.box is None
+        return CUT * self.setting.epsilon if is_cut else 0.0
+
+    def problem(self, surrounding: Surrounding) -> Problem:
+        """What a design for a surrounding is made for."""
+        model, epsilon, _, protect = self.setting
+        return surrounding.problem(model, epsilon - self.slack(surrounding), protect)
+
+    def serving(self, design: Design | None) -> Design | None:
+        """A design with all that it may tell; None if it does not serve chains that go on."""
+        slack = 0.0 if design is None else self.slack(design.surrounding)
+        if design is None or slack == 0:
+            return design
+        return design.loosened(slack) if design.serves_beyond(design.surrounding.left) else None
 
     def taken(self, surrounding: Surrounding) -> Design | None:
         """The candidate for a surrounding, if there is one and it is private there."""
         if surrounding not in self.offered:
             return None
-        model, epsilon, _, protect = self.setting
-        return self.offered[surrounding].judged(surrounding.problem(model, epsilon, protect))
+        return self.serving(self.offered[surrounding].judged(self.problem(surrounding)))
+
+    def made(self, surrounding: Surrounding) -> Design:
+        """A new design; InputError for one that does not serve chains that go on."""
+        design = self.setting.mechanism.around(self.problem(surrounding), surrounding)
+        found = self.serving(design)
+        if found is None:
+            raise InputError(
+                f"a design of {self.setting.mechanism.name} does not end within the"
+                f" {surrounding.left} records to the left that are looked at; take another"
+                " --mechanism"
+            )
+        return found
 
     def fill(self, wanted: Iterable[Surrounding]) -> tuple[list[Surrounding], int]:
         """Take what it can; what is missing still, and how many candidates were refused."""
@@ -259,13 +303,13 @@ def _one_by_one(
     missing, refused = stock.fill(numbers)
     started = time.monotonic()
     for done, surrounding in enumerate(followed(missing, _DESIGNING, progress)):
-        problem = surrounding.problem(setting.model, setting.epsilon, setting.protect)
-        stock.standing[surrounding] = setting.mechanism.around(problem, surrounding)
+        stock.standing[surrounding] = stock.made(surrounding)
         minutes = (time.monotonic() - started) / 60 / (done + 1) * len(missing)
         if done in _LOOKS and done + 1 < len(missing) and minutes > max_minutes:
             raise InputError(
-                "the model is not stationary, so each place in a chain needs a design of its own:"
-                f" {len(missing)} of them would take about {minutes:.0f} minutes; allow that with"
+                "the model is not stationary, so each place in a chain, or each sequence of phases,"
+                f" needs a design of its own: {len(missing)} of them would take about"
+                f" {minutes:.0f} minutes; allow that with"
                 f" --design-minutes {np.ceil(minutes) + 1:.0f}, take a quicker --mechanism (window,"
                 " 3r-relaxed), or a stationary model"
             )

@@ -103,6 +103,16 @@ class Design(Protocol):
         """What acts of it in a table whose gaps have these lengths."""
         return self
 
+    def serves_beyond(self, left: int) -> bool:
+        """In a chain that goes on beyond so many records to the left, of which values are not as
+        likely as where it was made for: it ends before the last of them, or redacts the left side
+        for certain.
+        """
+        return self.reach + 1 < left
+
+    def loosened(self, slack: float) -> Self:
+        """The same, where it may tell so much more than its leakage says."""
+
     def judged(self, problem: Problem) -> Self | None:
         """With its leakage proven anew; None if it does not fit or leaks more than ε."""
 

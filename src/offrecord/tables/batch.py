@@ -118,37 +118,45 @@ class TableSpec:
         length, context = secrets.last - secrets.first + 1, np.zeros_like(secrets.first)
         contexts: dict[int, bytes] = {}
         if phases is not None:
-            counts = left + length + np.maximum(right, 1)
-            for secret, (chain, count) in enumerate(
-                zip(secrets.chain.tolist(), counts.tolist(), strict=True)
+            begins, counts = secrets.first - left, left + length + np.maximum(right, 1)
+            for secret, (chain, begin, count) in enumerate(
+                zip(secrets.chain.tolist(), begins.tolist(), counts.tolist(), strict=True)
             ):
-                along = self._along(arranged, private, phases, chain, count)
+                places = begin, begin + count
+                along = self._along(arranged, private, phases, chain, places)
                 context[secret] = context_of(along)
                 contexts[int(context[secret])] = along.astype(np.int8).tobytes()
         around = np.stack((left, right, length, context), axis=1)
         return ChainBatch(arranged, private, secrets, around, contexts, phases)
 
     def _along(
-        self, arranged: Arranged, private: Private, phases: Phases, chain: int, count: int
+        self,
+        arranged: Arranged,
+        private: Private,
+        phases: Phases,
+        chain: int,
+        places: tuple[int, int],
     ) -> Integers:
-        """The phases of the first records of a chain: by their own clocks, as in a fit.
+        """The phases of some records of a chain, from one place to before another: by their own
+        clocks, as in a fit.
 
         Of missing ones by the time that a private list gives them, else by the chain's grid.
         """
         chains, clock = arranged.chains, self.model.clock
         assert clock is not None
-        begin, end = int(chains.starts[chain]), int(chains.starts[chain + 1])
+        rows = slice(int(chains.starts[chain]), int(chains.starts[chain + 1]))
+        first, stop = places
         if chains.steps is None:
-            return phases[begin : min(begin + count, end)].astype(np.int64)
-        places = chains.steps[begin:end]
-        known = int(np.searchsorted(places, count))
-        along = np.full(count, -1, dtype=np.int64)
-        along[places[:known]] = phases[begin : begin + known]
+            return phases[rows][first:stop].astype(np.int64)
+        steps = chains.steps[rows]
+        known = slice(*np.searchsorted(steps, places))
+        along = np.full(stop - first, -1, dtype=np.int64)
+        along[steps[known] - first] = phases[rows][known]
         gaps = np.flatnonzero(along < 0)
         if len(gaps):
-            along[gaps] = clock.phases(arranged.gap_times(chain, gaps))
+            along[gaps] = clock.phases(arranged.gap_times(chain, gaps + first))
             listed = slice(*np.searchsorted(private.chain, (chain, chain + 1)))
-            asked, times = private.place[listed], private.order[listed]
+            asked, times = private.place[listed] - first, private.order[listed]
             missing = np.isin(asked, gaps)
             along[asked[missing]] = clock.phases(times[missing])
         return along

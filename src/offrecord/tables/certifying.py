@@ -143,6 +143,9 @@ def _designs(plan: Plan) -> dict[str, Any]:
         plan.designs.model,
         plan.designs.grids,
     )
+    limits: tuple[int | None, int | None] = None, None
+    if not model.is_stationary:
+        limits = room_limits(model, plan.designs.setting.epsilon)
     shared, sequences = Shared(), Shared()
     designs = [
         _said(design, uses, _sequence(design, model, sequences)) | design.to_dict(shared)
@@ -156,9 +159,8 @@ def _designs(plan: Plan) -> dict[str, Any]:
         "composition": kind.composition.to_dict(),
         "grids": None if grids is None else {"left": list(grids[0]), "right": list(grids[1])},
         "loss": plan.designs.loss,
-        "right_limit": None
-        if model.is_stationary
-        else room_limits(model, plan.designs.setting.epsilon)[1],
+        "left_limit": limits[0],
+        "right_limit": limits[1],
         "phases": sequences.listed,
         kind.shares: shared.listed,
         "designs": designs,

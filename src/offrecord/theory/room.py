@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
+from offrecord.models.base import Floats
 from offrecord.models.chain import MarkovChain
+from offrecord.models.phased import PhasedChain
 from offrecord.theory.side import Side
 
 _FAR = 10**12
+_LONGEST = 4096  # room that is worth knowing of a chain with phases
+CUT = 2.0**-20  #: of ε: what a chain with phases may tell beyond a room that is cut
 
 
 def far_side(chain: MarkovChain, direction: int) -> Side:
@@ -21,3 +29,38 @@ def forgotten_room(chain: MarkovChain, epsilon: float) -> int | None:
     reaches = [far_side(chain, direction).delta_star(epsilon / 2) for direction in (-1, 1)]
     known = [reach for reach in reaches if reach is not None]
     return 2 * max(known) + 6 if len(known) == len(reaches) else None
+
+
+def cut_room(chain: PhasedChain, epsilon: float) -> int | None:
+    """Room to the left of a secret after which it makes next to no difference how likely the values
+    were there: what is told about the secret changes by less than CUT·ε (F14, "Cut to the left").
+
+    None for a chain that forgets too slowly, or never. The steps may be of any phases.
+    """
+    largest = max(_diameter(*bounds) for bounds in _kernels(chain))
+    kept = math.tanh(largest / 4)  # Birkhoff: of what was told, at most so much by a step further
+    if largest == 0:
+        return 1
+    if kept == 1 or epsilon <= 0:
+        return None
+    steps = 1 + math.ceil(max(math.log(CUT * epsilon / largest) / math.log(kept), 0.0)) + 1
+    return steps if steps <= _LONGEST else None
+
+
+def _kernels(chain: PhasedChain) -> list[tuple[Floats, Floats]]:
+    """The lower and upper ends of what each phase's kernel may be."""
+    if chain.box is None:
+        return [(kernel, kernel) for kernel in chain.transition]
+    low, high = chain.box.forward
+    return list(zip(low, high, strict=True))
+
+
+def _diameter(low: Floats, high: Floats) -> float:
+    """The largest log[K(i, x)·K(j, y) / (K(i, y)·K(j, x))] of a kernel between two bounds."""
+    if np.any(low <= 0):
+        return math.inf
+    below, above = np.log(low), np.log(high)
+    most = (above[:, np.newaxis] - below[np.newaxis]).max(axis=2)
+    return max(
+        (float(most[i, j] + most[j, i]) for i in range(len(most)) for j in range(i)), default=0.0
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -145,6 +145,16 @@ class LocalDesign:
     def for_gaps(self, lengths: Sequence[int]) -> LocalDesign:
         """All of it."""
         return self
+
+    def serves_beyond(self, left: int) -> bool:
+        """It redacts all records to the left for certain, or releases one of them entirely, and not
+        the furthest: where a chain begins, values may be impossible that are not elsewhere.
+        """
+        return self.left.size + 1 < left or bool(np.all(self.left.rows == 1))
+
+    def loosened(self, slack: float) -> LocalDesign:
+        """The same, where it may tell so much more than its leakage says."""
+        return replace(self, rounding=self.rounding + slack)
 
     def judged(self, problem: Problem) -> LocalDesign | None:
         """With all but its probabilities computed anew; None if it does not fit or leaks more."""

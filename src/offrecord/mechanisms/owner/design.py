@@ -90,6 +90,15 @@ class OwnerDesign:
             return self
         return replace(self, stopping=replace(self.stopping, gaps=gaps))
 
+    def serves_beyond(self, left: int) -> bool:
+        """Every walk to the left ends before so many records, or redacts all of them."""
+        sides = [side for side, _ in self.stopping.options]
+        return all(side.is_closed or side.deadline < left for side in sides)
+
+    def loosened(self, slack: float) -> OwnerDesign:
+        """The same, where it may tell so much more than its leakage says."""
+        return replace(self, rounding=self.rounding + slack)
+
     def judged(self, problem: Problem) -> OwnerDesign | None:
         """With its proof anew; None if that fails."""
         return OwnerDesign.proven(self.stopping, Ways.around(problem), problem, self.surrounding)
@@ -115,11 +124,16 @@ class OwnerDesign:
         cls, entries: Sequence[tuple[Made, Mapping[str, Any]]], shared: Sequence[Any], model: Model
     ) -> list[OwnerDesign]:
         """As a file says they are, nothing of it proven."""
-        known = [
-            Ways.far(model.along()).told_of(stopping_from_dict(one, model.k**model.order))
-            for one in shared
-        ]
-        return [cls(*made, known[read_count(content["stopping"])]) for made, content in entries]
+        known = [stopping_from_dict(one, model.k**model.order) for one in shared]
+        if model.is_stationary:
+            known = [Ways.far(model.along()).told_of(stopping) for stopping in known]
+        found = [cls(*made, known[read_count(content["stopping"])]) for made, content in entries]
+        return found if model.is_stationary else [one._told(model) for one in found]
+
+    def _told(self, model: Model) -> OwnerDesign:
+        """With what a model that is not stationary says of its sides."""
+        ways = Ways.around(self.surrounding.problem(model, self.stopping.epsilon, "run"))
+        return replace(self, stopping=ways.told_of(self.stopping))
 
     @classmethod
     def decider(cls, designs: Sequence[OwnerDesign], model: Model) -> OwnerDecider:

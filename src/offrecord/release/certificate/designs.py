@@ -168,7 +168,8 @@ class Designs(Section):
 
     composition: how they become redactions. grids, loss: the rooms they are made for, and the
     expected redactions that rounding rooms up costs a secret; None for a model that is not
-    stationary. right_limit: how many records to the right are then looked at, None for all.
+    stationary. left_limit, right_limit: how many records to the left and right are then looked at,
+    None for all.
     phases: the distinct sequences in which records stand, as runs.
     """
 
@@ -179,6 +180,7 @@ class Designs(Section):
     composition: Composition
     grids: Annotated[Grids | None, optional(Grids.read)] = None
     loss: Number = 0.0
+    left_limit: Annotated[int | None, optional(_ONE_OR_MORE)] = None
     right_limit: Annotated[int | None, optional(_ONE_OR_MORE)] = None
     phases: Annotated[
         Sequence[Sequence[Sequence[int]]], listed(listed(listed(whole(0, MAX_COUNT), 3)))
