@@ -129,8 +129,10 @@ class Summary:
         said = f"{share_text(self.touched_released)} of {records} released"
         if self.lost == 0:
             return said
-        chains = many(self.lost, "chain")
-        return f"{said}; {chains} {'or more lose' if self.dry_run else 'lost'} everything"
+        lose = "lost everything"
+        if self.dry_run:
+            lose = f"{'loses' if self.lost == 1 else 'lose'} everything for certain"
+        return f"{said}; {many(self.lost, 'chain')} {lose}"
 
     def _odds(self) -> str:
         bound = "" if self.exact else " (an upper bound)"
