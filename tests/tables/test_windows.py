@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import offrecord as off
+from offrecord.mechanisms.best_local import mechanism
 from offrecord.models.phased import PhasedChain
 
 MONDAY = dt.date(2024, 1, 1)
@@ -95,7 +96,7 @@ def test_the_window_beside_the_owners_mechanism(tmp_path):
 
 def test_the_window_where_designs_share_a_grid_of_rooms(tmp_path, monkeypatch):
     """Designs are for rooms rounded up, windows for those that secrets have."""
-    monkeypatch.setattr(mechanism.ApartWorkshop, "most", 8)
+    monkeypatch.setattr(mechanism._Slow, "most", 8)
     rng = np.random.default_rng(2)
     model = sticky(rng, 3)
     frame = random_table(rng, 3)
