@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from offrecord.mechanisms.blocks import ALWAYS, PRIVATE, REGIONS, Block, Certain
 from offrecord.models.base import Floats
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.choice import Choice
+from offrecord.tables.seen import Sighting
 from offrecord.tables.telling import Sample
 
 
@@ -50,9 +51,6 @@ class Touched(NamedTuple):
         return cls(int(records.sum()), released.sum().item(), int(lost.sum()), int(closed.sum()))
 
 
-_UNTOUCHED = Touched()
-
-
 @dataclass(frozen=True, repr=False)
 class Tally:
     """Counts of what was decided: records by region (S, M, L with private ones), and those that
@@ -62,18 +60,20 @@ class Tally:
     redacted, as the model counts them. choice: which values private records have. Both None where
     nothing was decided. kept: released rows with their kept cells, a sample of them. rows: how many
     were decided, those without a value too. content: a digest of what leaves of the chains that
-    hold a secret, record by record, for the key's owner alone.
+    hold a secret, record by record, for the key's owner alone. seen: records that may be redacted,
+    and that the model was learned from.
     """
 
     regions: tuple[int, ...] = (0, 0, 0)
     released: float = 0
     window: int = 0
-    touched: Touched = _UNTOUCHED
+    touched: Touched = field(default_factory=Touched)
     moves: Counts | None = None
     choice: Choice | None = None
     kept: Sample | None = None
     rows: int = 0
     content: int = 0
+    seen: Sighting = field(default_factory=Sighting)
 
     @classmethod
     def of(
@@ -102,6 +102,7 @@ class Tally:
             _sum(self.kept, other.kept),
             self.rows + other.rows,
             self.content ^ other.content,
+            self.seen + other.seen,
         )
 
     def named_regions(self, private: int) -> dict[str, int]:
