@@ -17,6 +17,7 @@ from offrecord.models.learned import Learned
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.model_check import sparse
+from offrecord.tables.optouts import OptOuts
 from offrecord.tables.secrets import private_records
 from offrecord.tables.steps import Step
 from offrecord.tables.values import labels_of
@@ -53,20 +54,17 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     many hidden states is learned too, and is the model if it foretells records held back better
     than every order. calibrate: enlarge the model until the audit passes.
     """
-    if private is not None and private_list is not None:
-        raise InputError("give --private (a column) or --private-list (keys), one of them at most")
     sure = Sureness(confidence, interval)
     asked = Asked(chain_order, phase, sure, states, not no_audit, calibrate)
     steps = None if step is None else Step.parsed(step)
     columns = Columns.named(value, order, by, single_chain)
     table = from_native(frame, [*columns.released, *([] if private is None else [private])], value)
     arranged = arrange(table, columns, labels=None, private=private, step=steps)
-    held = np.empty(0, dtype=np.int64)
-    if private is not None or private_list is not None:
-        held = private_records(
-            arranged, None if private_list is None else from_native(private_list), steps
-        ).chain
-    found = fit_arranged(arranged, held, asked)[1]
+    optouts = None if private_list is None else OptOuts.of(from_native(private_list), columns)
+    held = private_records(arranged, optouts, steps)
+    if optouts is not None:  # a reference may lack chains of the list, but no record of its own
+        optouts.check_found(held.found | ~held.known, held.known, stepped=steps is not None)
+    found = fit_arranged(arranged, held.chain, asked)[1]
     return replace(found, warnings=(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)])))
 
 
