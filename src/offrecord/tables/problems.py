@@ -250,7 +250,7 @@ def merged(found: Sequence[Wrong]) -> Wrong:
     problems = pl.concat([one.problems for one in alike])
     keys = pl.concat([one.keys for one in alike]) if first.keys.width else first.keys
     sorting = pl.DataFrame([rows.alias("0"), *(s.alias(str(i)) for i, s in enumerate(keys, 1))])
-    order = sorting.select(pl.arg_sort_by(pl.all(), maintain_order=True)).to_series()
+    order = sorting.select(pl.arg_sort_by(sorting.columns, maintain_order=True)).to_series()
     return replace(
         first,
         rows=rows.gather(order),

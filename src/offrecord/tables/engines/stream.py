@@ -200,17 +200,18 @@ class _Looks:
         opt-outs that are not in it.
         """
         seen = self._seen(_Chains())
-        order = None
         if not seen.ascending:
             # so a chain may come twice: once more, with all their names
             seen = self._seen(_Chains(kept=True))
             _check_together(seen.names, self.source)
-            order = _Order(np.concatenate(seen.lengths), _ranks(seen.kept_names))
         optouts = self.job.optouts
         if optouts is not None:
             optouts.check_found(seen.found, seen.known, stepped=self.job.step is not None)
         if not seen.surveys:
             raise self.job.nothing_left()
+        order = None
+        if not seen.ascending:
+            order = _Order(np.concatenate(seen.lengths), _ranks(seen.kept_names))
         return _Surveyed(seen.surveys[0], seen.dropped, order)
 
     def _seen(self, seen: _Chains) -> _Chains:
