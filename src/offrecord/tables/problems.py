@@ -54,7 +54,8 @@ class Wrong:
     thing, after: what is said, around how many things there are. where: whose rows. rows: (n,)
     their numbers there, from 1, null where nobody knows. keys: (n,) by which they are known, as
     text, null where that is what is wrong; named: how many of these columns name chains, whose
-    cells are quoted. problems: (n,) what is wrong with each.
+    cells are quoted. problems: (n,) what is wrong with each. more: how many more there are, of
+    which nothing else is known.
     """
 
     check: Check
@@ -67,11 +68,12 @@ class Wrong:
     keys: pl.DataFrame
     named: int
     problems: pl.Series
+    more: int = 0
 
     @property
     def count(self) -> int:
         """How many there are."""
-        return len(self.rows)
+        return len(self.rows) + self.more
 
     @property
     def message(self) -> str:
@@ -85,7 +87,7 @@ class Wrong:
         """All of them, a row each."""
         import polars as pl
 
-        where = pl.Series([self.where.removeprefix("the ")] * self.count, dtype=pl.String)
+        where = pl.Series([self.where.removeprefix("the ")] * len(self.rows), dtype=pl.String)
         added = {"in": where, "row": self.rows, "problem": self.problems}
         first, second, last = (
             column.alias(_free(name, self.keys.columns)) for name, column in added.items()
@@ -98,13 +100,23 @@ class Wrong:
 
     def unnumbered(self) -> Wrong:
         """As rows that have no numbers."""
-        return replace(self, rows=self.rows.clear(self.count))
+        return replace(self, rows=self.rows.clear(len(self.rows)))
+
+    def headed(self) -> Wrong:
+        """As many of them as a line may name, and how many more there are."""
+        return replace(
+            self,
+            rows=self.rows.head(_LOOKED_AT),
+            keys=self.keys.head(_LOOKED_AT),
+            problems=self.problems.head(_LOOKED_AT),
+            more=self.more + max(len(self.rows) - _LOOKED_AT, 0),
+        )
 
     def _named(self) -> Iterator[str]:
         """The first few keys, with the rows that have them."""
         seen: dict[tuple[Any, ...], list[int]] = {}
         columns = self.keys.columns
-        cells = self.keys.head(_LOOKED_AT).rows() if columns else [()] * min(self.count, _NAMED)
+        cells = self.keys.head(_LOOKED_AT).rows() if columns else [()] * _NAMED
         for at, (key, row) in enumerate(zip(cells, self.rows.head(_LOOKED_AT), strict=False)):
             told = key if any(cell is not None for cell in key) else (at,)
             if told in seen or len(seen) < _NAMED:
@@ -218,9 +230,12 @@ def _text(series: pl.Series, *, empty: bool) -> pl.Series:
 
 @dataclass(eq=False, repr=False)
 class Found:
-    """What is found to be wrong in batch after batch of a table."""
+    """What is found to be wrong in batch after batch of a table. all_of_it: or as much of it as a
+    line may name.
+    """
 
     wrong: list[Wrong] = field(default_factory=list)
+    all_of_it: bool = True
 
     @contextmanager
     def collecting(self, before: int) -> Iterator[None]:
@@ -230,7 +245,8 @@ class Found:
         try:
             yield
         except LocatedError as error:
-            self.wrong.append(error.wrong.shifted(before))
+            wrong = error.wrong.shifted(before)
+            self.wrong.append(wrong if self.all_of_it else wrong.headed())
 
     def check(self) -> None:
         """InputError for what fails the first check that anything fails, all of it together."""
@@ -256,4 +272,5 @@ def merged(found: Sequence[Wrong]) -> Wrong:
         rows=rows.gather(order),
         keys=keys[order] if keys.width else keys,
         problems=problems.gather(order),
+        more=sum(one.more for one in alike),
     )

@@ -152,7 +152,13 @@ def _redacted(df: DataFrame, options: SparkOptions) -> SparkRelease:
     _check(df, job)
     modelled = job.modelled(job.model)
     table, listed = _table(df, job)
-    shared = Shared(version("offrecord"), modelled.worker, listed.form, listed.days)
+    shared = Shared(
+        version("offrecord"),
+        modelled.worker,
+        listed.form,
+        listed.days,
+        problems=options.problems is not None,
+    )
     with _Held.surveying(table, shared, options.partitions) as held:
         plan = Plan.of(modelled, held.survey(job), listed.rows, held.dropped)
         tally = held.tallied(plan.worker, dry_run=options.dry_run)

@@ -108,14 +108,17 @@ def _hashed(names: pa.Table) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What executors need besides the key. days: as in OptOuts, of the whole private list.
-    surveyed: the fingerprints of all batches. contents: what leaves of them.
+    """What executors need besides the key.
+
+    form, days: as in OptOuts, of the whole private list. problems: whether all that is wrong is to
+    be told. surveyed: the fingerprints of all batches. contents: what leaves of them.
     """
 
     version: str
     worker: Worker
     form: str = "records"
     days: bool = False
+    problems: bool = False
     dry_run: bool = False
     surveyed: frozenset[str] = frozenset()
     contents: frozenset[int] = frozenset()
@@ -211,7 +214,7 @@ class Surveying(_Work):
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         total: list[Survey] = []
-        marks, dropped, found = [], Dropped(), Found()
+        marks, dropped, found = [], Dropped(), Found(all_of_it=self._shared.value.problems)
         try:
             for table in self._tables(batches):
                 chosen = None
@@ -286,7 +289,8 @@ class Tallying(_Deciding):
     """Counts what is decided, or for a dry run expected; and what leaves of each batch."""
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        total, contents, found = Tally(), [], Found()
+        total, contents = Tally(), []
+        found = Found(all_of_it=self._shared.value.problems)
         for keyed, _ in self._batches(batches):
             with found.collecting(0):
                 tally = self._tally(keyed)
