@@ -114,27 +114,35 @@ class Wrong:
 
     def _named(self) -> Iterator[str]:
         """The first few keys, with the rows that have them."""
-        seen: dict[tuple[Any, ...], list[int]] = {}
         columns = self.keys.columns
-        cells = self.keys.head(_LOOKED_AT).rows() if columns else [()] * _NAMED
-        for at, (key, row) in enumerate(zip(cells, self.rows.head(_LOOKED_AT), strict=False)):
-            told = key if any(cell is not None for cell in key) else (at,)
+        rows = self.rows.head(_LOOKED_AT).to_list()
+        cells: list[tuple[Any, ...]] = [()] * len(rows)
+        if columns:
+            cells = self.keys.head(_LOOKED_AT).rows()
+        seen: dict[tuple[Any, ...], list[int | None]] = {}
+        for at, (key, row) in enumerate(zip(cells, rows, strict=True)):
+            is_empty = all(cell is None for cell in key)
+            told = (*key, at if is_empty else None)  # rows without a key are not the same
             if told in seen or len(seen) < _NAMED:
-                seen.setdefault(told, []).extend([] if row is None else [row])
-        for told, rows in seen.items():
+                seen.setdefault(told, []).append(row)
+        for told, numbers in seen.items():
             words = [
                 f"{name} {_shown(cell) if at < self.named else cell}"
                 for at, (name, cell) in enumerate(zip(columns, told, strict=False))
-                if cell is not None and len(told) == len(columns)
+                if cell is not None
             ]
-            numbers = ", ".join(map(str, rows[:_NUMBERED])) + (", …" if rows[_NUMBERED:] else "")
-            numbered = f"row{'s' if len(rows) > 1 else ''} {numbers}" if rows else ""
-            if words and numbered:
-                numbered = f" ({numbered})"
-            if words or numbered:
-                yield f"{', '.join(words)}{numbered}"
+            name, where = ", ".join(words), _numbered([row for row in numbers if row is not None])
+            yield f"{name} ({where})" if name and where else name or where
         if self.count > sum(map(len, seen.values())):
             yield "…"
+
+
+def _numbered(rows: list[int]) -> str:
+    """Numbers of rows, the first of many."""
+    if not rows:
+        return ""
+    more = ", …" if len(rows) > _NUMBERED else ""
+    return f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows[:_NUMBERED]))}{more}"
 
 
 def _free(name: str, taken: Sequence[str]) -> str:

@@ -357,7 +357,8 @@ def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, _
         kind = df.schema[order if name in ends else name].dataType
         here, given = _kind(kind), _kind(listed.schema[name].dataType)
         is_whole = {here, given} <= {"tinyint", "smallint", "int", "bigint"}
-        if here != given and not is_whole:
+        is_open = name in ends and given == "void"  # every range ends where its chain does
+        if here != given and not is_whole and not is_open:
             raise InputError(
                 f"column {name!r} holds {here} in the table but {given} in the private list; give"
                 " both the same type"
@@ -370,7 +371,7 @@ def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, _
     with _spark_errors():
         count = keys.count()
         lost = pl.DataFrame(keys.where(empty).select(*map(_column, keyed)).toArrow())
-        told = pl.DataFrame(listed.select(*map(_column, [TO] if ends else [])).toArrow())
+        days = bool(ends) and are_days(pl.DataFrame(listed.select(_column(TO)).toArrow())[TO])
     if lost.height:
         said = (
             "the private list must name something of the table in every row, but not in ",
@@ -380,7 +381,7 @@ def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, _
         where = Places(lost, columns.by, keyed[len(columns.by) :], where=LIST)
         error = where.wrong(np.arange(lost.height), Check.LIST_FILLED, said, "an empty cell")
         raise LocatedError(error.wrong.unnumbered())
-    return keys, _Listed(count, form, bool(ends) and are_days(told[TO]))
+    return keys, _Listed(count, form, days)
 
 
 def as_spark(session: SparkSession, frame: pl.DataFrame) -> DataFrame:
