@@ -114,6 +114,9 @@ def _places(table: Path, output: Path | None, asked: FileOptions, *, as_json: bo
     explain_kind = None if explain is None else output_format(explain, asked.format)
     if explain is not None:
         check_writable(explain, force=asked.force)
+    if asked.problems is not None:
+        check_writable(asked.problems, force=asked.force)
+        format_of(Path(asked.problems))
     _check_designs(table, asked)
     kind = stream_format(asked.format) if table == STREAM else format_of(table, asked.format)
     return _Places(table, kind, output, out_kind, certificate, explain, explain_kind)
@@ -137,6 +140,7 @@ def _outputs(output: Path | None, asked: FileOptions) -> dict[str, Path | None]:
         "--output": output,
         "--certificate": _path(asked.certificate),
         "--explain": _path(asked.explain),
+        "--problems": _path(asked.problems),
     }
 
 
@@ -152,8 +156,8 @@ def _release_place(
 
     kind, named = output_format(output, asked.format), _path(asked.certificate)
     certificate = check_outputs(output, named, _key_file(asked), force=asked.force)
-    others = {"--output": output, "--explain": _path(asked.explain)}
-    check_all_apart(others | {"the certificate": certificate}, _inputs(table, asked))
+    others = _outputs(output, asked) | {"the certificate": certificate}
+    check_all_apart({**others, "--certificate": None}, _inputs(table, asked))
     return kind, certificate
 
 
@@ -248,9 +252,11 @@ def _in_memory(places: _Places, asked: FileOptions) -> _Done:
         text=[asked.value, *([] if asked.keep_all else keep)],
     )
     from offrecord.tables.engines.memory import redact as redact_table
+    from offrecord.tables.reporting import reporting
 
     options = {one.name: getattr(asked, one.name) for one in fields(Options)}
-    release = redact_table(frame, remember=False, **options)
+    with reporting(asked.problems, force=asked.force):
+        release = redact_table(frame, remember=False, **(options | {"problems": None}))
     warnings = [*release.summary.warnings, *_written(release, places, force=asked.force)]
     return _Done(release.summary, warnings, release.fit)
 

@@ -7,8 +7,8 @@ geometry, which a rule, an attacker or a report can use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,10 @@ from offrecord.designs.needs import LONGEST_GAP, SurroundingCounts, distinct
 from offrecord.errors import InputError
 from offrecord.mechanisms.blocks import Mask, Secrets
 from offrecord.mechanisms.surroundings import context_of
-from offrecord.models.base import Floats, Integers, Model, Phases
+from offrecord.models.base import Floats, Integers, Label, Model, Phases
 from offrecord.models.records import MISSING
 from offrecord.tables.chains import Arranged, Columns, arrange
+from offrecord.tables.optouts import OptOuts
 from offrecord.tables.secrets import Private, private_records, secrets_of
 from offrecord.tables.steps import Step
 
@@ -101,23 +102,79 @@ class ChainBatch:
         return model.masses(places, self.phases)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Chosen:
+    """Rows of whole chains as they were read, and what is private in them.
+
+    dropped: (m,) which chains are left out of all that follows. kept: the others, None if there is
+    none; all of them where none is dropped.
+    """
+
+    arranged: Arranged
+    private: Private
+    dropped: Mask
+    kept: tuple[Arranged, Private] | None
+
+
 @dataclass(frozen=True, eq=False)
-class TableSpec:
-    """How a table is read. limits: rooms beyond which a larger one makes no difference."""
+class Reading:
+    """How the rows of a table are read.
+
+    private: the column that marks records. drop: leave out the chains of which every row is
+    private.
+    """
 
     columns: Columns
     private: str | None
     step: Step | None
+    drop: bool = False
+
+    def chosen(
+        self, frame: pl.DataFrame, optouts: OptOuts | None, labels: Sequence[Label] | None
+    ) -> Chosen:
+        """Rows of whole chains. optouts: the private list, if there is one. labels: what values may
+        be, None as long as nobody knows.
+        """
+        arranged, private = self._read(frame, optouts, labels)
+        dropped = np.zeros(arranged.chains.count, dtype=bool)
+        if self.drop:
+            dropped = private.whole_chains(arranged.chains)
+        if not dropped.any():
+            return Chosen(arranged, private, dropped, (arranged, private))
+        if dropped.all():
+            return Chosen(arranged, private, dropped, None)
+        # What is left is read anew, as if nothing else had been there: a chain's name decides
+        # whether names are numbers, its times how regular times are.
+        stays = ~np.repeat(dropped, np.diff(arranged.chains.starts))
+        rows = np.sort(np.flatnonzero(stays) if arranged.rows is None else arranged.rows[stays])
+        kept, private_kept = self._read(frame[rows], optouts, labels)
+        kept = replace(kept, rows=rows if kept.rows is None else rows[kept.rows])
+        return Chosen(arranged, private, dropped, (kept, private_kept))
+
+    def _read(
+        self, frame: pl.DataFrame, optouts: OptOuts | None, labels: Sequence[Label] | None
+    ) -> tuple[Arranged, Private]:
+        arranged = arrange(frame, self.columns, labels=labels, private=self.private, step=self.step)
+        return arranged, private_records(arranged, optouts, self.step)
+
+
+@dataclass(frozen=True, eq=False)
+class TableSpec:
+    """How a table is read. limits: rooms beyond which a larger one makes no difference."""
+
+    reading: Reading
     protect: str
     model: Model
     limits: tuple[int | None, int | None]
 
-    def read(self, frame: pl.DataFrame, listed: pl.DataFrame | None) -> ChainBatch:
-        """Rows of whole chains as a batch. listed: keys of private records, if they are listed."""
-        arranged = arrange(
-            frame, self.columns, labels=self.model.labels, private=self.private, step=self.step
-        )
-        return self.batch(arranged, private_records(arranged, listed, self.step))
+    @property
+    def columns(self) -> Columns:
+        """Which column says what."""
+        return self.reading.columns
+
+    def read(self, frame: pl.DataFrame, optouts: OptOuts | None) -> Chosen:
+        """Rows of whole chains. optouts: the private list, if there is one."""
+        return self.reading.chosen(frame, optouts, self.model.labels)
 
     def batch(self, arranged: Arranged, private: Private) -> ChainBatch:
         """Arranged chains as a batch."""

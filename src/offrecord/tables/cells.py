@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.release import coins as draws
+from offrecord.tables.problems import Check, Places
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,17 +22,22 @@ _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6}
 _WHOLE = re.compile("(0|-?[1-9][0-9]{0,17})")  # a whole number in its plain form
 _BLANK = r"^\s|\s$"  # around a cell
 _DAY, _ZONE = r"\d{4}-\d\d-\d\d", r"(Z|[+-]\d\d:?\d\d)"
+_TIME = rf"{_DAY}[T ]\d\d:\d\d(:\d\d(\.\d{{1,9}})?)?"
+
+
+def check_filled(series: pl.Series, does: str, places: Places, column: int = 0) -> None:
+    """InputError for empty cells of a column. does: what it is for."""
+    if series.null_count():
+        said = (f"column {series.name!r} {does} and must not be empty, but is in ", "row", "")
+        problem = f"column {series.name!r} is empty"
+        empty = series.is_null().to_numpy()
+        raise places.wrong(empty, Check.FILLED, said, problem, column=column)
 
 
 def chain_column(series: pl.Series) -> pl.Series:
     """A column of chain names as whole numbers, text, truth values, dates or times."""
     import polars as pl
 
-    nulls = series.null_count()
-    if nulls:
-        raise InputError(
-            f"column {series.name!r} names chains and must not be empty: {nulls} rows are"
-        )
     kind = series.dtype
     if isinstance(kind, (pl.Categorical, pl.Enum)):
         series, kind = series.cast(pl.String), pl.String()
@@ -45,25 +52,22 @@ def chain_column(series: pl.Series) -> pl.Series:
     )
 
 
-def check_names(names: pl.Series, where: str) -> None:
-    """InputError for blanks around names of chains.
+def blank_names(names: pl.Series) -> NDArray[np.bool_] | None:
+    """Which names of chains have blanks around them; None if none has.
 
     With them a chain falls into two, and trimming could make one of two.
     """
     import polars as pl
 
-    count = int(names.str.contains(_BLANK).sum()) if names.dtype == pl.String else 0
-    if count:
-        raise InputError(
-            f"{where} names chains in column {names.name!r} with blanks around the name, {count}"
-            " times: remove the blanks"
-        )
+    if names.dtype != pl.String:
+        return None
+    blank = names.str.contains(_BLANK).fill_null(False)
+    return blank.to_numpy() if blank.any() else None
 
 
 def _blanks(series: pl.Series) -> str:
     """A word about blanks around cells, where there are any."""
-    count = int(series.str.contains(_BLANK).sum())
-    return f"; {count} cells have blanks around them" if count else ""
+    return "; there are blanks around cells" if series.str.contains(_BLANK).any() else ""
 
 
 def whole_numbers(series: pl.Series) -> pl.Series:
@@ -78,15 +82,10 @@ def whole_numbers(series: pl.Series) -> pl.Series:
     return series.cast(pl.Int64)
 
 
-def order_column(series: pl.Series) -> pl.Series:
+def order_column(series: pl.Series, places: Places) -> pl.Series:
     """A column that orders records, as whole numbers, dates or times."""
     import polars as pl
 
-    nulls = series.null_count()
-    if nulls:
-        raise InputError(
-            f"column {series.name!r} orders records and must not be empty: {nulls} rows are"
-        )
     kind = series.dtype
     if kind == pl.String:
         numbers = whole_numbers(series)
@@ -95,9 +94,18 @@ def order_column(series: pl.Series) -> pl.Series:
         times = parsed_times(series)
         if times is not None:
             return times
-        raise InputError(
-            f"column {series.name!r} must hold whole numbers, dates or times (ISO 8601), got other"
-            f" text{_blanks(series)}"
+        said = (
+            f"column {series.name!r} must hold whole numbers, dates or times (ISO 8601), all of"
+            " one kind, got other text in ",
+            "row",
+            _blanks(series),
+        )
+        raise places.wrong(
+            _strange(series),
+            Check.READABLE,
+            said,
+            f"column {series.name!r} has another kind of text than most rows",
+            unread=series.name,
         )
     if kind in (pl.Int128, pl.UInt64, pl.UInt128):
         try:
@@ -113,6 +121,22 @@ def order_column(series: pl.Series) -> pl.Series:
     )
 
 
+def _strange(series: pl.Series) -> NDArray[np.bool_]:
+    """Which cells are no whole numbers, days or times, or not what most others are."""
+    import polars as pl
+
+    kinds = [series.str.contains(f"^{_WHOLE.pattern}$").to_numpy()]
+    for pattern in (f"^{_DAY}$", f"^{_TIME}$", f"^{_TIME}{_ZONE}$"):
+        fits = series.str.contains(pattern).to_numpy().copy()
+        zone = "UTC" if pattern.endswith(f"{_ZONE}$") else None
+        with suppress(pl.exceptions.PolarsError):
+            cells = series.filter(fits) + ("" if "T" in pattern else "T00:00")
+            times = cells.str.to_datetime(time_unit="ns", time_zone=zone, strict=False)
+            fits[fits] = times.is_not_null().to_numpy()
+        kinds.append(fits)
+    return ~max(kinds, key=np.count_nonzero)
+
+
 def parsed_times(series: pl.Series) -> pl.Series | None:
     """Text as days, or as times (ISO 8601); None if some cell is neither.
 
@@ -123,7 +147,7 @@ def parsed_times(series: pl.Series) -> pl.Series | None:
     if series.str.contains(rf"^{_DAY}$").all():
         days = series.str.to_date("%Y-%m-%d", strict=False)
         return None if days.null_count() else days
-    if not series.str.contains(rf"^{_DAY}[T ]\d\d:\d\d(:\d\d(\.\d{{1,9}})?)?{_ZONE}?$").all():
+    if not series.str.contains(f"^{_TIME}{_ZONE}?$").all():
         return None
     zoned = series.str.contains(f"{_ZONE}$")
     if zoned.any() != zoned.all():
@@ -150,29 +174,25 @@ def nanoseconds(series: pl.Series) -> NDArray[np.int64]:
     return np.asarray(ticks * unit)
 
 
-def private_marks(series: pl.Series) -> NDArray[np.bool_]:
-    """The private column as truth values; a null would be an opt-out lost in silence."""
+def private_marks(series: pl.Series, places: Places) -> NDArray[np.bool_]:
+    """The private column as truth values; what says neither would be an opt-out lost in silence."""
     import polars as pl
 
     name = series.name
-    if series.null_count():
-        raise InputError(
-            f"private column {name!r} must say true or false in every row: {series.null_count()}"
-            " rows are empty"
-        )
+
+    def check(known: pl.Series, what: str) -> None:
+        if not known.all():
+            must = f"private column {name!r} must hold true and false, or 1 and 0, got other {what}"
+            problem = f"private column {name!r} is neither true nor false"
+            said, strange = (f"{must} in ", "row", ""), (~known).to_numpy()
+            raise places.wrong(strange, Check.READABLE, said, problem, column=1)
+
     if series.dtype == pl.String:
         series = series.str.to_lowercase().replace({"1": "true", "0": "false"})
-        if not series.is_in(["true", "false"]).all():
-            raise InputError(
-                f"private column {name!r} must hold true and false, or 1 and 0, got other"
-                f" text{_blanks(series)}"
-            )
+        check(series.is_in(["true", "false"]), f"text{_blanks(series)}")
         series = series == "true"
     elif series.dtype.is_integer():
-        if not series.is_in([0, 1]).all():
-            raise InputError(
-                f"private column {name!r} must hold true and false, or 1 and 0, got other numbers"
-            )
+        check(series.is_in([0, 1]), "numbers")
         series = series == 1
     elif series.dtype != pl.Boolean:
         raise InputError(

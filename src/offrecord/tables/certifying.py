@@ -12,6 +12,7 @@ from offrecord.models.base import Model
 from offrecord.models.clock import phase_count
 from offrecord.release import certificate as form
 from offrecord.tables.model_check import Comparison
+from offrecord.tables.survey import digest_text
 
 if TYPE_CHECKING:
     from offrecord.tables.plan import Plan
@@ -111,8 +112,9 @@ def _private(plan: Plan) -> form.Private:
     if options.publish_positions and not options.dry_run:
         names = (*columns.by, columns.order or "row")
         positions = form.Positions(columns=names, keys=plan.survey.published_positions())
-    digest = None if options.dry_run else plan.identity["private list"]
-    return form.Private(count=plan.survey.private, digest=digest, positions=positions)
+    survey = plan.survey
+    digest = None if options.dry_run else digest_text(survey.private_digest, survey.private)
+    return form.Private(count=survey.private, digest=digest, positions=positions)
 
 
 def _model(model: Model) -> form.Model:

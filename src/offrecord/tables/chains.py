@@ -14,8 +14,9 @@ from offrecord.models import clock
 from offrecord.models.base import Integers, Label
 from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.tables.cells import (
+    blank_names,
     chain_column,
-    check_names,
+    check_filled,
     encoded,
     nanoseconds,
     order_column,
@@ -24,6 +25,7 @@ from offrecord.tables.cells import (
 )
 from offrecord.tables.formats import check_columns
 from offrecord.tables.grid import OrderColumn, grid_of
+from offrecord.tables.problems import TABLE, Check, Places
 from offrecord.tables.sorting import chain_starts, is_sorted, sorted_rows
 from offrecord.tables.steps import Step
 from offrecord.tables.values import coded, released_type, value_cells
@@ -79,9 +81,14 @@ class Columns:
         return columns
 
     @property
+    def ordering(self) -> list[str]:
+        """The column that orders records, if one does."""
+        return [] if self.order is None else [self.order]
+
+    @property
     def released(self) -> list[str]:
         """The columns that leave, in order."""
-        return [*self.by, *([] if self.order is None else [self.order]), self.value, *self.keep]
+        return [*self.by, *self.ordering, self.value, *self.keep]
 
 
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -201,7 +208,7 @@ def arrange(
     import polars as pl
 
     asked = [*columns.released, *([private] if private else [])]
-    check_columns(asked, frame.columns, "the table")
+    check_columns(asked, frame.columns, TABLE)
     if frame.height == 0:
         raise InputError("the table has no rows")
     frame = frame.select(asked).rechunk()  # arrays then need no copies
@@ -213,12 +220,21 @@ def arrange(
         rows = sorted_rows(read.by, read.order, frame.height)
         read = read.gathered(rows)
         starts = chain_starts(read.by, frame.height)
-    for series in read.by:
-        check_names(series.gather(starts[:-1]), "the table")
+    places = Places(read.table, columns.by, columns.ordering, rows)
+    for at, series in enumerate(read.by):
+        if (blank := blank_names(series.gather(starts[:-1]))) is not None:
+            said = f"the table names chains in column {series.name!r} with blanks around the name, "
+            raise places.wrong(
+                starts[:-1][blank],
+                Check.TRIMMED,
+                (said, "chain", ": remove the blanks"),
+                f"blanks around the name in column {series.name!r}",
+                column=at,
+            )
     order = read.order
     if order is None:
         order = np.arange(1, frame.height + 1) - np.repeat(starts[:-1], np.diff(starts))
-    grid = grid_of(order, starts, column, step)
+    grid = grid_of(order, starts, column, step, places)
     kind = frame[columns.value].dtype
     return Arranged(
         columns=columns,
@@ -271,8 +287,16 @@ def _read(
     """The columns of a table, each as what it is for."""
     import polars as pl
 
+    places = Places(frame, columns.by, columns.ordering)
+    for at, name in enumerate(columns.by):
+        check_filled(frame[name], "names chains", places, at)
+    for name in columns.ordering:
+        check_filled(frame[name], "orders records", places, len(columns.by))
+    if private is not None:
+        does = "says which records are private"
+        check_filled(frame[private], does, places, len(columns.by) + 1)
     by = [chain_column(frame[name]) for name in columns.by]
-    ordering = None if columns.order is None else order_column(frame[columns.order])
+    ordering = None if columns.order is None else order_column(frame[columns.order], places)
     values: pl.Series | None = None
     if labels is None:
         values = frame[columns.value]
@@ -280,7 +304,7 @@ def _read(
         codes = np.full(frame.height, MISSING, dtype=np.int8)
     else:
         codes = coded(frame[columns.value], labels)
-    marked = None if private is None else private_marks(frame[private])
+    marked = None if private is None else private_marks(frame[private], places)
     column, order = OrderColumn(None, pl.Int64()), None
     if ordering is not None:
         column = OrderColumn(columns.order, ordering.dtype)

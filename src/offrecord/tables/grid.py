@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.models import clock
 from offrecord.models.base import Integers
+from offrecord.tables.problems import Check, Places
 from offrecord.tables.steps import Step
 
 if TYPE_CHECKING:
@@ -61,11 +62,16 @@ class Grid:
     spacing: tuple[float, int] | None = None
 
 
-def grid_of(order: NDArray[Any], starts: Integers, column: OrderColumn, step: Step | None) -> Grid:
-    """The grid of sorted rows; InputError if they cannot be counted in steps without a guess."""
+def grid_of(
+    order: NDArray[Any], starts: Integers, column: OrderColumn, step: Step | None, places: Places
+) -> Grid:
+    """The grid of sorted rows; InputError if they cannot be counted in steps without a guess.
+
+    places: how rows are told.
+    """
     pairs = len(order) - len(starts) + 1
     if column.name is not None:
-        _check_strict(order, starts, column)
+        _check_strict(order, starts, column, places)
     if step is None:
         named, timed = column.name is not None, column.timed
         return Grid(
@@ -75,7 +81,7 @@ def grid_of(order: NDArray[Any], starts: Integers, column: OrderColumn, step: St
             _spread(order, starts) if timed else None,
             _spacing(order, starts) if named else None,
         )
-    steps, off = _counted(order, starts, column, step)
+    steps, off = _counted(order, starts, column, step, places)
     linked = int(_inside(np.diff(steps) == 1, starts).sum())
     if column.bare and linked < pairs:
         _check_clock(order, starts, step, str(column.name))
@@ -88,26 +94,38 @@ def _inside(neighbours: NDArray[np.bool_], starts: Integers) -> NDArray[np.bool_
     return neighbours
 
 
-def _check_strict(order: NDArray[Any], starts: Integers, column: OrderColumn) -> None:
+def _both(neighbours: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(n,) the rows of which something is true together with a neighbour."""
+    rows = np.zeros(len(neighbours) + 1, dtype=bool)
+    rows[1:] |= neighbours
+    rows[:-1] |= neighbours
+    return rows
+
+
+def _check_strict(
+    order: NDArray[Any], starts: Integers, column: OrderColumn, places: Places
+) -> None:
     """InputError for order values that come twice in a chain."""
     repeated = _inside(order[1:] == order[:-1], starts)
-    count = int(repeated.sum())
-    if not count:
+    if not repeated.any():
         return
     twice = np.unique(order[1:][repeated])[:_SPACINGS]
     put_back = column.bare and any(np.all(apart > 0) for _, apart in clock.changes(twice, twice))
     why = (
-        ": clocks were put back then, and times without a time zone come twice; give times with a"
-        " zone"
+        ", as clocks were put back then, and times without a time zone come twice; give times with"
+        " a zone"
     )
-    raise InputError(
-        f"column {column.name!r} must order the records of a chain: {count} rows repeat the order"
-        f" value before them{why if put_back else ''}"
+    said = (
+        f"column {column.name!r} must order the records of a chain, but has the same value in ",
+        "row",
+        f" of one chain or another{why if put_back else ''}",
     )
+    problem = f"another row of the chain has the same {column.name!r}"
+    raise places.wrong(_both(repeated), Check.DISTINCT, said, problem)
 
 
 def _counted(
-    order: NDArray[Any], starts: Integers, column: OrderColumn, step: Step
+    order: NDArray[Any], starts: Integers, column: OrderColumn, step: Step, places: Places
 ) -> tuple[Integers, Integers]:
     """(n,) each row's distance from the first of its chain in steps, and how far off the grid."""
     if column.name is None:
@@ -125,20 +143,20 @@ def _counted(
     if int((order.astype(np.int64) - first.astype(np.int64)).min()) < 0:  # beyond 64 bits
         raise InputError(short)
     steps, off = step.counted(first, order, column.zone)
-    far = int((4 * off > step.length).sum())
-    if far:
-        raise InputError(
-            f"--step {step.text} does not fit column {column.name!r}: {far} rows lie over a quarter"
-            " step off the grid"
-        )
+    far = 4 * off > step.length
+    if far.any():
+        fits = f"--step {step.text} does not fit column {column.name!r}: "
+        off_grid = "over a quarter step off the grid"
+        said = (fits, "row", f" lying {off_grid} that the first row of the chain begins")
+        raise places.wrong(far, Check.ON_GRID, said, off_grid)
     if (int(steps.max()) + 2) * len(starts) >= 2**62:  # chain and place must fit into one number
         raise InputError(short)
-    same = int(_inside(steps[1:] == steps[:-1], starts).sum())
-    if same:
-        raise InputError(
-            f"--step {step.text} is too long for column {column.name!r}: {same} rows fall on the"
-            " same step"
-        )
+    same = _inside(steps[1:] == steps[:-1], starts)
+    if same.any():
+        long = f"--step {step.text} is too long for column {column.name!r}: "
+        said = (long, "row", " on the same step as another of the chain")
+        problem = "another row of the chain falls on the same step"
+        raise places.wrong(_both(same), Check.ONE_A_STEP, said, problem)
     return steps, off
 
 

@@ -22,9 +22,11 @@ from offrecord.models.clock import phase_count
 from offrecord.models.loading import load_model
 from offrecord.release.coins import KEY_BYTES, Coins
 from offrecord.release.keys import Key, default_key_file
-from offrecord.tables.batch import TableSpec
+from offrecord.tables.batch import Reading, TableSpec
 from offrecord.tables.chains import Columns
+from offrecord.tables.frames import from_native
 from offrecord.tables.options import Options
+from offrecord.tables.optouts import OptOuts
 from offrecord.tables.seen import Seen
 from offrecord.tables.steps import Step
 from offrecord.tables.worker import Worker
@@ -93,6 +95,17 @@ class Job:
         """The model, if one is given: with four digits, and with the set that is promised for."""
         return None if self.given_model is None else self.promised(self.given_model.rounded())
 
+    @property
+    def reading(self) -> Reading:
+        """How the table is read."""
+        return Reading(self.columns, self.options.private, self.step, self.options.drop)
+
+    @cached_property
+    def optouts(self) -> OptOuts | None:
+        """The private list, if there is one."""
+        listed = self.options.private_list
+        return None if listed is None else OptOuts.of(from_native(listed), self.columns)
+
     def promised(self, model: Model) -> Model:
         """A model with the set of models that the promise is to hold for."""
         start = self.options.start
@@ -120,12 +133,24 @@ class Job:
             distance=options.fit_distance,
         )
 
-    def check_private(self, count: int) -> None:
-        """InputError if no record is private, unless that is right."""
-        if count == 0 and not self.options.allow_none:
+    def check_private(self, count: int, dropped: int) -> None:
+        """InputError if no record is private, unless that is right; or if there is nothing to drop.
+
+        count: private records that are left. dropped: chains that are not.
+        """
+        if count + dropped == 0 and not self.options.allow_none:
             raise InputError(
                 "no record is private; if that is right, add --allow-none (allow_none=True)"
             )
+        if self.options.drop and count and not dropped:
+            raise InputError(
+                "--drop removes chains that are private as a whole, and none is: name chains in the"
+                " private list (the --by columns alone), or leave --drop out"
+            )
+
+    def nothing_left(self) -> InputError:
+        """What is said where every chain is dropped."""
+        return InputError("--drop leaves nothing to release: every chain is private as a whole")
 
     def modelled(self, model: Model) -> ModelledJob:
         """The job with its model: that is given, or learned from the table."""
@@ -179,8 +204,10 @@ def _check(options: Options, columns: Columns) -> None:
     """InputError for options that are wrong or do not go together."""
     if options.protect not in PROTECT:
         raise InputError(f'protect must be "run" or "each", got {options.protect!r}')
-    if (options.private is None) == (options.private_list is None):
-        raise InputError("give either --private (a column) or --private-list (keys), one of them")
+    if options.private is None and options.private_list is None:
+        raise InputError("give --private (a column), --private-list (a file), or both")
+    if options.drop and options.single_chain:
+        raise InputError("--drop removes whole chains: with --single-chain nothing would be left")
     _check_model(options)
     minutes = options.design_minutes
     if not (isinstance(minutes, (int, float)) and minutes >= 0):
@@ -228,9 +255,7 @@ class ModelledJob:
         """What reads and surveys the table."""
         job, options = self.job, self.job.options
         spec = TableSpec(
-            job.columns,
-            options.private,
-            job.step,
+            job.reading,
             options.protect,
             self.setting.model,
             room_limits(self.setting.model, self.setting.epsilon, self.known),

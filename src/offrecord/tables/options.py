@@ -70,7 +70,11 @@ class Options:
     epsilon: the budget, a natural logarithm. dataset: names the data; the same for a re-release,
     another for other data.
 
-    private: a boolean column; private_list: a frame of (by, order) keys; one of them.
+    private: a boolean column; private_list: a frame of (by, order) keys of private records, of (by,
+    from, to) ranges of them, both ends included, or of (by) alone, for whole chains; one of them,
+    or both. drop: leave out chains that are private as a whole, instead of emptying their rows.
+    problems: a file for all rows and opt-outs that are wrong, if some are; it is not to be
+    published.
 
     model: a chain, or a model file; fit=True learns one from the chains without a private record,
     and where there are none, from the half of all records that is furthest from private ones, or
@@ -115,7 +119,17 @@ class Options:
     single_chain: bool = option("All records are one chain (instead of --by).", default=False)
     private: str | None = option("Boolean column: true where a record is private.", default=None)
     private_list: Native | None = option(
-        "File of keys (the --by and --order columns) of private records.", default=None
+        "File of private records (columns --by and --order), ranges (--by, from, to) or whole"
+        " chains (--by).",
+        default=None,
+    )
+    drop: bool = option(
+        "Remove the rows of chains that are private as a whole, instead of emptying them.",
+        default=False,
+    )
+    problems: str | Path | None = option(
+        "Table to write if rows or opt-outs are wrong: all of them, by key; not to be published.",
+        default=None,
     )
     model: Model | str | Path | None = option("Model file, from offrecord fit.", default=None)
     fit: bool = option(

@@ -43,7 +43,7 @@ from offrecord.tables.model_check import (
 from offrecord.tables.rule import Rule
 from offrecord.tables.secrets import check_all_found
 from offrecord.tables.summary import Summary, models_told
-from offrecord.tables.survey import Survey, digest_text
+from offrecord.tables.survey import Dropped, Survey, digest_text
 from offrecord.tables.tally import Tally
 from offrecord.tables.worker import Worker
 from offrecord.text import listwise, many
@@ -80,19 +80,23 @@ class Plan:
     warnings: tuple[str, ...]
 
     @classmethod
-    def of(cls, modelled: ModelledJob, survey: Survey, listed: int) -> Plan:
-        """Designs for what a survey found. listed: how long the private list is.
+    def of(cls, modelled: ModelledJob, survey: Survey, listed: int, dropped: Dropped) -> Plan:
+        """Designs for what a survey found. listed: how long the private list is. dropped: what is
+        left out.
 
         InputError where the table speaks against its model, or was released differently before.
         """
         job = modelled.job
-        check_all_found(survey.keys, listed)
-        job.check_private(survey.private)
+        check_all_found(survey.keys + dropped.keys, listed)
+        job.check_private(survey.private, dropped.chains)
+        if dropped.chains and job.options.say is not None:
+            gone = f"{many(dropped.chains, 'chain')}, {many(dropped.rows, 'row')}"
+            job.options.say(f"--drop leaves out {gone}; no file that is written says so")
         accepted = _accepted(job, _doubts(modelled, survey))
         warnings = [*survey.warnings(job.columns, job.step), *_model_warnings(modelled)]
         designs, which = _designed(modelled, survey)
         warnings += [*_design_warnings(job, designs), *_column_warnings(job)]
-        identity = _release_identity(job, survey, designs, which)
+        identity = _release_identity(job, survey, dropped, designs, which)
         if not job.options.dry_run:
             _refuse_another(job, Ledger.read(job.key), identity)
         uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
@@ -397,13 +401,14 @@ def _column_warnings(job: Job) -> list[str]:
 
 
 def _release_identity(
-    job: Job, survey: Survey, designs: Designs, which: Integers
+    job: Job, survey: Survey, dropped: Dropped, designs: Designs, which: Integers
 ) -> dict[str, str]:
     """Digests of what decides a release; of sets of records, whatever their order, and for the
     key's owner alone.
     """
+    private = survey.private_digest ^ dropped.digest, survey.private + dropped.private
     return {
-        "private list": digest_text(survey.private_digest, survey.private),
+        "private list": digest_text(*private),
         "model": _digest(designs.model.to_dict()),
         "epsilon": repr(job.epsilon),
         "mechanism": f"{designs.setting.mechanism.name}, {job.options.protect}",

@@ -23,6 +23,7 @@ from offrecord.release.keys import Key
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.model_check import sparse
+from offrecord.tables.optouts import OptOuts
 from offrecord.tables.secrets import Private, private_records
 from offrecord.tables.seen import Seen
 from offrecord.tables.steps import Step
@@ -67,17 +68,17 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     all records that are so many steps, or more, from every private one, instead. key_file: keep
     beside this key which records were seen, so that `redact` can tell it of model files too.
     """
-    if private is not None and private_list is not None:
-        raise InputError("give --private (a column) or --private-list (keys), one of them at most")
     sure = Sureness(confidence, interval)
     asked = Asked(chain_order, phase, sure, states, not no_audit, calibrate)
     steps = None if step is None else Step.parsed(step)
     columns = Columns.named(value, order, by, single_chain)
     table = from_native(frame, [*columns.released, *([] if private is None else [private])], value)
     arranged = arrange(table, columns, labels=None, private=private, step=steps)
-    listed = None if private_list is None else from_native(private_list)
-    known = private_records(arranged, listed, steps)
-    found = fit_arranged(arranged, known, replace(asked, distance=fit_distance))[1]
+    optouts = None if private_list is None else OptOuts.of(from_native(private_list), columns)
+    held = private_records(arranged, optouts, steps)
+    if optouts is not None:  # a reference may lack chains of the list, but no record of its own
+        optouts.check_found(held.found | ~held.known, held.known, stepped=steps is not None)
+    found = fit_arranged(arranged, held, replace(asked, distance=fit_distance))[1]
     if key_file is not None:
         found = _remembered(found, Key.load_or_new(Path(key_file)))
     return replace(found, warnings=(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)])))

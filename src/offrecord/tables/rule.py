@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from offrecord.designs.library import Designs
 from offrecord.designs.needs import SurroundingCounts
 from offrecord.designs.sharing import windows_for
-from offrecord.errors import InputError
 from offrecord.mechanisms.base import Decider
 from offrecord.mechanisms.blocks import ALWAYS, PRIVATE, REGIONS, Block, Certainty, blocks
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.records import UNKNOWN
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.chains import Arranged
+from offrecord.tables.problems import Check, Places
 from offrecord.tables.tally import Tally
 from offrecord.tables.windows import Windows
 
@@ -65,12 +65,13 @@ class Rule:
     def expect(self, batch: ChainBatch) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
         masses, which = batch.masses(self.model), self.which_of(batch)
-        counted = Tally()
+        counted, unknown = Tally(), []
         for block in self.blocks(batch, which):
             weights = masses if masses.ndim == 1 else masses[block.rows]
             expected = self.decider.expect(block, weights)
-            check_known(batch.arranged, block, expected.certainty)
+            unknown.append(unknown_rows(block, expected.certainty))
             counted += Tally.of(batch, block, expected.released, expected.certainty)
+        check_known(batch.arranged, unknown)
         return replace(counted, window=self.windows.released(batch))
 
     def explain(self, batch: ChainBatch) -> pl.DataFrame:
@@ -97,16 +98,21 @@ class Rule:
         return named, columns
 
 
-def check_known(arranged: Arranged, block: Block, certainty: Certainty) -> None:
-    """InputError for a value that the model does not know, unless its record is redacted whatever
+def unknown_rows(block: Block, certainty: Certainty) -> Integers:
+    """The rows with a value that the model does not know, unless their record is redacted whatever
     it is.
     """
     unknown = (block.codes == UNKNOWN) & (certainty != ALWAYS)
-    if not unknown.any():
+    return np.asarray(np.flatnonzero(unknown) + block.rows.start)
+
+
+def check_known(arranged: Arranged, unknown: Sequence[Integers]) -> None:
+    """InputError for rows with a value that the model does not know."""
+    rows = np.concatenate(unknown)
+    if not len(rows):
         return
-    first = block.rows.start + int(np.argmax(unknown))
-    row = (first if arranged.rows is None else int(arranged.rows[first])) + 1
-    raise InputError(
-        f"value column {arranged.columns.value!r} holds a value the model does not know in"
-        f" {int(unknown.sum())} rows, first in row {row}"
-    )
+    columns = arranged.columns
+    problem = "a value the model does not know"
+    said = (f"value column {columns.value!r} holds {problem} in ", "row", "")
+    places = Places(arranged.frame, columns.by, columns.ordering, arranged.rows)
+    raise places.wrong(rows, Check.KNOWN, said, problem)

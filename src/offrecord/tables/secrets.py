@@ -1,67 +1,173 @@
-"""Which records of a table are private: by a column, or by a list of keys; none may be lost."""
+"""Which records of a table are private: by a column, by a list, or by both; none may be lost."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import time
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.blocks import Secrets
+from offrecord.mechanisms.blocks import Mask, Secrets
 from offrecord.models.base import Integers
 from offrecord.models.records import MISSING, Chains
-from offrecord.tables.cells import check_names, nanoseconds, parsed_times, type_name
-from offrecord.tables.chains import ROW, Arranged
-from offrecord.tables.formats import check_columns
+from offrecord.tables.chains import Arranged
+from offrecord.tables.optouts import Named, OptOuts
 from offrecord.tables.steps import Step
+from offrecord.text import many
 
-if TYPE_CHECKING:
-    import polars as pl
+_MOST_GAPS = 10**7  # steps without a row that ranges may name one by one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Private:
     """Private records, sorted: the chain of each, and its place there in steps from the first.
 
-    A place may be a gap between rows. order: their order values, of a gap the one that was listed.
-    keys: how many rows of a private list were found.
+    A place may be a gap between rows. order: their order values, of a gap the one that was listed,
+    or that of its step. found: (l,) which rows of a private list name something here; known: those
+    whose chain is here.
     """
 
     chain: Integers
     place: Integers
     order: Integers
-    keys: int = 0
+    found: Mask
+    known: Mask
 
     @property
     def count(self) -> int:
         """How many private records there are."""
         return len(self.place)
 
+    @property
+    def keys(self) -> int:
+        """How many rows of a private list were found."""
+        return int(self.found.sum())
+
     def rows(self, chains: Chains) -> Integers:
         """The rows that are private."""
         before, after = _rows(chains, self)
         return before[after > before]
 
+    def whole_chains(self, chains: Chains) -> Mask:
+        """(m,) the chains of which every row is private."""
+        of = np.searchsorted(chains.starts, self.rows(chains), side="right") - 1
+        return np.asarray(np.bincount(of, minlength=chains.count) == np.diff(chains.starts))
 
-def private_records(arranged: Arranged, listed: pl.DataFrame | None, step: Step | None) -> Private:
-    """The private records of a table, from its private column or a list of keys.
+    def of_chains(self, chosen: Mask) -> Private:
+        """Those of some chains."""
+        here = chosen[self.chain]
+        return Private(self.chain[here], self.place[here], self.order[here], self.found, self.known)
 
-    Keys of chains that are not there are for others to find: see `check_all_found`.
+
+def private_records(arranged: Arranged, optouts: OptOuts | None, step: Step | None) -> Private:
+    """The private records of a table, from its private column and a list.
+
+    What the list names and is not there is for others to find: see `OptOuts.check_found`.
     """
     chains = arranged.chains
+    nobody = np.zeros(0, dtype=bool)
+    rows = np.zeros(0, dtype=np.int64)
+    if arranged.private is not None:
+        rows = np.flatnonzero(arranged.private)
+    if optouts is None or optouts.count == 0:
+        chain = np.searchsorted(chains.starts, rows, side="right") - 1
+        place = rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
+        return Private(
+            chain, place, np.asarray(chains.order[rows].astype(np.int64)), nobody, nobody
+        )
+    named = optouts.named_in(arranged, step)
+    line = np.unique(np.concatenate((_at_rows(chains, rows), _listed(chains, named))))
+    chain, place = _off_line(chains, line)
+    private = Private(chain, place, np.zeros(len(line), dtype=np.int64), named.found, named.known)
+    _fill_order(arranged, private, line, named if optouts.form == "records" else None)
+    return private
+
+
+# ---- chain and place as one number, which grows from record to record
+
+
+def _on_line(chains: Chains, chain: Integers, place: Integers) -> Integers:
+    """(r,) a number for each record."""
+    if chains.steps is None:
+        return np.asarray(chains.starts[chain] + place)
+    return np.asarray(chain * chains.width + place)
+
+
+def _off_line(chains: Chains, line: Integers) -> tuple[Integers, Integers]:
+    """(r,) the chain and the place of each record."""
+    if chains.steps is None:
+        chain = np.searchsorted(chains.starts, line, side="right") - 1
+        return chain, line - chains.starts[chain]
+    chain, place = np.divmod(line, chains.width)
+    return chain, place
+
+
+def _at_rows(chains: Chains, rows: Integers) -> Integers:
+    """(r,) the number of each row's record."""
+    return rows if chains.steps is None else chains.keys[rows]
+
+
+def _listed(chains: Chains, named: Named) -> Integers:
+    """The numbers of the records that a list names; some may come twice."""
+    whole = np.unique(named.chain[named.whole])
+    rows = _all_between(chains.starts[whole], chains.starts[whole + 1] - 1)
+    some = ~named.whole
+    first = _on_line(chains, named.chain[some], named.first[some])
+    last = _on_line(chains, named.chain[some], named.last[some])
+    first, last = _apart(first, last)
+    if chains.steps is not None:
+        held = np.searchsorted(chains.keys, last, "right") - np.searchsorted(chains.keys, first)
+        gaps = int((last - first + 1 - held).sum())
+        if gaps > _MOST_GAPS:
+            raise InputError(
+                f"the ranges of the private list hold {many(gaps, 'step')} without a row, more than"
+                f" {_MOST_GAPS:,}; leave long gaps out of them: private records on both sides of a"
+                " gap are one secret anyway"
+            )
+    return np.concatenate((_at_rows(chains, rows), _all_between(first, last)))
+
+
+def _apart(first: Integers, last: Integers) -> tuple[Integers, Integers]:
+    """The same numbers as some stretches hold, in stretches that share none."""
+    order = np.argsort(first, kind="stable")
+    first, last = first[order], last[order]
+    reached = np.maximum.accumulate(last)
+    begins = np.ones(len(first), dtype=bool)
+    begins[1:] = first[1:] > reached[:-1]
+    starts = np.flatnonzero(begins)
+    ends = np.append(starts[1:], len(first))[: len(starts)] - 1
+    return first[starts], reached[ends]
+
+
+def _all_between(first: Integers, last: Integers) -> Integers:
+    """All numbers of some stretches, both ends included."""
+    sizes = last - first + 1
+    before = np.cumsum(sizes) - sizes
+    return np.repeat(first - before, sizes) + np.arange(int(sizes.sum()))
+
+
+def _fill_order(arranged: Arranged, private: Private, line: Integers, listed: Named | None) -> None:
+    """Fill in the order values of private records. listed: what has listed its own."""
+    chains = arranged.chains
+    before, after = _rows(chains, private)
+    there = after > before  # a row has its own order value, beside the grid as it may be
+    private.order[there] = chains.order[before[there]]
+    gaps = ~there
+    if not gaps.any():
+        return
     if listed is not None:
-        return _listed(arranged, listed, step)
-    rows = (
-        np.empty(0, dtype=np.int64)
-        if arranged.private is None
-        else np.flatnonzero(arranged.private)
-    )
-    chain = np.searchsorted(chains.starts, rows, side="right") - 1
-    place = rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
-    return Private(chain, place, np.asarray(chains.order[rows].astype(np.int64)))
+        at = np.searchsorted(line, _on_line(chains, listed.chain, listed.first))[::-1]
+        told = gaps[at]  # of several that name a gap, the first one counts
+        private.order[at[told]] = listed.order[::-1][told]
+        return
+    ends = np.flatnonzero(np.diff(private.chain[gaps], append=-1)) + 1
+    begin = 0
+    rows = np.flatnonzero(gaps)
+    for end in ends.tolist():
+        mine = rows[begin:end]
+        chain = int(private.chain[mine[0]])
+        private.order[mine] = arranged.gap_times(chain, private.place[mine])
+        begin = end
 
 
 def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
@@ -91,179 +197,10 @@ def _rows(chains: Chains, private: Private) -> tuple[Integers, Integers]:
     return before, np.searchsorted(chains.keys, keys, side="right")
 
 
-def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Private:
-    """The records that the keys of a private list name, each in a row, or under a step in a gap.
-
-    InputError for a key that finds neither.
-    """
-    columns, chains = arranged.columns, arranged.chains
-    check_columns([*columns.by, columns.order or ROW], listed.columns, "the private list")
-    if listed.height == 0:
-        none = np.empty(0, dtype=np.int64)
-        return Private(none, none, none)
-    chain, order = _keys_of(arranged, listed)
-    place = _places(arranged, chain, order, step)
-    lost = int((place < 0).sum())
-    if lost:
-        raise InputError(
-            f"the private list names {lost} records that the table does not have; no opt-out may be"
-            " lost" + ("" if step else " (records in gaps can be protected with --step)")
-        )
-    keys = len(chain)
-    pairs, once = np.unique(np.stack((chain, place), axis=1), axis=0, return_index=True)
-    chain, place = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-    found = Private(chain, place, order[once].astype(np.int64), keys)
-    before, after = _rows(chains, found)
-    there = after > before  # a row has its own order value, beside the grid as it may be
-    found.order[there] = chains.order[before[there]]
-    return found
-
-
-def _keys_of(arranged: Arranged, listed: pl.DataFrame) -> tuple[Integers, NDArray[Any]]:
-    """The chain and the order value of each key whose chain is in the table."""
-    import polars as pl
-
-    columns, chains = arranged.columns, arranged.chains
-    order_name = columns.order or ROW
-    order = _order_keys(listed[order_name], arranged, order_name)
-    if not columns.by:
-        return np.zeros(len(order), dtype=np.int64), order
-    # text as it stands, whatever other chains are called
-    known = [
-        arranged.frame[name] if arranged.frame[name].dtype == pl.String else arranged.names[name]
-        for name in columns.by
-    ]
-    for series in known:
-        check_names(listed[series.name], "the private list")
-    keys = [_as_type(listed[series.name], series.dtype, series.name) for series in known]
-    firsts = [series.gather(chains.starts[:-1]) for series in known]
-    named = [f"by {name}" for name in columns.by]
-    table = _renamed(firsts, named).with_columns(pl.Series("chain", np.arange(chains.count)))
-    wanted = _renamed(keys, named).with_columns(pl.Series("order", order))
-    found = wanted.join(table, on=named, how="inner")
-    return found["chain"].to_numpy().astype(np.int64), found["order"].to_numpy()
-
-
-def _renamed(columns: list[pl.Series], names: list[str]) -> pl.DataFrame:
-    import polars as pl
-
-    return pl.DataFrame([series.alias(name) for series, name in zip(columns, names, strict=True)])
-
-
 def check_all_found(found: int, listed: int) -> None:
     """InputError unless every row of a private list was found."""
     if found != listed:
         raise InputError(
-            f"the private list names {listed - found} records of chains that the table does not"
-            " have; no opt-out may be lost"
+            f"the private list has {many(listed, 'row')}, but {found:,} name something in the"
+            " table; no opt-out may be lost"
         )
-
-
-def _places(
-    arranged: Arranged, chain: Integers, order: NDArray[Any], step: Step | None
-) -> Integers:
-    """The place of each key in its chain; −1 where it has no row, nor, under a step, a gap."""
-    chains = arranged.chains
-    begin, end = chains.starts[chain], chains.starts[chain + 1] - 1
-    if step is not None:
-        assert chains.steps is not None
-        place, off = step.counted(chains.order[begin], order, arranged.zone)
-        near = 4 * off <= step.length
-        return np.where(near & (place >= 0) & (place <= chains.steps[end]), place, -1)
-    place = np.full(len(chain), -1, dtype=np.int64)
-    for i in range(len(chain)):  # a binary search in each key's chain
-        at = int(np.searchsorted(chains.order[begin[i] : end[i] + 1], order[i]))
-        if begin[i] + at <= end[i] and chains.order[begin[i] + at] == order[i]:
-            place[i] = at
-    return place
-
-
-def _as_type(series: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
-    """A key column as the type the table's has; null where a key is none."""
-    import polars as pl
-
-    _check_filled(series, name)
-    if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
-        series = series.cast(pl.String)
-    numeric = series.dtype.is_integer() or series.dtype == pl.String
-    if series.dtype == kind or (numeric and kind.is_integer()):
-        return series.cast(kind, strict=False)
-    if kind == pl.String and series.dtype.is_integer():
-        return series.cast(pl.String)
-    if series.dtype == pl.String and (kind == pl.Date or isinstance(kind, pl.Datetime)):
-        return _zoned(parsed_times(series), kind, name).cast(kind, strict=False)
-    raise InputError(
-        f"column {name!r} holds {type_name(kind)} in the table but {type_name(series.dtype)} in the"
-        " private list"
-    )
-
-
-def _check_filled(series: pl.Series, name: str) -> None:
-    """InputError for empty keys: they would be opt-outs lost in silence."""
-    if series.null_count():
-        raise InputError(
-            f"the private list must name a record in every row: column {name!r} is empty in"
-            f" {series.null_count()}"
-        )
-
-
-def _zoned(times: pl.Series | None, kind: pl.DataType, name: str) -> pl.Series:
-    """The times, if they have a time zone just where the table's do."""
-    import polars as pl
-
-    if times is None:
-        raise InputError(
-            f"the private list must hold dates or times (ISO 8601) in column {name!r}, got other"
-            " text"
-        )
-    here, there = (
-        isinstance(one, pl.Datetime) and bool(one.time_zone) for one in (kind, times.dtype)
-    )
-    if here != there:
-        has = (
-            "the private list's times have a time zone"
-            if there
-            else "the table's times have a time zone, the private list's have none"
-        )
-        raise InputError(
-            f"column {name!r}: {has}; give both the same, or opt-outs would slip by hours"
-        )
-    return times
-
-
-def _order_keys(series: pl.Series, arranged: Arranged, name: str) -> NDArray[Any]:
-    """The order values of keys as the table's are kept: whole numbers, or nanoseconds."""
-    import polars as pl
-
-    kind = arranged.order_type
-    _check_filled(series, name)
-    if not kind.is_integer():
-        return nanoseconds(_zoned(_order_times(series, kind, name), kind, name))
-    numbers = _as_type(series, pl.Int64(), name)
-    if numbers.null_count():
-        raise InputError(
-            f"the private list names {numbers.null_count()} records whose {name!r} is no whole"
-            " number"
-        )
-    return numbers.to_numpy()
-
-
-def _order_times(series: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
-    """The order values of keys as days or as times, as the table's are."""
-    import polars as pl
-
-    times = parsed_times(series) if series.dtype == pl.String else series
-    is_day = kind == pl.Date
-    # midnights are days too, for programs that know no days
-    if times is not None and times.dtype == pl.Datetime and is_day:
-        times = times.dt.date() if (times.dt.time() == time()).all() else times
-    if times is not None and (times.dtype == pl.Date) != is_day:
-        here, there = ("days", "times") if is_day else ("times", "days")
-        raise InputError(
-            f"column {name!r} holds {here} in the table but {there} in the private list"
-        )
-    if times is None or not (times.dtype == pl.Date or isinstance(times.dtype, pl.Datetime)):
-        raise InputError(
-            f"the private list must hold dates or times in column {name!r}, as the table does"
-        )
-    return times

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,29 @@ _COUNTED = (
     "pairs",
     "linked",
 )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dropped:
+    """Chains that are left out of a release, and of all that is said of it: how many, with how many
+    rows and private records. keys: rows of the private list that name nothing else. digest: of
+    which records these are, for the ledger alone.
+    """
+
+    chains: int = 0
+    rows: int = 0
+    private: int = 0
+    keys: int = 0
+    digest: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, dtype=np.uint64))
+
+    def __add__(self, other: Dropped) -> Dropped:
+        return Dropped(
+            self.chains + other.chains,
+            self.rows + other.rows,
+            self.private + other.private,
+            self.keys + other.keys,
+            self.digest ^ other.digest,
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -18,14 +18,16 @@ from offrecord.models.base import Integers
 from offrecord.models.records import MISSING, Chains
 from offrecord.release import coins
 from offrecord.release.coins import RECORDS, ChainTags, Coins, Counter, Draws
-from offrecord.tables.batch import ChainBatch, TableSpec
+from offrecord.tables.batch import ChainBatch, Chosen, TableSpec
 from offrecord.tables.chains import Arranged
 from offrecord.tables.choice import choice_of
 from offrecord.tables.contents import record_numbers
 from offrecord.tables.model_check import check_lengths, counted_shape, model_counts
-from offrecord.tables.rule import Rule, check_known
+from offrecord.tables.optouts import OptOuts
+from offrecord.tables.rule import Rule, check_known, unknown_rows
+from offrecord.tables.secrets import Private
 from offrecord.tables.seen import Seen, Sighting
-from offrecord.tables.survey import Survey
+from offrecord.tables.survey import Dropped, Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.telling import Sample
 from offrecord.tables.writing import emptied, released_values, without_hidden
@@ -67,15 +69,17 @@ class KeyedBatch:
         counter: Counter = 0,
     ) -> Draws:
         """(r,) a draw for each record of chains that hold a secret."""
-        return self.coins.draw(self.tags_of(chain), order, self._order_kind, purpose, counter)
+        kind = _order_kind(self.batch.arranged)
+        return self.coins.draw(self.tags_of(chain), order, kind, purpose, counter)
 
     def set_digests(self, chain: Integers, order: Integers, groups: Integers, count: int) -> Draws:
         """(count, 2) a digest of each group of records."""
-        return self.coins.set_digests(self.tags_of(chain), order, self._order_kind, groups, count)
+        kind = _order_kind(self.batch.arranged)
+        return self.coins.set_digests(self.tags_of(chain), order, kind, groups, count)
 
-    @property
-    def _order_kind(self) -> int:
-        return coins.TIME if self.batch.arranged.chains.timed else coins.INTEGER
+
+def _order_kind(arranged: Arranged) -> int:
+    return coins.TIME if arranged.chains.timed else coins.INTEGER
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +104,27 @@ class Worker:
         """The same, with its key."""
         return replace(self, coins=replace(self.coins, key=key))
 
-    def read(self, frame: pl.DataFrame, listed: pl.DataFrame | None) -> KeyedBatch:
-        """Rows of whole chains, with their coins."""
-        return self.keyed(self.spec.read(frame, listed))
+    def read(self, frame: pl.DataFrame, optouts: OptOuts | None) -> Chosen:
+        """Rows of whole chains, and what is private in them."""
+        return self.spec.read(frame, optouts)
 
-    def keyed(self, batch: ChainBatch) -> KeyedBatch:
+    def keyed(self, arranged: Arranged, private: Private) -> KeyedBatch:
         """A batch with its coins."""
-        return KeyedBatch(batch, self.coins)
+        return KeyedBatch(self.spec.batch(arranged, private), self.coins)
+
+    def dropped(self, chosen: Chosen) -> Dropped:
+        """What is left out of some rows."""
+        if not chosen.dropped.any():
+            return Dropped()
+        arranged, private = chosen.arranged, chosen.private.of_chains(chosen.dropped)
+        chains, which = np.unique(private.chain, return_inverse=True)
+        tags = self.coins.chain_tags(coins.joined(arranged.chain_values(chains), len(chains)))
+        alone = np.zeros(private.count, dtype=np.int64)
+        kind = _order_kind(arranged)
+        digest = self.coins.set_digests(tags[which], private.order, kind, alone, 1)[0]
+        rows = int(np.diff(arranged.chains.starts)[chosen.dropped].sum())
+        keys = chosen.private.keys - (0 if chosen.kept is None else chosen.kept[1].keys)
+        return Dropped(len(chains), rows, private.count, keys, digest)
 
     def survey(self, keyed: KeyedBatch) -> Survey:
         """What is found out about a batch before anything is decided; InputError for lengths that
@@ -151,15 +169,16 @@ class Worker:
         gone, sure = np.zeros(batch.rows, dtype=bool), np.zeros(batch.rows, dtype=bool)
         counted = Tally()
         moves = np.zeros(counted_shape(model), dtype=np.int64)
-        contents = []
+        contents, unknown = [], []
         for block in rule.blocks(batch, which):
             redacted, certainty = rule.decider.decide(block, keyed.draw)
-            check_known(batch.arranged, block, certainty)
+            unknown.append(unknown_rows(block, certainty))
             gone[block.rows], sure[block.rows] = redacted, certainty == NEVER
             counted += Tally.of(batch, block, ~redacted, certainty)
             contents.append(_contents(chains, block.rows, redacted))
             plain = np.where(sure[block.rows], block.codes, np.int8(MISSING))
             moves += model_counts(model, chains, block.rows, plain, batch.phases)
+        check_known(batch.arranged, unknown)
         tagged = batch.chains_with_secret
         content = self.coins.content_digest(
             keyed.tags, np.concatenate(contents)[tagged], np.diff(chains.starts)[tagged]

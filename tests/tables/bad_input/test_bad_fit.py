@@ -35,7 +35,6 @@ from good_command import FIT, ROWS
         ({"step": "1h"}, ["--step 1h", "'hour' holds whole numbers"]),
         ({"private": "hiden"}, ["did you mean 'hidden'?"]),
         ({"private_list": "no.csv"}, ["no.csv", "does not exist"]),
-        ({"private": "hidden", "private_list": "keys.csv"}, ["one of them"]),
         ({"private": "all"}, ["every chain holds a private record"]),
         (
             {"private": "hidden"},

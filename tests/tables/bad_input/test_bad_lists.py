@@ -25,7 +25,7 @@ def test_private_lists_that_are_not_whole(desk):
         never=["secretcell"],
     )
     with_bytes("keys.csv", b"room,hour\na,2\nb ,1\n")
-    desk.fails(by_list, "the private list", "'room'", "blanks around the name", "1 times")
+    desk.fails(by_list, "the private list", "'room'", "blanks around names", "1 row: remove")
     with_bytes("keys.csv", b"room,hour\na,2 \n")
     desk.fails(by_list, "the private list", "'hour'", "no whole number")
     with_bytes("keys.csv", b"room, hour\na,2\n")
@@ -40,23 +40,27 @@ def test_private_lists_that_are_not_whole(desk):
         (
             {"room": ["a", "a", "b"], "hour": [2, 9, 9]},
             {},
-            ["names 2 records", "no opt-out may be lost", "--step"],
+            ["names 2 records", "no opt-out may be lost", "--step", "room 'b', hour 9 (row 3)"],
         ),
         (
             {"room": ["a", "a"], "hour": [2, 9]},
             {"step": "1"},
-            ["names 1 records", "no opt-out may be lost"],
+            ["names 1 record that", "no opt-out may be lost: room 'a', hour 9 (row 2)"],
         ),
         (
             {"room": ["a", "z"], "hour": [2, 2]},
             {},
-            ["names 1 records of chains", "no opt-out may be lost"],
+            ["names 1 record that", "no opt-out may be lost", "room 'z', hour 2 (row 2)"],
         ),
-        ({"room": ["a", None], "hour": [2, 2]}, {}, ["'room'", "every row"]),
-        ({"room": ["a", "a"], "hour": [2, None]}, {}, ["'hour'", "every row"]),
+        ({"room": ["a", None], "hour": [2, 2]}, {}, ["'room'", "every row", "in 1 row", "(row 2)"]),
+        (
+            {"room": ["a", "a"], "hour": [2, None]},
+            {},
+            ["'hour'", "every row", "names whole chains"],
+        ),
         ({"room": ["a"], "hour": [2.0]}, {}, ["'hour'", "Int64 in the table but Float64"]),
         ({"room": ["a"], "hour": [True]}, {}, ["'hour'", "Int64 in the table but Boolean"]),
-        ({"room": ["a"], "hour": ["two"]}, {}, ["1 records", "'hour'", "no whole number"]),
+        ({"room": ["a"], "hour": ["two"]}, {}, ["1 row whose", "'hour'", "no whole number"]),
         ({"room": ["a"], "hour": [datetime(2013, 1, 1)]}, {}, ["'hour'", "Int64"]),
         ({"room": [1.5], "hour": [2]}, {}, ["'room'", "String", "Float64"]),
         ({"room": ["a"], "time": [2]}, {}, ["private list", "'hour'"]),
@@ -66,7 +70,7 @@ def test_private_lists_that_are_not_whole(desk):
         (
             {"room": ["a"], "row": [0]},
             {"order": "row"},
-            ["names 1 records", "no opt-out may be lost"],
+            ["names 1 record that", "no opt-out may be lost"],
         ),
         ({"room": [], "hour": []}, {}, ["no record is private", "--allow-none"]),
     ],
@@ -92,7 +96,7 @@ UTC_HOURS = [datetime(2013, 3, 31, hour, tzinfo=UTC) for hour in range(4)] * 2
         (UTC_HOURS, "2013-03-31T01:00:00", ["time zone", "slip"]),
         (UTC_HOURS, "2013-03-31", ["'hour'"]),
         (UTC_HOURS, "2013-03-31T01:00:00+01:00", None),
-        (UTC_HOURS, "2013-03-31T01:30:00Z", ["names 1 records"]),
+        (UTC_HOURS, "2013-03-31T01:30:00Z", ["names 1 record that"]),
         (HOURS, 2, ["'hour'", "dates or times"]),
         (HOURS, "monday", ["'hour'", "dates or times"]),
         # a day is no hour: it would protect the record at midnight and lose the others
@@ -157,6 +161,6 @@ def test_a_key_inside_a_gap_protects_the_gap(desk):
     assert certificate["private"]["positions"]["keys"] == [["a", 4]]
     desk.fails(
         desk.redact("gap.parquet", private=None, private_list=keys, output="other.csv"),
-        "names 1 records",
+        "names 1 record that",
         "--step",
     )

@@ -284,6 +284,47 @@ def test_private_lists(spark, same, kind):
     )
 
 
+@pytest.mark.parametrize("kind", ["polars", "spark"])
+@pytest.mark.parametrize("form", ["ranges", "days", "chains", "dropped"])
+def test_ranges_and_chains(spark, same, kind, form):
+    table = frame(gaps=0.1)
+    chosen = {"step": 1}
+    if form == "ranges":
+        keys = pl.DataFrame(
+            {"room": [3, 1, 3, 11, 5], "from": [7, None, 9, 20, 3], "to": [9, 3, 12, 20, 5000]}
+        )
+    elif form == "days":
+        begin = datetime(2024, 3, 1)
+        hours = pl.lit(begin) + pl.duration(hours=pl.col("hour"))
+        table = table.with_columns(hours.alias("hour"))
+        keys = pl.DataFrame({"room": [3, 1, 4], "from": [begin, None, begin], "to": [begin] * 3})
+        chosen = {"step": "1h"}
+    else:
+        keys = pl.DataFrame({"room": [3, 11, 3]})
+        chosen |= {"drop": form == "dropped"}
+    keys = keys.with_columns(pl.col("room").cast(pl.Int32))
+    listed = keys if kind == "polars" else engine.as_spark(spark, keys).repartition(3)
+    release = same(
+        table,
+        dataset=f"listed as {form}",
+        private="hidden",
+        private_list=keys,
+        there_options={"private_list": listed},
+        **chosen,
+    )
+    if form == "dropped":
+        assert release.summary.chains == 10
+
+
+def test_what_is_wrong_is_listed_in_full(spark, key, tmp_path):
+    table = frame().with_columns(hour=pl.lit(1))
+    for problems, wanted in ((None, 0), (tmp_path / "p.csv", table.height)):
+        with pytest.raises(off.InputError, match=f"in {table.height} rows .* room 0, hour 1"):
+            engine.redact(there(spark, table), **options(key, dataset="ties", problems=problems))
+        assert wanted == 0 or pl.read_csv(problems).height == wanted
+    assert pl.read_csv(tmp_path / "p.csv").columns == ["in", "row", "room", "hour", "problem"]
+
+
 def test_a_table_that_was_joined_on_its_chains(spark, same):
     """Spark may take partitions by the join for ours, and split them where they are skewed: then
     chains would be cut.
@@ -489,21 +530,25 @@ WRONG = {
     "null": (
         {},
         lambda df: df.withColumn("hidden", sql.expr("if(hour = 7, null, hidden)")),
-        "must say true or false",
+        "must not be empty, but is in 12 rows: room 0, hour 7; room 1, hour 7;",
     ),
-    "twice": ({}, lambda df: df.withColumn("hour", sql.lit(1)), "must order the records"),
+    "twice": (
+        {},
+        lambda df: df.withColumn("hour", sql.lit(1)),
+        "in 480 rows of one chain or another: room 0",
+    ),
     "value": ({}, lambda df: df.withColumn("state", sql.col("state") + 1), "does not know"),
     "none": ({}, lambda df: df.withColumn("hidden", sql.lit(False)), "no record is private"),
     "empty": ({}, lambda df: df.limit(0), "no rows"),
     "lost": (
         {"private": None, "private_list": pl.DataFrame({"room": [1, 99], "hour": [2, 2]})},
         None,
-        "names 1 records of chains that the table does not have",
+        "names 1 record that the table does not have",
     ),
     "lost hour": (
         {"private": None, "private_list": pl.DataFrame({"room": [1], "hour": [99]})},
         None,
-        "names 1 records that the table does not have",
+        "no opt-out may be lost (records in gaps can be protected with --step): room 1, hour 99",
     ),
     "list type": (
         {"private": None, "private_list": pl.DataFrame({"room": ["1"], "hour": [2]})},
@@ -522,6 +567,31 @@ WRONG = {
         {"private": None, "private_list": pl.DataFrame({"room": [1, None], "hour": [2, 3]})},
         None,
         "in every row",
+    ),
+    "lost range": (
+        {
+            "private": None,
+            "step": 1,
+            "private_list": pl.DataFrame({"room": [1, 2], "from": [50, 39], "to": [60, 90]}),
+        },
+        None,
+        "names 1 range that the table does not have; no opt-out may be lost: room 1, hour 50 to 60",
+    ),
+    "lost chain": (
+        {"private": None, "private_list": pl.DataFrame({"room": [99, 1, 98]})},
+        None,
+        "names 2 chains that the table does not have; no opt-out may be lost: room 98; room 99",
+    ),
+    "turned": (
+        {"private": None, "private_list": pl.DataFrame({"room": [1], "from": [9], "to": [8]})},
+        None,
+        "whose 'from' is after its 'to': room 1, hour 9 to 8",
+    ),
+    "nothing to drop": ({"drop": True}, None, "private as a whole, and none is"),
+    "all dropped": (
+        {"drop": True, "private_list": pl.DataFrame({"room": [*range(12)]})},
+        None,
+        "--drop leaves nothing to release",
     ),
     "kept column tells": (
         {"keep": "copy"},

@@ -64,9 +64,8 @@ def test_bad_rows_say_where(desk, monkeypatch):
         table.with_columns(pl.when(pl.int_range(pl.len()) != 200).then("hidden").alias("hidden")),
         "t.parquet",
     )
-    refused(
-        desk, "'hidden'", "rows 171 to 204", arguments=["t.parquet", "--stream"], output="o.csv"
-    )
+    said = "in 1 row: room 11, hour 13 (row 201)"
+    refused(desk, "'hidden'", said, arguments=["t.parquet", "--stream"], output="o.csv")
     late = table.with_columns(
         pl.when(pl.int_range(pl.len()) < 300)
         .then("hour")
@@ -96,7 +95,8 @@ def test_bad_rows_say_where(desk, monkeypatch):
     options = {"output": "o.csv", "private": None, "private_list": "keys.csv"}
     refused(
         desk,
-        "names 1 records of chains",
+        "names 1 record that",
+        "room 99, hour 2 (row 2)",
         "no opt-out may be lost",
         arguments=["t.csv", "--stream"],
         **options,

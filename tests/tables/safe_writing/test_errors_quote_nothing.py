@@ -41,7 +41,7 @@ CSV = "id,t,v,p\n" + "".join(
         ),
         (
             CSV.replace(f"ann,19,{NEEDLE}", f"ann,19,{NEEDLE}!"),
-            "value column 'v' holds a value the model does not know in 1 rows",
+            "value column 'v' holds a value the model does not know in 1 row: ",
         ),
     ],
     ids=[
@@ -64,7 +64,7 @@ def test_errors_about_csv_quote_no_cell(desk, content, says):
 
 def test_an_unknown_number_is_not_quoted(desk):
     content = CSV.replace(NEEDLE, "1").replace("short", "0").replace("ann,19,1", f"ann,19,{NEEDLE}")
-    assert "does not know in 1 rows, first in row 20" in bad_input(
+    assert "does not know in 1 row: id 'ann', t 19 (row 20)" in bad_input(
         desk, "bad.csv", content.encode(), labels=(0, 1)
     )
 
@@ -97,9 +97,11 @@ def test_errors_about_the_private_list_quote_no_cell(desk, cell):
     frame = pl.DataFrame({"id": ["ann"] * 20, "t": times, "v": ["short", NEEDLE] * 10})
     (desk.folder / "list.csv").write_text(f"id,t\nann,{times[3]}\nann,{cell}\n")
     bad_input(desk, "bad.csv", frame, "--private-list", desk.folder / "list.csv")
-    (desk.folder / "list.csv").write_text(f"id,t\n{NEEDLE},{times[3]}\n")
+    # keys are named: they are the publisher's own words
+    (desk.folder / "list.csv").write_text(f"id,t\nbob,{times[3]}\n")
     err = bad_input(desk, "bad.csv", frame, "--private-list", desk.folder / "list.csv")
-    assert "names 1 records of chains that the table does not have" in err
+    assert "names 1 record that the table does not have" in err
+    assert f"id 'bob', t {times[3]} (row 1)" in err
     (desk.folder / "list.csv").write_text(f'id,"t\nann,{times[3]}\n{NEEDLE},{times[4]}\n')
     bad_input(desk, "bad.csv", frame, "--private-list", desk.folder / "list.csv")
 
@@ -187,7 +189,7 @@ def test_an_error_from_anywhere_is_one_line(desk, monkeypatch, error):
     def failing(*_, **__):
         raise error(f"in cell {NEEDLE}")
 
-    monkeypatch.setattr("offrecord.tables.engines.memory.arrange", failing)
+    monkeypatch.setattr("offrecord.tables.batch.arrange", failing)
     given, folder = desk.folder / "in.csv", desk.folder / "out"
     folder.mkdir()
     given.write_text(CSV)

@@ -13,7 +13,6 @@ from offrecord.files import check_apart, check_outputs, check_writable
 from offrecord.release.certificate import Certificate
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.certifying import certified
-from offrecord.tables.chains import arrange
 from offrecord.tables.encoding import write_frame
 from offrecord.tables.formats import format_of, stream_format
 from offrecord.tables.frames import Native, from_native, to_native
@@ -21,7 +20,7 @@ from offrecord.tables.job import Job
 from offrecord.tables.options import MemoryOptions, takes
 from offrecord.tables.plan import Entered, Outcome, Plan
 from offrecord.tables.reference import fit_arranged
-from offrecord.tables.secrets import check_all_found, private_records
+from offrecord.tables.reporting import reporting
 from offrecord.tables.summary import Summary
 from offrecord.tables.writing import ready, spreadsheet_warnings, write_release, write_to_stream
 
@@ -135,25 +134,34 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     Raises InputError for wrong input, for a kept column that tells the value, and for a second,
     different release under one name unless another_release is set.
     """
+    with reporting(options.problems):
+        return _redacted(frame, options)
+
+
+def _redacted(frame: Native, options: MemoryOptions) -> Release:
     job = Job.of(options)
     marks = [] if options.private is None else [options.private]
     table = from_native(frame, [*job.columns.released, *marks], options.value)
-    listed = None if options.private_list is None else from_native(options.private_list)
-    model = job.model
-    labels = None if model is None else model.labels
-    arranged = arrange(table, job.columns, labels=labels, private=options.private, step=job.step)
+    optouts, model = job.optouts, job.model
+    chosen = job.reading.chosen(table, optouts, None if model is None else model.labels)
     del table
-    private = private_records(arranged, listed, job.step)
-    asked = 0 if listed is None else listed.height
-    check_all_found(private.keys, asked)
-    job.check_private(private.count)
+    if optouts is not None:
+        found = chosen.private
+        optouts.check_found(found.found, found.known, stepped=job.step is not None)
+    if chosen.kept is None:
+        raise job.nothing_left()
+    arranged, private = chosen.kept
+    job.check_private(private.count, int(chosen.dropped.sum()))
     fitted = None
     if model is None:
         arranged, fitted = fit_arranged(arranged, private, job.fitting, options.say)
         model = job.promised(fitted.model)
     modelled = job.modelled(model)
-    keyed = modelled.worker.keyed(modelled.worker.spec.batch(arranged, private))
-    plan = Plan.of(modelled, modelled.worker.survey(keyed), asked)
+    worker = modelled.worker
+    keyed = worker.keyed(arranged, private)
+    asked = 0 if optouts is None else optouts.count
+    plan = Plan.of(modelled, worker.survey(keyed), asked, worker.dropped(chosen))
+    del chosen
     out = None
     if options.dry_run:
         tally = plan.rule.expect(keyed.batch)

@@ -12,23 +12,29 @@ from __future__ import annotations
 
 import json
 import logging
+import operator
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.files import check_apart, check_writable, write_text
 from offrecord.tables.chains import Columns
 from offrecord.tables.engines.spark_work import (
+    ENDS,
     LISTED,
     MARK,
     Packing,
     Releasing,
     Shared,
+    Surveyed,
     Surveying,
     Tallying,
 )
@@ -36,9 +42,12 @@ from offrecord.tables.formats import check_columns
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.job import Job
 from offrecord.tables.options import SparkOptions, takes
+from offrecord.tables.optouts import TO, are_days, form_of
 from offrecord.tables.plan import Outcome, Plan
+from offrecord.tables.problems import LIST, Check, Found, LocatedError, Places, Wrong
+from offrecord.tables.reporting import reporting
 from offrecord.tables.summary import Summary
-from offrecord.tables.survey import Survey
+from offrecord.tables.survey import Dropped, Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.values import released_type
 from offrecord.tables.worker import Worker
@@ -129,6 +138,11 @@ def redact(df: DataFrame, options: SparkOptions) -> SparkRelease:
 
     Raises InputError for wrong input, before anything is released.
     """
+    with reporting(options.problems):
+        return _redacted(df, options)
+
+
+def _redacted(df: DataFrame, options: SparkOptions) -> SparkRelease:
     job = Job.of(options)
     if job.model is None:
         raise InputError(
@@ -138,8 +152,15 @@ def redact(df: DataFrame, options: SparkOptions) -> SparkRelease:
     _check(df, job)
     modelled = job.modelled(job.model)
     table, listed = _table(df, job)
-    with _Held.surveying(table, modelled.worker, options.partitions) as held:
-        plan = Plan.of(modelled, held.survey(), listed)
+    shared = Shared(
+        version("offrecord"),
+        modelled.worker,
+        listed.form,
+        listed.days,
+        problems=options.problems is not None,
+    )
+    with _Held.surveying(table, shared, options.partitions) as held:
+        plan = Plan.of(modelled, held.survey(job), listed.rows, held.dropped)
         tally = held.tallied(plan.worker, dry_run=options.dry_run)
         outcome = plan.judged(tally)
         frame = None
@@ -172,17 +193,25 @@ def _check(df: DataFrame, job: Job) -> None:
         )
 
 
-def _table(df: DataFrame, job: Job) -> tuple[DataFrame, int]:
-    """The rows that are needed, keys of private records among them, and how many keys those are."""
+class _Listed(NamedTuple):
+    """A private list: how many rows it has, and what they are, as in OptOuts."""
+
+    rows: int = 0
+    form: str = "records"
+    days: bool = False
+
+
+def _table(df: DataFrame, job: Job) -> tuple[DataFrame, _Listed]:
+    """The rows that are needed, those of a private list among them, and what these are."""
     from pyspark.sql import functions as sql
 
     table, listed = _checked(df, job), job.options.private_list
     if listed is None:
-        return table, 0
-    keys, count = _keys(listed, df, job.columns)
+        return table, _Listed()
+    keys, told = _keys(listed, df, job.columns)
     flagged = table.withColumn(LISTED, sql.lit(False))
     marked = keys.withColumn(LISTED, sql.lit(True))
-    return flagged.unionByName(marked, allowMissingColumns=True), count
+    return flagged.unionByName(marked, allowMissingColumns=True), told
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,23 +219,24 @@ class _Held:
     """A table in buckets of whole chains that executors hold in memory, surveyed.
 
     frame: rows and surveys. key: travels inside the functions that are sent; all else that they
-    need is broadcast. found: the survey of each task, and the fingerprints of its batches.
+    need is broadcast. found: what each task has found out.
     """
 
     frame: DataFrame
     key: bytes
-    columns: Columns
-    found: list[tuple[Survey, list[str]]]
+    shared: Shared
+    found: list[Surveyed]
     contents: set[int] = field(default_factory=set)  # what leaves of each batch
 
     @classmethod
     @contextmanager
-    def surveying(cls, table: DataFrame, worker: Worker, partitions: int | None) -> Iterator[_Held]:
+    def surveying(cls, table: DataFrame, told: Shared, partitions: int | None) -> Iterator[_Held]:
         """Survey a table; should anything go wrong then, executors let go of it."""
         from pyspark.storagelevel import StorageLevel
 
-        key, columns = worker.coins.key, worker.spec.columns
-        shared = _broadcast(table, Shared(version("offrecord"), worker.without_key()))
+        key, columns = told.worker.coins.key, told.worker.spec.columns
+        told = replace(told, worker=told.worker.without_key())
+        shared = _broadcast(table, told)
         count = 4 * table.sparkSession.sparkContext.defaultParallelism
         count = count if partitions is None else partitions
         with _spark_errors(), _unlogged():
@@ -226,23 +256,34 @@ class _Held:
             found = [pickle.loads(row.survey) for row in rows]
             for error in (one for one in found if isinstance(one, str)):
                 raise InputError(error)
-            yield cls(frame, key, columns, found)
+            _check_wrong(one for task in found for one in task.wrong)
+            yield cls(frame, key, told, found)
         except BaseException:
             frame.unpersist()
             raise
 
-    def survey(self) -> Survey:
-        """Of the whole table."""
-        return Survey.of_all((survey for survey, _ in self.found), self.columns)
+    def survey(self, job: Job) -> Survey:
+        """Of the whole table; InputError if nothing is left of it."""
+        surveys = [task.survey for task in self.found if task.survey is not None]
+        if not surveys and self.dropped.chains:
+            raise job.nothing_left()
+        return Survey.of_all(surveys, job.columns)
+
+    @property
+    def dropped(self) -> Dropped:
+        """What is left out of it."""
+        return sum((task.dropped for task in self.found), Dropped())
 
     def tallied(self, worker: Worker, *, dry_run: bool) -> Tally:
         """What is decided, or for a dry run expected."""
         with _spark_errors(), _unlogged():
             work = Tallying(self.key, _broadcast(self.frame, self._shared(worker, dry_run=dry_run)))
             counted = self._rows.mapInArrow(work, "tally binary").collect()
-        tallies: list[tuple[Tally, list[int]]] = [pickle.loads(row.tally) for row in counted]
-        self.contents.update(one for _, each in tallies for one in each)
-        return sum((one for one, _ in tallies), Tally())
+        tallies: list[tuple[Tally, list[int], list[Wrong]]]
+        tallies = [pickle.loads(row.tally) for row in counted]
+        _check_wrong(one for _, _, wrong in tallies for one in wrong)
+        self.contents.update(one for _, each, _ in tallies for one in each)
+        return sum((one for one, _, _ in tallies), Tally())
 
     def released(self, worker: Worker, schema: Any) -> DataFrame:
         """The released rows, evaluated when they are used."""
@@ -256,8 +297,14 @@ class _Held:
         return self.frame.select("rows").where("rows is not null")
 
     def _shared(self, worker: Worker, *, dry_run: bool = False) -> Shared:
-        surveyed = frozenset(mark for _, marks in self.found for mark in marks)
-        return Shared(version("offrecord"), worker.without_key(), dry_run, surveyed)
+        surveyed = frozenset(mark for task in self.found for mark in task.marks)
+        worker = worker.without_key()
+        return replace(self.shared, worker=worker, dry_run=dry_run, surveyed=surveyed)
+
+
+def _check_wrong(wrong: Iterable[Wrong]) -> None:
+    """InputError for what tasks have found to be wrong; rows have no numbers there."""
+    Found([one.unnumbered() for one in wrong]).check()
 
 
 def _broadcast(df: DataFrame, shared: Shared) -> Broadcast[Shared]:
@@ -296,36 +343,45 @@ def _checked(df: DataFrame, job: Job) -> DataFrame:
     return df.select(*map(_column, wanted))
 
 
-def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, int]:
-    """The keys of private records with the types that the table has, and how many they are."""
-    from pyspark.sql import functions as sql
+def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, _Listed]:
+    """The rows of a private list with the types that the table has, and what they are."""
+    import polars as pl
 
     if not hasattr(listed, "mapInArrow"):
         listed = as_spark(df.sparkSession, from_native(listed))
-    names = [*columns.by, str(columns.order)]
-    check_columns(names, listed.columns, "the private list")
+    form, order = form_of(listed.columns, columns), str(columns.order)
+    keyed = [*columns.by, *([order] if form == "records" else [])]
+    ends = ENDS if form == "ranges" else {}
     chosen = []
-    for name in names:
-        here, there = _kind(df.schema[name].dataType), _kind(listed.schema[name].dataType)
-        if here != there and not ({here, there} <= {"tinyint", "smallint", "int", "bigint"}):
+    for name, there in [*zip(keyed, keyed, strict=True), *ends.items()]:
+        kind = df.schema[order if name in ends else name].dataType
+        here, given = _kind(kind), _kind(listed.schema[name].dataType)
+        is_whole = {here, given} <= {"tinyint", "smallint", "int", "bigint"}
+        is_open = name in ends and given == "void"  # every range ends where its chain does
+        if here != given and not is_whole and not is_open:
             raise InputError(
-                f"column {name!r} holds {here} in the table but {there} in the private list; give"
+                f"column {name!r} holds {here} in the table but {given} in the private list; give"
                 " both the same type"
             )
-        chosen.append(_column(name).try_cast(df.schema[name].dataType).alias(name))
+        # a number too large for the table names no record of it, but may end a range
+        cast = "bigint" if is_whole and name in ends else kind
+        chosen.append(_column(name).try_cast(cast).alias(there))
     keys = listed.select(*chosen)
-    empty = sql.count_if(
-        sql.greatest(*(_column(name).isNull() for name in names))
-        if len(names) > 1
-        else _column(names[0]).isNull()
-    )
+    empty = reduce(operator.or_, (_column(name).isNull() for name in keyed))
     with _spark_errors():
-        count, nulls = keys.agg(sql.count("*"), empty).first() or (0, 0)
-    if nulls:
-        raise InputError(
-            f"the private list must name a record of the table in every row: {nulls} rows do not"
+        count = keys.count()
+        lost = pl.DataFrame(keys.where(empty).select(*map(_column, keyed)).toArrow())
+        days = bool(ends) and are_days(pl.DataFrame(listed.select(_column(TO)).toArrow())[TO])
+    if lost.height:
+        said = (
+            "the private list must name something of the table in every row, but not in ",
+            "row",
+            "",
         )
-    return keys, int(count)
+        where = Places(lost, columns.by, keyed[len(columns.by) :], where=LIST)
+        error = where.wrong(np.arange(lost.height), Check.LIST_FILLED, said, "an empty cell")
+        raise LocatedError(error.wrong.unnumbered())
+    return keys, _Listed(count, form, days)
 
 
 def as_spark(session: SparkSession, frame: pl.DataFrame) -> DataFrame:

@@ -9,16 +9,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.tables.batch import ChainBatch
+from offrecord.tables.batch import Chosen
+from offrecord.tables.chains import Arranged
 from offrecord.tables.formats import never_spill
-from offrecord.tables.survey import Survey
+from offrecord.tables.optouts import FROM, TO, OptOuts
+from offrecord.tables.problems import Found, Wrong
+from offrecord.tables.survey import Dropped, Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.worker import KeyedBatch, Worker
 
@@ -28,7 +31,9 @@ if TYPE_CHECKING:
 
 _PACKED = 1 << 20  # rows that are packed at a time, and rows of a part, about
 _FIBONACCI = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, as in Fibonacci hashing
-LISTED = "offrecord listed"
+LISTED = "offrecord listed"  #: marks the rows of a private list among those of the table
+#: Its ranges, beside the table's own columns.
+ENDS = {FROM: "offrecord from", TO: "offrecord to"}
 _CHANGED = "the table was changed after it was surveyed; redact it again"
 MARK = "offrecord: "  # how a message of ours begins among those of Spark
 
@@ -103,12 +108,17 @@ def _hashed(names: pa.Table) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What executors need besides the key. surveyed: the fingerprints of all batches. contents:
-    what leaves of them.
+    """What executors need besides the key.
+
+    form, days: as in OptOuts, of the whole private list. problems: whether all that is wrong is to
+    be told. surveyed: the fingerprints of all batches. contents: what leaves of them.
     """
 
     version: str
     worker: Worker
+    form: str = "records"
+    days: bool = False
+    problems: bool = False
     dry_run: bool = False
     surveyed: frozenset[str] = frozenset()
     contents: frozenset[int] = frozenset()
@@ -155,17 +165,45 @@ class _Work(ABC):
             )
         return shared.worker.with_key(self._key)
 
-    def _read(self, table: pa.Table) -> KeyedBatch | None:
-        """Rows, and keys of private records among them, as a batch; None if there are no rows."""
+    def _read(self, table: pa.Table) -> tuple[OptOuts | None, Chosen | None]:
+        """Rows, and those of a private list among them; None if there are none of the one or the
+        other.
+        """
         import polars as pl
         import pyarrow as pa
 
-        keys = None
+        optouts = None
         if LISTED in table.column_names:
-            columns = self._worker.spec.columns
-            keys = pl.DataFrame(table.filter(table[LISTED]).select([*columns.by, columns.order]))
+            optouts = self._optouts(table.filter(table[LISTED]))
             table = table.filter(pa.compute.invert(table[LISTED]))
-        return self._worker.read(pl.DataFrame(table), keys) if table.num_rows else None
+            table = table.drop_columns(
+                [*ENDS.values()] if self._shared.value.form == "ranges" else []
+            )
+        if not table.num_rows:
+            return optouts, None
+        return optouts, self._worker.read(pl.DataFrame(table), optouts)
+
+    def _optouts(self, listed: pa.Table) -> OptOuts:
+        """The rows of a private list."""
+        import polars as pl
+
+        columns, form = self._worker.spec.columns, self._shared.value.form
+        ends = ENDS if form == "ranges" else {}
+        keyed = [*columns.by, *(columns.ordering if form == "records" else [])]
+        frame = pl.DataFrame(listed.select([*keyed, *ends.values()]))
+        frame = frame.rename({there: here for here, there in ends.items()})
+        return OptOuts.of(frame, columns, days=self._shared.value.days)
+
+
+class Surveyed(NamedTuple):
+    """What a task has found out about its batches: None if nothing is left of them; their
+    fingerprints; what is dropped, and what is wrong.
+    """
+
+    survey: Survey | None
+    marks: list[str]
+    dropped: Dropped
+    wrong: list[Wrong]
 
 
 class Surveying(_Work):
@@ -176,19 +214,35 @@ class Surveying(_Work):
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         total: list[Survey] = []
-        marks = []
+        marks, dropped, found = [], Dropped(), Found(all_of_it=self._shared.value.problems)
         try:
             for table in self._tables(batches):
-                keyed = self._read(table)
-                if keyed is not None:
-                    survey = self._worker.survey(keyed)
+                chosen = None
+                with found.collecting(0):
+                    chosen = self._looked_up(table)
+                if chosen is None:
+                    continue
+                dropped += self._worker.dropped(chosen)
+                if chosen.kept is not None:
+                    survey = self._worker.survey(self._worker.keyed(*chosen.kept))
                     marks.append(survey.fingerprint)
                     total = [Survey.of_all([*total, survey], self._worker.spec.columns)]
-                    yield _row(survey=None, rows=_stream(_sorted(table, keyed.batch)))
-            if total:
-                yield _row(survey=pickle.dumps((total[0], marks)), rows=None)
+                    yield _row(survey=None, rows=_stream(_sorted(table, chosen.arranged)))
+            told = Surveyed(total[0] if total else None, marks, dropped, found.wrong)
+            yield _row(survey=pickle.dumps(told), rows=None)
         except InputError as error:
             yield _row(survey=pickle.dumps(str(error)), rows=None)
+
+    def _looked_up(self, table: pa.Table) -> Chosen | None:
+        """Rows; InputError for opt-outs among them that name nothing."""
+        optouts, chosen = self._read(table)
+        if optouts is not None:
+            nobody = np.zeros(optouts.count, dtype=bool)
+            found, known = nobody, nobody
+            if chosen is not None and optouts.count:
+                found, known = chosen.private.found, chosen.private.known
+            optouts.check_found(found, known, stepped=self._worker.spec.reading.step is not None)
+        return chosen
 
     def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Buckets, enough of them together to make a batch."""
@@ -222,9 +276,11 @@ class _Deciding(_Work):
         for batch in batches:
             for content in batch.column(0):
                 table = pa.ipc.open_stream(content.as_buffer()).read_all()
-                keyed = self._read(table)
-                surveyed = self._shared.value.surveyed
-                if keyed is None or self._worker.survey(keyed).fingerprint not in surveyed:
+                chosen = self._read(table)[1]
+                if chosen is None or chosen.kept is None:
+                    raise InputError(_CHANGED)
+                keyed = self._worker.keyed(*chosen.kept)
+                if self._worker.survey(keyed).fingerprint not in self._shared.value.surveyed:
                     raise InputError(_CHANGED)
                 yield keyed, table.schema
 
@@ -234,11 +290,13 @@ class Tallying(_Deciding):
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         total, contents = Tally(), []
+        found = Found(all_of_it=self._shared.value.problems)
         for keyed, _ in self._batches(batches):
-            tally = self._tally(keyed)
-            contents.append(tally.content)
-            total += tally
-        yield _row(tally=pickle.dumps((total, contents)))
+            with found.collecting(0):
+                tally = self._tally(keyed)
+                contents.append(tally.content)
+                total += tally
+        yield _row(tally=pickle.dumps((total, contents, found.wrong)))
 
     def _tally(self, keyed: KeyedBatch) -> Tally:
         rule = self._worker.rule
@@ -268,13 +326,13 @@ class Releasing(_Deciding):
             yield from table.cast(pa.schema(plain)).to_batches(max_chunksize=1 << 16)
 
 
-def _sorted(table: pa.Table, batch: ChainBatch) -> pa.Table:
+def _sorted(table: pa.Table, arranged: Arranged) -> pa.Table:
     """The rows as they were arranged, then keys of private records, so that the next look need not
     sort again.
     """
     import pyarrow as pa
 
-    rows = batch.arranged.rows
+    rows = arranged.rows
     if rows is None:
         return table
     if LISTED not in table.column_names:

@@ -17,22 +17,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.files import check_outputs, check_writable
+from offrecord.mechanisms.blocks import Mask
 from offrecord.models.base import Integers
+from offrecord.tables.batch import Chosen
 from offrecord.tables.certifying import certified
+from offrecord.tables.chains import Arranged
 from offrecord.tables.formats import Source, format_of, table_file
-from offrecord.tables.frames import from_native
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.options import FileOptions, takes
 from offrecord.tables.plan import Entered, Outcome, Plan
+from offrecord.tables.problems import Found, LocatedError
+from offrecord.tables.reporting import reporting
 from offrecord.tables.sorting import increasing
 from offrecord.tables.summary import Summary
-from offrecord.tables.survey import Survey
+from offrecord.tables.survey import Dropped, Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.worker import KeyedBatch, Worker
 from offrecord.tables.writing import (
@@ -66,6 +70,11 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
 
     The same rows and key give the same bytes as `offrecord.redact` does in memory.
     """
+    with reporting(options.problems, force=options.force):
+        return _redacted(table, output, options)
+
+
+def _redacted(table: str | Path, output: str | Path | None, options: FileOptions) -> Streamed:
     job = Job.of(options)
     if job.model is None:
         raise InputError(
@@ -83,9 +92,12 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
         format_of(explain, options.explain_format)
     modelled = job.modelled(job.model)
     looks = _Looks.at(table_file(table, options.format), modelled, options)
-    survey, order = looks.survey()
-    plan = Plan.of(modelled, survey, looks.listed_count)
-    passage = _Passage(replace(looks, worker=plan.worker, rows=survey.rows), plan, order)
+    surveyed = looks.survey()
+    survey, order = surveyed.survey, surveyed.order
+    asked = 0 if job.optouts is None else job.optouts.count
+    plan = Plan.of(modelled, survey, asked, surveyed.dropped)
+    rows = survey.rows + surveyed.dropped.rows
+    passage = _Passage(replace(looks, worker=plan.worker, rows=rows), plan, order)
     outcome, entered = (passage.expected(), None) if out is None else passage.written(out)
     warnings = spreadsheet_warnings(passage.changed)
     if explain is not None:
@@ -99,9 +111,11 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
 
 @contextmanager
 def _located(done: int, rows: int) -> Iterator[None]:
-    """An error about a batch says which rows it holds: they are counted by themselves."""
+    """An error about a batch that does not say where says which rows it holds."""
     try:
         yield
+    except LocatedError:
+        raise
     except InputError as error:
         raise InputError(
             f"{error} (in rows {done + 1:,} to {done + rows:,}, read by themselves)"
@@ -130,30 +144,27 @@ class _Output:
 class _Looks:
     """Looks at a table file, batch by batch, each time the same batches.
 
-    listed: keys of private records. rows: how many there are, None as long as that is not known.
-    state: of the file when it was first looked at.
+    rows: how many there are, None as long as that is not known. state: of the file when it was
+    first looked at.
     """
 
     source: Source
+    job: Job
     worker: Worker
     options: FileOptions
-    listed: pl.DataFrame | None
     rows: int | None
     state: tuple[int, ...]
 
     @classmethod
     def at(cls, source: Source, modelled: ModelledJob, options: FileOptions) -> _Looks:
         """At a file that nobody may change from now on."""
-        listed = None if options.private_list is None else from_native(options.private_list)
-        return cls(source, modelled.worker, options, listed, source.rows(), _state(source))
+        worker = modelled.worker
+        return cls(source, modelled.job, worker, options, source.rows(), _state(source))
 
-    @property
-    def listed_count(self) -> int:
-        """How long the private list is."""
-        return 0 if self.listed is None else self.listed.height
-
-    def batches(self, what: str) -> Iterator[KeyedBatch]:
-        """The batches of the table; what: is done to them, for whoever watches."""
+    def parts(self, what: str, found: Found) -> Iterator[_Part]:
+        """The parts of the table; what: is done to them, for whoever watches. found: takes what is
+        wrong with rows, which is an InputError at the end.
+        """
         columns, options = self.worker.spec.columns, self.options
         marks = [] if options.private is None else [options.private]
         text = [columns.value, *(() if columns.keep_all else columns.keep)]
@@ -166,31 +177,50 @@ class _Looks:
         done = 0
         with options.watch(what, self.rows) as tell:
             for frame in whole_chains(frames, columns.by):
-                with _located(done, frame.height):
-                    keyed = self.worker.read(frame, self.listed)
-                yield keyed
+                chosen = None
+                with found.collecting(done), _located(done, frame.height):
+                    chosen = self.worker.read(frame, self.job.optouts)
+                if chosen is not None:
+                    keyed = None if chosen.kept is None else self.worker.keyed(*chosen.kept)
+                    yield _Part(done, frame.height, chosen, keyed)
                 done += frame.height
                 tell(frame.height)
         if _state(self.source) != self.state:
             raise InputError(f"{self.source.name} was changed while it was read; start again")
+        found.check()
 
-    def survey(self) -> tuple[Survey, _Order | None]:
-        """The survey of the table, and the order of its chains if they do not stand in that in
-        which they leave; InputError unless they stand together.
+    def batches(self, what: str, found: Found) -> Iterator[tuple[_Part, KeyedBatch]]:
+        """The parts of the table of which something is left, with that."""
+        for part in self.parts(what, found):
+            if part.keyed is not None:
+                yield part, part.keyed
+
+    def survey(self) -> _Surveyed:
+        """What is found out about the table; InputError unless its chains stand together, and for
+        opt-outs that are not in it.
         """
-        seen = _Chains()
-        columns = self.worker.spec.columns
-        survey = Survey.of_all(self._surveys(seen), columns)
-        if seen.ascending:
-            return survey, None
-        seen = _Chains(kept=True)  # so a chain may come twice: once more, with all their names
-        survey = Survey.of_all(self._surveys(seen), columns)
-        return survey, _Order(np.concatenate(seen.lengths), _ranks(seen.names, self.source))
+        seen = self._seen(_Chains())
+        if not seen.ascending:
+            # so a chain may come twice: once more, with all their names
+            seen = self._seen(_Chains(kept=True))
+            _check_together(seen.names, self.source)
+        optouts = self.job.optouts
+        if optouts is not None:
+            optouts.check_found(seen.found, seen.known, stepped=self.job.step is not None)
+        if not seen.surveys:
+            raise self.job.nothing_left()
+        order = None
+        if not seen.ascending:
+            order = _Order(np.concatenate(seen.lengths), _ranks(seen.kept_names))
+        return _Surveyed(seen.surveys[0], seen.dropped, order)
 
-    def _surveys(self, seen: _Chains) -> Iterator[Survey]:
-        for keyed in self.batches("reading"):
-            seen.add(keyed)
-            yield self.worker.survey(keyed)
+    def _seen(self, seen: _Chains) -> _Chains:
+        """All parts, as they come by."""
+        for part in self.parts("reading", Found()):
+            seen.add(part, self.worker)
+        if seen.last is None:
+            raise InputError("the table has no rows")
+        return seen
 
 
 def _state(source: Source) -> tuple[int, ...]:
@@ -199,32 +229,83 @@ def _state(source: Source) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
+class _Part(NamedTuple):
+    """Some whole chains. before, height: how many rows come before them, and how many they have.
+    keyed: what is left of them, None if all are dropped.
+    """
+
+    before: int
+    height: int
+    chosen: Chosen
+    keyed: KeyedBatch | None
+
+
+class _Surveyed(NamedTuple):
+    """What is found out about a table before anything is decided. order: of its chains, if they do
+    not stand in that in which they leave.
+    """
+
+    survey: Survey
+    dropped: Dropped
+    order: _Order | None
+
+
 @dataclass(eq=False, repr=False)
 class _Chains:
-    """The chains of a file as they come by: whether their names ascend; and, if they are kept, the
-    names and lengths of all.
+    """The chains of a file as they come by: what they are found to be, and whether their names
+    ascend; and, if they are kept, the names of all, and the names and lengths of those that are not
+    dropped. found, known: which rows of a private list name something in them, or their chain.
     """
 
     kept: bool = False
     ascending: bool = True
     last: pl.DataFrame | None = None
+    last_kept: pl.DataFrame | None = None
     names: list[pl.DataFrame] = field(default_factory=list)
+    kept_names: list[pl.DataFrame] = field(default_factory=list)
     lengths: list[Integers] = field(default_factory=list)
+    surveys: list[Survey] = field(default_factory=list)
+    dropped: Dropped = field(default_factory=Dropped)
+    found: Mask = field(default_factory=lambda: np.zeros(1, dtype=bool))
+    known: Mask = field(default_factory=lambda: np.zeros(1, dtype=bool))
 
-    def add(self, keyed: KeyedBatch) -> None:
-        """Those of another batch."""
-        import polars as pl
-
-        starts = keyed.batch.arranged.chains.starts
-        names = keyed.batch.arranged.names[starts[:-1]]
+    def add(self, part: _Part, worker: Worker) -> None:
+        """Those of another part."""
+        chosen = part.chosen
+        self.found = self.found | chosen.private.found
+        self.known = self.known | chosen.private.known
+        self.dropped += worker.dropped(chosen)
+        names = _names(chosen.arranged)
+        self.ascending &= _ascends(self.last, names)
+        self.last = names[-1:]
         if self.kept:
             self.names.append(names)
-            self.lengths.append(np.diff(starts))
-        if self.last is not None:
-            # a column of text may seem to be one of numbers in one batch and not in another
-            alike = self.last.schema == names.schema
-            self.ascending &= alike and increasing(pl.concat([self.last, names[:1]]).get_columns())
-        self.last = names[-1:]
+        if part.keyed is None:
+            return
+        columns = worker.spec.columns
+        self.surveys = [Survey.of_all([*self.surveys, worker.survey(part.keyed)], columns)]
+        arranged = part.keyed.batch.arranged
+        names = _names(arranged)
+        self.ascending &= _ascends(self.last_kept, names)
+        self.last_kept = names[-1:]
+        if self.kept:
+            self.kept_names.append(names)
+            self.lengths.append(np.diff(arranged.chains.starts))
+
+
+def _names(arranged: Arranged) -> pl.DataFrame:
+    """The names of chains, a row each."""
+    return arranged.names[arranged.chains.starts[:-1]]
+
+
+def _ascends(last: pl.DataFrame | None, names: pl.DataFrame) -> bool:
+    """The next names come after the last one."""
+    import polars as pl
+
+    if last is None:
+        return True
+    # a column of text may seem to be one of numbers in one part and not in another
+    return last.schema == names.schema and increasing(pl.concat([last, names[:1]]).get_columns())
 
 
 @dataclass(eq=False)
@@ -239,8 +320,9 @@ class _Passage:
 
     def expected(self) -> Outcome:
         """What a dry run finds."""
-        for keyed in self.looks.batches("expecting"):
-            with _located(self.tally.rows, keyed.batch.rows):
+        found = Found()
+        for part, keyed in self.looks.batches("expecting", found):
+            with found.collecting(part.before), _located(part.before, part.height):
                 self.tally += self.plan.rule.expect(keyed.batch)
         return self.plan.judged(self.tally)
 
@@ -271,21 +353,24 @@ class _Passage:
         """The released rows, in a format of this kind."""
         columns = self.plan.job.columns
         again: list[Survey] = []
-        for keyed in self.looks.batches("redacting"):
+        found = Found()
+        for part, keyed in self.looks.batches("redacting", found):
             again = [Survey.of_all([*again, self.looks.worker.survey(keyed)], columns)]
-            with _located(self.tally.rows, keyed.batch.rows):
+            with found.collecting(part.before), _located(part.before, part.height):
                 frame, tally = self.looks.worker.decide(keyed)
-            frame, spreadsheet = ready(frame, columns.keep, kind)
-            self.tally += tally
-            self.changed.update(spreadsheet)
-            yield frame
+                frame, spreadsheet = ready(frame, columns.keep, kind)
+                self.tally += tally
+                self.changed.update(spreadsheet)
+            if not found.wrong:  # else nothing is released: the rest is only looked at
+                yield frame
         if again[0].fingerprint != self.plan.survey.fingerprint:
             name = self.looks.source.name
             raise InputError(f"{name} was changed while it was read; start again")
 
     def explained(self) -> Iterator[pl.DataFrame]:
         """The rule of each row."""
-        return (self.plan.rule.explain(keyed.batch) for keyed in self.looks.batches("explaining"))
+        parts = self.looks.batches("explaining", Found())
+        return (self.plan.rule.explain(keyed.batch) for _, keyed in parts)
 
     def in_order(self, pieces: Iterator[pl.DataFrame], near: Path) -> Iterator[pl.DataFrame]:
         """What became of the batches, sorted by chain. near: in the folder of this file it waits,
@@ -375,20 +460,12 @@ def whole_chains(batches: Iterator[pl.DataFrame], by: Sequence[str]) -> Iterator
         yield pl.concat(held)
 
 
-def _ranks(names: list[pl.DataFrame], source: Source) -> Integers:
-    """The place that each chain of a table has among all, sorted as they are in memory; InputError
-    if one comes twice.
-    """
-    import polars as pl
-
-    by = names[0].columns
-    mixed = [
-        name for name in by if len({frame.schema[name] for frame in names}) > 1
-    ]  # then it is text, whatever it seemed
-    chains = pl.concat([frame.with_columns(pl.col(mixed).cast(pl.String)) for frame in names])
+def _check_together(names: list[pl.DataFrame], source: Source) -> None:
+    """InputError if a chain of a table comes twice. names: of its chains, part by part."""
+    chains = _together(names)
     twice = chains.height - chains.n_unique()
     if twice:
-        file = Path(source.name)
+        file, by = Path(source.name), chains.columns
         untyped = ", infer_schema=False" if source.kind == "csv" else ""
         scan = f"scan_{source.kind}({str(file)!r}{untyped})"
         there = str(file.with_stem(f"{file.stem}-sorted"))
@@ -398,6 +475,25 @@ def _ranks(names: list[pl.DataFrame], source: Source) -> Integers:
             f' python -c "import polars; polars.{scan}.sort({by!r},'
             f' maintain_order=True).sink_{source.kind}({there!r})"'
         )
+
+
+def _ranks(names: list[pl.DataFrame]) -> Integers:
+    """The place that each chain of a table has among all, sorted as they are in memory."""
+    import polars as pl
+
+    chains = _together(names)
     ranks = np.empty(chains.height, dtype=np.int64)
-    ranks[chains.select(pl.arg_sort_by(by)).to_series().to_numpy()] = np.arange(chains.height)
+    order = chains.select(pl.arg_sort_by(chains.columns)).to_series().to_numpy()
+    ranks[order] = np.arange(chains.height)
     return ranks
+
+
+def _together(names: list[pl.DataFrame]) -> pl.DataFrame:
+    """The names of chains, part by part, as those of one table."""
+    import polars as pl
+
+    by = names[0].columns
+    mixed = [
+        name for name in by if len({frame.schema[name] for frame in names}) > 1
+    ]  # then it is text, whatever it seemed
+    return pl.concat([frame.with_columns(pl.col(mixed).cast(pl.String)) for frame in names])

@@ -1,0 +1,31 @@
+"""Where all that is wrong with a table goes, if a person wants to see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from offrecord.errors import InputError
+from offrecord.files import check_writable
+from offrecord.tables.formats import format_of
+from offrecord.tables.problems import LocatedError
+from offrecord.tables.writing import write_table
+
+
+@contextmanager
+def reporting(path: str | Path | None, *, force: bool = False) -> Iterator[None]:
+    """Have all rows and opt-outs that are wrong in a file, if there is to be one, beside the error
+    that names the first of them.
+    """
+    if path is not None:
+        check_writable(path, force=force)
+        format_of(Path(path))
+    try:
+        yield
+    except LocatedError as error:
+        if path is None:
+            raise
+        where = Path(path)
+        write_table(iter([error.wrong.frame]), where, format_of(where), force=force)
+        raise InputError(f"{error}; all of them are in {where}") from None
