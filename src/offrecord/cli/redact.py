@@ -13,10 +13,10 @@ import typer
 
 from offrecord.cli.parameters import offering, options_from
 from offrecord.cli.paths import STREAM, check_all_apart, is_same, output_format
-from offrecord.cli.printing import Json, as_json_text, noted, warned
+from offrecord.cli.printing import Json, as_json_text, noted
 from offrecord.cli.progress import designing, row_bar
 from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table
-from offrecord.errors import InputError
+from offrecord.errors import InputError, advise
 from offrecord.tables.options import FileOptions, Options
 
 if TYPE_CHECKING:
@@ -68,8 +68,6 @@ def redact(
     asked = replace(asked, private_list=read_keys(asked.private_list, asked.max_rows))
     engine = _in_file if _is_streamed(stream, places, asked) else _in_memory
     done = engine(places, asked)
-    for warning in done.warnings:
-        warned(warning)
     if as_json:
         typer.echo(as_json_text(done.to_dict(places)))
     else:
@@ -275,7 +273,9 @@ def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
             warnings += release.write(places.output, **how)[1]
     if explained is not None and places.explain is not None and places.explain_format is not None:
         kind = places.explain_format
-        warnings += write_table(iter([explained]), places.explain, kind, force=force)
+        said = write_table(iter([explained]), places.explain, kind, force=force)
+        advise(said)
+        warnings += said
     return warnings
 
 

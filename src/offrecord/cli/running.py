@@ -15,7 +15,7 @@ import typer
 
 from offrecord.cli.app import app
 from offrecord.cli.printing import failed, warned
-from offrecord.errors import ChosenByValue, InputError
+from offrecord.errors import InputError, OffrecordWarning
 
 INTERRUPTED = 130  #: the exit code of what a person stopped
 
@@ -24,7 +24,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     """Run the command line; the exit code. Wrong input is one line on standard error and 2."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("always", ChosenByValue)
+            warnings.simplefilter("always", OffrecordWarning)
             warnings.showwarning = _shown
             code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
     except SystemExit:

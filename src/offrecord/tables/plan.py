@@ -12,13 +12,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
-from warnings import warn
 
 import numpy as np
 
 from offrecord.designs.library import Designs
 from offrecord.designs.sharing import designs_for
-from offrecord.errors import ChosenByValue, InputError
+from offrecord.errors import ChosenByValue, InputError, advise
 from offrecord.fitting.audit.audit import EPSILONS
 from offrecord.fitting.audit.looks import CHAINS
 from offrecord.models.audited import Audited
@@ -116,7 +115,7 @@ class Plan:
         warning, and in no artefact.
         """
         if tally.choice is not None and (chosen := tally.choice.warning()) is not None:
-            warn(chosen, ChosenByValue, stacklevel=2)
+            advise([chosen], ChosenByValue)
         comparison, accepted, warnings = None, self.accepted, []
         if tally.moves is not None and self.survey.secrets:
             comparison = compared(self.designs, self.uses, tally.moves)
@@ -149,6 +148,20 @@ class Outcome:
     accepted: tuple[str, ...]
     warnings: tuple[str, ...]
 
+    @property
+    def _identity(self) -> dict[str, str]:
+        """What tells the release from others: what decides it, and what leaves."""
+        return {**self.plan.identity, CONTENT: f"{self.tally.content:032x}"}
+
+    def advise(self, more: Iterable[str] = ()) -> None:
+        """Warn of what a person should know before a release is entered; InputError, and no
+        warning, if the ledger refuses it.
+        """
+        job = self.plan.job
+        if not job.options.dry_run:
+            _refuse_another(job, Ledger.read(job.key), self._identity)
+        advise([*self.warnings, *more])
+
     def enter(self) -> Entered | None:
         """Enter the release, and what leaves, into the ledger before anyone sees it: how it stands
         there. InputError for a second, different one. A dry run is no release.
@@ -156,11 +169,10 @@ class Outcome:
         job = self.plan.job
         if job.options.dry_run:
             return None
-        identity = {**self.plan.identity, CONTENT: f"{self.tally.content:032x}"}
         with ledger(job.key) as book:
-            _refuse_another(job, book, identity)
-            book.add(job.options.dataset, identity)
-            return _standing(job, book, identity)
+            _refuse_another(job, book, self._identity)
+            book.add(job.options.dataset, self._identity)
+            return _standing(job, book, self._identity)
 
     def certificate(self, entered: Entered | None) -> Certificate:
         """The certificate; it names no output yet."""

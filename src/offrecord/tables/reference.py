@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, advise
 from offrecord.fitting.asked import Asked
 from offrecord.fitting.boxes import Sureness
 from offrecord.fitting.orders import AUTO
@@ -67,7 +67,9 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
             arranged, None if private_list is None else from_native(private_list), steps
         ).chain
     found = fit_arranged(arranged, held, asked)[1]
-    return replace(found, warnings=(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)])))
+    warnings = (*arranged.warnings, *filter(None, [sparse(*arranged.pairs)]))
+    advise(warnings)
+    return replace(found, warnings=warnings)
 
 
 def fit_arranged(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, advise
 from offrecord.files import check_apart, check_outputs, check_writable
 from offrecord.release.certificate import Certificate
 from offrecord.tables.batch import ChainBatch
@@ -79,7 +79,7 @@ class Release:
             path,
             proof,
             lambda digest: certified(self._certificate, kind, table.columns, digest),
-            lambda: warnings.extend(self._enter()),
+            lambda: self._enter(warnings),
             force=force,
         )
         return proof, warnings
@@ -100,17 +100,26 @@ class Release:
             kind,
             proof,
             lambda digest: certified(self._certificate, kind, table.columns, digest),
-            lambda: warnings.extend(self._enter()),
+            lambda: self._enter(warnings),
             force=force,
         )
         return warnings
 
-    def _enter(self) -> list[str]:
-        """Enter the release into the ledger: what there is to say of that and was not said yet."""
-        said = () if self._entered is None else self._entered.warnings
+    def _enter(self, warnings: list[str]) -> None:
+        """Enter the release into the ledger; warnings: what else there is to say, to which is added
+        what the ledger says and did not say yet.
+        """
+        said: tuple[str, ...] = ()
+        if self._entered is None:
+            self._outcome.advise(warnings)
+        else:
+            said = self._entered.warnings
+            advise(warnings)
         self._entered = self._outcome.enter()
         now = () if self._entered is None else self._entered.warnings
-        return [warning for warning in now if warning not in said]
+        new = [warning for warning in now if warning not in said]
+        warnings += new
+        advise(new)
 
     def _ready(self, kind: str) -> tuple[pl.DataFrame, list[str]]:
         if self._table is None:
@@ -162,8 +171,10 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     outcome = plan.judged(tally)
     native = None
     entered = None
-    if options.remember:
+    if options.remember or options.dry_run:
         native = None if out is None else to_native(out, frame, options.value)
+        outcome.advise()
         entered = outcome.enter()
+        advise(() if entered is None else entered.warnings)
     summary = outcome.summary(entered)
     return Release(native, summary, fitted, out, outcome, keyed.batch, entered)

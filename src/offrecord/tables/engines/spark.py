@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, advise
 from offrecord.files import check_apart, check_writable, write_text
 from offrecord.tables.chains import Columns
 from offrecord.tables.engines.spark_work import (
@@ -145,7 +145,9 @@ def redact(df: DataFrame, options: SparkOptions) -> SparkRelease:
         frame = None
         if not options.dry_run:
             frame = held.released(plan.worker, _schema(df, job.columns, job.model.labels))
+        outcome.advise()
         entered = outcome.enter()
+        advise(() if entered is None else entered.warnings)
     summary = outcome.summary(entered)
     return SparkRelease(frame, outcome.certificate(entered).to_dict(), summary, outcome, held.frame)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, advise
 from offrecord.files import check_outputs, check_writable
 from offrecord.models.base import Integers
 from offrecord.tables.certifying import certified
@@ -91,7 +91,9 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
     if explain is not None:
         kind = format_of(explain, options.explain_format)
         rules = passage.in_order(passage.explained(), explain)
-        warnings += write_table(rules, explain, kind, force=options.force)
+        said = write_table(rules, explain, kind, force=options.force)
+        advise(said)
+        warnings += said
     summary = outcome.summary(entered)
     summary = replace(summary, warnings=(*summary.warnings, *warnings))
     return Streamed(summary, None if out is None else out.proof)
@@ -242,7 +244,9 @@ class _Passage:
         for keyed in self.looks.batches("expecting"):
             with _located(self.tally.rows, keyed.batch.rows):
                 self.tally += self.plan.rule.expect(keyed.batch)
-        return self.plan.judged(self.tally)
+        outcome = self.plan.judged(self.tally)
+        outcome.advise()
+        return outcome
 
     def written(self, out: _Output) -> tuple[Outcome, Entered | None]:
         """Write the release and its certificate; how it stands in the ledger."""
@@ -250,7 +254,10 @@ class _Passage:
 
         def enter() -> None:
             outcome = self.plan.judged(self.tally)
-            done.append((outcome, outcome.enter()))
+            outcome.advise(spreadsheet_warnings(self.changed))
+            entered = outcome.enter()
+            advise(() if entered is None else entered.warnings)
+            done.append((outcome, entered))
 
         def certificate(digest: str) -> bytes:
             outcome, entered = done[-1]
