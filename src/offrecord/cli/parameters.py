@@ -60,8 +60,9 @@ _WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "int | str": (str, {"parser": whole_or_auto}),
     "float": (float, {"parser": number}),
     "str | Path | None": (Path | None, {}),
-    "Model | str | Path | None": (Path | None, {}),
-    "Native | None": (Path | None, {}),  # the verb reads the file
+    "Model | Fit | str | Path | None": (Path | None, {}),
+    "Native | str | Path | None": (Path | None, {}),  # the verb reads the file
+    "str | Native | None": (str | None, {}),
 }
 
 

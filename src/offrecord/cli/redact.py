@@ -124,7 +124,7 @@ def _path(named: str | Path | None) -> Path | None:
 def _inputs(table: Path, asked: FileOptions) -> dict[str, Path | None]:
     return {
         "the input": table,
-        "--private-list": asked.private_list,
+        "--private-list": _path(asked.private_list),
         "--model": _path(asked.model) if isinstance(asked.model, (str, Path)) else None,
         "--designs": _path(asked.designs),
     }
@@ -186,7 +186,8 @@ def _check_designs(table: Path, asked: FileOptions) -> None:
     if asked.designs is not None:
         inputs = _inputs(table, asked)
         designs = {"--designs": inputs.pop("--designs")}
-        check_writable(asked.designs, force=True)
+        if not asked.dry_run:
+            check_writable(asked.designs, force=True)
         check_all_apart(designs, inputs)
 
 

@@ -79,7 +79,7 @@ def mechanism_named(name: str, **parameters: Any) -> Mechanism:
     parameters: split, for the mechanisms that have one.
     """
     if name not in REGISTRY:
-        nearest = difflib.get_close_matches(name, REGISTRY, n=1, cutoff=0.3)
+        nearest = difflib.get_close_matches(name, REGISTRY, n=1, cutoff=0.6)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
         raise InputError(f"mechanism must be one of {', '.join(REGISTRY)}, got {name!r}{hint}")
     made = REGISTRY[name]()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from secrets import token_bytes
+from typing import Any, cast
 
 from offrecord.designs.library import Designs, Setting
 from offrecord.designs.sharing import room_limits
@@ -77,15 +78,26 @@ class Job:
         """The key, made where there is none; a dry run makes none, and takes one that nobody will
         have.
         """
-        if self.options.dry_run and not self.key_path.exists():
-            return Key(token_bytes(KEY_BYTES), self.key_path)
-        return Key.load_or_new(self.key_path)
+        if not self.options.dry_run:
+            return Key.load_or_new(self.key_path)
+        if self.key_path.exists():
+            return Key.load(self.key_path)
+        return Key(token_bytes(KEY_BYTES), self.key_path)
 
     @cached_property
     def given_model(self) -> Model | None:
         """The model, if one is given, as it came."""
         given = self.options.model
-        return load_model(given) if isinstance(given, (str, Path)) else given
+        if isinstance(given, (str, Path)):
+            return load_model(given)
+        if given is None:
+            return None
+        model: Any = getattr(given, "model", given)  # that of a fit
+        if not hasattr(model, "rounded"):
+            raise InputError(
+                f"model must be a chain, a fit or a model file, got {type(given).__name__}"
+            )
+        return cast("Model", model)
 
     @cached_property
     def model(self) -> Model | None:
@@ -112,6 +124,14 @@ class Job:
         options = self.options
         sure = Sureness(options.confidence, options.interval)
         return Asked(options.chain_order, options.phase, sure, audit=not options.no_audit)
+
+    def check_named(self) -> None:
+        """InputError unless private is a column, for an engine that reads a table by itself."""
+        private = self.options.private
+        if private is not None and not isinstance(private, str):
+            raise InputError(
+                f"--private must be the name of a column here, got {type(private).__name__}"
+            )
 
     def check_private(self, count: int) -> None:
         """InputError if no record is private, unless that is right."""
@@ -168,7 +188,7 @@ def _check(options: Options, columns: Columns) -> None:
     minutes = options.design_minutes
     if not (isinstance(minutes, (int, float)) and minutes >= 0):
         raise InputError(f"--design-minutes must be a number of at least 0, got {minutes}")
-    if options.private is not None and options.private in columns.released:
+    if isinstance(options.private, str) and options.private in columns.released:
         raise InputError(f"the private column {options.private!r} cannot be released too")
 
 
@@ -210,7 +230,7 @@ class ModelledJob:
         job, options = self.job, self.job.options
         spec = TableSpec(
             job.columns,
-            options.private,
+            options.private if isinstance(options.private, str) else None,
             job.step,
             options.protect,
             self.setting.model,

@@ -26,6 +26,7 @@ from offrecord.tables.formats import MAX_ROWS
 from offrecord.text import Progress, unwatched
 
 if TYPE_CHECKING:
+    from offrecord.fitting.fit import Fit
     from offrecord.mechanisms import Mechanism
     from offrecord.models.base import Model
     from offrecord.tables.frames import Native
@@ -70,13 +71,14 @@ class Options:
     epsilon: the budget, a natural logarithm. dataset: names the data; the same for a re-release,
     another for other data.
 
-    private: a boolean column; private_list: a frame of (by, order) keys; one of them.
+    private: a boolean column, or in memory true or false for each row; private_list: a frame or
+    file of (by, order) keys; one of them.
 
-    model: a chain, or a model file; fit=True learns one from the chains without a private record:
-    chain_order, a number or "auto", is how many records the next one depends on, and phase "hour",
-    "weekday" or "month", for a kernel each. confidence: that the true chain lies in the set of
-    models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". no_audit: do not
-    check its promise against data held back. step: "1h" or 1, so that missing steps count as
+    model: a chain, a fit, or a model file; fit=True learns one from the chains without a private
+    record: chain_order, a number or "auto", is how many records the next one depends on, and phase
+    "hour", "weekday" or "month", for a kernel each. confidence: that the true chain lies in the set
+    of models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". no_audit: do
+    not check its promise against data held back. step: "1h" or 1, so that missing steps count as
     records already redacted. exact_model: promise for the model alone, not for the set of models it
     comes with. start: what is known of how chains begin, "stationary", "settled" or "any"; the
     latter two for two values. accept_model: go on although the table, or the model's own audit,
@@ -93,7 +95,7 @@ class Options:
     key_file: the secret behind the coins, made on first use. allow_none: go on although no record
     is private. another_release: release data again that were released differently before.
     publish_positions: put the private positions into the certificate. dry_run: design and report
-    what to expect, without a look at the values.
+    what to expect, without a look at the values; nothing is written, no key, ledger or designs.
 
     progress: goes through a list of what is to be designed, and may show how far it is. say: is
     told which values fit=True learns from, before it does.
@@ -111,11 +113,13 @@ class Options:
         "Column whose values name the chains; several by comma.", default=None
     )
     single_chain: bool = option("All records are one chain (instead of --by).", default=False)
-    private: str | None = option("Boolean column: true where a record is private.", default=None)
-    private_list: Native | None = option(
+    private: str | Native | None = option(
+        "Boolean column: true where a record is private.", default=None
+    )
+    private_list: Native | str | Path | None = option(
         "File of keys (the --by and --order columns) of private records.", default=None
     )
-    model: Model | str | Path | None = option("Model file, from offrecord fit.", default=None)
+    model: Model | Fit | str | Path | None = option("Model file, from offrecord fit.", default=None)
     fit: bool = option("Learn the model from the chains without a private record.", default=False)
     chain_order: int | str = option(
         "How many records the next one depends on; auto: as many as the data speak for.",
@@ -179,7 +183,10 @@ class Options:
     publish_positions: bool = option(
         "Put the private positions into the certificate.", default=False
     )
-    dry_run: bool = option("Design and report, write nothing.", default=False)
+    dry_run: bool = option(
+        "Design, report and say if the ledger would refuse; write nothing but --explain.",
+        default=False,
+    )
     progress: Listwise = list
     say: Callable[[str], None] | None = None
 

@@ -47,6 +47,8 @@ from offrecord.tables.worker import Worker
 from offrecord.text import listwise, many
 
 CONTENT = "set of released values"  #: what the ledger calls what left, beside what decided it
+#: Why the ledger forgot a release.
+_ON_WORD = "on the publisher's word that nothing of it was ever published"
 _UNKNOWN = "the key was there without its ledger: earlier releases are not known"
 
 
@@ -91,7 +93,9 @@ class Plan:
         designs, which = _designed(modelled, survey)
         warnings += [*_design_warnings(job, designs), *_column_warnings(job)]
         identity = _release_identity(job, survey, designs, which)
-        if not job.options.dry_run:
+        if job.options.dry_run:
+            warnings += _foretold_refusal(job, identity)
+        else:
             _refuse_another(job, Ledger.read(job.key), identity)
         uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
         rule = Rule.of(designs, survey.needs, which)
@@ -319,7 +323,7 @@ def _audit_warnings(job: Job, learned: Learned, audit: Audited) -> list[str]:
 
 def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]:
     """The designs that a table needs, and which each surrounding gets; new ones are kept in their
-    file, if there is one.
+    file, if there is one and the run is not dry.
     """
     options, known = modelled.job.options, modelled.known
     designs, which = designs_for(
@@ -330,7 +334,7 @@ def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]
         max_minutes=options.design_minutes,
     )
     is_new = known is None or not known.sealed or designs.adds_to(known)
-    if options.designs is not None and is_new:
+    if options.designs is not None and is_new and not options.dry_run:
         designs.merged(known).save(options.designs, modelled.job.key.secret)
     return designs.for_gaps(survey.needs.gaps), which
 
@@ -424,6 +428,15 @@ def _refuse_another(job: Job, book: Ledger, identity: dict[str, str]) -> None:
         )
 
 
+def _foretold_refusal(job: Job, identity: dict[str, str]) -> list[str]:
+    """What the ledger would say against a release, for a dry run; what would leave is not known."""
+    try:
+        _refuse_another(job, Ledger.read(job.key), identity)
+    except InputError as error:
+        return [f"the ledger would refuse this, as far as can be told without deciding it: {error}"]
+    return []
+
+
 def _standing(job: Job, book: Ledger, identity: dict[str, str]) -> Entered:
     """How a release that has been entered stands in the ledger."""
     dataset, key = job.options.dataset, job.key
@@ -434,12 +447,17 @@ def _standing(job: Job, book: Ledger, identity: dict[str, str]) -> Entered:
             f"made a new key, {key.file} (id {key.id}): keep it secret, and keep it: a re-release"
             " with another key is a second look at the data"
         )
+    unpublished = book.others_forgotten(dataset, identity)
     if others:
         had = many(others, "other release")
         warnings.append(
             f"data set {dataset!r} has had {had}; together they may leak more than this one's ε"
         )
         return Entered(Standing(other_releases=others, composed=False), tuple(warnings))
+    if unpublished:
+        why = f"the ledger forgot {many(unpublished, 'other release')} of the data set, {_ON_WORD}"
+        warnings.append(f"{why}; the certificate says so")
+        return Entered(Standing(other_releases=None, composed=None, why=why), tuple(warnings))
     if not book.complete:
         warnings.append(
             f"the key {key.file} was there without its ledger, so nobody knows whether data set"

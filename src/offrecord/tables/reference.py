@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from offrecord.fitting.orders import AUTO
 from offrecord.models.base import Integers
 from offrecord.models.learned import Learned
 from offrecord.tables.chains import Arranged, Columns, arrange
-from offrecord.tables.frames import Native, from_native
+from offrecord.tables.frames import Native, from_native, listed_keys, marked
 from offrecord.tables.model_check import sparse
 from offrecord.tables.secrets import private_records
 from offrecord.tables.steps import Step
@@ -32,8 +33,8 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     order: str,
     by: str | Sequence[str] | None = None,
     single_chain: bool = False,
-    private: str | None = None,
-    private_list: Native | None = None,
+    private: str | Native | None = None,
+    private_list: Native | str | Path | None = None,
     chain_order: int | str = AUTO,
     phase: str | None = None,
     confidence: float = Sureness.confidence,
@@ -59,13 +60,13 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     asked = Asked(chain_order, phase, sure, states, not no_audit, calibrate)
     steps = None if step is None else Step.parsed(step)
     columns = Columns.named(value, order, by, single_chain)
-    table = from_native(frame, [*columns.released, *([] if private is None else [private])], value)
-    arranged = arrange(table, columns, labels=None, private=private, step=steps)
+    marks = [private] if isinstance(private, str) else []
+    table = from_native(frame, [*columns.released, *marks], value)
+    table, mark = marked(table, frame, private)
+    arranged = arrange(table, columns, labels=None, private=mark, step=steps)
     held = np.empty(0, dtype=np.int64)
     if private is not None or private_list is not None:
-        held = private_records(
-            arranged, None if private_list is None else from_native(private_list), steps
-        ).chain
+        held = private_records(arranged, listed_keys(private_list), steps).chain
     found = fit_arranged(arranged, held, asked)[1]
     warnings = (*arranged.warnings, *filter(None, [sparse(*arranged.pairs)]))
     advise(warnings)

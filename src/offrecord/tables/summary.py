@@ -67,6 +67,12 @@ class Summary:
         """What --json prints."""
         return {name: "inf" if value == math.inf else value for name, value in vars(self).items()}
 
+    @property
+    def short(self) -> str:
+        """The release in less than a line."""
+        released = f"{self.released:.2%} of {self.rows - self.missing:,} records released"
+        return f"{self.dataset!r}: {released}, odds at most {odds(self.leakage)} to 1"
+
     def figures(self) -> str:
         """The release in a few lines."""
         plain = (

@@ -4,25 +4,27 @@ beyond e^ε, certified.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from offrecord.errors import InputError, advise
 from offrecord.files import check_apart, check_outputs, check_writable
+from offrecord.models.base import Model
 from offrecord.release.certificate import Certificate
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.certifying import certified
-from offrecord.tables.chains import arrange
+from offrecord.tables.chains import Arranged, arrange
 from offrecord.tables.encoding import write_frame
 from offrecord.tables.formats import format_of, stream_format
-from offrecord.tables.frames import Native, from_native, to_native
-from offrecord.tables.job import Job
+from offrecord.tables.frames import Native, from_native, listed_keys, marked, to_native
+from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.options import MemoryOptions, takes
 from offrecord.tables.plan import Entered, Outcome, Plan
 from offrecord.tables.reference import fit_arranged
-from offrecord.tables.secrets import check_all_found, private_records
+from offrecord.tables.secrets import Private, check_all_found, private_records
 from offrecord.tables.summary import Summary
+from offrecord.tables.worker import KeyedBatch
 from offrecord.tables.writing import ready, spreadsheet_warnings, write_release, write_to_stream
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Release:
     """A released table.
 
@@ -42,10 +44,16 @@ class Release:
     frame: Any
     summary: Summary
     fit: Fit | None
-    _table: pl.DataFrame | None = field(repr=False)
-    _outcome: Outcome = field(repr=False)
-    _batch: ChainBatch = field(repr=False)
-    _entered: Entered | None = field(repr=False)
+    _table: pl.DataFrame | None
+    _outcome: Outcome
+    _batch: ChainBatch
+    _entered: Entered | None
+
+    def __repr__(self) -> str:
+        return f"<Release {self.summary.short}>"
+
+    def __str__(self) -> str:
+        return self.summary.figures()
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -145,24 +153,8 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     different release under one name unless another_release is set.
     """
     job = Job.of(options)
-    marks = [] if options.private is None else [options.private]
-    table = from_native(frame, [*job.columns.released, *marks], options.value)
-    listed = None if options.private_list is None else from_native(options.private_list)
-    model = job.model
-    labels = None if model is None else model.labels
-    arranged = arrange(table, job.columns, labels=labels, private=options.private, step=job.step)
-    del table
-    private = private_records(arranged, listed, job.step)
-    asked = 0 if listed is None else listed.height
-    check_all_found(private.keys, asked)
-    job.check_private(private.count)
-    fitted = None
-    if model is None:
-        arranged, fitted = fit_arranged(arranged, private.chain, job.fitting, options.say)
-        model = job.promised(fitted.model)
-    modelled = job.modelled(model)
-    keyed = modelled.worker.keyed(modelled.worker.spec.batch(arranged, private))
-    plan = Plan.of(modelled, modelled.worker.survey(keyed), asked)
+    read = TableRead.of(frame, job)
+    plan, keyed = read.planned(job.modelled(read.model))
     out = None
     if options.dry_run:
         tally = plan.rule.expect(keyed.batch)
@@ -177,4 +169,46 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
         entered = outcome.enter()
         advise(() if entered is None else entered.warnings)
     summary = outcome.summary(entered)
-    return Release(native, summary, fitted, out, outcome, keyed.batch, entered)
+    return Release(native, summary, read.fit, out, outcome, keyed.batch, entered)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableRead:
+    """A table that has been read, with the model that is given or learned from it: what does not
+    depend on mechanism and ε.
+
+    listed: how long the private list is. fit: None if the model is given.
+    """
+
+    arranged: Arranged
+    private: Private
+    listed: int
+    model: Model
+    fit: Fit | None
+
+    @classmethod
+    def of(cls, frame: Native, job: Job) -> TableRead:
+        """Read a table; InputError for what is wrong in it."""
+        options = job.options
+        marks = [options.private] if isinstance(options.private, str) else []
+        table = from_native(frame, [*job.columns.released, *marks], options.value)
+        table, mark = marked(table, frame, options.private)
+        listed = listed_keys(options.private_list)
+        model, fitted = job.model, None
+        labels = None if model is None else model.labels
+        arranged = arrange(table, job.columns, labels=labels, private=mark, step=job.step)
+        del table
+        private = private_records(arranged, listed, job.step)
+        asked = 0 if listed is None else listed.height
+        check_all_found(private.keys, asked)
+        job.check_private(private.count)
+        if model is None:
+            arranged, fitted = fit_arranged(arranged, private.chain, job.fitting, options.say)
+            model = job.promised(fitted.model)
+        return cls(arranged, private, asked, model, fitted)
+
+    def planned(self, modelled: ModelledJob) -> tuple[Plan, KeyedBatch]:
+        """The plan for it, and its rows with their coins."""
+        worker = modelled.worker
+        keyed = worker.keyed(worker.spec.batch(self.arranged, self.private))
+        return Plan.of(modelled, worker.survey(keyed), self.listed), keyed

@@ -33,7 +33,7 @@ from offrecord.tables.engines.spark_work import (
     Tallying,
 )
 from offrecord.tables.formats import check_columns
-from offrecord.tables.frames import Native, from_native
+from offrecord.tables.frames import Native, listed_keys
 from offrecord.tables.job import Job
 from offrecord.tables.options import SparkOptions, takes
 from offrecord.tables.plan import Outcome, Plan
@@ -69,7 +69,7 @@ _MARKS = ("boolean", "tinyint", "smallint", "int", "bigint", "string")
 _UNKEPT = ("interval", "variant", "void", "udt")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SparkRelease:
     """A release as a DataFrame of Spark, which is evaluated when it is used: each time to the same
     rows.
@@ -80,8 +80,14 @@ class SparkRelease:
     frame: DataFrame | None
     certificate: dict[str, Any]
     summary: Summary
-    _outcome: Outcome = field(repr=False)
-    _held: DataFrame = field(repr=False)
+    _outcome: Outcome
+    _held: DataFrame
+
+    def __repr__(self) -> str:
+        return f"<SparkRelease {self.summary.short}>"
+
+    def __str__(self) -> str:
+        return self.summary.figures()
 
     def write(
         self, path: str, *, certificate: str | Path, format: str = "parquet", force: bool = False
@@ -130,6 +136,7 @@ def redact(df: DataFrame, options: SparkOptions) -> SparkRelease:
     Raises InputError for wrong input, before anything is released.
     """
     job = Job.of(options)
+    job.check_named()
     if job.model is None:
         raise InputError(
             "Spark needs a model: make one with offrecord.fit from reference data, and give it"
@@ -303,7 +310,9 @@ def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, i
     from pyspark.sql import functions as sql
 
     if not hasattr(listed, "mapInArrow"):
-        listed = as_spark(df.sparkSession, from_native(listed))
+        read = listed_keys(listed)
+        assert read is not None
+        listed = as_spark(df.sparkSession, read)
     names = [*columns.by, str(columns.order)]
     check_columns(names, listed.columns, "the private list")
     chosen = []

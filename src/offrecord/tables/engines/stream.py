@@ -26,7 +26,7 @@ from offrecord.files import check_outputs, check_writable
 from offrecord.models.base import Integers
 from offrecord.tables.certifying import certified
 from offrecord.tables.formats import Source, format_of, table_file
-from offrecord.tables.frames import from_native
+from offrecord.tables.frames import listed_keys
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.options import FileOptions, takes
 from offrecord.tables.plan import Entered, Outcome, Plan
@@ -49,12 +49,18 @@ if TYPE_CHECKING:
 _PART = 1 << 20  # rows of a batch, about
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Streamed:
     """What became of a table that went through. certificate: where it is, None after a dry run."""
 
     summary: Summary
     certificate: Path | None
+
+    def __repr__(self) -> str:
+        return f"<Streamed {self.summary.short}>"
+
+    def __str__(self) -> str:
+        return self.summary.figures()
 
 
 @takes(FileOptions)
@@ -66,7 +72,13 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
 
     The same rows and key give the same bytes as `offrecord.redact` does in memory.
     """
+    if not isinstance(table, (str, Path)):
+        raise InputError(
+            f"redact_file takes the path of a table, got {type(table).__name__}: a frame is for"
+            " redact"
+        )
     job = Job.of(options)
+    job.check_named()
     if job.model is None:
         raise InputError(
             "a table that is streamed needs a model: make one with offrecord fit, and give --model"
@@ -146,7 +158,7 @@ class _Looks:
     @classmethod
     def at(cls, source: Source, modelled: ModelledJob, options: FileOptions) -> _Looks:
         """At a file that nobody may change from now on."""
-        listed = None if options.private_list is None else from_native(options.private_list)
+        listed = listed_keys(options.private_list)
         return cls(source, modelled.worker, options, listed, source.rows(), _state(source))
 
     @property
