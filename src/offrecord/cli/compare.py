@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from offrecord.cli.chains import Described, Split, share_of, split_of
-from offrecord.cli.parameters import offering, options_from, whole
+from offrecord.cli.parameters import offering, options_from
 from offrecord.cli.paths import STREAM, check_all_apart
 from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import bar
@@ -50,6 +50,7 @@ _TABLE = (
     "force",
     "as_json",
     shared=Described,
+    optional=("n", "value", "order"),
 )
 def compare(  # noqa: PLR0913, PLR0917 - what a person may write, by name
     epsilon: Annotated[
@@ -60,21 +61,11 @@ def compare(  # noqa: PLR0913, PLR0917 - what a person may write, by name
         Path | None,
         typer.Argument(metavar="TABLE", help=f"{TABLE_HELP} Without it, a chain without data."),
     ] = None,
-    n: Annotated[
-        int | None,
-        typer.Option(
-            "--n", parser=whole, metavar="COUNT", help="Number of records, without a TABLE."
-        ),
-    ] = None,
     private: Annotated[
         str | None,
         typer.Option(
             help="Boolean column of the TABLE; without one, records counted from 1: 3,7 or 10-12."
         ),
-    ] = None,
-    value: Annotated[str | None, typer.Option(help="Column with the records' values.")] = None,
-    order: Annotated[
-        str | None, typer.Option(help="Column that orders the records of a chain, or: row.")
     ] = None,
     mechanism: Annotated[
         str | None, typer.Option(help="Mechanisms to compare, by comma; all without it.")
@@ -96,7 +87,7 @@ def compare(  # noqa: PLR0913, PLR0917 - what a person may write, by name
     epsilons = [budget(value) for value in _epsilons(epsilon)]
     chosen = comparison.mechanisms(mechanism.split(",") if mechanism else None, split_of(split))
     _check_outputs(csv, picture, force=force)
-    described |= {"n": n, "private": private, "value": value, "order": order}
+    described |= {"private": private}
     if table is None:
         content = _of_chain(described, epsilons, chosen, named=mechanism is not None)
     else:
