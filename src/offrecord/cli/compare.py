@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _CHAIN = ("n", "alpha", "beta")
 #: Options that only a table has, in the order in which help lists them.
 _TABLE = (
-    *("value", "order", "by", "single_chain", "private_list", "fit"),
-    *options_from("chain_order", "step"),
+    *("value", "order", "by", "single_chain", "private_list"),
+    *options_from("fit", "step"),
     *("start", "accept_model", "allow_none", "design_minutes", "format", "max_rows"),
 )
 

@@ -75,10 +75,12 @@ class Options:
     file of (by, order) keys; one of them.
 
     model: a chain, a fit, or a model file; fit=True learns one from the chains without a private
-    record: chain_order, a number or "auto", is how many records the next one depends on, and phase
-    "hour", "weekday" or "month", for a kernel each. confidence: that the true chain lies in the set
-    of models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". no_audit: do
-    not check its promise against data held back. step: "1h" or 1, so that missing steps count as
+    record, and where there are none, from the half of all records that is furthest from private
+    ones, or from those at least fit_distance steps from each:
+    chain_order, a number or "auto", is how many records the next one depends on, and phase "hour",
+    "weekday" or "month", for a kernel each. confidence: that the true chain lies in the set of
+    models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". no_audit: do not
+    check its promise against data held back. step: "1h" or 1, so that missing steps count as
     records already redacted. exact_model: promise for the model alone, not for the set of models it
     comes with. start: what is known of how chains begin, "stationary", "settled" or "any"; the
     latter two for two values. accept_model: go on although the table, or the model's own audit,
@@ -120,7 +122,16 @@ class Options:
         "File of keys (the --by and --order columns) of private records.", default=None
     )
     model: Model | Fit | str | Path | None = option("Model file, from offrecord fit.", default=None)
-    fit: bool = option("Learn the model from the chains without a private record.", default=False)
+    fit: bool = option(
+        "Learn the model from the table: chains without a private record, else stretches far from"
+        " every one.",
+        default=False,
+    )
+    fit_distance: int | None = option(
+        "Learn from all records so many steps or more from every private one.",
+        default=None,
+        metavar="STEPS",
+    )
     chain_order: int | str = option(
         "How many records the next one depends on; auto: as many as the data speak for.",
         default="auto",

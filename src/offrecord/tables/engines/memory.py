@@ -203,7 +203,7 @@ class TableRead:
         check_all_found(private.keys, asked)
         job.check_private(private.count)
         if model is None:
-            arranged, fitted = fit_arranged(arranged, private.chain, job.fitting, options.say)
+            arranged, fitted = fit_arranged(arranged, private, job.fitting, options.say)
             model = job.promised(fitted.model)
         return cls(arranged, private, asked, model, fitted)
 
