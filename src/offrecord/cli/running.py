@@ -16,6 +16,7 @@ import typer
 from offrecord.cli.app import app
 from offrecord.cli.printing import failed, warned
 from offrecord.errors import InputError, OffrecordWarning
+from offrecord.text import nearest
 
 INTERRUPTED = 130  #: the exit code of what a person stopped
 
@@ -57,7 +58,7 @@ def _known(error: BaseException) -> str | None:
     """What a person is told of an error; None if it is a fault of this program."""
     match error:
         case typer.TyperException():
-            return error.format_message()
+            return _usage(error)
         case InputError():
             return str(error)
         case MemoryError() | RecursionError():
@@ -66,6 +67,19 @@ def _known(error: BaseException) -> str | None:
             file = f"{error.filename}: " if error.filename else ""
             return file + (error.strerror or "the output cannot be written")
     return None
+
+
+def _usage(error: typer.TyperException) -> str:
+    """What is wrong with words on the command line; of an option that is not there, what may have
+    been meant, if it is near.
+    """
+    possible: list[str] | None = getattr(error, "possibilities", None)
+    if not possible:
+        return error.format_message()
+    about: Any = error
+    names = {one.strip("-"): one for one in possible}
+    meant = nearest(about.option_name.strip("-"), names)
+    return f"{about.message}" + ("" if meant is None else f"; did you mean {names[meant]}?")
 
 
 def _fault(error: BaseException) -> str:
