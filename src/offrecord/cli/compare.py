@@ -91,7 +91,8 @@ def compare(  # noqa: PLR0913, PLR0917 - what a person may write, by name
     if table is None:
         content = _of_chain(described, epsilons, chosen, named=mechanism is not None)
     else:
-        check_all_apart({"--csv": csv, "--picture": picture}, {"the input": table})
+        named = {"--private-list": described["private_list"], "--model": described["model"]}
+        check_all_apart({"--csv": csv, "--picture": picture}, {"the input": table} | named)
         content = _of_table(table, described, epsilons, chosen)
     rows = content["results"]
     if csv is not None:

@@ -15,7 +15,7 @@ import typer
 
 from offrecord.cli.app import app
 from offrecord.cli.printing import failed, warned
-from offrecord.errors import InputError, OffrecordWarning
+from offrecord.errors import ChosenByValue, InputError, OffrecordWarning
 from offrecord.text import nearest
 
 INTERRUPTED = 130  #: the exit code of what a person stopped
@@ -23,21 +23,26 @@ INTERRUPTED = 130  #: the exit code of what a person stopped
 
 def main(arguments: Iterable[str] | None = None) -> int:
     """Run the command line; the exit code. Wrong input is one line on standard error and 2."""
+    held: list[str] = []
+
+    def shown(message: Warning | str, category: type[Warning], *about: Any, **more: Any) -> None:
+        """A Python warning, as one of this program's own: once all is done, as what goes wrong is
+        one line. What private values have to do with does not wait.
+        """
+        (warned if issubclass(category, ChosenByValue) else held.append)(str(message))
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", OffrecordWarning)
-            warnings.showwarning = _shown
+            warnings.showwarning = shown
             code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
     except SystemExit:
         raise
     except BaseException as error:  # a panic of the table engine is not an Exception
         return _ended(error)
+    for message in held:
+        warned(message)
     return code if isinstance(code, int) else 0
-
-
-def _shown(message: Warning | str, *about: Any, **more: Any) -> None:
-    """A Python warning, as one of this program's own."""
-    warned(str(message))
 
 
 def _ended(error: BaseException) -> int:
