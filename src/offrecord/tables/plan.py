@@ -121,7 +121,7 @@ class Plan:
         if tally.choice is not None and (chosen := tally.choice.warning()) is not None:
             advise([chosen], ChosenByValue)
         comparison, warnings = None, []
-        accepted = (*self.accepted, *_accepted(self.job, [_seen(self.modelled, tally.seen)]))
+        accepted = (*self.accepted, *_accepted(self.job, [_seen(self.modelled, tally.seen.count)]))
         if tally.moves is not None and self.survey.secrets:
             comparison = compared(self.designs, self.uses, tally.moves)
         if comparison is not None:
@@ -182,7 +182,7 @@ class Outcome:
     def certificate(self, entered: Entered | None) -> Certificate:
         """The certificate; it names no output yet."""
         release = _not_entered(self.plan.job) if entered is None else entered.said
-        unseen = None if self.plan.modelled.seen is None else self.tally.seen == 0
+        unseen = None if self.plan.modelled.seen is None else self.tally.seen.count == 0
         return certificate_of(self.plan, self.comparison, self.accepted, unseen, release)
 
     def summary(self, entered: Entered | None) -> Summary:

@@ -151,7 +151,7 @@ def apart(chains: Chains, private: Private, distance: int | None) -> tuple[Mask,
         distance = int(np.partition(steps, len(steps) // 2)[len(steps) // 2])
         if distance < _NEAREST:
             raise InputError(
-                "every chain holds private records, and half of all records stand next to one, so"
+                "every chain holds a private record, and half of all records stand next to one, so"
                 " too few are left to learn from; fit other data and give --model"
             )
     kept = steps >= distance

@@ -5,7 +5,9 @@ What a model learned from records that are released for certain tells is post-pr
 remembers what it saw, in blocks of records that stand together in a chain: whose they are, from
 which order value to which, and a number for what they held. Under a key these are enciphered, and
 kept beside the key; the model file names them. When a table is decided, blocks of its chains that
-hold the same are what the fit saw.
+hold the same are what the fit saw, unless they do so by chance, as where nothing ever changes:
+other data, of another year say, may have the same names and numbers. So blocks in which a value
+changes tell whether the data are the same at all.
 """
 
 from __future__ import annotations
@@ -37,6 +39,29 @@ _BLOCK = 32  # records: one that was changed since hides so many others at most
 _MOST = 1 << 20  # blocks, chains apart
 _WHOSE, _WHAT = b"offrecord/whose", b"offrecord/what"
 _COLUMNS = ("chain", "first", "last", "content")
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """What a model was learned from, met in a table.
+
+    rows: those in question, in blocks that hold the same. changing: blocks whose values change, and
+    alike: those of them that hold the same.
+    """
+
+    rows: int = 0
+    changing: int = 0
+    alike: int = 0
+
+    def __add__(self, other: Sighting) -> Sighting:
+        return Sighting(
+            self.rows + other.rows, self.changing + other.changing, self.alike + other.alike
+        )
+
+    @property
+    def count(self) -> int:
+        """How many rows in question were seen: none if the table holds other data."""
+        return self.rows if 2 * self.alike >= self.changing else 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +105,7 @@ class Seen:
         chain, content = _enciphered(key, self.chain, self.content)
         return replace(self, chain=chain, content=content, is_keyed=True)
 
-    def count(self, key: bytes, batch: ChainBatch, marked: Mask) -> int:
+    def sighting(self, key: bytes, batch: ChainBatch, marked: Mask) -> Sighting:
         """How many of some rows, all of chains that hold a secret, were seen."""
         import polars as pl
 
@@ -90,7 +115,7 @@ class Seen:
         tags = _enciphered(key, plain, plain)[0]
         mine = np.isin(tags, self.chain)
         if not mine.any():
-            return 0
+            return Sighting()
         known = holding[mine]
         lengths = np.diff(chains.starts)[known]
         rows = np.repeat(chains.starts[known] - np.append(0, np.cumsum(lengths)[:-1]), lengths)
@@ -104,15 +129,20 @@ class Seen:
         at = found["at"].fill_null(0).to_numpy()
         inside = order <= last
         if not inside.any():
-            return 0
+            return Sighting()
         rows, at = rows[inside], at[inside]
         begins = np.flatnonzero(np.append(True, np.diff(at) != 0))
-        numbers = record_numbers(chains.order[rows], _shown(chains.codes[rows]))
-        held = np.add.reduceat(numbers, begins)
+        shown = _shown(chains.codes[rows])
+        held = np.add.reduceat(record_numbers(chains.order[rows], shown), begins)
         whose = np.repeat(plain[mine], lengths)[inside][begins]
         alike = _enciphered(key, whose, held)[1] == self.content[at[begins]]
         same = np.repeat(alike, np.diff(np.append(begins, len(rows))))
-        return int(np.count_nonzero(same & marked[rows]))
+        changing = np.minimum.reduceat(shown, begins) != np.maximum.reduceat(shown, begins)
+        return Sighting(
+            int(np.count_nonzero(same & marked[rows])),
+            int(np.count_nonzero(changing)),
+            int(np.count_nonzero(changing & alike)),
+        )
 
     @cached_property
     def _blocks(self) -> pl.DataFrame:

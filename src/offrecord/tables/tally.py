@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from offrecord.fitting.counting import Counts
 from offrecord.mechanisms.blocks import PRIVATE, REGIONS
 from offrecord.tables.choice import Choice
+from offrecord.tables.seen import Sighting
 from offrecord.tables.telling import Sample
 
 
@@ -30,7 +31,7 @@ class Tally:
     choice: Choice | None = None
     kept: Sample | None = None
     content: int = 0
-    seen: int = 0
+    seen: Sighting = field(default_factory=Sighting)
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(

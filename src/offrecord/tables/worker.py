@@ -24,7 +24,7 @@ from offrecord.tables.choice import choice_of
 from offrecord.tables.contents import record_numbers
 from offrecord.tables.model_check import check_lengths, counted_shape, model_counts
 from offrecord.tables.rule import Rule, check_known
-from offrecord.tables.seen import Seen
+from offrecord.tables.seen import Seen, Sighting
 from offrecord.tables.survey import Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.telling import Sample
@@ -174,7 +174,7 @@ class Worker:
             choice_of(chains, batch.secrets, model.k, rule.reach),
             Sample.of(batch.arranged, gone),
             content,
-            0 if self.seen is None else self.seen.count(keyed.coins.key, batch, ~sure),
+            Sighting() if self.seen is None else self.seen.sighting(keyed.coins.key, batch, ~sure),
         )
         return _released(batch.arranged, gone), tally
 
