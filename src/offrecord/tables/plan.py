@@ -461,8 +461,8 @@ def _refuse_another(job: Job, book: Ledger, identity: dict[str, str]) -> None:
             f" {' and another '.join(differences)}; a second look at the same records adds to what"
             " the first gave away. Records that were released before, in a table that has grown or"
             " was corrected, must keep their --dataset: add --another-release. Another --dataset"
-            " is for data about other records alone. A release that was never published can be taken"
-            " back: offrecord ledger forget"
+            " is for data about other records alone. What was never published can be taken back:"
+            " offrecord ledger forget"
         )
 
 
