@@ -30,6 +30,7 @@ from offrecord.release.ledger import Ledger, ledger
 from offrecord.tables.certifying import certificate_of
 from offrecord.tables.erasure import erasure_leakage
 from offrecord.tables.job import Job, ModelledJob
+from offrecord.tables.meaning import Meaning
 from offrecord.tables.model_check import (
     NEIGHBOURS,
     Comparison,
@@ -189,9 +190,10 @@ class Outcome:
         """What the release amounts to."""
         plan, tally, survey = self.plan, self.tally, self.plan.survey
         model = plan.designs.model
-        valued = max(survey.rows - survey.missing, 1)
+        valued, touched = max(survey.rows - survey.missing, 1), tally.touched
         return Summary(
             dataset=plan.job.options.dataset,
+            dry_run=plan.job.options.dry_run,
             epsilon=plan.job.epsilon,
             mechanism=plan.designs.setting.mechanism.name,
             rows=survey.rows,
@@ -200,13 +202,19 @@ class Outcome:
             private=survey.private,
             secrets=survey.secrets,
             touched=survey.chains_with_secret,
+            touched_records=touched.records,
+            touched_released=touched.released / max(touched.records, 1),
+            lost=touched.lost,
+            closed=touched.closed,
             redacted=survey.rows - survey.missing - round(tally.released),
             released=tally.released / valued,
             window=tally.window / valued,
             leakage=plan.designs.leakage,
             exact=plan.designs.is_exact,
             models=models_told(model),
+            meaning=Meaning.of(model, survey.needs, plan.designs.most_told),
             erasure=erasure_leakage(model, survey.needs),
+            erasure_is_least=model.box is not None,
             regions=tally.named_regions(survey.private_rows),
             designs=len(plan.designs.designs),
             loss=plan.designs.loss,

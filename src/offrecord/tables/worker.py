@@ -123,7 +123,7 @@ class Worker:
         return Survey(
             rows=batch.rows,
             chains=chains.count,
-            missing=_missing(batch),
+            missing=0 if batch.valued is None else batch.rows - int(batch.valued.sum()),
             private=private.count,
             secrets=secrets.count,
             chains_with_secret=len(batch.chains_with_secret),
@@ -149,16 +149,14 @@ class Worker:
         batch, rule, model = keyed.batch, self.rule, self.spec.model
         chains, which = batch.arranged.chains, rule.which_of(batch)
         gone, sure = np.zeros(batch.rows, dtype=bool), np.zeros(batch.rows, dtype=bool)
-        counts, released = np.zeros(3, dtype=np.int64), 0
+        counted = Tally()
         moves = np.zeros(counted_shape(model), dtype=np.int64)
         contents = []
         for block in rule.blocks(batch, which):
             redacted, certainty = rule.decider.decide(block, keyed.draw)
             check_known(batch.arranged, block, certainty)
             gone[block.rows], sure[block.rows] = redacted, certainty == NEVER
-            leaves = ~redacted if chains.whole else ~redacted & (block.codes >= 0)
-            released += int(leaves.sum())
-            counts += np.bincount(certainty, minlength=3)
+            counted += Tally.of(batch, block, ~redacted, certainty)
             contents.append(_contents(chains, block.rows, redacted))
             plain = np.where(sure[block.rows], block.codes, np.int8(MISSING))
             moves += model_counts(model, chains, block.rows, plain, batch.phases)
@@ -166,27 +164,19 @@ class Worker:
         content = self.coins.content_digest(
             keyed.tags, np.concatenate(contents)[tagged], np.diff(chains.starts)[tagged]
         )
-        tally = Tally(
-            tuple(counts.tolist()),
-            released,
-            rule.windows.released(batch),
-            moves,
-            choice_of(chains, batch.secrets, model.k, rule.reach),
-            Sample.of(batch.arranged, gone),
-            content,
-            Sighting() if self.seen is None else self.seen.sighting(keyed.coins.key, batch, ~sure),
+        seen = Sighting()
+        if self.seen is not None:
+            seen = self.seen.sighting(keyed.coins.key, batch, ~sure)
+        tally = replace(
+            counted,
+            window=rule.windows.released(batch),
+            moves=moves,
+            choice=choice_of(chains, batch.secrets, model.k, rule.reach),
+            kept=Sample.of(batch.arranged, gone),
+            content=content,
+            seen=seen,
         )
         return _released(batch.arranged, gone), tally
-
-
-def _missing(batch: ChainBatch) -> int:
-    """Rows without a value; of private ones nobody is told."""
-    chains = batch.arranged.chains
-    if chains.whole:
-        return 0
-    empty = chains.codes == MISSING
-    empty[batch.private.rows(chains)] = False
-    return int(empty.sum())
 
 
 def _positions(batch: ChainBatch) -> list[list[Any]]:
