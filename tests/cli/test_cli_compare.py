@@ -114,6 +114,7 @@ def test_a_table_gets_the_figures_of_dry_runs(run, desk, options):
         dry = ["redact", *given, *pair, "--dataset", "d", "--dry-run", "--json"]
         expected = json.loads(run(*dry)[1])
         assert (row["utility"], row["leakage"]) == (expected["released"], expected["leakage"])
+        assert row["touched_released"] == expected["touched_released"] < row["utility"]
         assert row["why"] is None
     assert [(row["epsilon"], row["mechanism"]) for row in content["results"]] == [
         (epsilon, name) for epsilon in (0.5, 2.0) for name in named.split(",")

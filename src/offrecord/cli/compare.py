@@ -163,6 +163,9 @@ def _of_table(
                 "epsilon": trial.epsilon,
                 "mechanism": trial.mechanism,
                 "utility": None if trial.summary is None else trial.summary.released,
+                "touched_released": None
+                if trial.summary is None
+                else trial.summary.touched_released,
                 "leakage": None if trial.summary is None else trial.summary.leakage,
                 "why": trial.why,
             }
