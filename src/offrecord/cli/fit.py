@@ -9,7 +9,7 @@ import typer
 
 from offrecord.cli.parameters import offering, options_from, whole
 from offrecord.cli.paths import check_all_apart
-from offrecord.cli.printing import Json, as_json_text, warned
+from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import busy
 from offrecord.cli.tables import Table, columns_read, read_keys, read_table
 
@@ -72,6 +72,4 @@ def fit(
     with busy("fitting"):
         found = fit_table(frame, private_list=read_keys(keys, max_rows), **described)
     found.model.save(output, force=force)
-    for warning in found.warnings:
-        warned(warning)
     typer.echo(as_json_text(found.summary()) if as_json else str(found))

@@ -13,10 +13,10 @@ import typer
 
 from offrecord.cli.parameters import offering, options_from
 from offrecord.cli.paths import STREAM, check_all_apart, is_same, output_format
-from offrecord.cli.printing import Json, as_json_text, noted, warned
+from offrecord.cli.printing import Json, as_json_text, noted
 from offrecord.cli.progress import designing, row_bar
 from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table
-from offrecord.errors import InputError
+from offrecord.errors import InputError, advise
 from offrecord.tables.options import FileOptions, Options
 
 if TYPE_CHECKING:
@@ -68,8 +68,6 @@ def redact(
     asked = replace(asked, private_list=read_keys(asked.private_list, asked.max_rows))
     engine = _in_file if _is_streamed(stream, places, asked) else _in_memory
     done = engine(places, asked)
-    for warning in done.warnings:
-        warned(warning)
     if as_json:
         typer.echo(as_json_text(done.to_dict(places)))
     else:
@@ -129,7 +127,7 @@ def _path(named: str | Path | None) -> Path | None:
 def _inputs(table: Path, asked: FileOptions) -> dict[str, Path | None]:
     return {
         "the input": table,
-        "--private-list": asked.private_list,
+        "--private-list": _path(asked.private_list),
         "--model": _path(asked.model) if isinstance(asked.model, (str, Path)) else None,
         "--designs": _path(asked.designs),
     }
@@ -192,7 +190,8 @@ def _check_designs(table: Path, asked: FileOptions) -> None:
     if asked.designs is not None:
         inputs = _inputs(table, asked)
         designs = {"--designs": inputs.pop("--designs")}
-        check_writable(asked.designs, force=True)
+        if not asked.dry_run:
+            check_writable(asked.designs, force=True)
         check_all_apart(designs, inputs)
 
 
@@ -281,7 +280,9 @@ def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
             warnings += release.write(places.output, **how)[1]
     if explained is not None and places.explain is not None and places.explain_format is not None:
         kind = places.explain_format
-        warnings += write_table(iter([explained]), places.explain, kind, force=force)
+        said = write_table(iter([explained]), places.explain, kind, force=force)
+        advise(said)
+        warnings += said
     return warnings
 
 

@@ -15,16 +15,10 @@ from offrecord.cli.paths import STREAM
 if TYPE_CHECKING:
     import polars as pl
 
-Table = Annotated[
-    Path,
-    typer.Argument(
-        help=(
-            "CSV, Parquet, Arrow IPC or NDJSON file, by the ending of its name; - for standard"
-            " input."
-        ),
-        metavar="TABLE",
-    ),
-]
+TABLE_HELP = (
+    "CSV, Parquet, Arrow IPC or NDJSON file, by the ending of its name; - for standard input."
+)
+Table = Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="TABLE")]
 
 
 def read_table(
@@ -48,7 +42,7 @@ def read_table(
         return source.read(list(dict.fromkeys(columns)), text=text, max_rows=max_rows)
 
 
-def read_keys(path: Path | None, max_rows: int) -> pl.DataFrame | None:
+def read_keys(path: str | Path | None, max_rows: int) -> pl.DataFrame | None:
     """The keys of private records, if a file lists them."""
     from offrecord.tables.formats import read_frame
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, advise
 from offrecord.files import check_outputs, check_writable
 from offrecord.mechanisms.blocks import Mask
 from offrecord.models.base import Integers
@@ -53,12 +53,18 @@ if TYPE_CHECKING:
 _PART = 1 << 20  # rows of a batch, about
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Streamed:
     """What became of a table that went through. certificate: where it is, None after a dry run."""
 
     summary: Summary
     certificate: Path | None
+
+    def __repr__(self) -> str:
+        return f"<Streamed {self.summary.short}>"
+
+    def __str__(self) -> str:
+        return self.summary.figures()
 
 
 @takes(FileOptions)
@@ -70,12 +76,18 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
 
     The same rows and key give the same bytes as `offrecord.redact` does in memory.
     """
+    if not isinstance(table, (str, Path)):
+        raise InputError(
+            f"redact_file takes the path of a table, got {type(table).__name__}: a frame is for"
+            " redact"
+        )
     with reporting(options.problems, force=options.force):
         return _redacted(table, output, options)
 
 
 def _redacted(table: str | Path, output: str | Path | None, options: FileOptions) -> Streamed:
     job = Job.of(options)
+    job.check_named()
     if job.model is None:
         raise InputError(
             "a table that is streamed needs a model: make one with offrecord fit, and give --model"
@@ -103,7 +115,9 @@ def _redacted(table: str | Path, output: str | Path | None, options: FileOptions
     if explain is not None:
         kind = format_of(explain, options.explain_format)
         rules = passage.in_order(passage.explained(), explain)
-        warnings += write_table(rules, explain, kind, force=options.force)
+        said = write_table(rules, explain, kind, force=options.force)
+        advise(said)
+        warnings += said
     summary = outcome.summary(entered)
     summary = replace(summary, warnings=(*summary.warnings, *warnings))
     return Streamed(summary, None if out is None else out.proof)
@@ -324,7 +338,9 @@ class _Passage:
         for part, keyed in self.looks.batches("expecting", found):
             with found.collecting(part.before), _located(part.before, part.height):
                 self.tally += self.plan.rule.expect(keyed.batch)
-        return self.plan.judged(self.tally)
+        outcome = self.plan.judged(self.tally)
+        outcome.advise()
+        return outcome
 
     def written(self, out: _Output) -> tuple[Outcome, Entered | None]:
         """Write the release and its certificate; how it stands in the ledger."""
@@ -332,7 +348,10 @@ class _Passage:
 
         def enter() -> None:
             outcome = self.plan.judged(self.tally)
-            done.append((outcome, outcome.enter()))
+            outcome.advise(spreadsheet_warnings(self.changed))
+            entered = outcome.enter()
+            advise(() if entered is None else entered.warnings)
+            done.append((outcome, entered))
 
         def certificate(digest: str) -> bytes:
             outcome, entered = done[-1]
