@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
-#: Records that loops visit as they stand, in one process: about as long as loading the compiler.
-_FEW = 20_000
+#: Records that loops visit as they stand, in one process: that takes about as long as loading the
+#: compiler and what it has kept, so that nothing is lost where it has kept all.
+_FEW = 50_000
 #: A walk over more than this is machine code at once.
-_SHORT = 500
+_SHORT = 2_000
 
 
 class _Visited:
@@ -95,5 +96,4 @@ def _twin(loop: Loop, names: dict[str, Any], machine: bool) -> Any:
         return twin
     import numba
 
-    options = {"forceinline": True} if loop.inlined else {}
-    return numba.njit(cache=True, error_model="numpy", **options)(twin)
+    return numba.njit(twin, cache=True, error_model="numpy", forceinline=loop.inlined)
