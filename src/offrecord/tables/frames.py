@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from offrecord.errors import InputError
-from offrecord.tables.formats import collected, never_spill
+from offrecord.tables.guarding import collected, never_spill
 
 if TYPE_CHECKING:
     import polars as pl

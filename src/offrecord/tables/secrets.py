@@ -15,7 +15,7 @@ from offrecord.models.base import Integers
 from offrecord.models.records import MISSING, Chains
 from offrecord.tables.cells import check_names, nanoseconds, parsed_times, type_name
 from offrecord.tables.chains import ROW, Arranged
-from offrecord.tables.formats import check_columns
+from offrecord.tables.column_names import check_columns
 from offrecord.tables.steps import Step
 
 if TYPE_CHECKING:

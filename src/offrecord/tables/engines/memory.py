@@ -15,10 +15,11 @@ from offrecord.tables.batch import ChainBatch
 from offrecord.tables.certifying import certified
 from offrecord.tables.chains import arrange
 from offrecord.tables.encoding import write_frame
-from offrecord.tables.formats import format_of, stream_format
+from offrecord.tables.formats import stream_format, written_format
 from offrecord.tables.frames import Native, from_native, to_native
 from offrecord.tables.job import Job
 from offrecord.tables.options import MemoryOptions, takes
+from offrecord.tables.packing import packing_of
 from offrecord.tables.plan import Entered, Outcome, Plan
 from offrecord.tables.reference import fit_arranged
 from offrecord.tables.secrets import check_all_found, private_records
@@ -70,12 +71,12 @@ class Release:
         Complete or absent.
         """
         path = Path(path)
-        kind = format_of(path, format)
+        kind = written_format(path, format)
         named = None if certificate is None else Path(certificate)
         proof = check_outputs(path, named, self._outcome.plan.job.key.file, force=force)
         table, warnings = self._ready(kind)
         write_release(
-            lambda file: write_frame(table.lazy(), file, kind),
+            lambda file: write_frame(table.lazy(), file, kind, packing_of(path)),
             path,
             proof,
             lambda digest: certified(self._certificate, kind, table.columns, digest),

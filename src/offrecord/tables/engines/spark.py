@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from offrecord.errors import InputError
 from offrecord.files import check_apart, check_writable, write_text
 from offrecord.tables.chains import Columns
+from offrecord.tables.column_names import check_columns
 from offrecord.tables.engines.spark_work import (
     LISTED,
     MARK,
@@ -32,7 +33,6 @@ from offrecord.tables.engines.spark_work import (
     Surveying,
     Tallying,
 )
-from offrecord.tables.formats import check_columns
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.job import Job
 from offrecord.tables.options import SparkOptions, takes

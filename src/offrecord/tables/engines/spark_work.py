@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.tables.batch import ChainBatch
-from offrecord.tables.formats import never_spill
+from offrecord.tables.guarding import never_spill
 from offrecord.tables.survey import Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.worker import KeyedBatch, Worker

@@ -10,7 +10,6 @@ all are there.
 from __future__ import annotations
 
 import io
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,15 +24,17 @@ from offrecord.errors import InputError
 from offrecord.files import check_outputs, check_writable
 from offrecord.models.base import Integers
 from offrecord.tables.certifying import certified
-from offrecord.tables.formats import Source, format_of, table_file
+from offrecord.tables.formats import Said, Source, table_file, written_format
 from offrecord.tables.frames import from_native
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.options import FileOptions, takes
+from offrecord.tables.packing import packing_of
 from offrecord.tables.plan import Entered, Outcome, Plan
 from offrecord.tables.sorting import increasing
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey
 from offrecord.tables.tally import Tally
+from offrecord.tables.workbooks import check_rows
 from offrecord.tables.worker import KeyedBatch, Worker
 from offrecord.tables.writing import (
     ready,
@@ -80,16 +81,19 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
     explain = None if options.explain is None else Path(options.explain)
     if explain is not None:
         check_writable(explain, force=options.force)
-        format_of(explain, options.explain_format)
+        written_format(explain, options.explain_format)
     modelled = job.modelled(job.model)
-    looks = _Looks.at(table_file(table, options.format), modelled, options)
+    said = Said(options.format, options.separator, options.encoding, options.sheet)
+    looks = _Looks.at(table_file(table, said), modelled, options)
     survey, order = looks.survey()
     plan = Plan.of(modelled, survey, looks.listed_count)
+    if out is not None and out.kind == "xlsx":
+        check_rows(survey.rows, len(job.columns.released))
     passage = _Passage(replace(looks, worker=plan.worker, rows=survey.rows), plan, order)
     outcome, entered = (passage.expected(), None) if out is None else passage.written(out)
     warnings = spreadsheet_warnings(passage.changed)
     if explain is not None:
-        kind = format_of(explain, options.explain_format)
+        kind = written_format(explain, options.explain_format)
         rules = passage.in_order(passage.explained(), explain)
         warnings += write_table(rules, explain, kind, force=options.force)
     summary = outcome.summary(entered)
@@ -120,7 +124,7 @@ class _Output:
     @classmethod
     def checked(cls, path: Path, job: Job, options: FileOptions) -> _Output:
         """InputError for what must not be written."""
-        kind = format_of(path, options.output_format)
+        kind = written_format(path, options.output_format)
         named = None if options.certificate is None else Path(options.certificate)
         proof = check_outputs(path, named, job.key_path, force=options.force)
         return cls(path, kind, proof, options.force)
@@ -139,7 +143,7 @@ class _Looks:
     options: FileOptions
     listed: pl.DataFrame | None
     rows: int | None
-    state: tuple[int, ...]
+    state: tuple[object, ...]
 
     @classmethod
     def at(cls, source: Source, modelled: ModelledJob, options: FileOptions) -> _Looks:
@@ -193,10 +197,9 @@ class _Looks:
             yield self.worker.survey(keyed)
 
 
-def _state(source: Source) -> tuple[int, ...]:
-    """What changes with a file."""
-    found = os.stat(source.name)
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _state(source: Source) -> tuple[object, ...]:
+    """What changes with the files of a table."""
+    return source.state
 
 
 @dataclass(eq=False, repr=False)
@@ -258,7 +261,9 @@ class _Passage:
             return certified(outcome.certificate(entered), out.kind, columns, digest)
 
         write_release(
-            lambda file: write_pieces(self.in_order(self._decided(out.kind), file), file, out.kind),
+            lambda file: write_pieces(
+                self.in_order(self._decided(out.kind), file), file, out.kind, packing_of(out.path)
+            ),
             out.path,
             out.proof,
             certificate,
@@ -388,15 +393,9 @@ def _ranks(names: list[pl.DataFrame], source: Source) -> Integers:
     chains = pl.concat([frame.with_columns(pl.col(mixed).cast(pl.String)) for frame in names])
     twice = chains.height - chains.n_unique()
     if twice:
-        file = Path(source.name)
-        untyped = ", infer_schema=False" if source.kind == "csv" else ""
-        scan = f"scan_{source.kind}({str(file)!r}{untyped})"
-        there = str(file.with_stem(f"{file.stem}-sorted"))
         raise InputError(
-            f"{file} cannot be streamed: the rows of {twice} chains do not stand together. Sort it"
-            " first:"
-            f' python -c "import polars; polars.{scan}.sort({by!r},'
-            f' maintain_order=True).sink_{source.kind}({there!r})"'
+            f"{source.name} cannot be streamed: the rows of {twice} chains do not stand together."
+            f' Sort it first: python -c "import polars; {source.sorting(by)}"'
         )
     ranks = np.empty(chains.height, dtype=np.int64)
     ranks[chains.select(pl.arg_sort_by(by)).to_series().to_numpy()] = np.arange(chains.height)
