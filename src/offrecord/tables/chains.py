@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from offrecord.tables.cells import (
     plain,
     private_marks,
 )
-from offrecord.tables.column_names import check_columns
+from offrecord.tables.column_names import check_columns, check_names_are_text
 from offrecord.tables.grid import OrderColumn, grid_of
 from offrecord.tables.sorting import chain_starts, is_sorted, sorted_rows
 from offrecord.tables.steps import Step
@@ -62,21 +62,27 @@ class Columns:
 
         No column may be named twice.
         """
-        if bool(by) == single_chain:
+        columns = cls(
+            value, None if order == ROW else order, _several(by), _several(keep), keep_all
+        )
+        names = columns.released
+        check_names_are_text(names)
+        if bool(columns.by) == single_chain:
             raise InputError(
                 "say which records belong together: --by (a column or several, one chain each), or"
                 " --single-chain"
             )
         if keep_all and not keep:
             raise InputError("--keep-all is about --keep: name the columns to release too")
-        columns = cls(
-            value, None if order == ROW else order, _several(by), _several(keep), keep_all
-        )
-        names = columns.released
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"column {name!r} is named twice among value, order, by and keep")
         return columns
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns of a private list."""
+        return [*self.by, self.order or ROW]
 
     @property
     def released(self) -> list[str]:
@@ -85,7 +91,9 @@ class Columns:
 
 
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
-    return () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if names is None:
+        return ()
+    return tuple(names) if isinstance(names, Iterable) and not isinstance(names, str) else (names,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

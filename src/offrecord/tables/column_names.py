@@ -11,6 +11,16 @@ _SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
 _LINE = 200  # characters of a list of columns, at most
 
 
+def check_names_are_text(names: Sequence[object]) -> None:
+    """InputError for columns that are named by numbers, or anything else."""
+    other = next((name for name in names if not isinstance(name, str)), None)
+    if other is not None:
+        raise InputError(
+            f"columns are named by text, got {other!r:.60}; in pandas, df.columns ="
+            " df.columns.astype(str) makes such names of numbers"
+        )
+
+
 def check_columns(
     wanted: Sequence[str], names: Sequence[str], where: str, *, cells: bool = False
 ) -> None:
@@ -21,6 +31,7 @@ def check_columns(
     name = next((name for name in wanted if name not in names), None)
     if name is None:
         return
+    check_names_are_text(wanted)
     if separator := _found_separator(wanted, names):
         raise InputError(
             f"{where} has no column {name!r}: its cells seem to be separated by"

@@ -15,13 +15,16 @@ Native: TypeAlias = Any
 
 
 def from_native(
-    frame: Native, columns: Sequence[str] | None = None, value: str | None = None
+    frame: Native,
+    columns: Sequence[str] | None = None,
+    value: str | None = None,
+    where: str = "the table",
 ) -> pl.DataFrame:
     """Any frame as one of polars.
 
     columns: those that are needed; others may hold anything. value: a column whose cells may be of
     several types in pandas: they are text then, whatever each of them is, so that none decides what
-    becomes of the others.
+    becomes of the others. where: what it is, for messages.
     """
     import polars as pl
 
@@ -39,12 +42,36 @@ def from_native(
         ) from None
     if isinstance(frame, pl.LazyFrame):
         return collected(frame)
+    if known.implementation.is_pandas_like():
+        _check_names(frame, columns or [], where)
     try:
         return _converted(known, columns, value)
     except Exception:  # whatever a library says about it may quote cells
         raise InputError(
             "the table cannot be converted: give each column values of one type"
         ) from None
+
+
+def keys_from_native(listed: Native | None, columns: Sequence[str]) -> pl.DataFrame | None:
+    """The keys of private records, if there is a list of them."""
+    return None if listed is None else from_native(listed, columns, where="the private list")
+
+
+def _check_names(frame: Native, columns: Sequence[str], where: str) -> None:
+    """InputError for a column that pandas has as its index, or under a name that is no text."""
+    there = list(frame.columns)
+    for name in columns:
+        if name in there:
+            continue
+        if name in frame.index.names:
+            raise InputError(
+                f"{where} has no column {name!r}: it is the index; give df.reset_index()"
+            )
+        if name in [str(one) for one in there if not isinstance(one, str)]:
+            raise InputError(
+                f"{where} has a column {name} whose name is no text; write df.columns ="
+                " df.columns.astype(str) first"
+            )
 
 
 def _converted(known: Any, columns: Sequence[str] | None, value: str | None) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from offrecord.fitting.orders import AUTO
 from offrecord.models.base import Integers
 from offrecord.models.learned import Learned
 from offrecord.tables.chains import Arranged, Columns, arrange
-from offrecord.tables.frames import Native, from_native
+from offrecord.tables.frames import Native, from_native, keys_from_native
 from offrecord.tables.model_check import sparse
 from offrecord.tables.secrets import private_records
 from offrecord.tables.steps import Step
@@ -63,9 +63,8 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     arranged = arrange(table, columns, labels=None, private=private, step=steps)
     held = np.empty(0, dtype=np.int64)
     if private is not None or private_list is not None:
-        held = private_records(
-            arranged, None if private_list is None else from_native(private_list), steps
-        ).chain
+        listed = keys_from_native(private_list, columns.keys)
+        held = private_records(arranged, listed, steps).chain
     found = fit_arranged(arranged, held, asked)[1]
     return replace(found, warnings=(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)])))
 

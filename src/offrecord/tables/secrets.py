@@ -97,7 +97,7 @@ def _listed(arranged: Arranged, listed: pl.DataFrame, step: Step | None) -> Priv
     InputError for a key that finds neither.
     """
     columns, chains = arranged.columns, arranged.chains
-    check_columns([*columns.by, columns.order or ROW], listed.columns, "the private list")
+    check_columns(columns.keys, listed.columns, "the private list")
     if listed.height == 0:
         none = np.empty(0, dtype=np.int64)
         return Private(none, none, none)

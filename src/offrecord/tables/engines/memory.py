@@ -16,7 +16,7 @@ from offrecord.tables.certifying import certified
 from offrecord.tables.chains import arrange
 from offrecord.tables.encoding import write_frame
 from offrecord.tables.formats import stream_format, written_format
-from offrecord.tables.frames import Native, from_native, to_native
+from offrecord.tables.frames import Native, from_native, keys_from_native, to_native
 from offrecord.tables.job import Job
 from offrecord.tables.options import MemoryOptions, takes
 from offrecord.tables.packing import packing_of
@@ -139,7 +139,7 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     job = Job.of(options)
     marks = [] if options.private is None else [options.private]
     table = from_native(frame, [*job.columns.released, *marks], options.value)
-    listed = None if options.private_list is None else from_native(options.private_list)
+    listed = keys_from_native(options.private_list, job.columns.keys)
     model = job.model
     labels = None if model is None else model.labels
     arranged = arrange(table, job.columns, labels=labels, private=options.private, step=job.step)

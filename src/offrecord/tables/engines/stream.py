@@ -25,7 +25,7 @@ from offrecord.files import check_outputs, check_writable
 from offrecord.models.base import Integers
 from offrecord.tables.certifying import certified
 from offrecord.tables.formats import Said, Source, table_file, written_format
-from offrecord.tables.frames import from_native
+from offrecord.tables.frames import keys_from_native
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.options import FileOptions, takes
 from offrecord.tables.packing import packing_of
@@ -148,7 +148,7 @@ class _Looks:
     @classmethod
     def at(cls, source: Source, modelled: ModelledJob, options: FileOptions) -> _Looks:
         """At a file that nobody may change from now on."""
-        listed = None if options.private_list is None else from_native(options.private_list)
+        listed = keys_from_native(options.private_list, modelled.job.columns.keys)
         return cls(source, modelled.worker, options, listed, source.rows(), _state(source))
 
     @property
