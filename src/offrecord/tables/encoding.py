@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from offrecord.errors import InputError
 from offrecord.tables.guarding import collected, engine, never_spill
 from offrecord.tables.packing import packed
-from offrecord.tables.workbooks import workbook_bytes
+from offrecord.tables.workbooks import check_sheet, workbook_bytes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,6 +32,8 @@ def check_holds(frame: pl.DataFrame, kind: str) -> None:
                 f"column {name!r} holds {type(held).__name__}, which {kind.upper()} cannot; write"
                 " another format"
             )
+    if kind == "xlsx":
+        check_sheet(frame)
 
 
 def _holds_bytes(kind: pl.DataType) -> bool:
@@ -54,6 +56,10 @@ def write_frame(frame: pl.LazyFrame, path: Path, kind: str, packing: str | None 
     import polars as pl
 
     never_spill()
+    sheet = b""
+    if kind == "xlsx":
+        with engine(f"{path.parent} cannot hold the output: it cannot be made a workbook"):
+            sheet = workbook_bytes(collected(frame))
     full = f"{path.parent} cannot hold the output: is the disk full?"
     with engine(full), path.open("wb") as file, packed(file, packing) as out:
         if kind == "parquet":
@@ -66,7 +72,7 @@ def write_frame(frame: pl.LazyFrame, path: Path, kind: str, packing: str | None 
         elif kind == "ndjson":
             frame.sink_ndjson(out)
         elif kind == "xlsx":
-            out.write(workbook_bytes(collected(frame)))
+            out.write(sheet)
         else:
             # the oldest layout stores each cell's own text, never a buffer shared with cells that
             # are gone

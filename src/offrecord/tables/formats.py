@@ -122,6 +122,10 @@ def written_format(path: Path, named: str | None = None) -> str:
     kind = format_of(path, named)
     if is_tabbed(path) and named is None:
         raise InputError(f"{path}: CSV is written with commas; end its name in .csv")
+    if kind == "xlsx":
+        from offrecord.tables.workbooks import check_writer
+
+        check_writer()
     return kind
 
 

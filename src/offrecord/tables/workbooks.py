@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Callable
 from datetime import date, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 1_048_575  #: rows of a sheet, its header apart
 _MAX_COLUMNS = 16_384
 _MAX_TEXT = 32_767  # characters of a cell
-_MAX_WHOLE = 2**53  # beyond it, Excel's numbers are not exact
+_WHOLE = (-(2**53), 2**53)  # beyond, Excel's numbers are not exact
 _MAX_BYTES = 1 << 33  # of a workbook, unpacked
 _FIRST_DAY = date(1900, 3, 1)  # Excel counts a day before it that never was
 _MADE = datetime(2000, 1, 1)  # the same in every file
@@ -36,10 +38,10 @@ def sheet_frame(path: Path, sheet: str | None) -> pl.DataFrame:
 
     InputError for several sheets, if none is named. Whatever fastexcel says is for `engine`.
     """
-    try:
-        import fastexcel
-    except ImportError:
-        raise _missing("fastexcel") from None
+    if find_spec("fastexcel") is None:
+        raise _missing("fastexcel")
+    import fastexcel
+
     _check_size(path)
     book = fastexcel.read_excel(path)
     name = _sheet(book.sheet_names, sheet, path)
@@ -55,7 +57,7 @@ def sheet_frame(path: Path, sheet: str | None) -> pl.DataFrame:
     if cells.width != len(names):
         raise InputError(f"{path} must hold the names of columns in its first row, and rows below")
     cells.columns = names
-    return _without_empty_end(cells)
+    return _without_empty(cells)
 
 
 def _check_size(path: Path) -> None:
@@ -75,10 +77,11 @@ def _sheet(names: list[str], sheet: str | None, path: Path) -> str:
     raise InputError(f"{path} has {has}: name one of {there} with --sheet")
 
 
-def _without_empty_end(cells: pl.DataFrame) -> pl.DataFrame:
-    """Without rows at the end that hold nothing: sheets often have some."""
+def _without_empty(cells: pl.DataFrame) -> pl.DataFrame:
+    """An empty text is an empty cell; rows at the end that hold nothing, as sheets have, go."""
     import polars as pl
 
+    cells = cells.select(pl.when(pl.all() != "").then(pl.all()))
     filled = cells.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
     return cells.head(0 if filled.is_empty() else int(filled[-1]) + 1)
 
@@ -91,13 +94,19 @@ def as_days(cells: pl.Series) -> pl.Series:
     return cells
 
 
+def check_writer() -> None:
+    """InputError if nothing here writes workbooks."""
+    if find_spec("xlsxwriter") is None:
+        raise _missing("XlsxWriter")
+
+
 def check_sheet(frame: pl.DataFrame) -> None:
     """InputError for what a sheet cannot hold: of numbers, what would not stay what it is."""
     import polars as pl
 
     for series in frame.get_columns():
         kind = series.dtype
-        if kind.is_integer() and not series.is_between(-_MAX_WHOLE, _MAX_WHOLE).all():
+        if kind.is_integer() and not series.cast(pl.Int128).is_between(*_WHOLE).all():
             raise InputError(
                 f"column {series.name!r} holds whole numbers beyond 2^53, which Excel cannot; write"
                 " another format"
@@ -121,11 +130,9 @@ def check_rows(rows: int, columns: int) -> None:
 
 def workbook_bytes(frame: pl.DataFrame) -> bytes:
     """A table as a workbook: the same rows give the same bytes."""
-    try:
-        import xlsxwriter
-    except ImportError:
-        raise _missing("XlsxWriter") from None
-    check_sheet(frame)
+    check_writer()
+    import xlsxwriter
+
     content = io.BytesIO()
     book = xlsxwriter.Workbook(content, {"in_memory": True})
     book.set_properties({"created": _MADE})
@@ -154,7 +161,7 @@ def _write_column(sheet: Any, column: int, series: pl.Series, styles: dict[str, 
     if kind == pl.Boolean:
         write = sheet.write_boolean
     elif _are_numbers(series):
-        write = sheet.write_number
+        write = _exactly(sheet.write_number)
         if kind == pl.Float32:  # as it is written, not what that is nearest to in 64 bits
             series = series.cast(pl.String).cast(pl.Float64)
     elif kind == pl.Date and _are_excel_days(series):
@@ -167,6 +174,17 @@ def _write_column(sheet: Any, column: int, series: pl.Series, styles: dict[str, 
     for row, cell in enumerate(series.to_list(), start=1):
         if cell is not None:
             write(row, column, cell, style)
+
+
+class _Exact(float):
+    """A number that is written with all of its digits, where XlsxWriter asks for sixteen."""
+
+    def __format__(self, how: str) -> str:
+        return repr(float(self))
+
+
+def _exactly(write: Callable[..., int]) -> Callable[..., int]:
+    return lambda row, column, cell, style: write(row, column, _Exact(cell), style)
 
 
 def _are_numbers(series: pl.Series) -> bool:
