@@ -17,7 +17,8 @@ def _write_zstd(table, path):
 
 
 def _write_workbook(table, path):
-    table.write_excel(str(path), float_precision=16)
+    bare = table.with_columns(pl.selectors.datetime().dt.replace_time_zone(None))
+    bare.write_excel(str(path))  # workbooks know no time zones
 
 
 WRITERS = {

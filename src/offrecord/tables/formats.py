@@ -285,11 +285,11 @@ class Source:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Where text cannot be read, say whether that is because of its encoding."""
+        """Where the engine cannot read a text, say whether that is because of its encoding."""
         try:
             yield
-        except InputError:
-            if self.kind == "csv" and self.text is not None:
+        except InputError as error:
+            if self.kind == "csv" and self.text is not None and str(error) == self._unreadable:
                 with engine(self._unreadable):
                     self.text.check_utf8()
             raise
