@@ -1,4 +1,4 @@
-"""CSV with other separators and in other encodings: read when that is said, named when it is not."""
+"""CSV with other separators and encodings: read when that is said, named when it is not."""
 
 import io
 from pathlib import Path
