@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,15 +65,13 @@ class Rule:
     def expect(self, batch: ChainBatch) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
         masses, which = batch.masses(self.model), self.which_of(batch)
-        counts = np.zeros(3, dtype=np.int64)
-        released = 0.0
+        counted = Tally()
         for block in self.blocks(batch, which):
             weights = masses if masses.ndim == 1 else masses[block.rows]
             expected = self.decider.expect(block, weights)
             check_known(batch.arranged, block, expected.certainty)
-            released += float(expected.released[block.codes >= 0].sum())
-            counts += np.bincount(expected.certainty, minlength=3)
-        return Tally(tuple(counts.tolist()), released, self.windows.released(batch))
+            counted += Tally.of(batch, block, expected.released, expected.certainty)
+        return replace(counted, window=self.windows.released(batch))
 
     def explain(self, batch: ChainBatch) -> pl.DataFrame:
         """For each row its region and the rule: never what was drawn."""
