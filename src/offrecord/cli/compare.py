@@ -14,7 +14,14 @@ from offrecord.cli.parameters import offering, options_from
 from offrecord.cli.paths import STREAM, check_all_apart
 from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import bar
-from offrecord.cli.tables import TABLE_HELP, columns_read, is_too_large, read_keys, read_table
+from offrecord.cli.tables import (
+    TABLE_HELP,
+    columns_read,
+    is_too_large,
+    read_keys,
+    read_table,
+    said_of,
+)
 from offrecord.errors import InputError
 from offrecord.tables.options import FileOptions, Options
 from offrecord.text import followed
@@ -28,7 +35,8 @@ _CHAIN = ("n", "alpha", "beta")
 _TABLE = (
     *("value", "order", "by", "single_chain", "private_list"),
     *options_from("fit", "step"),
-    *("start", "accept_model", "allow_none", "design_minutes", "format", "max_rows"),
+    *("start", "accept_model", "allow_none", "design_minutes"),
+    *("format", "separator", "encoding", "sheet", "max_rows"),
 )
 
 
@@ -135,24 +143,25 @@ def _of_table(
     chosen: Mapping[str, Mechanism],
 ) -> dict[str, Any]:
     """What --json prints of a table."""
-    from offrecord.tables.formats import format_of, stream_format
+    from offrecord.tables.formats import Said
 
     _refuse(described, _CHAIN, "chains without data: leave the TABLE out, or this")
     if described["value"] is None or described["order"] is None:
         raise InputError("a TABLE needs --value and --order, as in offrecord redact")
     own = {name: value for name, value in described.items() if name not in _CHAIN}
     asked = FileOptions(epsilon=epsilons[0], dataset="compare", **own)
-    kind = stream_format(asked.format) if table == STREAM else format_of(table, asked.format)
-    if table != STREAM and is_too_large(table, kind):
+    said = Said(asked.format, asked.separator, asked.encoding, asked.sheet)
+    of_table = said_of(table, asked.private_list, said)
+    if table != STREAM and is_too_large(table, of_table):
         raise InputError(
             f"{table} would take over half of this machine's memory: compare some of its chains, or"
             " see offrecord redact --stream --dry-run"
         )
     columns = columns_read(asked.value, asked.order, asked.by, asked.private)
-    frame = read_table(table, columns, kind, asked.max_rows, text=[asked.value])
+    frame = read_table(table, columns, of_table, asked.max_rows, text=[asked.value])
     from offrecord.tables.engines.comparing import compared
 
-    asked = replace(asked, private_list=read_keys(asked.private_list, asked.max_rows))
+    asked = replace(asked, private_list=read_keys(asked.private_list, said, asked.max_rows))
     options = Options(**{one.name: getattr(asked, one.name) for one in fields(Options)})
     trials = compared(frame, options, chosen, epsilons, bar)
     found = next(trial.summary for trial in trials if trial.summary is not None)

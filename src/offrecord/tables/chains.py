@@ -23,7 +23,7 @@ from offrecord.tables.cells import (
     plain,
     private_marks,
 )
-from offrecord.tables.formats import check_columns
+from offrecord.tables.column_names import check_columns
 from offrecord.tables.grid import OrderColumn, grid_of
 from offrecord.tables.problems import TABLE, Check, Places
 from offrecord.tables.sorting import chain_starts, is_sorted, sorted_rows

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from offrecord.errors import InputError
-from offrecord.tables.formats import collected, never_spill, read_frame
+from offrecord.tables.formats import Said, read_frame, table_format
+from offrecord.tables.guarding import collected, never_spill
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,10 +18,15 @@ Native: TypeAlias = Any
 _FRAMES = "a frame (polars, pandas, pyarrow, DuckDB …)"
 
 
-def listed_keys(listed: Native | str | Path | None) -> pl.DataFrame | None:
-    """The keys of private records, from a frame or a table file, if they are listed."""
+def listed_keys(
+    listed: Native | str | Path | None, said: Said | None = None
+) -> pl.DataFrame | None:
+    """The keys of private records, from a frame or a table file, if they are listed.
+
+    said: of CSV files.
+    """
     if isinstance(listed, (str, Path)):
-        return read_frame(listed)
+        return read_frame(listed, said=(said or Said()).for_kind(table_format(Path(listed))))
     return None if listed is None else from_native(listed)
 
 
@@ -76,7 +82,9 @@ def _marks(frame: Native, private: Native) -> pl.Series:
 
 
 def from_native(
-    frame: Native, columns: Sequence[str] | None = None, value: str | None = None
+    frame: Native,
+    columns: Sequence[str] | None = None,
+    value: str | None = None,
 ) -> pl.DataFrame:
     """Any frame as one of polars.
 

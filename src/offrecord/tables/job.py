@@ -25,6 +25,7 @@ from offrecord.release.coins import KEY_BYTES, Coins
 from offrecord.release.keys import Key, default_key_file
 from offrecord.tables.batch import Reading, TableSpec
 from offrecord.tables.chains import Columns
+from offrecord.tables.formats import Said
 from offrecord.tables.frames import listed_keys
 from offrecord.tables.options import Options
 from offrecord.tables.optouts import OptOuts
@@ -117,7 +118,8 @@ class Job:
     @cached_property
     def optouts(self) -> OptOuts | None:
         """The private list, if there is one."""
-        listed = listed_keys(self.options.private_list)
+        said = Said(None, *(getattr(self.options, one, None) for one in ("separator", "encoding")))
+        listed = listed_keys(self.options.private_list, said)
         return None if listed is None else OptOuts.of(listed, self.columns)
 
     def promised(self, model: Model) -> Model:

@@ -217,15 +217,24 @@ class Options:
 
 @_options
 class FileOptions(Options):
-    """format, output_format, explain_format: instead of the endings of names. certificate: where it
-    goes, instead of beside the output. explain: a file for the rule of each row. force: overwrite
-    what is there. max_rows: refuse longer tables. watch: is told how far it is.
+    """format, output_format, explain_format: instead of the endings of names. separator, encoding:
+    of CSV that is not separated by commas, or not in UTF-8. sheet: of a workbook of several.
+    certificate: where it goes, instead of beside the output. explain: a file for the rule of each
+    row. force: overwrite what is there. max_rows: refuse longer tables. watch: is told how far it
+    is.
     """
 
     certificate: str | Path | None = option("Where the certificate goes instead.", default=None)
     format: str | None = option(
-        "csv, parquet, ipc or ndjson, instead of the input's ending.", default=None
+        "csv, parquet, ipc, ndjson or xlsx, instead of the input's ending.", default=None
     )
+    separator: str | None = option(
+        "What stands between the cells of CSV, if no comma: ; or tab.", default=None
+    )
+    encoding: str | None = option(
+        "Of CSV that is not in UTF-8: utf-16, latin-1, cp1252 …", default=None
+    )
+    sheet: str | None = option("Sheet of an Excel workbook that has several.", default=None)
     output_format: str | None = None
     max_rows: int = option("Refuse longer tables.", default=MAX_ROWS, metavar="COUNT")
     explain: str | Path | None = option(

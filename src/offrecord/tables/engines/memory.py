@@ -16,10 +16,11 @@ from offrecord.tables.batch import ChainBatch, Chosen
 from offrecord.tables.certifying import certified
 from offrecord.tables.chains import Arranged
 from offrecord.tables.encoding import write_frame
-from offrecord.tables.formats import format_of, stream_format
+from offrecord.tables.formats import stream_format, written_format
 from offrecord.tables.frames import Native, from_native, marked, to_native
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.options import MemoryOptions, takes
+from offrecord.tables.packing import packing_of
 from offrecord.tables.plan import Entered, Outcome, Plan
 from offrecord.tables.reference import fit_arranged
 from offrecord.tables.reporting import reporting
@@ -79,12 +80,12 @@ class Release:
         Complete or absent.
         """
         path = Path(path)
-        kind = format_of(path, format)
+        kind = written_format(path, format)
         named = None if certificate is None else Path(certificate)
         proof = check_outputs(path, named, self._outcome.plan.job.key.file, force=force)
         table, warnings = self._ready(kind)
         write_release(
-            lambda file: write_frame(table.lazy(), file, kind),
+            lambda file: write_frame(table.lazy(), file, kind, packing_of(path)),
             path,
             proof,
             lambda digest: certified(self._certificate, kind, table.columns, digest),

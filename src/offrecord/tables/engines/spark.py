@@ -27,6 +27,7 @@ import numpy as np
 from offrecord.errors import InputError, advise
 from offrecord.files import check_apart, check_writable, write_text
 from offrecord.tables.chains import Columns
+from offrecord.tables.column_names import check_columns
 from offrecord.tables.engines.spark_work import (
     ENDS,
     LISTED,
@@ -38,7 +39,6 @@ from offrecord.tables.engines.spark_work import (
     Surveying,
     Tallying,
 )
-from offrecord.tables.formats import check_columns
 from offrecord.tables.frames import Native, listed_keys
 from offrecord.tables.job import Job
 from offrecord.tables.options import SparkOptions, takes
