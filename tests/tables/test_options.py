@@ -27,6 +27,7 @@ DEFAULTS = {
     "problems": None,
     "model": None,
     "fit": False,
+    "fit_distance": None,
     "chain_order": "auto",
     "phase": None,
     "confidence": 0.95,

@@ -19,6 +19,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.blocks import Mask, Secrets
 from offrecord.mechanisms.surroundings import context_of
 from offrecord.models.base import Floats, Integers, Label, Model, Phases
+from offrecord.models.records import MISSING
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.secrets import Private, private_records, secrets_of
@@ -47,6 +48,18 @@ class ChainBatch:
     def rows(self) -> int:
         """How many records it holds."""
         return len(self.arranged.chains.codes)
+
+    @cached_property
+    def valued(self) -> Mask | None:
+        """(n,) which records have a value, as far as anyone is told: of private ones, all. None if
+        every record has one.
+        """
+        chains = self.arranged.chains
+        if chains.whole:
+            return None
+        valued: Mask = chains.codes != MISSING
+        valued[self.private.rows(chains)] = True
+        return valued
 
     @cached_property
     def distinct(self) -> tuple[Integers, Integers, Integers]:

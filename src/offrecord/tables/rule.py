@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,16 +65,14 @@ class Rule:
     def expect(self, batch: ChainBatch) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
         masses, which = batch.masses(self.model), self.which_of(batch)
-        counts = np.zeros(3, dtype=np.int64)
-        released, unknown = 0.0, []
+        counted, unknown = Tally(), []
         for block in self.blocks(batch, which):
             weights = masses if masses.ndim == 1 else masses[block.rows]
             expected = self.decider.expect(block, weights)
             unknown.append(unknown_rows(block, expected.certainty))
-            released += float(expected.released[block.codes >= 0].sum())
-            counts += np.bincount(expected.certainty, minlength=3)
+            counted += Tally.of(batch, block, expected.released, expected.certainty)
         check_known(batch.arranged, unknown)
-        return Tally(tuple(counts.tolist()), released, self.windows.released(batch))
+        return replace(counted, window=self.windows.released(batch))
 
     def explain(self, batch: ChainBatch) -> pl.DataFrame:
         """For each row its region and the rule: never what was drawn."""

@@ -154,7 +154,7 @@ def _redacted(frame: Native, options: MemoryOptions) -> Release:
     job.check_private(private.count, int(chosen.dropped.sum()))
     fitted = None
     if model is None:
-        arranged, fitted = fit_arranged(arranged, private.chain, job.fitting, options.say)
+        arranged, fitted = fit_arranged(arranged, private, job.fitting, options.say)
         model = job.promised(fitted.model)
     modelled = job.modelled(model)
     worker = modelled.worker
