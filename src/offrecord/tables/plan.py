@@ -72,6 +72,7 @@ class Plan:
 
     modelled: ModelledJob
     survey: Survey
+    dropped: Dropped
     designs: Designs
     uses: Integers
     rule: Rule
@@ -101,7 +102,9 @@ class Plan:
             _refuse_another(job, Ledger.read(job.key), identity)
         uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
         rule = Rule.of(designs, survey.needs, which)
-        return cls(modelled, survey, designs, uses, rule, identity, accepted, tuple(warnings))
+        return cls(
+            modelled, survey, dropped, designs, uses, rule, identity, accepted, tuple(warnings)
+        )
 
     @property
     def job(self) -> Job:
@@ -120,6 +123,8 @@ class Plan:
         It looks at values that are released anyway. What it finds about private ones is a Python
         warning, and in no artefact.
         """
+        if not self.job.options.dry_run:  # a model that has seen what is dropped tells about it
+            tally = replace(tally, seen=tally.seen + self.dropped.seen)
         if tally.choice is not None and (chosen := tally.choice.warning()) is not None:
             warn(chosen, ChosenByValue, stacklevel=2)
         comparison, warnings = None, []
