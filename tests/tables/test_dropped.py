@@ -188,3 +188,22 @@ def test_the_command_says_how_many(desk, tmp_path, monkeypatch, capsys):
     certificate = Path("out.csv.certificate.json").read_text()
     assert json.loads(certificate)["counts"]["rows"] == 3 * LONG
     assert "attic" not in certificate
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_model_that_has_seen_what_is_dropped_is_refused(desk, streamed):
+    frame = rooms(ALL)
+    key = desk.folder / "key" / "key.json"
+    found = off.fit(frame, value="state", order="hour", by="room", no_audit=True, key_file=key)
+    options = {"private": None, "private_list": LISTED, "drop": True, "model": found.model}
+    (desk.folder / "o").mkdir()
+    chosen = OPTIONS | {"key_file": key, "accept_model": False} | options
+    file = write(frame, desk.folder / "t.csv")
+
+    def redact():
+        if streamed:
+            return off.redact_file(file, desk.folder / "o" / "out.csv", **chosen)
+        return off.redact(frame, **chosen)
+
+    with pytest.raises(InputError, match=r"not released for certain here \(60 records\)"):
+        redact()

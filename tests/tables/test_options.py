@@ -23,6 +23,8 @@ DEFAULTS = {
     "single_chain": False,
     "private": None,
     "private_list": None,
+    "drop": False,
+    "problems": None,
     "model": None,
     "fit": False,
     "fit_distance": None,

@@ -73,6 +73,7 @@ class Plan:
 
     modelled: ModelledJob
     survey: Survey
+    dropped: Dropped
     designs: Designs
     uses: Integers
     rule: Rule
@@ -104,7 +105,9 @@ class Plan:
             _refuse_another(job, Ledger.read(job.key), identity)
         uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
         rule = Rule.of(designs, survey.needs, which)
-        return cls(modelled, survey, designs, uses, rule, identity, accepted, tuple(warnings))
+        return cls(
+            modelled, survey, dropped, designs, uses, rule, identity, accepted, tuple(warnings)
+        )
 
     @property
     def job(self) -> Job:
@@ -123,6 +126,8 @@ class Plan:
         It looks at values that are released anyway. What it finds about private ones is a Python
         warning, and in no artefact.
         """
+        if not self.job.options.dry_run:  # a model that has seen what is dropped tells about it
+            tally = replace(tally, seen=tally.seen + self.dropped.seen)
         if tally.choice is not None and (chosen := tally.choice.warning()) is not None:
             advise([chosen], ChosenByValue)
         comparison, warnings = None, []

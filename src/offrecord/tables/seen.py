@@ -32,7 +32,6 @@ from offrecord.tables.contents import record_numbers
 if TYPE_CHECKING:
     import polars as pl
 
-    from offrecord.tables.batch import ChainBatch
     from offrecord.tables.chains import Arranged
 
 _BLOCK = 32  # records: one that was changed since hides so many others at most
@@ -105,11 +104,10 @@ class Seen:
         chain, content = _enciphered(key, self.chain, self.content)
         return replace(self, chain=chain, content=content, is_keyed=True)
 
-    def sighting(self, key: bytes, batch: ChainBatch, marked: Mask) -> Sighting:
-        """How many of some rows, all of chains that hold a secret, were seen."""
+    def sighting(self, key: bytes, arranged: Arranged, holding: Integers, marked: Mask) -> Sighting:
+        """How many of some rows were seen, all of the chains `holding`, which hold a secret."""
         import polars as pl
 
-        arranged, holding = batch.arranged, batch.chains_with_secret
         chains = arranged.chains
         plain = _tags(arranged, holding)
         tags = _enciphered(key, plain, plain)[0]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from offrecord.designs.needs import SurroundingCounts, distinct
 from offrecord.errors import InputError
 from offrecord.tables.chains import Columns, order_warnings
+from offrecord.tables.seen import Sighting
 from offrecord.tables.steps import Step
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ _COUNTED = (
 class Dropped:
     """Chains that are left out of a release, and of all that is said of it: how many, with how many
     rows and private records. keys: rows of the private list that name nothing else. digest: of
-    which records these are, for the ledger alone.
+    which records these are, for the ledger alone. seen: what the model was learned from among them.
     """
 
     chains: int = 0
@@ -51,6 +52,7 @@ class Dropped:
     private: int = 0
     keys: int = 0
     digest: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, dtype=np.uint64))
+    seen: Sighting = field(default_factory=Sighting)
 
     def __add__(self, other: Dropped) -> Dropped:
         return Dropped(
@@ -59,6 +61,7 @@ class Dropped:
             self.private + other.private,
             self.keys + other.keys,
             self.digest ^ other.digest,
+            self.seen + other.seen,
         )
 
 

@@ -124,7 +124,11 @@ class Worker:
         digest = self.coins.set_digests(tags[which], private.order, kind, alone, 1)[0]
         rows = int(np.diff(arranged.chains.starts)[chosen.dropped].sum())
         keys = chosen.private.keys - (0 if chosen.kept is None else chosen.kept[1].keys)
-        return Dropped(len(chains), rows, private.count, keys, digest)
+        seen = Sighting()
+        if self.seen is not None and arranged.unlabelled is None:  # else it was learned without
+            everything = np.ones(len(arranged.chains.codes), dtype=bool)
+            seen = self.seen.sighting(self.coins.key, arranged, chains, everything)
+        return Dropped(len(chains), rows, private.count, keys, digest, seen)
 
     def survey(self, keyed: KeyedBatch) -> Survey:
         """What is found out about a batch before anything is decided; InputError for lengths that
@@ -185,7 +189,7 @@ class Worker:
         )
         seen = Sighting()
         if self.seen is not None:
-            seen = self.seen.sighting(keyed.coins.key, batch, ~sure)
+            seen = self.seen.sighting(keyed.coins.key, batch.arranged, tagged, ~sure)
         tally = replace(
             counted,
             window=rule.windows.released(batch),
