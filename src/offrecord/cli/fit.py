@@ -24,6 +24,7 @@ from offrecord.cli.tables import Table, columns_read, read_keys, read_table
     "states",
     "calibrate",
     "step",
+    "order_unit",
     "format",
     "max_rows",
     "force",

@@ -52,8 +52,8 @@ class Fit:
     two halves of the data, where a longer memory can be looked at. hidden: a chain on hidden
     states, where that was asked for; if it foretells better than every order it is the model, and
     on_values the chain that all else here is about. audit: what the promise came to on data held
-    back, where that was asked for. calibration: what was enlarged until that passed, and share: of
-    ε that designs are made for then.
+    back, where that was asked for. merged: how many rare values are one. calibration: what was
+    enlarged until that passed, and share: of ε that designs are made for then.
     """
 
     model: Model
@@ -71,6 +71,7 @@ class Fit:
     audit: Audit | None = None
     calibration: str | None = None
     share: float = 1.0
+    merged: int = 0
     warnings: tuple[str, ...] = ()
 
     @property

@@ -22,7 +22,9 @@ class Learned:
     zone: the time zone of order values. spacing: the median distance of neighbours, in seconds or
     numbers, where there is no step. verdict: what the fit says about itself. audit: whether its
     promise holds in data that it has not seen; None where nobody looked. calibration: what was
-    enlarged until the audit passed, in words, and share: of ε that designs are made for then.
+    enlarged until the audit passed, in words, and share: of ε that designs are made for then. unit:
+    that order values were counted in, where they are decimals. bins: where numbers were cut into
+    values. others: what all values are called that were too rare to be learned.
     """
 
     value: str
@@ -34,29 +36,51 @@ class Learned:
     audit: Audited | None = None
     calibration: str | None = None
     share: float = 1.0
+    unit: str | None = None
+    bins: tuple[float, ...] | None = None
+    others: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For files."""
         said = {one.name: getattr(self, one.name) for one in fields(self)}
-        return said | {"audit": None if self.audit is None else self.audit.to_dict()}
+        return said | {
+            "audit": None if self.audit is None else self.audit.to_dict(),
+            "bins": None if self.bins is None else list(self.bins),
+        }
 
     @classmethod
     def from_dict(cls, content: Any) -> Learned:
         """From a file; InputError for anything else."""
         kinds = get_type_hints(cls)
-        if isinstance(content, dict):  # what fits did not say before they were audited
-            content = {"audit": None, "calibration": None, "share": 1.0, **content}
+        if isinstance(content, dict):  # what fits did not say once
+            content = {**_UNSAID, **content}
         if not isinstance(content, dict) or set(content) != set(kinds):
             raise InputError(
                 f'model file: "learned" must hold {", ".join(kinds)}, and nothing else'
             )
         audit = None if content["audit"] is None else Audited.from_dict(content["audit"])
+        bins = content["bins"]
+        if isinstance(bins, list) and all(_is_of(cut, float) for cut in bins):
+            bins = tuple(float(cut) for cut in bins)
         for name, kind in kinds.items():
-            if name != "audit" and not _is_of(content[name], kind):
+            if name not in ("audit", "bins") and not _is_of(content[name], kind):
                 raise InputError(f'model file: "{name}" in "learned" is not what it should be')
+        if bins is not None and not isinstance(bins, tuple):
+            raise InputError('model file: "bins" in "learned" must be numbers')
         if not 0 < content["share"] <= 1:
             raise InputError('model file: "share" in "learned" must be above 0 and at most 1')
-        return cls(**{**content, "audit": audit})
+        return cls(**{**content, "audit": audit, "bins": bins})
+
+
+#: What model files need not say.
+_UNSAID = {
+    "audit": None,
+    "calibration": None,
+    "share": 1.0,
+    "unit": None,
+    "bins": None,
+    "others": None,
+}
 
 
 def _is_of(value: Any, kind: Any) -> bool:

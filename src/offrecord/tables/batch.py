@@ -19,6 +19,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.blocks import Secrets
 from offrecord.mechanisms.surroundings import context_of
 from offrecord.models.base import Floats, Integers, Model, Phases
+from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.secrets import Private, private_records, secrets_of
 from offrecord.tables.steps import Step
@@ -102,7 +103,11 @@ class TableSpec:
     def read(self, frame: pl.DataFrame, listed: pl.DataFrame | None) -> ChainBatch:
         """Rows of whole chains as a batch. listed: keys of private records, if they are listed."""
         arranged = arrange(
-            frame, self.columns, labels=self.model.labels, private=self.private, step=self.step
+            frame,
+            self.columns,
+            alphabet=Alphabet.of(self.model),
+            private=self.private,
+            step=self.step,
         )
         return self.batch(arranged, private_records(arranged, listed, self.step))
 

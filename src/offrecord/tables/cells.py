@@ -66,6 +66,14 @@ def _blanks(series: pl.Series) -> str:
     return f"; {count} cells have blanks around them" if count else ""
 
 
+def _decimals(series: pl.Series) -> str:
+    """A word about numbers with a fraction, where all cells are numbers."""
+    import polars as pl
+
+    are_numbers = not series.cast(pl.Float64, strict=False).null_count()
+    return "; of decimals say the unit: --order-unit 0.1" if are_numbers else ""
+
+
 def whole_numbers(series: pl.Series) -> pl.Series:
     """Text as whole numbers where every cell is one in its plain form, else as it is."""
     import polars as pl
@@ -78,15 +86,20 @@ def whole_numbers(series: pl.Series) -> pl.Series:
     return series.cast(pl.Int64)
 
 
-def order_column(series: pl.Series) -> pl.Series:
-    """A column that orders records, as whole numbers, dates or times."""
-    import polars as pl
-
+def check_ordered(series: pl.Series) -> None:
+    """InputError for rows that nothing orders."""
     nulls = series.null_count()
     if nulls:
         raise InputError(
             f"column {series.name!r} orders records and must not be empty: {nulls} rows are"
         )
+
+
+def order_column(series: pl.Series) -> pl.Series:
+    """A column that orders records, as whole numbers, dates or times."""
+    import polars as pl
+
+    check_ordered(series)
     kind = series.dtype
     if kind == pl.String:
         numbers = whole_numbers(series)
@@ -97,7 +110,7 @@ def order_column(series: pl.Series) -> pl.Series:
             return times
         raise InputError(
             f"column {series.name!r} must hold whole numbers, dates or times (ISO 8601), got other"
-            f" text{_blanks(series)}"
+            f" text{_decimals(series) or _blanks(series)}"
         )
     if kind in (pl.Int128, pl.UInt64, pl.UInt128):
         try:
@@ -109,7 +122,7 @@ def order_column(series: pl.Series) -> pl.Series:
     raise InputError(
         f"column {series.name!r} must hold whole numbers, dates or times to order records, got"
         f" {type_name(kind)}"
-        + ("; numbers with a fraction are not exact enough" if kind.is_float() else "")
+        + ("; of decimals say the unit: --order-unit 0.1" if kind.is_float() else "")
     )
 
 

@@ -27,6 +27,7 @@ from offrecord.models.hidden import value_kernel
 from offrecord.models.learned import Learned
 from offrecord.models.records import Chains, Codes
 from offrecord.tables.steps import Step
+from offrecord.tables.units import Unit
 from offrecord.text import odds
 
 SIGNIFICANCE = 1e-6  #: a smaller p-value is more than chance
@@ -45,7 +46,9 @@ _PRIOR = 50
 _JUDGED = 10  # designs that are judged by them: the most frequent ones
 
 
-def check_origin(learned: Learned, order_kind: str, step: Step | None, zone: str | None) -> None:
+def check_origin(
+    learned: Learned, order_kind: str, step: Step | None, zone: str | None, unit: Unit | None
+) -> None:
     """InputError unless a table is read as the data were that its model was learned from."""
     if learned.order != order_kind:
         kinds = {"row": "the order of rows", "integer": "whole numbers", "time": "times"}
@@ -53,6 +56,15 @@ def check_origin(learned: Learned, order_kind: str, step: Step | None, zone: str
         raise InputError(
             f"the model was learned from records ordered by {there}, not by {here}: it is not the"
             " model of these"
+        )
+    counted = None if unit is None else unit.text
+    if learned.unit != counted:
+        fitted, asked = (
+            f"--order-unit {one}" if one else "no --order-unit" for one in (learned.unit, counted)
+        )
+        raise InputError(
+            f"the model was learned with {fitted}, but is used with {asked}: it is not the model of"
+            " these"
         )
     known = None if learned.step is None else Step.parsed(learned.step)
     same = known is step if known is None or step is None else known.same(step, zone)

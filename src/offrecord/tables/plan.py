@@ -236,7 +236,8 @@ def _doubts(modelled: ModelledJob, survey: Survey) -> list[str | None]:
     if learned is not None:
         timed = "time" if survey.is_timed else "integer"
         kind = "row" if job.columns.order is None else timed
-        check_origin(learned, kind, job.step, getattr(survey.order_type, "time_zone", None))
+        zone = getattr(survey.order_type, "time_zone", None)
+        check_origin(learned, kind, job.step, zone, job.columns.unit)
         doubts.append(_unfit(learned))
         doubts.append(spaced(learned, survey.spacing if survey.pairs >= NEIGHBOURS else None))
     return doubts

@@ -237,6 +237,8 @@ def _order_keys(series: pl.Series, arranged: Arranged, name: str) -> NDArray[Any
 
     kind = arranged.order_type
     _check_filled(series, name)
+    if arranged.columns.unit is not None:
+        return arranged.columns.unit.counted(series, "the private list")
     if not kind.is_integer():
         return nanoseconds(_zoned(_order_times(series, kind, name), kind, name))
     numbers = _as_type(series, pl.Int64(), name)

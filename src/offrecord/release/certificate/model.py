@@ -24,6 +24,7 @@ from offrecord.release.certificate.form import (
     optional,
     probability,
     refused,
+    signed_number,
     text,
     whole,
     word,
@@ -236,7 +237,9 @@ class Learned(Section):
     """What the model was learned from, in its own words.
 
     audit: None where nobody looked. calibration: what was enlarged until the audit passed, which is
-    empirical. share: of the claim's ε that designs are made for then.
+    empirical. share: of the claim's ε that designs are made for then. unit: that order values were
+    counted in, where they are decimals. bins: where numbers were cut into values. others: what all
+    values are called that were too rare to be learned.
     """
 
     value: Text
@@ -248,6 +251,9 @@ class Learned(Section):
     audit: Annotated[Audit | None, optional(Audit.read)]
     calibration: OptionalText
     share: Annotated[float, _share]
+    unit: OptionalText = None
+    bins: Annotated[Sequence[float] | None, optional(listed(signed_number))] = None
+    others: OptionalText = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from offrecord.errors import InputError
 from offrecord.files import check_apart, check_outputs, check_writable
 from offrecord.release.certificate import Certificate
+from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.certifying import certified
 from offrecord.tables.chains import arrange
@@ -140,8 +141,10 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     table = from_native(frame, [*job.columns.released, *marks], options.value)
     listed = None if options.private_list is None else from_native(options.private_list)
     model = job.model
-    labels = None if model is None else model.labels
-    arranged = arrange(table, job.columns, labels=labels, private=options.private, step=job.step)
+    alphabet = None if model is None else Alphabet.of(model)
+    arranged = arrange(
+        table, job.columns, alphabet=alphabet, private=options.private, step=job.step
+    )
     del table
     private = private_records(arranged, listed, job.step)
     asked = 0 if listed is None else listed.height
@@ -149,7 +152,9 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     job.check_private(private.count)
     fitted = None
     if model is None:
-        arranged, fitted = fit_arranged(arranged, private.chain, job.fitting, options.say)
+        arranged, fitted = fit_arranged(
+            arranged, private.chain, job.fitting, job.alphabet, options.say
+        )
         model = job.promised(fitted.model)
     modelled = job.modelled(model)
     keyed = modelled.worker.keyed(modelled.worker.spec.batch(arranged, private))
