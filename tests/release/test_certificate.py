@@ -808,6 +808,9 @@ def certificates(draw):
         audit=draw(st.none() | audits),
         calibration=draw(maybe_words),
         share=draw(st.floats(0, 1, exclude_min=True)),
+        unit=draw(maybe_words),
+        bins=draw(st.none() | st.lists(st.floats(-10, 10), max_size=2)),
+        others=draw(maybe_words),
     )
     return plain(
         dataset=draw(words),

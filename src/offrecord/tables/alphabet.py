@@ -263,7 +263,8 @@ def _merged(series: pl.Series, where: str) -> tuple[tuple[str, ...], int]:
     if not kept:
         raise InputError(
             f"value column {series.name!r} has {len(values):,} values{where}, each in fewer than"
-            f" one of {RARE} records: nothing would be left beside {OTHERS!r}"
+            f" one of {RARE} records: nothing would be left beside {OTHERS!r}; cut numbers with"
+            " --bins"
         )
     return tuple(sorted([*kept, OTHERS])), merged
 

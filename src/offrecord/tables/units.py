@@ -30,7 +30,7 @@ class Unit:
     @classmethod
     def parsed(cls, given: Any) -> Unit:
         """0.1, 0.25 or 5: a decimal number above 0; InputError for anything else."""
-        found = re.fullmatch(r"0*(\d{1,12}?)(?:\.(\d{1,12}?)0*)?", str(given).strip())
+        found = re.fullmatch(r"(?=.*\d)0*(\d{0,12}?)(?:\.(\d{1,12}?)0*)?", str(given).strip())
         if isinstance(given, bool) or found is None:
             raise InputError(f"--order-unit must be a decimal number such as 0.1, got {given!r}")
         text = (found[1] or "0") + (f".{found[2]}" if found[2] and found[2] != "0" else "")
