@@ -127,12 +127,14 @@ def order_column(series: pl.Series) -> pl.Series:
 
 
 def parsed_times(series: pl.Series) -> pl.Series | None:
-    """Text as days, or as times (ISO 8601); None if some cell is neither.
+    """Text as days, months or times (ISO 8601); None if some cell is neither.
 
     InputError for times of which some have a time zone and some have none.
     """
     import polars as pl
 
+    if series.str.contains(r"^\d{4}-\d\d$").all():  # a month is told by its first day
+        series = series + "-01"
     if series.str.contains(rf"^{_DAY}$").all():
         days = series.str.to_date("%Y-%m-%d", strict=False)
         return None if days.null_count() else days

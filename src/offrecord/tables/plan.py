@@ -34,6 +34,7 @@ from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.model_check import (
     NEIGHBOURS,
     Comparison,
+    begun,
     check_origin,
     compared,
     spaced,
@@ -125,6 +126,8 @@ class Plan:
             accepted += objected
             if not objected and (warning := comparison.warning()) is not None:
                 warnings.append(warning)
+        if tally.firsts is not None and self.survey.secrets:
+            warnings += filter(None, [begun(self.designs.model, tally.firsts)])
         for finding in () if tally.kept is None else tally.kept.findings:
             said = finding.says(self.designs.model.labels)
             if finding.sure:

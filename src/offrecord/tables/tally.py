@@ -16,8 +16,9 @@ class Tally:
     """Counts of what was decided: rows by region (S, M, L with private ones), and records that
     leave, also by the window.
 
-    moves: transitions among records that are never redacted, as the model counts them. choice:
-    which values private records have. Both None where nothing was decided. kept: released rows with
+    moves: transitions among records that are never redacted, as the model counts them. firsts: the
+    values of first records that are never redacted. choice: which values private records have. All
+    None where nothing was decided. kept: released rows with
     their kept cells, a sample of them. content: a digest of what leaves of the chains that hold a
     secret, record by record, for the key's owner alone.
     """
@@ -26,6 +27,7 @@ class Tally:
     released: float = 0
     window: int = 0
     moves: Counts | None = None
+    firsts: Counts | None = None
     choice: Choice | None = None
     kept: Sample | None = None
     content: int = 0
@@ -36,6 +38,7 @@ class Tally:
             self.released + other.released,
             self.window + other.window,
             _sum(self.moves, other.moves),
+            _sum(self.firsts, other.firsts),
             _sum(self.choice, other.choice),
             _sum(self.kept, other.kept),
             self.content ^ other.content,

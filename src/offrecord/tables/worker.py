@@ -21,7 +21,12 @@ from offrecord.release.coins import RECORDS, ChainTags, Coins, Counter, Draws
 from offrecord.tables.batch import ChainBatch, TableSpec
 from offrecord.tables.chains import Arranged
 from offrecord.tables.choice import choice_of
-from offrecord.tables.model_check import check_lengths, counted_shape, model_counts
+from offrecord.tables.model_check import (
+    check_lengths,
+    counted_shape,
+    first_counts,
+    model_counts,
+)
 from offrecord.tables.rule import Rule, check_known
 from offrecord.tables.survey import Survey
 from offrecord.tables.tally import Tally
@@ -151,6 +156,7 @@ class Worker:
         gone = np.zeros(batch.rows, dtype=bool)
         counts, released = np.zeros(3, dtype=np.int64), 0
         moves = np.zeros(counted_shape(model), dtype=np.int64)
+        firsts = np.zeros(model.k, dtype=np.int64)
         contents = []
         for block in rule.blocks(batch, which):
             redacted, certainty = rule.decider.decide(block, keyed.draw)
@@ -162,6 +168,7 @@ class Worker:
             contents.append(_contents(chains, block.rows, redacted))
             plain = np.where(certainty == NEVER, block.codes, np.int8(MISSING))
             moves += model_counts(model, chains, block.rows, plain, batch.phases)
+            firsts += first_counts(model, chains, block.rows, plain)
         tagged = batch.chains_with_secret
         content = self.coins.content_digest(
             keyed.tags, np.concatenate(contents)[tagged], np.diff(chains.starts)[tagged]
@@ -171,6 +178,7 @@ class Worker:
             released,
             rule.windows.released(batch),
             moves,
+            firsts,
             choice_of(chains, batch.secrets, model.k, rule.reach),
             Sample.of(batch.arranged, gone),
             content,
