@@ -301,3 +301,11 @@ def test_a_private_cell_tells_nothing(value, wanted, learned, tmp_path, capsys):
         said.append((code, text, noted, files))
     assert said[0][0] == 0
     assert all(one == said[0] for one in said)
+
+
+def test_rare_values_are_not_learned_beside_private_records():
+    """Which they are follows from more than what leaves."""
+    marked = TABLE.with_columns(p=pl.col("t") == 75)
+    with pytest.raises(off.InputError, match="without a private record"):
+        fitted(marked, value="name", merge="rare")
+    assert len(fitted(marked, value="x", bins=[-1, 0.5]).model.labels) == 3

@@ -26,6 +26,7 @@ from offrecord.tables.alphabet import Wanted
 from offrecord.tables.batch import TableSpec
 from offrecord.tables.chains import Columns
 from offrecord.tables.options import Options
+from offrecord.tables.seen import Seen
 from offrecord.tables.steps import Step
 from offrecord.tables.worker import Worker
 from offrecord.text import printable
@@ -116,7 +117,13 @@ class Job:
         """What is asked of a fit to the table itself."""
         options = self.options
         sure = Sureness(options.confidence, options.interval)
-        return Asked(options.chain_order, options.phase, sure, audit=not options.no_audit)
+        return Asked(
+            options.chain_order,
+            options.phase,
+            sure,
+            audit=not options.no_audit,
+            distance=options.fit_distance,
+        )
 
     def check_private(self, count: int) -> None:
         """InputError if no record is private, unless that is right."""
@@ -138,7 +145,17 @@ class Job:
         known = None
         if file is not None and Path(file).exists():
             known = Designs.load(file, setting, self.key.secret)
-        return ModelledJob(self, setting, known, why)
+        return ModelledJob(self, setting, known, why, self._seen(model))
+
+    def _seen(self, model: Model) -> Seen | None:
+        """Which records a model was learned from, where that is known."""
+        learned = model.learned
+        if learned is None or self.options.dry_run:  # which does not look at values
+            return None
+        if learned.records is not None:
+            seen: Seen = learned.records
+            return seen.keyed(self.key.secret)
+        return None if learned.seen is None else Seen.load(self.key, learned.seen)
 
 
 def _unfit(model: Model) -> str | None:
@@ -155,13 +172,19 @@ def _unserved(mechanism: Mechanism, model: Model) -> str | None:
     return None if asked is None else asked(model)
 
 
+_LEARNED_BY = {
+    "fit_distance",
+    "chain_order",
+    "phase",
+    "confidence",
+    "interval",
+    "values",
+    "bins",
+    "merge",
+    "no_audit",
+}
 #: How a model is learned.
-_LEARNING = [
-    one
-    for one in fields(Options)
-    if one.name
-    in ("chain_order", "phase", "confidence", "interval", "no_audit", "values", "bins", "merge")
-]
+_LEARNING = [one for one in fields(Options) if one.name in _LEARNED_BY]
 
 
 def _check(options: Options, columns: Columns) -> None:
@@ -202,13 +225,15 @@ class ModelledJob:
     """A job whose model is known.
 
     known: designs from before, if there is a file of them. unserved: why it goes by the best local
-    mechanism, where another one was asked for.
+    mechanism, where another one was asked for. seen: which records the model was learned from, None
+    where that is not known.
     """
 
     job: Job
     setting: Setting
     known: Designs | None
     unserved: str | None = None
+    seen: Seen | None = None
 
     @cached_property
     def worker(self) -> Worker:
@@ -223,4 +248,5 @@ class ModelledJob:
             room_limits(self.setting.model, self.setting.epsilon, self.known),
         )
         coins = Coins(job.key.secret, options.dataset, options.value)
-        return Worker(spec, coins, options.publish_positions and not options.dry_run)
+        publish = options.publish_positions and not options.dry_run
+        return Worker(spec, coins, publish, self.seen)

@@ -118,7 +118,8 @@ class Plan:
         """
         if tally.choice is not None and (chosen := tally.choice.warning()) is not None:
             warn(chosen, ChosenByValue, stacklevel=2)
-        comparison, accepted, warnings = None, self.accepted, []
+        comparison, warnings = None, []
+        accepted = (*self.accepted, *_accepted(self.job, [_seen(self.modelled, tally.seen.count)]))
         if tally.moves is not None and self.survey.secrets:
             comparison = compared(self.designs, self.uses, tally.moves)
         if comparison is not None:
@@ -168,7 +169,8 @@ class Outcome:
     def certificate(self, entered: Entered | None) -> Certificate:
         """The certificate; it names no output yet."""
         release = _not_entered(self.plan.job) if entered is None else entered.said
-        return certificate_of(self.plan, self.comparison, self.accepted, release)
+        unseen = None if self.plan.modelled.seen is None else self.tally.seen.count == 0
+        return certificate_of(self.plan, self.comparison, self.accepted, unseen, release)
 
     def summary(self, entered: Entered | None) -> Summary:
         """What the release amounts to."""
@@ -217,6 +219,8 @@ def _audit_told(model: Model) -> str | None:
 
 #: How an objection begins that the audit of a fit has made.
 _AUDITED = "the audit of this model calls it"
+#: How one begins that is about what a fit saw.
+_SAW = "the model was learned from records that"
 
 
 def _accepted(job: Job, objections: Iterable[str | None]) -> tuple[str, ...]:
@@ -224,7 +228,7 @@ def _accepted(job: Job, objections: Iterable[str | None]) -> tuple[str, ...]:
     found = tuple(filter(None, objections))
     if found and not job.options.accept_model:
         said = found[0]
-        if not said.startswith(_AUDITED):
+        if not said.startswith((_AUDITED, _SAW)):
             said = f"this is not the model of these data: {said}; fit a model to data like these"
         raise InputError(f"{said}, or add --accept-model, and the certificate says so")
     return found
@@ -257,6 +261,20 @@ def _unfit(learned: Learned) -> str | None:
     return f"{_AUDITED} {audit.short} ({audit.where}); {remedy}"
 
 
+def _seen(modelled: ModelledJob, count: int) -> str | None:
+    """What speaks against a model that was learned from what it should not have seen."""
+    if count == 0:
+        return None
+    learned = modelled.setting.model.learned
+    distance = None if learned is None else learned.distance
+    said = (
+        f"{_SAW} are not released for certain here ({many(count, 'record')}), so it tells of them"
+    )
+    if distance is not None:
+        return f"{said}; learn from further away than --fit-distance {distance}, or from other data"
+    return f"{said}; fit it with --private-list or --private, or use redact --fit"
+
+
 def _model_warnings(modelled: ModelledJob) -> list[str]:
     """What a person should know about the model."""
     job, model, warnings = modelled.job, modelled.setting.model, []
@@ -270,6 +288,7 @@ def _model_warnings(modelled: ModelledJob) -> list[str]:
             f"the model was learned from a column called {model.learned.value!r}, not"
             f" {job.options.value!r}: is it about the same?"
         )
+    warnings += _learning_warnings(modelled)
     if model.box is not None and model.box.has_unseen:
         warnings.append(TOO_FEW)
     audit = None if model.learned is None else model.learned.audit
@@ -283,6 +302,24 @@ def _model_warnings(modelled: ModelledJob) -> list[str]:
         warnings.append(
             "the model was rounded to four digits, as it is published; the guarantee is about the"
             " rounded one"
+        )
+    return warnings
+
+
+def _learning_warnings(modelled: ModelledJob) -> list[str]:
+    """What a person should know about which records a model was learned from."""
+    learned, warnings = modelled.setting.model.learned, []
+    if learned is None:
+        return []
+    if learned.distance is not None:
+        warnings.append(
+            f"the model was learned from records {learned.distance} steps or more from every"
+            " private one: that those nearer by follow it too is an assumption"
+        )
+    if modelled.seen is None and not modelled.job.options.dry_run:
+        warnings.append(
+            "whether the model was learned from records that are redacted here is not known, as it"
+            " was not fitted under this key; if it was, it tells of them"
         )
     return warnings
 

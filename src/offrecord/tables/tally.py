@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from offrecord.fitting.counting import Counts
 from offrecord.mechanisms.blocks import PRIVATE, REGIONS
 from offrecord.tables.choice import Choice
+from offrecord.tables.seen import Sighting
 from offrecord.tables.telling import Sample
 
 
@@ -20,7 +21,8 @@ class Tally:
     values of first records that are never redacted. choice: which values private records have. All
     None where nothing was decided. kept: released rows with
     their kept cells, a sample of them. content: a digest of what leaves of the chains that hold a
-    secret, record by record, for the key's owner alone.
+    secret, record by record, for the key's owner alone. seen: records that may be redacted, and
+    that the model was learned from.
     """
 
     regions: tuple[int, ...] = (0, 0, 0)
@@ -31,6 +33,7 @@ class Tally:
     choice: Choice | None = None
     kept: Sample | None = None
     content: int = 0
+    seen: Sighting = field(default_factory=Sighting)
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
@@ -42,6 +45,7 @@ class Tally:
             _sum(self.choice, other.choice),
             _sum(self.kept, other.kept),
             self.content ^ other.content,
+            self.seen + other.seen,
         )
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from offrecord.release.certificate.form import (
+    MAX_COUNT,
     Count,
     Entry,
     Number,
@@ -26,6 +27,7 @@ from offrecord.release.certificate.form import (
     refused,
     signed_number,
     text,
+    truth,
     whole,
     word,
 )
@@ -237,9 +239,10 @@ class Learned(Section):
     """What the model was learned from, in its own words.
 
     audit: None where nobody looked. calibration: what was enlarged until the audit passed, which is
-    empirical. share: of the claim's ε that designs are made for then. unit: that order values were
-    counted in, where they are decimals. bins: where numbers were cut into values. others: what all
-    values are called that were too rare to be learned.
+    empirical. share: of the claim's ε that designs are made for then. distance: where it was
+    learned from the released table itself, how many steps from every private record at least. unit:
+    that order values were counted in, where they are decimals. bins: where numbers were cut into
+    values. others: what all values are called that were too rare to be learned.
     """
 
     value: Text
@@ -251,6 +254,7 @@ class Learned(Section):
     audit: Annotated[Audit | None, optional(Audit.read)]
     calibration: OptionalText
     share: Annotated[float, _share]
+    distance: Annotated[int | None, optional(whole(1, MAX_COUNT))]
     unit: OptionalText = None
     bins: Annotated[Sequence[float] | None, optional(listed(signed_number))] = None
     others: OptionalText = None
@@ -274,9 +278,11 @@ class ModelComparison(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCheck(Section):
-    """Whether the table follows the model. compared: None where nothing was. accepted: what speaks
-    against the model, and was accepted.
+    """Whether the table follows the model. unseen: it was learned from no record that is not
+    released for certain; None where that is not known. compared: None where nothing was. accepted:
+    what speaks against the model, and was accepted.
     """
 
+    unseen: Annotated[bool | None, optional(truth)]
     compared: Annotated[ModelComparison | None, optional(ModelComparison.read)]
     accepted: Texts

@@ -152,9 +152,7 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     job.check_private(private.count)
     fitted = None
     if model is None:
-        arranged, fitted = fit_arranged(
-            arranged, private.chain, job.fitting, job.alphabet, options.say
-        )
+        arranged, fitted = fit_arranged(arranged, private, job.fitting, job.alphabet, options.say)
         model = job.promised(fitted.model)
     modelled = job.modelled(model)
     keyed = modelled.worker.keyed(modelled.worker.spec.batch(arranged, private))
