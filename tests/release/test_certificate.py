@@ -811,6 +811,9 @@ def certificates(draw):
         calibration=draw(maybe_words),
         share=draw(st.floats(0, 1, exclude_min=True)),
         distance=draw(st.none() | st.integers(1, 10**6)),
+        unit=draw(maybe_words),
+        bins=draw(st.none() | st.lists(st.floats(-10, 10), max_size=2)),
+        others=draw(maybe_words),
     )
     return plain(
         dataset=draw(words),

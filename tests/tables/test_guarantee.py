@@ -15,6 +15,7 @@ import offrecord as off
 from definition import leakage_of_table, output_table
 from offrecord.mechanisms import workshop
 from offrecord.mechanisms.best_local import mechanism, sides_apart
+from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import Columns, arrange
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.secrets import private_records, secrets_of
@@ -86,7 +87,7 @@ def test_nor_for_a_chain_of_order_2(private, gone, monkeypatch):
 def test_secrets_are_the_private_records_joined_over_what_is_missing(table, protect):
     _, frame, keys = table
     columns, step = Columns.named("v", "t", "chain", False), Step.parsed(1)
-    arranged = arrange(frame, columns, labels=(0, 1, 2), step=step)
+    arranged = arrange(frame, columns, alphabet=Alphabet((0, 1, 2)), step=step)
     private = private_records(arranged, OptOuts.of(keys, columns), step)
     found = secrets_of(arranged.chains, private, protect)
     names = arranged.frame["chain"].to_numpy()[arranged.chains.starts[:-1]]

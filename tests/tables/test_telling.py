@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import offrecord as off
+from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import Columns, arrange
 from offrecord.tables.engines import stream
 from offrecord.tables.telling import SAMPLE, Sample
@@ -59,7 +60,7 @@ def findings(values, redacted=0.2, **columns):
     arranged = arrange(
         table,
         Columns("state", "hour", ("room",), tuple(columns)),
-        labels=range(max(int(values.max()), 1) + 1),
+        alphabet=Alphabet(tuple(range(max(int(values.max()), 1) + 1))),
     )
     sample = Sample.of(arranged, np.random.default_rng(0).random(table.height) < redacted)
     return {one.column: one for one in sample.findings}
@@ -333,7 +334,9 @@ def test_parts_come_to_a_sample_of_the_whole():
     columns = Columns("state", "hour", ("room",), ("noise",))
 
     def sample(rows):
-        return Sample.of(arrange(rows, columns, labels=(0, 1)), np.zeros(rows.height, dtype=bool))
+        return Sample.of(
+            arrange(rows, columns, alphabet=Alphabet((0, 1))), np.zeros(rows.height, dtype=bool)
+        )
 
     whole = sample(table)
     parts = [

@@ -26,6 +26,7 @@ from offrecord.cli.tables import Table, columns_read, read_keys, read_table, sai
     "states",
     "calibrate",
     "step",
+    "order_unit",
     "key_file",
     "format",
     "separator",

@@ -48,12 +48,20 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
+def cuts(text: str) -> list[float]:
+    """Numbers by comma."""
+    return [number(one.strip()) for one in text.split(",")]
+
+
 #: How an option of each type is written: the type here, and what else its reading takes.
 _WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "str": (str, {}),
     "str | None": (str | None, {}),
     "str | int | None": (str | None, {}),
     "str | Sequence[str] | None": (str | None, {"parser": names, "metavar": "<str>"}),
+    "str | float | None": (str | None, {}),
+    "Sequence[Label] | None": (str | None, {"parser": names}),
+    "Sequence[float] | None": (str | None, {"parser": cuts}),
     "Mechanism | str | None": (str | None, {}),
     "bool": (bool, {}),
     "int": (int, {"parser": whole}),

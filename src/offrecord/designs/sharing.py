@@ -3,7 +3,8 @@
 In a stationary chain a surrounding is how many records there are to the left and to the right, up
 to where the chain has forgotten; rooms may be rounded up to a coarser grid, as a design for more
 room serves less. A model with phases has a design for each sequence of phases around a secret, as
-far as they make a difference; any other that is not stationary one for each place in a chain.
+far as they make a difference; a chain with a start of its own one for each place up to where it has
+forgotten that; any other that is not stationary one for each place in a chain.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -54,10 +55,20 @@ def room_limits(
         grids = None if known is None else known.grids
         room = _cap(model.along(), epsilon) if grids is None else max(grids[0][-1], grids[1][-1])
         return max(room, model.order), max(room, model.order)
-    cut = cut_room(model, epsilon) if isinstance(model, PhasedChain) else None
+    cut = cut_room(model, epsilon) if _forgets(model) else None
     if cut is not None:
         return cut, cut
     return None, None if model.length is not None else _FAR
+
+
+def _forgets(model: Model) -> TypeGuard[PhasedChain | MarkovChain]:
+    """Whether it is known when a model that is not stationary forgets how it began: one kernel, or
+    one for each phase, on values.
+    """
+    if isinstance(model, PhasedChain):
+        return True
+    one_kernel = isinstance(model, MarkovChain) and model.is_homogeneous
+    return one_kernel and not model.has_states
 
 
 def designs_for(

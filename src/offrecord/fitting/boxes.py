@@ -115,6 +115,87 @@ def _tightened(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     )
 
 
+# ---- chains that begin unlike the rest
+
+
+def begun_box(counts: Counts, firsts: Counts, model: MarkovChain, sure: Sureness) -> Box:
+    """The set of models of order 1 that transitions and first records leave likely: steps back in
+    time as they follow from both, at whatever record (R4, "From first records").
+
+    firsts: (k,) values of first records.
+    """
+    k = model.k
+    # the interval of one of two values is that of the other
+    intervals = (model.transition.size + k) // (2 if k == 2 else 1)
+    each = np.array((1 - sure.confidence) / intervals / 2)
+    errors = _Errors(each, each)
+    forward = _intervals(counts, errors, sure.interval, model.transition)
+    begin = _intervals(firsts, errors, sure.interval, firsts / firsts.sum())
+    low, high = _backward(forward, _hull_of_marginals(forward, begin, model.start))
+    reverse = reverse_of(model)
+    backward = rounded_outward(np.minimum(low, reverse), np.maximum(high, reverse))
+    return Box(forward, backward, 1, "stationary", sure.confidence, sure.interval)
+
+
+def _hull_of_marginals(
+    forward: tuple[Floats, Floats], begin: tuple[Floats, Floats], settled: Floats
+) -> tuple[Floats, Floats]:
+    """Intervals that hold how likely values are at every record of every chain that begins and goes
+    on within intervals: those of first records, widened until a step leads out of them no more.
+    """
+    low, high = rounded_outward(np.minimum(begin[0], settled), np.maximum(begin[1], settled))
+    while True:
+        after = np.array([_extremes(forward, (low, high), value) for value in range(len(low))])
+        wider = rounded_outward(np.minimum(low, after[:, 0]), np.maximum(high, after[:, 1]))
+        if np.array_equal(wider[0], low) and np.array_equal(wider[1], high):
+            return low, high
+        low, high = wider
+
+
+def _extremes(
+    forward: tuple[Floats, Floats], masses: tuple[Floats, Floats], value: int
+) -> tuple[float, float]:
+    """The least and the largest probability of a value after a step from masses in intervals."""
+    least = _spread(forward[0][:, value], *masses, 1.0) - _ROUNDING
+    most = 1.0 - _spread(1.0 - forward[1][:, value], *masses, 1.0) + _ROUNDING
+    return max(least, 0.0), min(most, 1.0)
+
+
+def _spread(weights: Floats, low: Floats, high: Floats, total: float) -> float:
+    """The least weighted sum of masses in intervals that sum to a total, or as near as they can: as
+    much as can be where weights are least.
+    """
+    rising = np.argsort(weights, kind="stable")
+    free = np.cumsum((high - low)[rising])
+    rest = max(total - float(low.sum()), 0.0)
+    extra = np.diff(np.minimum(free, rest), prepend=0.0)
+    return float(weights @ low + weights[rising] @ extra)
+
+
+def _backward(
+    forward: tuple[Floats, Floats], masses: tuple[Floats, Floats]
+) -> tuple[Floats, Floats]:
+    """The ends of steps back in time, by Bayes: a value before another is likely in proportion to
+    how likely it is, times its step to the other.
+    """
+    k = len(masses[0])
+    low, high = np.zeros((k, k)), np.ones((k, k))
+    for after in range(k):
+        for before in range(k):
+            rest = np.arange(k) != before
+            others = masses[0][rest], masses[1][rest]
+            steps = forward[0][rest, after], forward[1][rest, after]
+            # the more likely a value is, the less is left for the others
+            left = 1.0 - masses[0][before]
+            most = left - _spread(1.0 - steps[1], *others, left) + _ROUNDING
+            least = _spread(steps[0], *others, 1.0 - masses[1][before]) - _ROUNDING
+            mine = masses[0][before] * forward[0][before, after]
+            low[after, before] = mine / (mine + most) if mine > 0 else 0.0
+            mine = masses[1][before] * forward[1][before, after]
+            high[after, before] = mine / (mine + max(least, 0.0)) if mine > 0 else 0.0
+    return low, high
+
+
 # ---- steps back in time
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
+from offrecord.fitting.beginnings import Beginnings, box_and_beginnings
 from offrecord.fitting.boxes import Sureness, learned_box
 from offrecord.fitting.checks import (
     Check,
@@ -49,11 +50,12 @@ class Fit:
     phases an axis of phases before. bic: by order, all on the same bic_records records. records:
     those with a value, in the chains used. dropped: how many chains were left out. values: how many
     records have each value, in the chains used. apart: (2, k, …, k) transitions of higher orders in
-    two halves of the data, where a longer memory can be looked at. hidden: a chain on hidden
-    states, where that was asked for; if it foretells better than every order it is the model, and
-    on_values the chain that all else here is about. audit: what the promise came to on data held
-    back, where that was asked for. calibration: what was enlarged until that passed, and share: of
-    ε that designs are made for then.
+    two halves of the data, where a longer memory can be looked at. beginnings: how chains begin,
+    where that is unlike the rest and matters. hidden: a chain on hidden states, where that was
+    asked for; if it foretells better than every order it is the model, and on_values the chain that
+    all else here is about. audit: what the promise came to on data held back, where that was asked
+    for. merged: how many rare values are one. calibration: what was enlarged until that passed, and
+    share: of ε that designs are made for then.
     """
 
     model: Model
@@ -66,11 +68,13 @@ class Fit:
     dropped: int
     values: dict[Label, int]
     apart: Counts | None = None
+    beginnings: Beginnings | None = None
     hidden: HiddenFit | None = None
     on_values: Model | None = None
     audit: Audit | None = None
     calibration: str | None = None
     share: float = 1.0
+    merged: int = 0
     warnings: tuple[str, ...] = ()
 
     @property
@@ -141,6 +145,7 @@ class Fit:
             "preferred_order": self.preferred_order,
             "longer_memory": None if self.longer_memory is None else self.longer_memory.summary(),
             "stationarity": self.stationarity.summary(),
+            "beginnings": None if self.beginnings is None else self.beginnings.summary(),
             "hidden": None if self.hidden is None else self.hidden.summary(),
             "audit": None if self.audit is None else self.audit.summary(),
             "calibration": self.calibration,
@@ -194,12 +199,17 @@ def fit_chains(
     halves = half_counts(codes, linked, chains, k, own, context)
     counts = halves.sum(axis=0)
     model: MarkovChain | PhasedChain
+    beginnings = None
     if clock is None or told is None:
-        model, starts, by_phase = _one_kernel(counts, codes, chains, labels, own)
+        chain, starts, by_phase = _one_kernel(counts, codes, chains, labels, own)
+        firsts = binned(codes[_first_rows(codes, chains)], k)
+        box, beginnings = box_and_beginnings(counts, firsts, starts, chain, sure)
+        model = chain.with_box(box)
     else:
         model, starts, by_phase = _kernel_by_phase(counts, codes, chains, labels, clock, told)
+        model = model.with_box(learned_box(counts, model, sure))
     return Fit(
-        model.with_box(learned_box(counts, model, sure)),
+        model,
         counts,
         bic,
         bic_records,
@@ -209,6 +219,7 @@ def fit_chains(
         int(out.sum()),
         dict(zip(labels, np.bincount(codes[here], minlength=k).tolist(), strict=True)),
         counts_apart(codes, linked, chains, k, own) if clock is None else None,
+        beginnings=beginnings,
     )
 
 

@@ -25,7 +25,10 @@ def page_of(fit: Fit) -> str:
     tables = [_order_table(fit), _check_table(fit), _audit_table(fit)]
     if fit.phase is None and fit.counts.size <= _SHOWN:
         tables.insert(0, _transition_table(fit))
-    lines = [headline(fit), *textwrap.wrap(listed_values(fit.values), _WIDTH), ""]
+    values = listed_values(fit.values)
+    if fit.merged:
+        values += f"; {fit.merged:,} rare values are one"
+    lines = [headline(fit), *textwrap.wrap(values, _WIDTH), ""]
     for table in filter(None, tables):
         lines += [aligned(table, right=True), ""]
     said = [] if fit.audit is None else [fit.audit.sentence]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from offrecord.fitting.orders import largest_order, penalty
 from offrecord.text import many, odds
 
 if TYPE_CHECKING:
+    from offrecord.fitting.beginnings import Beginnings
     from offrecord.fitting.fit import Fit
 
 _SMALL = 0.02  # a change of a probability below is small
@@ -171,6 +173,8 @@ def _on_starts(fit: Fit) -> list[str]:
     size = _size(check, "largest difference")
     if check.passed:
         return [f"First records look like {others} ({size})."]
+    if fit.beginnings is not None:
+        return [f"First records differ from {others} ({size}); {_on_beginnings(fit.beginnings)}"]
     consequence = _consequence(check, "difference", "chains", "they do not")
     return [f"First records differ from {others} ({size}); {consequence}"]
 
@@ -180,6 +184,19 @@ def _on_untested(fit: Fit) -> list[str]:
     checks = {"drift": fit.stationarity.halves, "first records": fit.stationarity.starts}
     untested = [name for name, check in checks.items() if check is None]
     return [f"Not tested: {', '.join(untested)}."] if untested else []
+
+
+def _on_beginnings(found: Beginnings) -> str:
+    """What first records that differ mean for the promise."""
+    told = (
+        "near the beginning of a chain a design that knows nothing of it may tell"
+        f" {short(math.exp(found.excess))} times the odds it promises"
+    )
+    if found.held == "learned":
+        return f"{told}. The set holds chains that begin like these, so the promise covers that."
+    if found.held == "any":
+        return f"{told}. The set holds chains however they begin, so the promise covers that."
+    return f"{told}, and the set does not hold such chains: the promise does not cover that."
 
 
 def _consequence(check: Check, change: str, things: str, assumed: str) -> str:

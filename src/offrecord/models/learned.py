@@ -12,7 +12,7 @@ from typing import Any, get_args, get_type_hints
 from offrecord.errors import InputError
 from offrecord.models.audited import Audited
 
-_LATER = ("audit", "calibration", "share", "distance", "seen")
+_LATER = ("audit", "calibration", "share", "distance", "seen", "unit", "bins", "others")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,9 @@ class Learned:
     enlarged until the audit passed, in words, and share: of ε that designs are made for then.
     distance: it was learned from the very table that holds private records, as many steps and more
     away from each. seen: the name under which it is kept beside a key which records it was learned
-    from; records: those themselves, as long as they are in memory, and in no file.
+    from. unit: that order values were counted in, where they are decimals. bins: where numbers were
+    cut into values. others: what all values are called that were too rare to be learned. records:
+    those it was learned from, as long as they are in memory, and in no file.
     """
 
     value: str
@@ -41,12 +43,18 @@ class Learned:
     share: float = 1.0
     distance: int | None = None
     seen: str | None = None
+    unit: str | None = None
+    bins: tuple[float, ...] | None = None
+    others: str | None = None
     records: Any = field(default=None, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """For files."""
         said = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
-        return said | {"audit": None if self.audit is None else self.audit.to_dict()}
+        return said | {
+            "audit": None if self.audit is None else self.audit.to_dict(),
+            "bins": None if self.bins is None else list(self.bins),
+        }
 
     @classmethod
     def from_dict(cls, content: Any) -> Learned:
@@ -60,14 +68,19 @@ class Learned:
                 f'model file: "learned" must hold {", ".join(kinds)}, and nothing else'
             )
         audit = None if content["audit"] is None else Audited.from_dict(content["audit"])
+        bins = content["bins"]
+        if isinstance(bins, list) and all(_is_of(cut, float) for cut in bins):
+            bins = tuple(float(cut) for cut in bins)
         for name, kind in kinds.items():
-            if name != "audit" and not _is_of(content[name], kind):
+            if name not in ("audit", "bins") and not _is_of(content[name], kind):
                 raise InputError(f'model file: "{name}" in "learned" is not what it should be')
+        if bins is not None and not isinstance(bins, tuple):
+            raise InputError('model file: "bins" in "learned" must be numbers')
         if content["distance"] is not None and content["distance"] < 1:
             raise InputError('model file: "distance" in "learned" must be at least 1')
         if not 0 < content["share"] <= 1:
             raise InputError('model file: "share" in "learned" must be above 0 and at most 1')
-        return cls(**{**content, "audit": audit})
+        return cls(**{**content, "audit": audit, "bins": bins})
 
 
 def _is_of(value: Any, kind: Any) -> bool:

@@ -7,7 +7,7 @@ geometry, which a rule, an attacker or a report can use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,8 +18,9 @@ from offrecord.designs.needs import LONGEST_GAP, SurroundingCounts, distinct
 from offrecord.errors import InputError
 from offrecord.mechanisms.blocks import Mask, Secrets
 from offrecord.mechanisms.surroundings import context_of
-from offrecord.models.base import Floats, Integers, Label, Model, Phases
+from offrecord.models.base import Floats, Integers, Model, Phases
 from offrecord.models.records import MISSING
+from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.secrets import Private, private_records, secrets_of
@@ -130,12 +131,12 @@ class Reading:
     drop: bool = False
 
     def chosen(
-        self, frame: pl.DataFrame, optouts: OptOuts | None, labels: Sequence[Label] | None
+        self, frame: pl.DataFrame, optouts: OptOuts | None, alphabet: Alphabet | None
     ) -> Chosen:
-        """Rows of whole chains. optouts: the private list, if there is one. labels: what values may
-        be, None as long as nobody knows.
+        """Rows of whole chains. optouts: the private list, if there is one. alphabet: what values
+        may be, None as long as nobody knows.
         """
-        arranged, private = self._read(frame, optouts, labels)
+        arranged, private = self._read(frame, optouts, alphabet)
         dropped = np.zeros(arranged.chains.count, dtype=bool)
         if self.drop:
             dropped = private.whole_chains(arranged.chains)
@@ -147,14 +148,16 @@ class Reading:
         # whether names are numbers, its times how regular times are.
         stays = ~np.repeat(dropped, np.diff(arranged.chains.starts))
         rows = np.sort(np.flatnonzero(stays) if arranged.rows is None else arranged.rows[stays])
-        kept, private_kept = self._read(frame[rows], optouts, labels)
+        kept, private_kept = self._read(frame[rows], optouts, alphabet)
         kept = replace(kept, rows=rows if kept.rows is None else rows[kept.rows])
         return Chosen(arranged, private, dropped, (kept, private_kept))
 
     def _read(
-        self, frame: pl.DataFrame, optouts: OptOuts | None, labels: Sequence[Label] | None
+        self, frame: pl.DataFrame, optouts: OptOuts | None, alphabet: Alphabet | None
     ) -> tuple[Arranged, Private]:
-        arranged = arrange(frame, self.columns, labels=labels, private=self.private, step=self.step)
+        arranged = arrange(
+            frame, self.columns, alphabet=alphabet, private=self.private, step=self.step
+        )
         return arranged, private_records(arranged, optouts, self.step)
 
 
@@ -174,7 +177,7 @@ class TableSpec:
 
     def read(self, frame: pl.DataFrame, optouts: OptOuts | None) -> Chosen:
         """Rows of whole chains. optouts: the private list, if there is one."""
-        return self.reading.chosen(frame, optouts, self.model.labels)
+        return self.reading.chosen(frame, optouts, Alphabet.of(self.model))
 
     def batch(self, arranged: Arranged, private: Private) -> ChainBatch:
         """Arranged chains as a batch."""

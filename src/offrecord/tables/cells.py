@@ -70,6 +70,14 @@ def _blanks(series: pl.Series) -> str:
     return "; there are blanks around cells" if series.str.contains(_BLANK).any() else ""
 
 
+def _decimals(series: pl.Series) -> str:
+    """A word about numbers with a fraction, where all cells are numbers."""
+    import polars as pl
+
+    are_numbers = not series.cast(pl.Float64, strict=False).null_count()
+    return "; of decimals say the unit: --order-unit 0.1" if are_numbers else ""
+
+
 def whole_numbers(series: pl.Series) -> pl.Series:
     """Text as whole numbers where every cell is one in its plain form, else as it is."""
     import polars as pl
@@ -98,7 +106,7 @@ def order_column(series: pl.Series, places: Places) -> pl.Series:
             f"column {series.name!r} must hold whole numbers, dates or times (ISO 8601), all of"
             " one kind, got other text in ",
             "row",
-            _blanks(series),
+            _decimals(series) or _blanks(series),
         )
         raise places.wrong(
             _strange(series),
@@ -117,7 +125,7 @@ def order_column(series: pl.Series, places: Places) -> pl.Series:
     raise InputError(
         f"column {series.name!r} must hold whole numbers, dates or times to order records, got"
         f" {type_name(kind)}"
-        + ("; numbers with a fraction are not exact enough" if kind.is_float() else "")
+        + ("; of decimals say the unit: --order-unit 0.1" if kind.is_float() else "")
     )
 
 
@@ -138,12 +146,14 @@ def _strange(series: pl.Series) -> NDArray[np.bool_]:
 
 
 def parsed_times(series: pl.Series) -> pl.Series | None:
-    """Text as days, or as times (ISO 8601); None if some cell is neither.
+    """Text as days, months or times (ISO 8601); None if some cell is neither.
 
     InputError for times of which some have a time zone and some have none.
     """
     import polars as pl
 
+    if series.str.contains(r"^\d{4}-\d\d$").all():  # a month is told by its first day
+        series = series + "-01"
     if series.str.contains(rf"^{_DAY}$").all():
         days = series.str.to_date("%Y-%m-%d", strict=False)
         return None if days.null_count() else days

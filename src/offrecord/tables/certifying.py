@@ -83,6 +83,7 @@ def _columns(plan: Plan) -> form.Columns:
         step=None if step is None else step.text,
         order_kind="time" if survey.is_timed else "integer",
         zone=_calendar_zone(plan),
+        order_unit=None if columns.unit is None else columns.unit.text,
     )
 
 

@@ -13,6 +13,7 @@ from offrecord.errors import InputError
 from offrecord.models import clock
 from offrecord.models.base import Integers, Label
 from offrecord.models.records import MISSING, Chains, Codes
+from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.cells import (
     blank_names,
     chain_column,
@@ -28,7 +29,8 @@ from offrecord.tables.grid import OrderColumn, grid_of
 from offrecord.tables.problems import TABLE, Check, Places
 from offrecord.tables.sorting import chain_starts, is_sorted, sorted_rows
 from offrecord.tables.steps import Step
-from offrecord.tables.values import coded, released_type, value_cells
+from offrecord.tables.units import Unit
+from offrecord.tables.values import value_cells
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +43,8 @@ ROW = "row"
 class Columns:
     """Which column says what. order None: the order of rows. by empty: a single chain.
 
-    keep_all: kept cells leave also where the value is redacted.
+    keep_all: kept cells leave also where the value is redacted. unit: what order values are counted
+    in, None where they are whole numbers or times.
     """
 
     value: str
@@ -49,6 +52,7 @@ class Columns:
     by: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     keep_all: bool = False
+    unit: Unit | None = None
 
     @classmethod
     def named(
@@ -59,6 +63,7 @@ class Columns:
         single_chain: bool,
         keep: str | Sequence[str] | None = None,
         keep_all: bool = False,
+        order_unit: str | float | None = None,
     ) -> Columns:
         """From what a person gives; InputError unless it says what makes a chain.
 
@@ -73,7 +78,10 @@ class Columns:
             )
         if keep_all and not kept:
             raise InputError("--keep-all is about --keep: name the columns to release too")
-        columns = cls(own, None if ordered == ROW else ordered, names, kept, keep_all)
+        unit = None if order_unit is None else Unit.parsed(order_unit)
+        if ordered == ROW and unit is not None:
+            raise InputError("--order-unit is about an order column, not about --order row")
+        columns = cls(own, None if ordered == ROW else ordered, names, kept, keep_all, unit)
         released = columns.released
         for name in released:
             if released.count(name) > 1:
@@ -180,15 +188,15 @@ class Arranged:
         )
         return step.onward(first, places, self.zone) + int(np.median(off))
 
-    def labelled(self, labels: tuple[Label, ...]) -> Arranged:
-        """Coded by labels."""
+    def labelled(self, alphabet: Alphabet) -> Arranged:
+        """Coded by an alphabet."""
         assert self.unlabelled is not None
-        codes, kind = coded(self.unlabelled, labels), released_type(self.unlabelled.dtype, labels)
+        codes = alphabet.coded(self.unlabelled)
         return replace(
             self,
             chains=replace(self.chains, codes=codes),
-            labels=labels,
-            value_type=kind,
+            labels=alphabet.labels,
+            value_type=alphabet.released_type(self.unlabelled.dtype),
             unlabelled=None,
         )
 
@@ -204,14 +212,13 @@ def arrange(
     frame: pl.DataFrame,
     columns: Columns,
     *,
-    labels: Sequence[Label] | None,
+    alphabet: Alphabet | None,
     private: str | None = None,
     step: Step | None = None,
 ) -> Arranged:
     """Sort a table into chains and code its values; InputError for what would make that a guess.
 
-    labels: what values may be, in the order of their codes; without it, values wait for their
-    labels: see `labelled`.
+    alphabet: what values may be; without it, values wait for their labels: see `labelled`.
     """
     import polars as pl
 
@@ -220,7 +227,7 @@ def arrange(
     if frame.height == 0:
         raise InputError("the table has no rows")
     frame = frame.select(asked).rechunk()  # arrays then need no copies
-    read, column = _read(frame, columns, labels, private)
+    read, column = _read(frame, columns, alphabet, private)
     starts = chain_starts(read.by, frame.height)
     rows = None
     if not is_sorted(read.by, read.order, starts):
@@ -249,8 +256,8 @@ def arrange(
         frame=read.table,
         names=pl.DataFrame(read.by),
         chains=Chains(starts, read.codes, order, column.timed, grid.steps),
-        labels=() if labels is None else tuple(labels),
-        value_type=kind if labels is None else released_type(kind, labels),
+        labels=() if alphabet is None else alphabet.labels,
+        value_type=kind if alphabet is None else alphabet.released_type(kind),
         private=read.marked,
         order_type=column.kind,
         step=step,
@@ -290,7 +297,7 @@ class _Rows:
 
 
 def _read(
-    frame: pl.DataFrame, columns: Columns, labels: Sequence[Label] | None, private: str | None
+    frame: pl.DataFrame, columns: Columns, alphabet: Alphabet | None, private: str | None
 ) -> tuple[_Rows, OrderColumn]:
     """The columns of a table, each as what it is for."""
     import polars as pl
@@ -304,14 +311,16 @@ def _read(
         does = "says which records are private"
         check_filled(frame[private], does, places, len(columns.by) + 1)
     by = [chain_column(frame[name]) for name in columns.by]
-    ordering = None if columns.order is None else order_column(frame[columns.order], places)
+    ordering = None
+    if columns.order is not None:
+        ordering = _ordering(frame[columns.order], columns.unit, places)
     values: pl.Series | None = None
-    if labels is None:
+    if alphabet is None:
         values = frame[columns.value]
         value_cells(values)  # their type is checked
         codes = np.full(frame.height, MISSING, dtype=np.int8)
     else:
-        codes = coded(frame[columns.value], labels)
+        codes = alphabet.coded(frame[columns.value])
     marked = None if private is None else private_marks(frame[private], places)
     column, order = OrderColumn(None, pl.Int64()), None
     if ordering is not None:
@@ -321,6 +330,15 @@ def _read(
     naming = columns.released[: len(columns.by) + (ordering is not None)]
     table = pl.DataFrame([plain(frame[name]) for name in naming] + kept)
     return _Rows(by, order, codes, marked, values, table), column
+
+
+def _ordering(series: pl.Series, unit: Unit | None, places: Places) -> pl.Series:
+    """A column that orders records, as whole numbers, dates or times."""
+    import polars as pl
+
+    if unit is None:
+        return order_column(series, places)
+    return pl.Series(series.name, unit.counted(series, "the table"))
 
 
 def order_warnings(

@@ -23,6 +23,7 @@ from offrecord.models.clock import phase_count
 from offrecord.models.loading import load_model
 from offrecord.release.coins import KEY_BYTES, Coins
 from offrecord.release.keys import Key, default_key_file
+from offrecord.tables.alphabet import Wanted
 from offrecord.tables.batch import Reading, TableSpec
 from offrecord.tables.chains import Columns
 from offrecord.tables.formats import Said
@@ -42,7 +43,8 @@ DEFAULT = "owner"  #: the mechanism of who says nothing else
 class Job:
     """What to do to a table: options as people give them, and what they come to.
 
-    step: as counted. mechanism: the object. started: when, by a clock that never goes back.
+    step: as counted. mechanism: the object. alphabet: what is wanted of one that is learned.
+    started: when, by a clock that never goes back.
     """
 
     options: Options
@@ -50,6 +52,7 @@ class Job:
     columns: Columns
     step: Step | None
     mechanism: Mechanism
+    alphabet: Wanted
     started: float
 
     @classmethod
@@ -66,10 +69,12 @@ class Job:
             options.single_chain,
             options.keep,
             options.keep_all,
+            options.order_unit,
         )
         step = None if options.step is None else Step.parsed(options.step)
         _check(options, columns)
-        return cls(options, epsilon, columns, step, mechanism, time.monotonic())
+        alphabet = Wanted.of(options.values, options.bins, options.merge)
+        return cls(options, epsilon, columns, step, mechanism, alphabet, time.monotonic())
 
     @property
     def key_path(self) -> Path:
@@ -216,12 +221,19 @@ def _unserved(mechanism: Mechanism, model: Model) -> str | None:
     return None if asked is None else asked(model)
 
 
+_LEARNED_BY = {
+    "fit_distance",
+    "chain_order",
+    "phase",
+    "confidence",
+    "interval",
+    "values",
+    "bins",
+    "merge",
+    "no_audit",
+}
 #: How a model is learned.
-_LEARNING = [
-    one
-    for one in fields(Options)
-    if one.name in ("fit_distance", "chain_order", "phase", "confidence", "interval", "no_audit")
-]
+_LEARNING = [one for one in fields(Options) if one.name in _LEARNED_BY]
 
 
 def _check(options: Options, columns: Columns) -> None:

@@ -18,7 +18,9 @@ import numpy as np
 
 from offrecord.designs.library import Designs
 from offrecord.errors import InputError
+from offrecord.fitting.beginnings import excess_near_beginning
 from offrecord.fitting.chance import chi_square_tail
+from offrecord.fitting.checks import MIN_STARTS
 from offrecord.fitting.counting import Counts, counted, linked_records
 from offrecord.fitting.dispersion import dispersion
 from offrecord.models.base import Floats, Integers, Model
@@ -27,6 +29,7 @@ from offrecord.models.hidden import value_kernel
 from offrecord.models.learned import Learned
 from offrecord.models.records import Chains, Codes
 from offrecord.tables.steps import Step
+from offrecord.tables.units import Unit
 from offrecord.text import odds
 
 SIGNIFICANCE = 1e-6  #: a smaller p-value is more than chance
@@ -45,7 +48,9 @@ _PRIOR = 50
 _JUDGED = 10  # designs that are judged by them: the most frequent ones
 
 
-def check_origin(learned: Learned, order_kind: str, step: Step | None, zone: str | None) -> None:
+def check_origin(
+    learned: Learned, order_kind: str, step: Step | None, zone: str | None, unit: Unit | None
+) -> None:
     """InputError unless a table is read as the data were that its model was learned from."""
     if learned.order != order_kind:
         kinds = {"row": "the order of rows", "integer": "whole numbers", "time": "times"}
@@ -53,6 +58,15 @@ def check_origin(learned: Learned, order_kind: str, step: Step | None, zone: str
         raise InputError(
             f"the model was learned from records ordered by {there}, not by {here}: it is not the"
             " model of these"
+        )
+    counted = None if unit is None else unit.text
+    if learned.unit != counted:
+        fitted, asked = (
+            f"--order-unit {one}" if one else "no --order-unit" for one in (learned.unit, counted)
+        )
+        raise InputError(
+            f"the model was learned with {fitted}, but is used with {asked}: it is not the model of"
+            " these"
         )
     known = None if learned.step is None else Step.parsed(learned.step)
     same = known is step if known is None or step is None else known.same(step, zone)
@@ -63,6 +77,46 @@ def check_origin(learned: Learned, order_kind: str, step: Step | None, zone: str
             f"the model was learned with {fitted}, but is used with {asked}: it says how records"
             f" change from one such step to the next; {remedy}, or fit a model for this step"
         )
+
+
+def begun(model: Model, firsts: Counts) -> str | None:
+    """What speaks against a model of how chains begin, where first records of the table are clearly
+    unlike what it says and that matters; only of one kernel on values, of order 1.
+
+    firsts: (k,) their values, as far as they are never redacted.
+    """
+    if not isinstance(model, MarkovChain) or model.has_states or not model.is_stationary:
+        return None
+    total = int(firsts.sum())
+    if total < MIN_STARTS or (model.box is not None and model.box.start == "any"):
+        return None
+    statistic, degrees = _likelihood_ratio(
+        model.start, firsts, np.full((*firsts.shape[:-1], 1), total), firsts / total
+    )
+    if chi_square_tail(degrees, statistic) >= SIGNIFICANCE:
+        return None
+    # where the table shows little, it is taken to be like the model
+    start = (firsts + model.start) / (total + 1)
+    excess = excess_near_beginning(model, start)
+    if excess is None or excess <= math.log(ODDS) or _holds_beginning(model, start):
+        return None
+    return (
+        "chains begin otherwise than the model says (p < 10⁻⁶): near their beginnings secrets may"
+        f" be told {math.exp(excess):.2g} times the odds promised; fit the model to chains that"
+        " begin like these, or, of two values, take --start any"
+    )
+
+
+def _holds_beginning(model: MarkovChain, start: Floats) -> bool:
+    """Whether the set of models holds steps back to such first records, where a step back tells
+    most of them.
+    """
+    if model.box is None:
+        return False
+    joint = start[:, np.newaxis] * model.transition
+    low, high = model.box.backward
+    back = (joint / joint.sum(axis=0)).T
+    return bool(np.all(low <= back) and np.all(back <= high))
 
 
 def sparse(pairs: int, linked: int) -> str | None:
@@ -87,6 +141,13 @@ def spaced(learned: Learned, spacing: float | None) -> str | None:
         f"neighbours are {here} apart (the median), but {there} in the data that the model was"
         " learned from"
     )
+
+
+def first_counts(model: Model, chains: Chains, rows: slice, codes: Codes) -> Counts:
+    """(k,) the values of the first records of some whole chains; codes: as in `model_counts`."""
+    first, last = np.searchsorted(chains.starts, (rows.start, rows.stop))
+    found = codes[chains.starts[first:last] - rows.start]
+    return np.bincount(found[found >= 0], minlength=model.k)
 
 
 def model_counts(

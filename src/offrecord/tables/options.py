@@ -28,7 +28,7 @@ from offrecord.text import Progress, unwatched
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
     from offrecord.mechanisms import Mechanism
-    from offrecord.models.base import Model
+    from offrecord.models.base import Label, Model
     from offrecord.tables.frames import Native
 
 #: How long designs for a model that is not stationary may take, unless a person says otherwise.
@@ -83,11 +83,13 @@ class Options:
     chain_order, a number or "auto", is how many records the next one depends on, and phase "hour",
     "weekday" or "month", for a kernel each. confidence: that the true chain lies in the set of
     models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". no_audit: do not
-    check its promise against data held back. step: "1h" or 1, so that missing steps count as
-    records already redacted. exact_model: promise for the model alone, not for the set of models it
-    comes with. start: what is known of how chains begin, "stationary", "settled" or "any"; the
-    latter two for two values. accept_model: go on although the table, or the model's own audit,
-    speaks against it; the certificate says so.
+    check its promise against data held back. values: all that there are, any other is an error; or
+    bins: where numbers are cut into values, or merge="rare": those that fewer than one record in a
+    hundred has become one. order_unit: what decimal order values are counted in. step: "1h" or 1,
+    so that missing steps count as records already redacted. exact_model: promise for the model
+    alone, not for the set of models it comes with. start: what is known of how chains begin,
+    "stationary", "settled" or "any"; the latter two for two values. accept_model: go on although
+    the table, or the model's own audit, speaks against it; the certificate says so.
 
     keep: columns to release too, which the guarantee does not cover; their cells leave empty where
     the value is redacted, unless keep_all is set.
@@ -160,12 +162,28 @@ class Options:
         "clopper-pearson, or mixture: wider, and proven for any number of records.",
         default="clopper-pearson",
     )
+    values: Sequence[Label] | None = option(
+        "All values that there are, by comma; any other is an error.", default=None, metavar="A,B,…"
+    )
+    bins: Sequence[float] | None = option(
+        "Cut numbers: 0,1,3 makes the values under 0, 0 to under 1, 1 to under 3, and from 3.",
+        default=None,
+        metavar="NUMBERS",
+    )
+    merge: str | None = option(
+        "rare: values that fewer than one record in 100 has become one, other.", default=None
+    )
     no_audit: bool = option("Do not check the promise against data held back.", default=False)
     step: str | int | None = option(
         "Distance of neighbours, 1h or 1: what is missing counts as redacted.", default=None
     )
     exact_model: bool = option(
         "Take the model for exactly right: promise for it alone, not for its set.", default=False
+    )
+    order_unit: str | float | None = option(
+        "What decimal order values are counted in, such as 0.1; --step counts these units.",
+        default=None,
+        metavar="NUMBER",
     )
     start: str = option(
         "What is known of how chains begin: stationary, settled (long under way) or any.",

@@ -210,6 +210,8 @@ class OptOuts:
 
         kind = arranged.order_type
         series = self.frame[name] if rows is None else self.frame[name].filter(rows)
+        if self.columns.unit is not None:
+            return self.columns.unit.counted(series, LIST)
         if not kind.is_integer():
             return self._times(series, kind, name)
         numbers = as_type(series, pl.Int64())

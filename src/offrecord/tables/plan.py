@@ -34,6 +34,7 @@ from offrecord.tables.meaning import Meaning
 from offrecord.tables.model_check import (
     NEIGHBOURS,
     Comparison,
+    begun,
     check_origin,
     compared,
     spaced,
@@ -139,6 +140,8 @@ class Plan:
             accepted += objected
             if not objected and (warning := comparison.warning()) is not None:
                 warnings.append(warning)
+        if tally.firsts is not None and self.survey.secrets:
+            warnings += filter(None, [begun(self.designs.model, tally.firsts)])
         for finding in () if tally.kept is None else tally.kept.findings:
             said = finding.says(self.designs.model.labels)
             if finding.sure:
@@ -273,7 +276,8 @@ def _doubts(modelled: ModelledJob, survey: Survey) -> list[str | None]:
     if learned is not None:
         timed = "time" if survey.is_timed else "integer"
         kind = "row" if job.columns.order is None else timed
-        check_origin(learned, kind, job.step, getattr(survey.order_type, "time_zone", None))
+        zone = getattr(survey.order_type, "time_zone", None)
+        check_origin(learned, kind, job.step, zone, job.columns.unit)
         doubts.append(_unfit(learned))
         doubts.append(spaced(learned, survey.spacing if survey.pairs >= NEIGHBOURS else None))
     return doubts

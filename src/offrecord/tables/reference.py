@@ -16,10 +16,11 @@ from offrecord.fitting.asked import Asked
 from offrecord.fitting.boxes import Sureness
 from offrecord.fitting.orders import AUTO
 from offrecord.mechanisms.blocks import Mask
-from offrecord.models.base import Integers
+from offrecord.models.base import Integers, Label
 from offrecord.models.learned import Learned
 from offrecord.models.records import MISSING, Chains
 from offrecord.release.keys import Key
+from offrecord.tables.alphabet import Alphabet, Wanted
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.frames import Native, from_native, listed_keys, marked
 from offrecord.tables.model_check import sparse
@@ -27,7 +28,6 @@ from offrecord.tables.optouts import OptOuts
 from offrecord.tables.secrets import Private, private_records
 from offrecord.tables.seen import Seen
 from offrecord.tables.steps import Step
-from offrecord.tables.values import labels_of
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
@@ -53,6 +53,10 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     states: int | None = None,
     calibrate: bool = False,
     step: str | int | None = None,
+    values: Sequence[Label] | None = None,
+    bins: Sequence[float] | None = None,
+    merge: str | None = None,
+    order_unit: str | float | None = None,
     fit_distance: int | None = None,
     key_file: str | Path | None = None,
 ) -> Fit:
@@ -64,24 +68,28 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     true chain lies in the set of models learned, by intervals of a kind: "clopper-pearson" or
     "mixture". no_audit: do not check the promise against records held back. states: a chain on so
     many hidden states is learned too, and is the model if it foretells records held back better
-    than every order. calibrate: enlarge the model until the audit passes. fit_distance: learn from
-    all records that are so many steps, or more, from every private one, instead. key_file: keep
-    beside this key which records were seen, so that `redact` can tell it of model files too.
+    than every order. calibrate: enlarge the model until the audit passes. values: all values that
+    there are; any other is an error. bins: cut numbers into values. merge: "rare" makes one value
+    of all that fewer than one record in a hundred has. order_unit: what decimal order values are
+    counted in. fit_distance: learn from all records that are so many steps, or more, from every
+    private one, instead. key_file: keep beside this key which records were seen, so that `redact`
+    can tell it of model files too.
     """
     sure = Sureness(confidence, interval)
     asked = Asked(chain_order, phase, sure, states, not no_audit, calibrate)
     steps = None if step is None else Step.parsed(step)
-    columns = Columns.named(value, order, by, single_chain)
+    wanted = Wanted.of(values, bins, merge)
+    columns = Columns.named(value, order, by, single_chain, order_unit=order_unit)
     marks = [private] if isinstance(private, str) else []
     table = from_native(frame, [*columns.released, *marks], value)
     table, mark = marked(table, frame, private)
-    arranged = arrange(table, columns, labels=None, private=mark, step=steps)
+    arranged = arrange(table, columns, alphabet=None, private=mark, step=steps)
     listed = listed_keys(private_list)
     optouts = None if listed is None else OptOuts.of(listed, columns)
     held = private_records(arranged, optouts, steps)
     if optouts is not None:  # a reference may lack chains of the list, but no record of its own
         optouts.check_found(held.found | ~held.known, held.known, stepped=steps is not None)
-    found = fit_arranged(arranged, held, replace(asked, distance=fit_distance))[1]
+    found = fit_arranged(arranged, held, replace(asked, distance=fit_distance), wanted)[1]
     if key_file is not None:
         found = _remembered(found, Key.load_or_new(Path(key_file)))
     warnings = (*arranged.warnings, *filter(None, [sparse(*arranged.pairs)]))
@@ -101,21 +109,29 @@ def fit_arranged(
     arranged: Arranged,
     private: Private,
     asked: Asked,
+    wanted: Wanted,
     say: Callable[[str], None] | None = None,
 ) -> tuple[Arranged, Fit]:
     """Fit to records that stand apart from private ones; the table coded by their labels, and the
     fit.
 
     Labels come from them alone: a value seen only next to private records would tell about these.
-    say: is told the values before anything is learned.
+    wanted: what values there are to be. say: is told the values before anything is learned.
     """
     from offrecord.fitting.believed import Reference, believed
     from offrecord.fitting.printed import listed_values
 
     kept, distance = apart(arranged.chains, private, asked.distance)
     assert arranged.unlabelled is not None
+    if distance is not None and wanted.merge is not None:
+        # of chains with a private record nothing but what is released may be learned from
+        raise InputError(
+            "--merge learns which values are rare from what merging withholds, so it needs chains"
+            " without a private record; fit other data, or name the values with --values"
+        )
     where = " in the records to learn from, apart from private ones" if private.count else ""
-    arranged = arranged.labelled(labels_of(arranged.unlabelled.filter(kept), where))
+    alphabet, merged = wanted.alphabet(arranged.unlabelled.filter(kept), where)
+    arranged = arranged.labelled(alphabet)
     labels, codes = arranged.labels, np.where(kept, arranged.chains.codes, np.int8(MISSING))
     chains = replace(arranged.chains, codes=codes)
     dropped = ~np.logical_or.reduceat(kept, chains.starts[:-1])
@@ -130,8 +146,9 @@ def fit_arranged(
         phases = {asked.phase: arranged.phases(asked.phase, arranged.zone)}  # which says why not
     instants = chains.order if arranged.columns.order is not None and chains.count > 1 else None
     reference = Reference(chains, labels, dropped, phases, arranged.zone, instants, asked.sure)
-    result = believed(reference, asked)
-    learned = replace(_origin(arranged, result), distance=distance, records=Seen.of(arranged, kept))
+    result = replace(believed(reference, asked), merged=merged)
+    learned = _origin(arranged, alphabet, result)
+    learned = replace(learned, distance=distance, records=Seen.of(arranged, kept))
     return arranged, replace(result, model=result.model.with_learned(learned))
 
 
@@ -175,7 +192,7 @@ def _steps_apart(chains: Chains, private: Private) -> Integers:
     return found
 
 
-def _origin(arranged: Arranged, result: Fit) -> Learned:
+def _origin(arranged: Arranged, alphabet: Alphabet, result: Fit) -> Learned:
     """What the model was learned from, as far as its use depends on that."""
     spacing = None
     if arranged.spacing is not None:  # in seconds, or numbers
@@ -190,4 +207,7 @@ def _origin(arranged: Arranged, result: Fit) -> Learned:
         audit=result.audit,
         calibration=result.calibration,
         share=result.share,
+        unit=None if arranged.columns.unit is None else arranged.columns.unit.text,
+        bins=alphabet.bins,
+        others=alphabet.others,
     )

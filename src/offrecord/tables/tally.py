@@ -57,11 +57,11 @@ class Tally:
     leave, also by the window. Records without a value count nowhere, private ones everywhere.
 
     touched: the chains that hold a secret. moves: transitions among records that are never
-    redacted, as the model counts them. choice: which values private records have. Both None where
-    nothing was decided. kept: released rows with their kept cells, a sample of them. rows: how many
-    were decided, those without a value too. content: a digest of what leaves of the chains that
-    hold a secret, record by record, for the key's owner alone. seen: records that may be redacted,
-    and that the model was learned from.
+    redacted, as the model counts them. firsts: the values of first records that are never redacted.
+    choice: which values private records have. All None where nothing was decided. kept: released
+    rows with their kept cells, a sample of them. rows: how many were decided, those without a value
+    too. content: a digest of what leaves of the chains that hold a secret, record by record, for
+    the key's owner alone. seen: records that may be redacted, and that the model was learned from.
     """
 
     regions: tuple[int, ...] = (0, 0, 0)
@@ -69,6 +69,7 @@ class Tally:
     window: int = 0
     touched: Touched = field(default_factory=Touched)
     moves: Counts | None = None
+    firsts: Counts | None = None
     choice: Choice | None = None
     kept: Sample | None = None
     rows: int = 0
@@ -98,6 +99,7 @@ class Tally:
             self.window + other.window,
             Touched(*_added(self.touched, other.touched)),
             _sum(self.moves, other.moves),
+            _sum(self.firsts, other.firsts),
             _sum(self.choice, other.choice),
             _sum(self.kept, other.kept),
             self.rows + other.rows,

@@ -197,24 +197,74 @@ def labels_of(series: pl.Series, where: str = "") -> tuple[Label, ...]:
 
     series = value_cells(series)
     values = series.drop_nulls().unique()
-    if series.dtype.is_float() and not values.is_finite().all():
-        raise InputError(
-            f"value column {series.name!r} holds NaN or infinity, which no model takes"
-        )
+    check_finite(series)
     if values.dtype == pl.String:
-        _check_markers(series, values)
+        check_markers(series, values)
     if not 2 <= len(values) <= MAX_VALUES:
         raise InputError(
             f"value column {series.name!r} must have 2 to {MAX_VALUES} distinct values{where}, got"
-            f" {len(values)}"
+            f" {len(values)}{_remedy(values)}"
         )
+    return _as_labels(values)
+
+
+def listed_labels(values: Sequence[Label] | Label) -> tuple[Label, ...]:
+    """Values that a person lists as labels, sorted as those that occur in a column are: the same
+    values make the same model. InputError for what no column can hold.
+    """
+    import polars as pl
+
+    listed: list[Label] = [values] if isinstance(values, (str, int, float)) else list(values)
+    if not all(isinstance(value, (str, int, float)) for value in listed):
+        raise InputError("--values must be text, numbers, or true and false")
+    listed = [value.strip() if isinstance(value, str) else value for value in listed]
+    if not 2 <= len(listed) <= MAX_VALUES:
+        raise InputError(f"--values must list 2 to {MAX_VALUES} values, got {len(listed)}")
+    label_family(listed)
+    if any(isinstance(value, float) and not np.isfinite(value) for value in listed):
+        raise InputError("--values must not list NaN or infinity, which no model takes")
+    try:
+        labels = _as_labels(pl.Series("--values", listed, strict=True).unique())
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):  # whole numbers and others
+        labels = _as_labels(pl.Series("--values", [float(value) for value in listed]).unique())
+    _checked_family(labels)
+    if len(labels) < len(listed):
+        raise InputError("--values lists a value twice")
+    return labels
+
+
+def _as_labels(values: pl.Series) -> tuple[Label, ...]:
+    """Distinct values as labels, sorted: of text that is all numbers, or all true and false, these;
+    whole numbers as such, however they were written.
+    """
+    import polars as pl
+
     if values.dtype == pl.String:
         values = _typed(values)
     if values.dtype.is_float():
-        # whole numbers are labels as such, however they were written
         whole = bool((values == values.round()).all()) and bool((values.abs() < 2**53).all())
         values = values.cast(pl.Int64) if whole else values
     return tuple(values.sort().to_list())
+
+
+def _remedy(values: pl.Series) -> str:
+    """What to do about too many values."""
+    import polars as pl
+
+    if len(values) <= MAX_VALUES:
+        return ""
+    numbers = values.cast(pl.Float64, strict=False) if values.dtype == pl.String else values
+    are_numbers = not numbers.null_count()
+    cut = "cut numbers with --bins, such as --bins 0,1,3, or " if are_numbers else ""
+    return f"; {cut}make one of the rare ones with --merge rare"
+
+
+def check_finite(series: pl.Series) -> None:
+    """InputError for numbers that no model takes."""
+    if series.dtype.is_float() and not series.drop_nulls().is_finite().all():
+        raise InputError(
+            f"value column {series.name!r} holds NaN or infinity, which no model takes"
+        )
 
 
 def _typed(values: pl.Series) -> pl.Series:
@@ -232,7 +282,7 @@ def _typed(values: pl.Series) -> pl.Series:
     return values
 
 
-def _check_markers(series: pl.Series, values: pl.Series) -> None:
+def check_markers(series: pl.Series, values: pl.Series) -> None:
     """InputError where all cells are numbers or truth values but for some that say "missing"."""
     import polars as pl
 

@@ -22,7 +22,12 @@ from offrecord.tables.batch import ChainBatch, Chosen, TableSpec
 from offrecord.tables.chains import Arranged
 from offrecord.tables.choice import choice_of
 from offrecord.tables.contents import record_numbers
-from offrecord.tables.model_check import check_lengths, counted_shape, model_counts
+from offrecord.tables.model_check import (
+    check_lengths,
+    counted_shape,
+    first_counts,
+    model_counts,
+)
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.rule import Rule, check_known, unknown_rows
 from offrecord.tables.secrets import Private
@@ -173,6 +178,7 @@ class Worker:
         gone, sure = np.zeros(batch.rows, dtype=bool), np.zeros(batch.rows, dtype=bool)
         counted = Tally()
         moves = np.zeros(counted_shape(model), dtype=np.int64)
+        firsts = np.zeros(model.k, dtype=np.int64)
         contents, unknown = [], []
         for block in rule.blocks(batch, which):
             redacted, certainty = rule.decider.decide(block, keyed.draw)
@@ -182,6 +188,7 @@ class Worker:
             contents.append(_contents(chains, block.rows, redacted))
             plain = np.where(sure[block.rows], block.codes, np.int8(MISSING))
             moves += model_counts(model, chains, block.rows, plain, batch.phases)
+            firsts += first_counts(model, chains, block.rows, plain)
         check_known(batch.arranged, unknown)
         tagged = batch.chains_with_secret
         content = self.coins.content_digest(
@@ -194,6 +201,7 @@ class Worker:
             counted,
             window=rule.windows.released(batch),
             moves=moves,
+            firsts=firsts,
             choice=choice_of(chains, batch.secrets, model.k, rule.reach),
             kept=Sample.of(batch.arranged, gone),
             content=content,

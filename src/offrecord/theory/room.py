@@ -12,8 +12,8 @@ from offrecord.models.phased import PhasedChain
 from offrecord.theory.side import Side
 
 _FAR = 10**12
-_LONGEST = 4096  # room that is worth knowing of a chain with phases
-CUT = 2.0**-20  #: of ε: what a chain with phases may tell beyond a room that is cut
+_LONGEST = 4096  # room that is worth knowing of a chain that is not stationary
+CUT = 2.0**-20  #: of ε: what a chain that is not stationary may tell beyond a room that is cut
 _SURE = 2.0**-3  # of ε: a window that tells no more than this on one side is surely wide enough
 
 
@@ -32,12 +32,13 @@ def forgotten_room(chain: MarkovChain, epsilon: float) -> int | None:
     return 2 * max(known) + 6 if len(known) == len(reaches) else None
 
 
-def cut_room(chain: PhasedChain, epsilon: float) -> int | None:
+def cut_room(chain: PhasedChain | MarkovChain, epsilon: float) -> int | None:
     """Room to the left of a secret after which it makes next to no difference how likely the values
     were there: what is told about the secret changes by less than CUT·ε (F14, "Cut to the left").
     In a set of models it makes none anywhere, so that room is enough in which designs end.
 
-    None for a chain that forgets too slowly, or never. The steps may be of any phases.
+    None for a chain that forgets too slowly, or never. The steps may be of any phases. A chain
+    without phases is of order 1, with one kernel.
     """
     largest = max(_diameter(*bounds) for bounds in _kernels(chain))
     kept = math.tanh(largest / 4)  # Birkhoff: of what was told, at most so much by a step further
@@ -50,11 +51,11 @@ def cut_room(chain: PhasedChain, epsilon: float) -> int | None:
     return steps if steps <= _LONGEST else None
 
 
-def _kernels(chain: PhasedChain) -> list[tuple[Floats, Floats]]:
-    """The lower and upper ends of what each phase's kernel may be."""
-    if chain.box is None:
-        return [(kernel, kernel) for kernel in chain.transition]
-    low, high = chain.box.forward
+def _kernels(chain: PhasedChain | MarkovChain) -> list[tuple[Floats, Floats]]:
+    """The lower and upper ends of what the kernel, or each phase's, may be."""
+    k = chain.k
+    ends = (chain.transition, chain.transition) if chain.box is None else chain.box.forward
+    low, high = (end.reshape(-1, k, k) for end in ends)
     return list(zip(low, high, strict=True))
 
 

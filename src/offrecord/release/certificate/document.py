@@ -115,7 +115,7 @@ def assumptions(model: Model, *, kept: bool) -> tuple[str, ...]:
 class Columns(Section):
     """How the table was read. step: the distance of one record from the next, None where neighbours
     count as one step apart. zone: the time zone of the order column, where days and longer steps
-    are counted.
+    are counted. order_unit: what order values are counted in, where they are decimals.
     """
 
     value: Text
@@ -126,6 +126,7 @@ class Columns(Section):
     step: OptionalText
     order_kind: Annotated[str, word("time", "integer")]
     zone: OptionalText = None
+    order_unit: OptionalText = None
 
 
 @dataclass(frozen=True, kw_only=True)

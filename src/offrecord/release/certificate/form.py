@@ -192,6 +192,13 @@ def number(entry: Entry) -> float:
     return entry.value  # type: ignore[no-any-return] # checked above
 
 
+def signed_number(entry: Entry) -> float:
+    """A finite number, of either sign."""
+    if not _is_number(entry.value):
+        raise entry.refused("a number")
+    return entry.value  # type: ignore[no-any-return] # checked above
+
+
 def number_or_infinite(entry: Entry) -> float:
     """A number of at least 0, or the word for an infinite one."""
     if entry.value == INFINITE:

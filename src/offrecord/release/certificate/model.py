@@ -25,6 +25,7 @@ from offrecord.release.certificate.form import (
     optional,
     probability,
     refused,
+    signed_number,
     text,
     truth,
     whole,
@@ -239,7 +240,9 @@ class Learned(Section):
 
     audit: None where nobody looked. calibration: what was enlarged until the audit passed, which is
     empirical. share: of the claim's ε that designs are made for then. distance: where it was
-    learned from the released table itself, how many steps from every private record at least.
+    learned from the released table itself, how many steps from every private record at least. unit:
+    that order values were counted in, where they are decimals. bins: where numbers were cut into
+    values. others: what all values are called that were too rare to be learned.
     """
 
     value: Text
@@ -252,6 +255,9 @@ class Learned(Section):
     calibration: OptionalText
     share: Annotated[float, _share]
     distance: Annotated[int | None, optional(whole(1, MAX_COUNT))]
+    unit: OptionalText = None
+    bins: Annotated[Sequence[float] | None, optional(listed(signed_number))] = None
+    others: OptionalText = None
 
 
 @dataclass(frozen=True, kw_only=True)

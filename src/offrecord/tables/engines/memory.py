@@ -12,6 +12,7 @@ from offrecord.errors import InputError, advise
 from offrecord.files import check_apart, check_outputs, check_writable
 from offrecord.models.base import Model
 from offrecord.release.certificate import Certificate
+from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.batch import ChainBatch, Chosen
 from offrecord.tables.certifying import certified
 from offrecord.tables.chains import Arranged
@@ -202,8 +203,8 @@ class TableRead:
         table = from_native(frame, [*job.columns.released, *marks], options.value)
         table, mark = marked(table, frame, options.private)
         optouts, model, fitted = job.optouts, job.model, None
-        labels = None if model is None else model.labels
-        chosen = replace(job.reading, private=mark).chosen(table, optouts, labels)
+        alphabet = None if model is None else Alphabet.of(model)
+        chosen = replace(job.reading, private=mark).chosen(table, optouts, alphabet)
         del table
         if optouts is not None:
             found = chosen.private
@@ -213,7 +214,9 @@ class TableRead:
         arranged, private = chosen.kept
         job.check_private(private.count, int(chosen.dropped.sum()))
         if model is None:
-            arranged, fitted = fit_arranged(arranged, private, job.fitting, options.say)
+            arranged, fitted = fit_arranged(
+                arranged, private, job.fitting, job.alphabet, options.say
+            )
             model = job.promised(fitted.model)
         asked = 0 if optouts is None else optouts.count
         return cls(chosen, arranged, private, asked, model, fitted)

@@ -73,7 +73,8 @@ _NAMES = (
     "timestamp_ntz",
 )
 _ORDERS = tuple(name for name in _NAMES if name != "boolean")
-_VALUES = (*_NAMES, "float", "double", "decimal")
+_NUMBERS = ("float", "double", "decimal")
+_VALUES = (*_NAMES, *_NUMBERS)
 _MARKS = ("boolean", "tinyint", "smallint", "int", "bigint", "string")
 _UNKEPT = ("interval", "variant", "void", "udt")
 
@@ -339,7 +340,8 @@ def _checked(df: DataFrame, job: Job) -> DataFrame:
     wanted = [*columns.released, *([] if job.options.private is None else [job.options.private])]
     check_columns(wanted, df.columns, "the table")
     allowed: dict[str, tuple[str, ...]] = dict.fromkeys(columns.by, _NAMES)
-    allowed |= {str(columns.order): _ORDERS, columns.value: _VALUES}
+    numbers = () if columns.unit is None else _NUMBERS
+    allowed |= {str(columns.order): (*_ORDERS, *numbers), columns.value: _VALUES}
     allowed |= {} if job.options.private is None else {job.options.private: _MARKS}
     for name in wanted:
         kind = _kind(df.schema[name].dataType)
