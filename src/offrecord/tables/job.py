@@ -16,6 +16,7 @@ from offrecord.fitting.asked import Asked
 from offrecord.fitting.boxes import Sureness
 from offrecord.mechanisms import BestLocal, Mechanism, mechanism_named
 from offrecord.mechanisms.local.by_policy import whole_mechanism
+from offrecord.mechanisms.surroundings import Nearness
 from offrecord.models.base import Model
 from offrecord.models.box import STARTS
 from offrecord.models.clock import phase_count
@@ -150,6 +151,13 @@ def _unserved(mechanism: Mechanism, model: Model) -> str | None:
     return None if asked is None else asked(model)
 
 
+def _nearness(setting: Setting, room: int | None) -> Nearness | None:
+    """Which secrets a mechanism designs together; one of one's own need not know the question."""
+    model, epsilon, mechanism, protect = setting
+    asked: Callable[..., Nearness | None] | None = getattr(mechanism, "nearness", None)
+    return None if asked is None or room is None else asked(model, epsilon, protect, room)
+
+
 #: How a model is learned.
 _LEARNING = [
     one
@@ -208,13 +216,9 @@ class ModelledJob:
     def worker(self) -> Worker:
         """What reads and surveys the table."""
         job, options = self.job, self.job.options
-        spec = TableSpec(
-            job.columns,
-            options.private,
-            job.step,
-            options.protect,
-            self.setting.model,
-            room_limits(self.setting.model, self.setting.epsilon, self.known),
-        )
+        model, epsilon, _, protect = self.setting
+        limits = room_limits(model, epsilon, self.known)
+        nearness = _nearness(self.setting, limits[0])
+        spec = TableSpec(job.columns, options.private, job.step, protect, model, limits, nearness)
         coins = Coins(job.key.secret, options.dataset, options.value)
         return Worker(spec, coins, options.publish_positions and not options.dry_run)

@@ -16,11 +16,13 @@ from warnings import warn
 
 import numpy as np
 
+from offrecord.designs.clusters import with_clusters
 from offrecord.designs.library import Designs
 from offrecord.designs.sharing import designs_for
 from offrecord.errors import ChosenByValue, InputError
 from offrecord.fitting.audit.audit import EPSILONS
 from offrecord.fitting.audit.looks import CHAINS
+from offrecord.mechanisms.window import BestWindow
 from offrecord.models.audited import Audited
 from offrecord.models.base import Integers, Model
 from offrecord.models.box import TOO_FEW
@@ -64,15 +66,16 @@ class Entered(NamedTuple):
 class Plan:
     """What a job comes to for a table that has been surveyed.
 
-    uses: (designs,) how many secrets each serves. rule: what they come to. identity: digests of
-    what decides the release. accepted: what speaks against the model, and was accepted. warnings:
-    what a person should know.
+    uses: (designs,) how many secrets have each by their surroundings. windows: what may act instead
+    of designs. rule: what they come to. identity: digests of what decides the release. accepted:
+    what speaks against the model, and was accepted. warnings: what a person should know.
     """
 
     modelled: ModelledJob
     survey: Survey
     designs: Designs
     uses: Integers
+    windows: Designs | None
     rule: Rule
     identity: dict[str, str]
     accepted: tuple[str, ...]
@@ -95,8 +98,10 @@ class Plan:
         if not job.options.dry_run:
             _refuse_another(job, Ledger.read(job.key), identity)
         uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
-        rule = Rule.of(designs, survey.needs, which)
-        return cls(modelled, survey, designs, uses, rule, identity, accepted, tuple(warnings))
+        windows, instead = _windows(modelled, survey)
+        rule = Rule.of(designs, windows, survey.needs, (which, instead))
+        told = tuple(warnings)
+        return cls(modelled, survey, designs, uses, windows, rule, identity, accepted, told)
 
     @property
     def job(self) -> Job:
@@ -149,6 +154,16 @@ class Outcome:
     accepted: tuple[str, ...]
     warnings: tuple[str, ...]
 
+    @property
+    def acting(self) -> tuple[Designs, Integers]:
+        """The designs that act, those of windows last, and how many secrets each serves."""
+        plan, uses = self.plan, self.tally.uses
+        if plan.windows is None or uses is None:
+            return plan.designs, plan.uses
+        every = (*plan.designs.designs, *plan.windows.designs)
+        used = tuple(one for one, count in zip(every, uses.tolist(), strict=True) if count)
+        return replace(plan.designs, designs=used), uses[uses > 0]
+
     def enter(self) -> Entered | None:
         """Enter the release, and what leaves, into the ledger before anyone sees it: how it stands
         there. InputError for a second, different one. A dry run is no release.
@@ -165,17 +180,18 @@ class Outcome:
     def certificate(self, entered: Entered | None) -> Certificate:
         """The certificate; it names no output yet."""
         release = _not_entered(self.plan.job) if entered is None else entered.said
-        return certificate_of(self.plan, self.comparison, self.accepted, release)
+        return certificate_of(self.plan, self.acting, self.comparison, self.accepted, release)
 
     def summary(self, entered: Entered | None) -> Summary:
         """What the release amounts to."""
         plan, tally, survey = self.plan, self.tally, self.plan.survey
-        model = plan.designs.model
+        designs, _ = self.acting
+        model = designs.model
         valued = max(survey.rows - survey.missing, 1)
         return Summary(
             dataset=plan.job.options.dataset,
             epsilon=plan.job.epsilon,
-            mechanism=plan.designs.setting.mechanism.name,
+            mechanism=designs.setting.mechanism.name,
             rows=survey.rows,
             chains=survey.chains,
             missing=survey.missing,
@@ -185,13 +201,13 @@ class Outcome:
             redacted=survey.rows - survey.missing - round(tally.released),
             released=tally.released / valued,
             window=tally.window / valued,
-            leakage=plan.designs.leakage,
-            exact=plan.designs.is_exact,
+            leakage=designs.leakage,
+            exact=designs.is_exact,
             models=models_told(model),
             erasure=erasure_leakage(model, survey.needs),
             regions=tally.named_regions(survey.private_rows),
-            designs=len(plan.designs.designs),
-            loss=plan.designs.loss,
+            designs=len(designs.designs),
+            loss=designs.loss,
             seconds=round(time.monotonic() - plan.job.started, 3),
             unserved=plan.modelled.unserved,
             verdict=None if model.learned is None else model.learned.verdict,
@@ -317,10 +333,22 @@ def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]
         progress=listwise(options.progress),
         max_minutes=options.design_minutes,
     )
+    designs = with_clusters(
+        designs, survey.clustered, known=known, progress=listwise(options.progress)
+    )
     is_new = known is None or not known.sealed or designs.adds_to(known)
     if options.designs is not None and is_new:
         designs.merged(known).save(options.designs, modelled.job.key.secret)
     return designs.for_gaps(survey.needs.gaps), which
+
+
+def _windows(modelled: ModelledJob, survey: Survey) -> tuple[Designs | None, Integers]:
+    """The windows of a table and which each surrounding gets, if they may act instead of designs of
+    its mechanism; one of one's own need not know.
+    """
+    if not getattr(modelled.setting.mechanism, "keeps_to_windows", False):
+        return None, np.empty(0, dtype=np.int64)
+    return designs_for(modelled.setting._replace(mechanism=BestWindow()), survey.needs)
 
 
 def _design_warnings(job: Job, designs: Designs) -> list[str]:

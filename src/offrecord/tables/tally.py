@@ -7,6 +7,7 @@ from typing import Any
 
 from offrecord.fitting.counting import Counts
 from offrecord.mechanisms.blocks import PRIVATE, REGIONS
+from offrecord.models.base import Integers
 from offrecord.tables.choice import Choice
 from offrecord.tables.telling import Sample
 
@@ -19,7 +20,8 @@ class Tally:
     moves: transitions among records that are never redacted, as the model counts them. choice:
     which values private records have. Both None where nothing was decided. kept: released rows with
     their kept cells, a sample of them. content: a digest of what leaves of the chains that hold a
-    secret, record by record, for the key's owner alone.
+    secret, record by record, for the key's owner alone. uses: how many secrets each design of the
+    rule serves.
     """
 
     regions: tuple[int, ...] = (0, 0, 0)
@@ -29,6 +31,7 @@ class Tally:
     choice: Choice | None = None
     kept: Sample | None = None
     content: int = 0
+    uses: Integers | None = None
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
@@ -39,6 +42,7 @@ class Tally:
             _sum(self.choice, other.choice),
             _sum(self.kept, other.kept),
             self.content ^ other.content,
+            _sum(self.uses, other.uses),
         )
 
     @property

@@ -138,6 +138,7 @@ class Worker:
             names_are_text=tuple(arranged.frame[name].dtype == pl.String for name in by),
             order_type=arranged.order_type,
             needs=batch.needs,
+            clustered=batch.clusters.secrets,
             secrets_digests=keyed.set_digests(secrets.chain, secrets.order, used, len(rows)),
             private_digest=keyed.set_digests(private.chain, private.order, alone, 1)[0],
             positions=_positions(batch) if self.positions else [],
@@ -147,12 +148,12 @@ class Worker:
         """Decide a batch: the released rows, and counts."""
         assert self.rule is not None
         batch, rule, model = keyed.batch, self.rule, self.spec.model
-        chains, which = batch.arranged.chains, rule.which_of(batch)
+        chains, acting = batch.arranged.chains, rule.acting(batch)
         gone = np.zeros(batch.rows, dtype=bool)
         counts, released = np.zeros(3, dtype=np.int64), 0
         moves = np.zeros(counted_shape(model), dtype=np.int64)
         contents = []
-        for block in rule.blocks(batch, which):
+        for block in rule.blocks(batch, acting):
             redacted, certainty = rule.decider.decide(block, keyed.draw)
             check_known(batch.arranged, block, certainty)
             gone[block.rows] = redacted
@@ -174,6 +175,7 @@ class Worker:
             choice_of(chains, batch.secrets, model.k, rule.reach),
             Sample.of(batch.arranged, gone),
             content,
+            acting.uses,
         )
         return _released(batch.arranged, gone), tally
 
