@@ -20,10 +20,10 @@ from offrecord.models.records import Chains
 from offrecord.text import Progress, followed, unwatched
 
 _DESIGNING = "designing near secrets"
-#: How much designing for clusters a table may take. Not a time, so that a table is released alike on
-#: every machine: of each design the secrets times the records times half the squared number of
+#: How much designing for clusters a table may take. Not a time, so that a table is released alike
+#: on every machine: of each design the secrets times the records times half the squared number of
 #: values, of which a few hundred take a second.
-WORK = 16_000
+WORK = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,18 +42,13 @@ class Clusters:
     @classmethod
     def of(cls, chains: Chains, secrets: Secrets, nearness: Nearness | None) -> Clusters:
         """The clusters of whole chains, sorted as their secrets are."""
-        begin, end = _cut(secrets, nearness) if nearness else ([], [])
-        numbers: dict[tuple[int, int, bytes], int] = {}
-        used = np.zeros(len(begin), dtype=np.int64)
-        if nearness:
-            left, right = (_rounded(rooms, nearness.rooms) for rooms in secrets.rooms(chains))
-            ends = np.stack((secrets.first, secrets.last), axis=1)
-            for i, (first, stop) in enumerate(zip(begin, end, strict=True)):
-                places = (ends[first:stop] - ends[first, 0]).tobytes()
-                key = (int(left[first]), int(right[stop - 1]), places)
-                used[i] = numbers.setdefault(key, len(numbers))
-        around = tuple(_surrounding(*key) for key in numbers)
-        return cls(np.array(begin, dtype=np.int64), np.array(end, dtype=np.int64), around, used)
+        if nearness is None:
+            none = np.empty(0, dtype=np.int64)
+            return cls(none, none, (), none)
+        begin, end = _cut(secrets, nearness)
+        left, right = secrets.rooms(chains)
+        rooms = _rounded(left[begin], nearness.rooms), _rounded(right[end - 1], nearness.rooms)
+        return cls(begin, end, *_patterns(secrets, begin, end, rooms))
 
     @property
     def secrets(self) -> dict[Surrounding, int]:
@@ -62,7 +57,7 @@ class Clusters:
         return dict(zip(self.around, counts.astype(np.int64).tolist(), strict=True))
 
 
-def _cut(secrets: Secrets, nearness: Nearness) -> tuple[list[int], list[int]]:
+def _cut(secrets: Secrets, nearness: Nearness) -> tuple[Integers, Integers]:
     """Where clusters begin and end: from the left as many secrets as a cluster may have."""
     between = secrets.first[1:] - secrets.last[:-1] - 1
     joins = (secrets.chain[1:] == secrets.chain[:-1]) & (between <= nearness.gap)
@@ -80,7 +75,26 @@ def _cut(secrets: Secrets, nearness: Nearness) -> tuple[list[int], list[int]]:
             begin, end = at + 1, at + 2
     found.append((begin, end))
     kept = [(begin, end) for begin, end in found if end - begin > 1]
-    return [begin for begin, _ in kept], [end for _, end in kept]
+    begins, ends = np.array(kept, dtype=np.int64).reshape(-1, 2).T
+    return begins, ends
+
+
+def _patterns(
+    secrets: Secrets, begin: Integers, end: Integers, rooms: tuple[Integers, Integers]
+) -> tuple[tuple[Surrounding, ...], Integers]:
+    """The distinct surroundings of clusters, and which of them each has."""
+    if len(begin) == 0:
+        return (), np.empty(0, dtype=np.int64)
+    most = int((end - begin).max())
+    members = begin[:, None] + np.arange(most)
+    there = members < end[:, None]
+    members = np.where(there, members, begin[:, None])
+    origin = secrets.first[begin][:, None]
+    places = [np.where(there, one[members] - origin, -1) for one in (secrets.first, secrets.last)]
+    columns = np.concatenate((np.stack(rooms, axis=1), *places), axis=1).astype(np.int32)
+    rows, used = np.unique(columns, axis=0, return_inverse=True)
+    around = tuple(_surrounding(row[0], row[1], row[2 : 2 + most], row[2 + most :]) for row in rows)
+    return around, used.ravel().astype(np.int64)
 
 
 def _rounded(rooms: Integers, grid: tuple[int, ...]) -> Integers:
@@ -88,13 +102,15 @@ def _rounded(rooms: Integers, grid: tuple[int, ...]) -> Integers:
     return nodes[np.searchsorted(nodes, np.minimum(rooms, grid[-1]))]
 
 
-def _surrounding(left: int, right: int, places: bytes) -> Surrounding:
-    """From the rooms of a cluster, and the places of its secrets from its first record on."""
-    ends = np.frombuffer(places, dtype=np.int64).reshape(-1, 2)
-    inside = bytearray(int(ends[-1, 1]) + 1)
-    for first, last in ends.tolist():
-        inside[first : last + 1] = b"\1" * (last - first + 1)
-    return Surrounding(left, right, len(inside), inside=bytes(inside))
+def _surrounding(left: int, right: int, first: Integers, last: Integers) -> Surrounding:
+    """From the rooms of a cluster, and the places of its secrets from its first record on; −1 where
+    there is none.
+    """
+    inside = bytearray(int(last.max()) + 1)
+    for begin, end in zip(first.tolist(), last.tolist(), strict=True):
+        if begin >= 0:
+            inside[begin : end + 1] = b"\1" * (end + 1 - begin)
+    return Surrounding(int(left), int(right), len(inside), inside=bytes(inside))
 
 
 def with_clusters(

@@ -10,22 +10,23 @@ windows would, by expectation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.designs.needs import SurroundingCounts
+from offrecord.designs.needs import SurroundingCounts, fingerprints
 from offrecord.mechanisms.base import Decider, Design
 from offrecord.mechanisms.blocks import Mask, Secrets, blocks
 from offrecord.mechanisms.local.design import LocalDesign
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Integers, Model
-from offrecord.models.records import MISSING
+from offrecord.models.records import MISSING, Chains
 from offrecord.tables.batch import ChainBatch
 
 #: Rows that are decided at a time: so many that what is done once for each block counts little.
 BLOCK = 1 << 20
+_SURELY = 1e-6  # of a record: so much less is less in whatever order costs are summed
 _UNIT = 2.0**32  # of a record: sums of whole numbers are the same in every order of their parts
 
 
@@ -74,8 +75,8 @@ class Alternatives:
             pair = designs[i], windows[j]
             is_plain = masses is not None and not any(_goes_on(one, row, cap) for one in pair)
             if masses is not None and is_plain:
-                costs = [one.cost(masses, row[0], row[1]) for one in pair]
-                is_plain = costs[0] <= costs[1]
+                own, window = (one.cost(masses, row[0], row[1]) for one in pair)
+                is_plain = own == window or own < window - _SURELY
             plain.append(int(is_plain))
             numbers.append(len(designs) + j)
         every = [*designs, *windows]
@@ -93,19 +94,22 @@ class Alternatives:
         clusters = self._clusters(batch)
         groups = self._groups(batch, (which, windows), clusters)
         unsure = np.bincount(groups.of, minlength=len(groups.begin)) > 1
-        unsure |= not batch.arranged.chains.whole
+        unsure |= ~_is_complete(batch.arranged.chains)[groups.chain]
         unsure[groups.of[batch.looked_up(self.plain) == 0]] = True
         none = clusters.where(np.zeros(secrets.count, dtype=bool))
         options = [(which, clusters), (which, none), (windows, none)]
         together, single, window = range(3)
         choice = np.full(len(unsure), single)
         if unsure.any():
-            asked = unsure[groups.of]
+            looked, used = _looked_at(batch, groups, np.flatnonzero(unsure), options, model)
+            asked = np.zeros(len(unsure), dtype=bool)
+            asked[looked] = True
+            asked = asked[groups.of]
             costs = []
             for own, joined in options:
                 laid = _laid(secrets, own, joined.where(asked), asked)
-                costs.append(_costs(batch, laid, groups, decider, model))
-            choice[unsure] = np.argmin(np.stack(costs), axis=0)[unsure]
+                costs.append(_costs(batch, laid, groups, looked, decider, model))
+            choice[unsure] = np.argmin(np.stack(costs), axis=0)[used]
         chosen = choice[groups.of]
         own = np.where(chosen == window, windows, which)
         laid = _laid(secrets, own, clusters.where(chosen == together), np.full(len(own), True))
@@ -140,7 +144,7 @@ class Alternatives:
         whole = secrets.joined(first, last + 1)
         sizes = np.full((len(first), 2), self.reach)
         ends = whole.bounds(chains, sizes, np.repeat(rests[whole.chain, None], 2, axis=1))
-        return _Groups(np.cumsum(begins) - 1, whole.chain, *ends)
+        return _Groups(np.cumsum(begins) - 1, (first, last + 1), whole.chain, *ends)
 
 
 class _Designed(NamedTuple):
@@ -156,21 +160,25 @@ class _Designed(NamedTuple):
 
 
 class _Groups(NamedTuple):
-    """of: (s,) the group of each secret. chain, begin, end: of each group, and the rows that its
-    designs may fall on.
+    """of: (s,) the group of each secret. secrets: the first of each group, and the one after its
+    last. chain, begin, end: of each group, and the rows that its designs may fall on.
     """
 
     of: Integers
+    secrets: tuple[Integers, Integers]
     chain: Integers
     begin: Integers
     end: Integers
 
 
 class _Laid(NamedTuple):
-    """Secrets and clusters, sorted, with their designs, and how many secrets each has."""
+    """Secrets and clusters, sorted, with their designs. at, members: the first secret of each, and
+    how many it has.
+    """
 
     secrets: Secrets
     which: Integers
+    at: Integers
     members: Integers
 
 
@@ -185,26 +193,79 @@ def _laid(secrets: Secrets, own: Integers, clusters: _Designed, asked: Mask) -> 
     which = np.concatenate((own[alone], clusters.number))
     order = np.argsort(begin)
     begin, end = begin[order], end[order]
-    return _Laid(secrets.joined(begin, end), which[order], end - begin)
+    return _Laid(secrets.joined(begin, end), which[order], begin, end - begin)
+
+
+def _looked_at(
+    batch: ChainBatch,
+    groups: _Groups,
+    unsure: Integers,
+    options: list[tuple[Integers, _Designed]],
+    model: Model,
+) -> tuple[Integers, Integers]:
+    """Groups to look at for others: those that are the same in all that costs depend on have the
+    same costs. Sorted; and which of them stands for each that is unsure.
+    """
+    chains, secrets = batch.arranged.chains, batch.secrets
+    if not model.is_stationary:
+        return unsure, np.arange(len(unsure))
+    begin, end = groups.secrets
+    numbers = np.zeros(secrets.count, dtype=np.int64)
+    numbers[options[0][1].begin] = options[0][1].number + 1
+    lone = np.where(_is_complete(chains)[groups.chain], 0, np.arange(1, len(begin) + 1))
+    before = np.where(lone > 0, 0, secrets.low[begin] - groups.begin)
+    beyond = np.where(lone > 0, 0, groups.end - secrets.high[end - 1])
+    origin = np.repeat(secrets.first[begin], end - begin)
+    places = [one - origin for one in (secrets.first, secrets.last)]
+    columns = [*places, numbers, *(own for own, _ in options[1:])]
+    mixed = fingerprints(begin, end, *columns).view(np.int64)
+    rows = np.stack((mixed, lone, before, beyond, end - begin), axis=1)[unsure]
+    _, one, used = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(one)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return unsure[one[order]], place[used.ravel()]
 
 
 def _costs(
-    batch: ChainBatch, laid: _Laid, groups: _Groups, decider: Decider, model: Model
+    batch: ChainBatch,
+    laid: _Laid,
+    groups: _Groups,
+    looked: Integers,
+    decider: Decider,
+    model: Model,
 ) -> Integers:
-    """(groups,) how many records with a value are redacted by expectation, in small units."""
-    costs = np.zeros(len(groups.chain), dtype=np.int64)
+    """How many records with a value are redacted by expectation, in small units, in each of the
+    groups that are looked at; to what is laid there these are chains of their own.
+    """
     chains, masses = batch.arranged.chains, batch.masses(model)
-    for block in blocks(chains, laid.secrets, laid.which, BLOCK):
-        if block.secrets.count == 0:
-            continue
-        weights = masses if masses.ndim == 1 else masses[block.rows]
-        redacted = 1.0 - decider.expect(block, weights).released
+    begin, sizes = groups.begin[looked], groups.end[looked] - groups.begin[looked]
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    rows = np.repeat(begin - starts[:-1], sizes) + np.arange(int(starts[-1]))
+    steps = None if chains.steps is None else chains.steps[rows]
+    part = Chains(starts, chains.codes[rows], chains.order[rows], chains.timed, steps)
+    own = np.searchsorted(looked, groups.of[laid.at])
+    shift = starts[own] - begin[own]
+    secrets = replace(
+        laid.secrets, chain=own, low=laid.secrets.low + shift, high=laid.secrets.high + shift
+    )
+    weights = masses if masses.ndim == 1 else masses[rows]
+    total = np.zeros(1, dtype=np.int64)
+    for block in blocks(part, secrets, laid.which, BLOCK):
+        likely = weights if weights.ndim == 1 else weights[block.rows]
+        redacted = 1.0 - decider.expect(block, likely).released
         units = np.rint(np.where(block.codes == MISSING, 0.0, redacted) * _UNIT).astype(np.int64)
-        total = np.concatenate(([0], np.cumsum(units)))
-        start = block.rows.start
-        here = slice(*np.searchsorted(groups.begin, (start, block.rows.stop)))
-        costs[here] = total[groups.end[here] - start] - total[groups.begin[here] - start]
-    return costs
+        total = np.concatenate((total, total[-1] + np.cumsum(units)))
+    return np.asarray(total[starts[1:]] - total[starts[:-1]])
+
+
+def _is_complete(chains: Chains) -> Mask:
+    """(chains,) whether a chain misses no record and no value."""
+    last = chains.starts[1:] - 1
+    rows = np.diff(chains.starts)
+    missing = np.add.reduceat(chains.codes == MISSING, chains.starts[:-1], dtype=np.int64)
+    gaps = 0 if chains.steps is None else chains.steps[last] - (rows - 1)
+    return np.asarray((missing == 0) & (gaps == 0))
 
 
 def _rests(design: Design) -> tuple[bool, bool]:

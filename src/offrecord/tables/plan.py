@@ -185,7 +185,8 @@ class Outcome:
     def summary(self, entered: Entered | None) -> Summary:
         """What the release amounts to."""
         plan, tally, survey = self.plan, self.tally, self.plan.survey
-        designs, _ = self.acting
+        designs, uses = self.acting
+        joint = [bool(one.surrounding.inside) for one in designs.designs]
         model = designs.model
         valued = max(survey.rows - survey.missing, 1)
         return Summary(
@@ -209,6 +210,8 @@ class Outcome:
             designs=len(designs.designs),
             loss=designs.loss,
             seconds=round(time.monotonic() - plan.job.started, 3),
+            near=sum(survey.clustered.values()),
+            together=int(uses[np.array(joint, dtype=bool)].sum()),
             unserved=plan.modelled.unserved,
             verdict=None if model.learned is None else model.learned.verdict,
             audit=_audit_told(model),

@@ -33,9 +33,10 @@ class Summary:
     leave with it, and that the best data-independent mechanism would let go. exact: leakage is no
     mere upper bound. models: which models that holds for. erasure: what erasing private records
     alone would have leaked. loss: expected redactions that rounding rooms up to a grid costs a
-    secret. unserved: why it is another mechanism than was asked for. verdict: what the fit of the
-    model said about itself, audit: whether the promise held in data that the model has not seen,
-    None if the model does not say.
+    secret. near, together: secrets that are near others, where such are designed together, and how
+    many have been. unserved: why it is another mechanism than was asked for. verdict: what the fit
+    of the model said about itself, audit: whether the promise held in data that the model has not
+    seen, None if the model does not say.
     """
 
     dataset: str
@@ -58,6 +59,8 @@ class Summary:
     designs: int
     loss: float
     seconds: float
+    near: int = 0
+    together: int = 0
     unserved: str | None = None
     verdict: str | None = None
     audit: str | None = None
@@ -86,6 +89,9 @@ class Summary:
             if self.loss > 5e-4
             else ""
         )
+        near = ""
+        if self.near:
+            near = f", {self.together:,} of {many(self.near, 'near secret')} designed together"
         instead = "" if self.unserved is None else f"; {self.unserved}"
         nothing = ": nothing else had to go" if self.regions["L"] == self.regions["M"] == 0 else ""
         verdict = textwrap.wrap(
@@ -122,7 +128,10 @@ class Summary:
                         f" {regions['M']} M (sometimes), {regions['S']} S{nothing}"
                     ),
                 ],
-                ["mechanism", f"{self.mechanism}, {many(self.designs, 'design')}{loss}{instead}"],
+                [
+                    "mechanism",
+                    f"{self.mechanism}, {many(self.designs, 'design')}{near}{loss}{instead}",
+                ],
                 ["audit", "nobody looked" if self.audit is None else self.audit],
                 *zip(["model", *[""] * (len(verdict) - 1)], verdict, strict=True),
                 ["time", f"{self.seconds:.1f} s"],

@@ -39,6 +39,7 @@ _MANY = 64  # secrets of which each is bounded by its own optimum
 #: What binary_optimum.py takes: the budget at most, 1 − α − β and the rarer transition at least
 #: (docs/proofs/rounding.md, "Bounds on every mechanism").
 _LARGEST_BUDGET, _LEAST_GAP, _LEAST_STEP = 300, 1e-7, 1e-15
+_TOLERANCE_NEAR = 1e-4  # the same for clusters of a table, of which there may be many
 _NEAR_SECRETS = 16  # of a table that are designed together
 _TOGETHER = 1600  # entries of the matrix of a cluster
 _LEAST_SPAN, _LONGEST_SPAN = 16, 120  # records of a cluster: what room must leave, and the most
@@ -163,7 +164,11 @@ class BestLocal(Mechanism):
             starts += [ThreeRegion(tuning).design(problem) for tuning in TUNINGS]
         start = max(starts, key=lambda policy: policy.utility)
         found = refereed(
-            problem, lambda reduced: _improved(reduced, start.sparse, self.effort), _itself
+            problem,
+            lambda reduced: _improved(
+                reduced, start.sparse, self.effort, tolerance=_TOLERANCE_NEAR, most_tries=0
+            ),
+            _itself,
         )
         if found is None:
             return None
@@ -295,8 +300,19 @@ def _forced_around(problem: Problem, secret: Secret) -> Redaction:
     return Redaction(problem.n, starts, starts + 1, np.concatenate(rows)[order]).compressed()
 
 
-def _improved(problem: Problem, start: Redaction, effort: float) -> Redaction:
-    """The start, improved block by block wherever it redacts, and a little further out."""
+def _improved(
+    problem: Problem,
+    start: Redaction,
+    effort: float,
+    *,
+    tolerance: float = _TOLERANCE,
+    most_tries: int | None = None,
+) -> Redaction:
+    """The start, improved block by block wherever it redacts, and a little further out.
+
+    tolerance: of n, as _TOLERANCE. most_tries: closings that are tried of each block, None for as
+    many as its size allows.
+    """
     from offrecord.mechanisms.best_local.sequential_lp import improve
 
     k = problem.chain.k
@@ -314,7 +330,8 @@ def _improved(problem: Problem, start: Redaction, effort: float) -> Redaction:
             movable = np.zeros(matrix.shape, dtype=bool)
             movable[begin : begin + size] = True
             tries = max(_TRIES // (min(size, last - first) * k), 3) // len(local.secrets)
-            matrix = improve(local, matrix, first, movable, _TOLERANCE * problem.n, tries, effort)
+            tries = tries if most_tries is None else min(tries, most_tries)
+            matrix = improve(local, matrix, first, movable, tolerance * problem.n, tries, effort)
         positions = np.arange(first, last)
         parts.append(Redaction(problem.n, positions, positions + 1, matrix))
     return Redaction.maximum(parts) if parts else start
