@@ -136,7 +136,9 @@ def test_what_the_window_releases(situation):
             covered[row] |= secrets.first[i] - left <= place <= secrets.last[i] + right
     none = SurroundingCounts.of(np.empty((0, 4), dtype=np.int64), np.empty(0, dtype=np.int64), {})
     windows = Windows.of(designs, np.empty(0, dtype=np.int64), none)
-    assert windows._outside(chains, secrets, which) == int(((chains.codes >= 0) & ~covered).sum())
+    valued = chains.codes >= 0
+    assert windows._outside(chains, secrets, which, valued) == int((valued & ~covered).sum())
+    assert windows._outside(chains, secrets, which, None) == int((~covered).sum())
 
 
 def test_few_secrets_with_far_reaching_designs():

@@ -146,8 +146,10 @@ def plain(**changed):
             audit=AUDIT,
             calibration="order 2",
             share=1.0,
+            distance=None,
         ),
         model_check=cert.ModelCheck(
+            unseen=True,
             compared=ModelComparison(
                 transitions=500,
                 impossible=0,
@@ -374,7 +376,7 @@ def dry():
         private=cert.Private(count=0),
         release=cert.Release(other_releases=None, composed=None, why="a dry run is no release"),
         designs=empty,
-        model_check=cert.ModelCheck(compared=None, accepted=[]),
+        model_check=cert.ModelCheck(unseen=None, compared=None, accepted=[]),
         output=None,
     )
 
@@ -421,7 +423,7 @@ def test_what_is_written_is_read_back(sort):
     assert Certificate.from_dict(certificate.to_dict()) == certificate
     assert is_of_the_schema(json.loads(written))
     assert written.endswith(b"}\n")
-    assert written.startswith(b'{\n "format": "offrecord-certificate",\n "version": 3,')
+    assert written.startswith(b'{\n "format": "offrecord-certificate",\n "version": 4,')
 
 
 def test_the_example_of_the_page_is_one():
@@ -808,6 +810,7 @@ def certificates(draw):
         audit=draw(st.none() | audits),
         calibration=draw(maybe_words),
         share=draw(st.floats(0, 1, exclude_min=True)),
+        distance=draw(st.none() | st.integers(1, 10**6)),
     )
     return plain(
         dataset=draw(words),
@@ -1094,10 +1097,10 @@ def test_what_a_schema_cannot_say_is_on_the_page():
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        (("version",), 4, "newer"),
+        (("version",), 5, "newer"),
         pytest.param(("version",), 10**5000, "newer", id="huge version"),
-        (("version",), 2, '"version" must be 3, got 2'),
-        (("version",), True, '"version" must be 3, got true'),
+        (("version",), 2, '"version" must be 4, got 2'),
+        (("version",), True, '"version" must be 4, got true'),
         (("format",), "offrecord-model", "not a certificate"),
         (("claim", "epsilon"), "1", "\"claim.epsilon\" must be a number of at least 0, got '1'"),
         (("claim", "epsilon"), math.nan, '"claim.epsilon" must be a number'),

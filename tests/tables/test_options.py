@@ -25,6 +25,7 @@ DEFAULTS = {
     "private_list": None,
     "model": None,
     "fit": False,
+    "fit_distance": None,
     "chain_order": "auto",
     "phase": None,
     "confidence": 0.95,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import offrecord as off
 from definition import joint_table, leakage_of_table, output_table
 from offrecord.release.keys import Key
-from offrecord.tables import rule, worker
+from offrecord.tables import contents, rule
 
 
 def test_no_frame_leaves_before_the_ledger_knows_it(tmp_path):
@@ -166,7 +166,7 @@ def test_what_the_ledger_remembers_of_what_left_is_what_the_documentation_says(
     again, tmp_path, monkeypatch, order
 ):
     """docs/coins.md, one record at a time."""
-    monkeypatch.setattr(worker, "_STRIP", 5)
+    monkeypatch.setattr(contents, "_STRIP", 5)
     monkeypatch.setattr(rule, "_BLOCK", 14)
     frame = chains_of(np.random.default_rng(2).integers(2, size=(7, 9))).with_columns(
         p=pl.col("p") & (pl.col("chain") != 2),

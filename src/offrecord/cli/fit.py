@@ -20,10 +20,12 @@ from offrecord.cli.tables import Table, columns_read, read_keys, read_table
     "order",
     "output",
     *options_from("by", "private_list"),
+    "fit_distance",
     *options_from("chain_order", "no_audit"),
     "states",
     "calibrate",
     "step",
+    "key_file",
     "format",
     "max_rows",
     "force",
@@ -56,9 +58,11 @@ def fit(
     it fits.
     """
     from offrecord.files import check_writable
+    from offrecord.release.keys import default_key_file
     from offrecord.tables.reference import fit as fit_table
 
     keys = described.pop("private_list")
+    described["key_file"] = described["key_file"] or default_key_file()
     value, order, by = described["value"], described["order"], described["by"]
     check_writable(output, force=force)
     check_all_apart({"--output": output}, {"the input": table, "--private-list": keys})

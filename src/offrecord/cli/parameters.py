@@ -57,6 +57,7 @@ _WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "Mechanism | str | None": (str | None, {}),
     "bool": (bool, {}),
     "int": (int, {"parser": whole}),
+    "int | None": (int | None, {"parser": whole}),
     "int | str": (str, {"parser": whole_or_auto}),
     "float": (float, {"parser": number}),
     "str | Path | None": (Path | None, {}),

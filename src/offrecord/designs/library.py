@@ -77,6 +77,11 @@ class Designs:
         return max((design.leakage for design in self.designs), default=0.0)
 
     @property
+    def most_told(self) -> float:
+        """The largest leakage of a design, rounding included."""
+        return max((design.leakage + design.rounding for design in self.designs), default=0.0)
+
+    @property
     def is_exact(self) -> bool:
         """No leakage of a design is a mere upper bound."""
         return all(is_exact(design.method) for design in self.designs)

@@ -16,7 +16,8 @@ class Asked:
 
     order: how many records the next one depends on, or AUTO. phase: what has a kernel each. sure:
     of the set of models. states: hidden ones that are tried too. audit: check the promise against
-    data held back. calibrate: enlarge the model until it holds there.
+    data held back. calibrate: enlarge the model until it holds there. distance: in steps, from
+    private records, of those to learn from; None for chains without any.
     """
 
     order: int | str = AUTO
@@ -25,6 +26,7 @@ class Asked:
     states: int | None = None
     audit: bool = True
     calibrate: bool = False
+    distance: int | None = None
 
     def __post_init__(self) -> None:
         if self.phase is not None:

@@ -22,7 +22,7 @@ def stationary_distribution(transition: Floats) -> Floats:
     By Grassmann–Taksar–Heyman elimination: it subtracts nothing, so small entries are accurate.
     """
     k = len(transition)
-    members = _closed_class(transition)
+    members = closed_class(transition)
     reduced = transition[np.ix_(members, members)]
     try:
         with np.errstate(all="raise"):
@@ -53,7 +53,7 @@ def settled(transition: Floats, start: Floats) -> Floats:
     return stationary if np.all(np.abs(start - stationary) <= 2.0**-50 * stationary) else start
 
 
-def _closed_class(transition: Floats) -> Integers:
+def closed_class(transition: Floats) -> Integers:
     """The values that the chain never leaves once it is among them; InputError if it may choose."""
     if np.all(transition > 0):
         return np.arange(len(transition))

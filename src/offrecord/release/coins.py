@@ -134,12 +134,17 @@ class Coins:
         return int(low | high << 64)
 
     def _encrypt(self, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+        return encrypted(self.key, purpose, blocks)
 
-        # One block a record, no two alike: ECB over all of them is AES applied to each.
-        cipher = Cipher(algorithms.AES(subkey(self.key, purpose)), modes.ECB()).encryptor()
-        encrypted = cipher.update(blocks.astype("<u8", copy=False).tobytes()) + cipher.finalize()
-        return np.frombuffer(encrypted, dtype="<u8").reshape(-1, 2).astype(np.uint64, copy=False)
+
+def encrypted(key: bytes, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """(r, 2) blocks of 128 bits under AES-256, with a key of their own purpose."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    # One block a record, no two alike: ECB over all of them is AES applied to each.
+    cipher = Cipher(algorithms.AES(subkey(key, purpose)), modes.ECB()).encryptor()
+    content = cipher.update(blocks.astype("<u8", copy=False).tobytes()) + cipher.finalize()
+    return np.frombuffer(content, dtype="<u8").reshape(-1, 2).astype(np.uint64, copy=False)
 
 
 def _blocks(tags: ChainTags, order: NDArray[np.integer], kind: int) -> NDArray[np.uint64]:

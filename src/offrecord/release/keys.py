@@ -119,3 +119,8 @@ class Key:
     def ledger_file(self) -> Path:
         """Where what left under this key is remembered: beside it."""
         return self.file.with_name(f"{self.file.stem}.ledger.json")
+
+    @property
+    def fits_folder(self) -> Path:
+        """Where it is remembered which records models were learned from: beside it."""
+        return self.file.with_name(f"{self.file.stem}.fits")

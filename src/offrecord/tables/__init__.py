@@ -26,6 +26,8 @@ Before anything leaves, what the promise rests on is judged by what was decided:
 model_check  does the table follow its model?       choice    were opt-outs chosen by their values?
 telling      does a kept column tell the value?     erasure   what plain erasure would have leaked
 kept         cells as comparable numbers            guessing  how well a value is guessed
+seen         what was the model learned from?       windows   what a window would have released
+contents     numbers for what records hold
 
 Three engines, one release (engines/): memory (redact), stream (redact_file) and spark (redact).
 """

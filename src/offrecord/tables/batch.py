@@ -17,9 +17,10 @@ import numpy as np
 from offrecord.designs.clusters import Clusters
 from offrecord.designs.needs import LONGEST_GAP, SurroundingCounts, distinct
 from offrecord.errors import InputError
-from offrecord.mechanisms.blocks import Secrets
+from offrecord.mechanisms.blocks import Mask, Secrets
 from offrecord.mechanisms.surroundings import Nearness, context_of
 from offrecord.models.base import Floats, Integers, Model, Phases
+from offrecord.models.records import MISSING
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.secrets import Private, private_records, secrets_of
 from offrecord.tables.steps import Step
@@ -49,6 +50,18 @@ class ChainBatch:
     def rows(self) -> int:
         """How many records it holds."""
         return len(self.arranged.chains.codes)
+
+    @cached_property
+    def valued(self) -> Mask | None:
+        """(n,) which records have a value, as far as anyone is told: of private ones, all. None if
+        every record has one.
+        """
+        chains = self.arranged.chains
+        if chains.whole:
+            return None
+        valued: Mask = chains.codes != MISSING
+        valued[self.private.rows(chains)] = True
+        return valued
 
     @cached_property
     def distinct(self) -> tuple[Integers, Integers, Integers]:

@@ -24,12 +24,14 @@ def certificate_of(
     acting: tuple[Designs, Integers],
     comparison: Comparison | None,
     accepted: tuple[str, ...],
+    unseen: bool | None,
     release: form.Release,
 ) -> form.Certificate:
     """The certificate of what a plan came to; it names no output yet.
 
     acting: the designs that do, and how many secrets each serves. comparison: of model and table.
-    accepted: what speaks against the model, and was accepted.
+    accepted: what speaks against the model, and was accepted. unseen: the model was learned from no
+    record that may be redacted, None where that is not known.
     release: how it stands in the ledger.
     """
     job, model = plan.job, plan.designs.model
@@ -47,7 +49,7 @@ def certificate_of(
         designs=form.read_designs(_designs(plan, *acting)),
         model=said,
         learned=_learned(model),
-        model_check=form.ModelCheck(compared=compared, accepted=accepted),
+        model_check=form.ModelCheck(unseen=unseen, compared=compared, accepted=accepted),
         versions=form.software_versions(),
     )
 
@@ -132,6 +134,7 @@ def _learned(model: Model) -> form.Learned | None:
     if model.learned is None:
         return None
     said, audit = model.learned.to_dict(), model.learned.audit
+    del said["seen"]  # a name for the key's owner
     said["audit"] = None
     if audit is not None:
         told = audit.to_dict()

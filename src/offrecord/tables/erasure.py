@@ -10,13 +10,16 @@ from offrecord.designs.needs import SurroundingCounts, distinct
 from offrecord.models.base import Floats, Model
 from offrecord.models.chain import MarkovChain
 from offrecord.models.walks import pattern_power
+from offrecord.tables.least_erasure import least_erasure
 from offrecord.theory.leakage import combine
 
-_MOST = 1 << 21
+_MOST = 1 << 21  # windows of values that are tried
+_LONGEST = 64  # private records, of which it matters how many they are
 
 
 def erasure_leakage(model: Model, needs: SurroundingCounts) -> float | None:
-    """The largest log-ratio about a secret if private records alone were redacted.
+    """The largest log-ratio about a secret if private records alone were redacted; in a set of
+    models, no model of it gives less (`least_erasure`).
 
     None where it is not computed: the model is not stationary, its states are hidden, or there are
     too many histories. Exact: given the nearest `order` records on each side, all others are
@@ -28,15 +31,15 @@ def erasure_leakage(model: Model, needs: SurroundingCounts) -> float | None:
     if not model.is_stationary or model.shows is not None:
         return None  # what hidden states show depends on every record, not on the nearest ones
     chain = model.along()
+    if chain.order > 1 and chain.k ** (2 * chain.order + 1) > _MOST:
+        return None
     left, right = (np.minimum(room, chain.order) for room in (needs.left, needs.right))
+    around = distinct(left, right, np.minimum(needs.length, _LONGEST))[0].tolist()
+    if chain.box is not None:
+        return least_erasure(chain.box, around)
     if chain.order > 1:
-        if chain.k ** (2 * chain.order + 1) > _MOST:
-            return None
-        return max(_window_leakage(chain, int(a), int(b)) for a, b in distinct(left, right)[0])
-    lengths = np.minimum(needs.length, 64)
-    return max(
-        _run_leakage(chain, *around) for around in distinct(left, right, lengths)[0].tolist()
-    )
+        return max(_window_leakage(chain, a, b) for a, b, _ in around)
+    return max(_run_leakage(chain, *one) for one in around)
 
 
 def _run_leakage(model: MarkovChain, left: int, right: int, length: int) -> float:

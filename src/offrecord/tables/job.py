@@ -26,6 +26,7 @@ from offrecord.release.keys import Key, default_key_file
 from offrecord.tables.batch import TableSpec
 from offrecord.tables.chains import Columns
 from offrecord.tables.options import Options
+from offrecord.tables.seen import Seen
 from offrecord.tables.steps import Step
 from offrecord.tables.worker import Worker
 from offrecord.text import printable
@@ -112,7 +113,13 @@ class Job:
         """What is asked of a fit to the table itself."""
         options = self.options
         sure = Sureness(options.confidence, options.interval)
-        return Asked(options.chain_order, options.phase, sure, audit=not options.no_audit)
+        return Asked(
+            options.chain_order,
+            options.phase,
+            sure,
+            audit=not options.no_audit,
+            distance=options.fit_distance,
+        )
 
     def check_private(self, count: int) -> None:
         """InputError if no record is private, unless that is right."""
@@ -134,7 +141,17 @@ class Job:
         known = None
         if file is not None and Path(file).exists():
             known = Designs.load(file, setting, self.key.secret)
-        return ModelledJob(self, setting, known, why)
+        return ModelledJob(self, setting, known, why, self._seen(model))
+
+    def _seen(self, model: Model) -> Seen | None:
+        """Which records a model was learned from, where that is known."""
+        learned = model.learned
+        if learned is None or self.options.dry_run:  # which does not look at values
+            return None
+        if learned.records is not None:
+            seen: Seen = learned.records
+            return seen.keyed(self.key.secret)
+        return None if learned.seen is None else Seen.load(self.key, learned.seen)
 
 
 def _unfit(model: Model) -> str | None:
@@ -162,7 +179,7 @@ def _nearness(setting: Setting, room: int | None) -> Nearness | None:
 _LEARNING = [
     one
     for one in fields(Options)
-    if one.name in ("chain_order", "phase", "confidence", "interval", "no_audit")
+    if one.name in ("fit_distance", "chain_order", "phase", "confidence", "interval", "no_audit")
 ]
 
 
@@ -204,13 +221,15 @@ class ModelledJob:
     """A job whose model is known.
 
     known: designs from before, if there is a file of them. unserved: why it goes by the best local
-    mechanism, where another one was asked for.
+    mechanism, where another one was asked for. seen: which records the model was learned from, None
+    where that is not known.
     """
 
     job: Job
     setting: Setting
     known: Designs | None
     unserved: str | None = None
+    seen: Seen | None = None
 
     @cached_property
     def worker(self) -> Worker:
@@ -221,4 +240,5 @@ class ModelledJob:
         nearness = _nearness(self.setting, limits[0])
         spec = TableSpec(job.columns, options.private, job.step, protect, model, limits, nearness)
         coins = Coins(job.key.secret, options.dataset, options.value)
-        return Worker(spec, coins, options.publish_positions and not options.dry_run)
+        publish = options.publish_positions and not options.dry_run
+        return Worker(spec, coins, publish, self.seen)

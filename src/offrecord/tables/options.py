@@ -72,7 +72,9 @@ class Options:
 
     private: a boolean column; private_list: a frame of (by, order) keys; one of them.
 
-    model: a chain, or a model file; fit=True learns one from the chains without a private record:
+    model: a chain, or a model file; fit=True learns one from the chains without a private record,
+    and where there are none, from the half of all records that is furthest from private ones, or
+    from those at least fit_distance steps from each:
     chain_order, a number or "auto", is how many records the next one depends on, and phase "hour",
     "weekday" or "month", for a kernel each. confidence: that the true chain lies in the set of
     models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". no_audit: do not
@@ -116,7 +118,16 @@ class Options:
         "File of keys (the --by and --order columns) of private records.", default=None
     )
     model: Model | str | Path | None = option("Model file, from offrecord fit.", default=None)
-    fit: bool = option("Learn the model from the chains without a private record.", default=False)
+    fit: bool = option(
+        "Learn the model from the table: chains without a private record, else stretches far from"
+        " every one.",
+        default=False,
+    )
+    fit_distance: int | None = option(
+        "Learn from all records so many steps or more from every private one.",
+        default=None,
+        metavar="STEPS",
+    )
     chain_order: int | str = option(
         "How many records the next one depends on; auto: as many as the data speak for.",
         default="auto",

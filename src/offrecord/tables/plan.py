@@ -33,6 +33,7 @@ from offrecord.release.ledger import Ledger, ledger
 from offrecord.tables.certifying import certificate_of
 from offrecord.tables.erasure import erasure_leakage
 from offrecord.tables.job import Job, ModelledJob
+from offrecord.tables.meaning import Meaning
 from offrecord.tables.model_check import (
     NEIGHBOURS,
     Comparison,
@@ -122,7 +123,8 @@ class Plan:
         """
         if tally.choice is not None and (chosen := tally.choice.warning()) is not None:
             warn(chosen, ChosenByValue, stacklevel=2)
-        comparison, accepted, warnings = None, self.accepted, []
+        comparison, warnings = None, []
+        accepted = (*self.accepted, *_accepted(self.job, [_seen(self.modelled, tally.seen.count)]))
         if tally.moves is not None and self.survey.secrets:
             comparison = compared(self.designs, self.uses, tally.moves)
         if comparison is not None:
@@ -180,7 +182,10 @@ class Outcome:
     def certificate(self, entered: Entered | None) -> Certificate:
         """The certificate; it names no output yet."""
         release = _not_entered(self.plan.job) if entered is None else entered.said
-        return certificate_of(self.plan, self.acting, self.comparison, self.accepted, release)
+        unseen = None if self.plan.modelled.seen is None else self.tally.seen.count == 0
+        return certificate_of(
+            self.plan, self.acting, self.comparison, self.accepted, unseen, release
+        )
 
     def summary(self, entered: Entered | None) -> Summary:
         """What the release amounts to."""
@@ -188,9 +193,10 @@ class Outcome:
         designs, uses = self.acting
         joint = [bool(one.surrounding.inside) for one in designs.designs]
         model = designs.model
-        valued = max(survey.rows - survey.missing, 1)
+        valued, touched = max(survey.rows - survey.missing, 1), tally.touched
         return Summary(
             dataset=plan.job.options.dataset,
+            dry_run=plan.job.options.dry_run,
             epsilon=plan.job.epsilon,
             mechanism=designs.setting.mechanism.name,
             rows=survey.rows,
@@ -199,13 +205,19 @@ class Outcome:
             private=survey.private,
             secrets=survey.secrets,
             touched=survey.chains_with_secret,
+            touched_records=touched.records,
+            touched_released=touched.released / max(touched.records, 1),
+            lost=touched.lost,
+            closed=touched.closed,
             redacted=survey.rows - survey.missing - round(tally.released),
             released=tally.released / valued,
             window=tally.window / valued,
             leakage=designs.leakage,
             exact=designs.is_exact,
             models=models_told(model),
+            meaning=Meaning.of(model, survey.needs, designs.most_told),
             erasure=erasure_leakage(model, survey.needs),
+            erasure_is_least=model.box is not None,
             regions=tally.named_regions(survey.private_rows),
             designs=len(designs.designs),
             loss=designs.loss,
@@ -233,6 +245,8 @@ def _audit_told(model: Model) -> str | None:
 
 #: How an objection begins that the audit of a fit has made.
 _AUDITED = "the audit of this model calls it"
+#: How one begins that is about what a fit saw.
+_SAW = "the model was learned from records that"
 
 
 def _accepted(job: Job, objections: Iterable[str | None]) -> tuple[str, ...]:
@@ -240,7 +254,7 @@ def _accepted(job: Job, objections: Iterable[str | None]) -> tuple[str, ...]:
     found = tuple(filter(None, objections))
     if found and not job.options.accept_model:
         said = found[0]
-        if not said.startswith(_AUDITED):
+        if not said.startswith((_AUDITED, _SAW)):
             said = f"this is not the model of these data: {said}; fit a model to data like these"
         raise InputError(f"{said}, or add --accept-model, and the certificate says so")
     return found
@@ -272,6 +286,20 @@ def _unfit(learned: Learned) -> str | None:
     return f"{_AUDITED} {audit.short} ({audit.where}); {remedy}"
 
 
+def _seen(modelled: ModelledJob, count: int) -> str | None:
+    """What speaks against a model that was learned from what it should not have seen."""
+    if count == 0:
+        return None
+    learned = modelled.setting.model.learned
+    distance = None if learned is None else learned.distance
+    said = (
+        f"{_SAW} are not released for certain here ({many(count, 'record')}), so it tells of them"
+    )
+    if distance is not None:
+        return f"{said}; learn from further away than --fit-distance {distance}, or from other data"
+    return f"{said}; fit it with --private-list or --private, or use redact --fit"
+
+
 def _model_warnings(modelled: ModelledJob) -> list[str]:
     """What a person should know about the model."""
     job, model, warnings = modelled.job, modelled.setting.model, []
@@ -285,6 +313,7 @@ def _model_warnings(modelled: ModelledJob) -> list[str]:
             f"the model was learned from a column called {model.learned.value!r}, not"
             f" {job.options.value!r}: is it about the same?"
         )
+    warnings += _learning_warnings(modelled)
     if model.box is not None and model.box.has_unseen:
         warnings.append(TOO_FEW)
     audit = None if model.learned is None else model.learned.audit
@@ -298,6 +327,24 @@ def _model_warnings(modelled: ModelledJob) -> list[str]:
         warnings.append(
             "the model was rounded to four digits, as it is published; the guarantee is about the"
             " rounded one"
+        )
+    return warnings
+
+
+def _learning_warnings(modelled: ModelledJob) -> list[str]:
+    """What a person should know about which records a model was learned from."""
+    learned, warnings = modelled.setting.model.learned, []
+    if learned is None:
+        return []
+    if learned.distance is not None:
+        warnings.append(
+            f"the model was learned from records {learned.distance} steps or more from every"
+            " private one: that those nearer by follow it too is an assumption"
+        )
+    if modelled.seen is None and not modelled.job.options.dry_run:
+        warnings.append(
+            "whether the model was learned from records that are redacted here is not known, as it"
+            " was not fitted under this key; if it was, it tells of them"
         )
     return warnings
 

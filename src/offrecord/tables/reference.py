@@ -1,9 +1,12 @@
-"""Learn the model of a table from its reference chains: those without a private record."""
+"""Learn the model of a table from its reference records: chains without a private record, or
+stretches far from every one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,17 +15,24 @@ from offrecord.errors import InputError
 from offrecord.fitting.asked import Asked
 from offrecord.fitting.boxes import Sureness
 from offrecord.fitting.orders import AUTO
+from offrecord.mechanisms.blocks import Mask
 from offrecord.models.base import Integers
 from offrecord.models.learned import Learned
+from offrecord.models.records import MISSING, Chains
+from offrecord.release.keys import Key
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.model_check import sparse
-from offrecord.tables.secrets import private_records
+from offrecord.tables.secrets import Private, private_records
+from offrecord.tables.seen import Seen
 from offrecord.tables.steps import Step
 from offrecord.tables.values import labels_of
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
+
+_FAR = np.iinfo(np.int64).max  # steps from a private record where there is none
+_NEAREST = 3  # steps: less leaves next to nothing between two private records
 
 
 def fit(  # noqa: PLR0913 - what a table needs to be read, by name
@@ -42,6 +52,8 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     states: int | None = None,
     calibrate: bool = False,
     step: str | int | None = None,
+    fit_distance: int | None = None,
+    key_file: str | Path | None = None,
 ) -> Fit:
     """Learn a chain from reference data, with uncertainty and a verdict in words.
 
@@ -51,7 +63,9 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     true chain lies in the set of models learned, by intervals of a kind: "clopper-pearson" or
     "mixture". no_audit: do not check the promise against records held back. states: a chain on so
     many hidden states is learned too, and is the model if it foretells records held back better
-    than every order. calibrate: enlarge the model until the audit passes.
+    than every order. calibrate: enlarge the model until the audit passes. fit_distance: learn from
+    all records that are so many steps, or more, from every private one, instead. key_file: keep
+    beside this key which records were seen, so that `redact` can tell it of model files too.
     """
     if private is not None and private_list is not None:
         raise InputError("give --private (a column) or --private-list (keys), one of them at most")
@@ -61,22 +75,30 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     columns = Columns.named(value, order, by, single_chain)
     table = from_native(frame, [*columns.released, *([] if private is None else [private])], value)
     arranged = arrange(table, columns, labels=None, private=private, step=steps)
-    held = np.empty(0, dtype=np.int64)
-    if private is not None or private_list is not None:
-        held = private_records(
-            arranged, None if private_list is None else from_native(private_list), steps
-        ).chain
-    found = fit_arranged(arranged, held, asked)[1]
+    listed = None if private_list is None else from_native(private_list)
+    known = private_records(arranged, listed, steps)
+    found = fit_arranged(arranged, known, replace(asked, distance=fit_distance))[1]
+    if key_file is not None:
+        found = _remembered(found, Key.load_or_new(Path(key_file)))
     return replace(found, warnings=(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)])))
+
+
+def _remembered(found: Fit, key: Key) -> Fit:
+    """A fit whose records are kept beside a key, too."""
+    learned = found.model.learned
+    assert learned is not None
+    learned = replace(learned, seen=learned.records.save(key))
+    return replace(found, model=found.model.with_learned(learned))
 
 
 def fit_arranged(
     arranged: Arranged,
-    held: Integers,
+    private: Private,
     asked: Asked,
     say: Callable[[str], None] | None = None,
 ) -> tuple[Arranged, Fit]:
-    """Fit to the chains without a private record; the table coded by their labels, and the fit.
+    """Fit to records that stand apart from private ones; the table coded by their labels, and the
+    fit.
 
     Labels come from them alone: a value seen only next to private records would tell about these.
     say: is told the values before anything is learned.
@@ -84,22 +106,18 @@ def fit_arranged(
     from offrecord.fitting.believed import Reference, believed
     from offrecord.fitting.printed import listed_values
 
-    dropped = np.zeros(arranged.chains.count, dtype=bool)
-    dropped[held] = True
-    if dropped.all():
-        raise InputError(
-            "every chain holds a private record, so none is left to learn from; fit other data and"
-            " give --model"
-        )
-    kept = np.repeat(~dropped, np.diff(arranged.chains.starts))
+    kept, distance = apart(arranged.chains, private, asked.distance)
     assert arranged.unlabelled is not None
-    where = " in the chains without a private record" if len(held) else ""
+    where = " in the records to learn from, apart from private ones" if private.count else ""
     arranged = arranged.labelled(labels_of(arranged.unlabelled.filter(kept), where))
-    chains, labels = arranged.chains, arranged.labels
+    labels, codes = arranged.labels, np.where(kept, arranged.chains.codes, np.int8(MISSING))
+    chains = replace(arranged.chains, codes=codes)
+    dropped = ~np.logical_or.reduceat(kept, chains.starts[:-1])
     if say is not None:
-        codes = chains.codes[kept]
         counts = np.bincount(codes[codes >= 0], minlength=len(labels))
-        say(f"learning from {listed_values(dict(zip(labels, counts.tolist(), strict=True)))}")
+        values = listed_values(dict(zip(labels, counts.tolist(), strict=True)))
+        far = f", in records {distance} steps or more from every private one" if distance else ""
+        say(f"learning from {values}{far}")
     names = [*(("hour", "weekday") if asked.audit else ()), *filter(None, [asked.phase])]
     phases = {name: arranged.phases(name, arranged.zone) for name in names if chains.timed}
     if asked.phase is not None and not chains.timed:
@@ -107,7 +125,48 @@ def fit_arranged(
     instants = chains.order if arranged.columns.order is not None and chains.count > 1 else None
     reference = Reference(chains, labels, dropped, phases, arranged.zone, instants, asked.sure)
     result = believed(reference, asked)
-    return arranged, replace(result, model=result.model.with_learned(_origin(arranged, result)))
+    learned = replace(_origin(arranged, result), distance=distance, records=Seen.of(arranged, kept))
+    return arranged, replace(result, model=result.model.with_learned(learned))
+
+
+def apart(chains: Chains, private: Private, distance: int | None) -> tuple[Mask, int | None]:
+    """(n,) the records to learn from, and how far from every private one of their chains they are;
+    None where their chains have none.
+
+    distance: in steps. Without it chains without a private record, if there are any, else the half
+    of all records that is furthest: a choice by positions alone, as one by values would tell.
+    """
+    if private.count == 0:
+        return np.ones(len(chains.codes), dtype=bool), None
+    if distance is not None and distance < 1:
+        raise InputError(f"--fit-distance must be at least 1 step, got {distance}")
+    steps = _steps_apart(chains, private)
+    if distance is None:
+        free = steps == _FAR
+        if free.any():
+            return free, None
+        distance = int(np.partition(steps, len(steps) // 2)[len(steps) // 2])
+        if distance < _NEAREST:
+            raise InputError(
+                "every chain holds a private record, and half of all records stand next to one, so"
+                " too few are left to learn from; fit other data and give --model"
+            )
+    kept = steps >= distance
+    if not kept.any():
+        raise InputError(f"no record is {distance} steps from every private one of its chain")
+    return kept, distance
+
+
+def _steps_apart(chains: Chains, private: Private) -> Integers:
+    """(n,) how many steps each record is from the nearest private one of its chain."""
+    places = private.chain * chains.width + private.place
+    after = np.searchsorted(places, chains.keys)
+    found = np.full(len(chains.keys), _FAR, dtype=np.int64)
+    for at in (after - 1, after):
+        there = places[np.clip(at, 0, len(places) - 1)]
+        alike = (at >= 0) & (at < len(places)) & (there // chains.width == chains.chain_of)
+        found[alike] = np.minimum(found[alike], np.abs(there - chains.keys)[alike])
+    return found
 
 
 def _origin(arranged: Arranged, result: Fit) -> Learned:

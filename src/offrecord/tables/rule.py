@@ -85,16 +85,13 @@ class Rule:
     def expect(self, batch: ChainBatch) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
         masses, acting = batch.masses(self.model), self.acting(batch)
-        counts = np.zeros(3, dtype=np.int64)
-        released = 0.0
+        counted = Tally()
         for block in self.blocks(batch, acting):
             weights = masses if masses.ndim == 1 else masses[block.rows]
             expected = self.decider.expect(block, weights)
             check_known(batch.arranged, block, expected.certainty)
-            released += float(expected.released[block.codes >= 0].sum())
-            counts += np.bincount(expected.certainty, minlength=3)
-        window = self.windows.released(batch)
-        return Tally(tuple(counts.tolist()), released, window, uses=acting.uses)
+            counted += Tally.of(batch, block, expected.released, expected.certainty)
+        return replace(counted, window=self.windows.released(batch), uses=acting.uses)
 
     def explain(self, batch: ChainBatch) -> pl.DataFrame:
         """For each row its region and the rule: never what was drawn."""

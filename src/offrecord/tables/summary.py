@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from dataclasses import dataclass
 from typing import Any
 
 from offrecord.models.base import Model
-from offrecord.text import aligned, many, odds
+from offrecord.tables.meaning import Meaning
+from offrecord.text import aligned, many, odds, odds_at_least, share_text
+
+_NOTHING = 0.01  # a log-ratio not worth a word
 
 
 def models_told(model: Model) -> str:
@@ -29,17 +33,22 @@ def models_told(model: Model) -> str:
 class Summary:
     """What a release amounts to, for people and machines.
 
-    touched: chains that hold a secret. released, window: share of the records with a value that
-    leave with it, and that the best data-independent mechanism would let go. exact: leakage is no
-    mere upper bound. models: which models that holds for. erasure: what erasing private records
-    alone would have leaked. loss: expected redactions that rounding rooms up to a grid costs a
-    secret. near, together: secrets that are near others, where such are designed together, and how
-    many have been. unserved: why it is another mechanism than was asked for. verdict: what the fit
-    of the model said about itself, audit: whether the promise held in data that the model has not
-    seen, None if the model does not say.
+    Records are those with a value. touched: chains that hold a secret. released, window: share of
+    the records that leave with it, and that the best data-independent mechanism would let go.
+    touched_records, touched_released: records of touched chains, and their share that leaves. lost:
+    touched chains of which no record leaves, in a dry run those of which that is certain. closed:
+    those of which no record can leave by the rule, whatever its value. regions: records. exact:
+    leakage is no mere upper bound. models: which models that holds for. meaning: what it is for the
+    value that gains most, None without secrets. erasure: what erasing private records alone would
+    have leaked; at least, over a set of models, if erasure_is_least. loss: expected redactions that
+    rounding rooms up to a grid costs a secret. near, together: secrets that are near others, where
+    such are designed together, and how many have been. unserved: why it is another mechanism than
+    was asked for. verdict: what the fit of the model said about itself, audit: whether the promise
+    held in data that the model has not seen, None if the model does not say.
     """
 
     dataset: str
+    dry_run: bool
     epsilon: float
     mechanism: str
     rows: int
@@ -48,13 +57,19 @@ class Summary:
     private: int
     secrets: int
     touched: int
+    touched_records: int
+    touched_released: float
+    lost: int
+    closed: int
     redacted: int
     released: float
     window: float
     leakage: float
     exact: bool
     models: str
+    meaning: Meaning | None
     erasure: float | None
+    erasure_is_least: bool
     regions: dict[str, int]
     designs: int
     loss: float
@@ -68,22 +83,86 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """What --json prints."""
-        return {name: "inf" if value == math.inf else value for name, value in vars(self).items()}
+        meaning = None if self.meaning is None else self.meaning.to_dict()
+        said = vars(self) | {"meaning": meaning}
+        return {name: "inf" if value == math.inf else value for name, value in said.items()}
 
     def figures(self) -> str:
         """The release in a few lines."""
-        plain = (
-            "not computed for a model like this one"
-            if self.erasure is None
-            else f"would have given {odds(self.erasure)} to 1"
-        )
-        regions = {name: f"{count:,}" for name, count in self.regions.items()}
+        lines = {
+            "released": self._released(),
+            "protected": self._protected(),
+            "in these": self._cost(),
+            "meaning": None if self.meaning is None else str(self.meaning),
+            "odds": self._odds(),
+            "for": self.models,
+            "plain erasure": self._erasure(),
+            "regions": self._regions(),
+            "mechanism": self._mechanism(),
+            "audit": "nobody looked" if self.audit is None else self.audit,
+            "model": self._model(),
+            "time": f"{self.seconds:.1f} s",
+        }
+        return aligned([[name, line] for name, line in lines.items() if line is not None])
+
+    def _released(self) -> str:
+        expected = " expected" if self.dry_run else ""
+        records = f"{self.rows - self.missing:,} records"
+        shares = share_text(self.released), share_text(self.window)
+        return f"{shares[0]} of {records}{expected} (window: {shares[1]})"
+
+    def _protected(self) -> str:
         where = (
             many(self.chains, "chain")
             if self.touched == self.chains
             else f"{self.touched:,} of {self.chains:,} chains"
         )
+        return f"{many(self.private, 'private record')}, {many(self.secrets, 'secret')}, in {where}"
+
+    def _cost(self) -> str | None:
+        """What it cost the chains concerned, unless that was said of all."""
+        if self.touched == 0 or (self.touched == self.chains and self.lost == 0):
+            return None
+        records = many(self.touched_records, "record")
+        if self.closed == self.touched:
+            return (
+                f"nothing: {self.mechanism} can release none of {records} within"
+                f" ε = {self.epsilon:g}; a larger ε may"
+            )
+        said = f"{share_text(self.touched_released)} of {records} released"
+        if self.lost == 0:
+            return said
+        lose = "lost everything"
+        if self.dry_run:
+            lose = f"{'loses' if self.lost == 1 else 'lose'} everything for certain"
+        return f"{said}; {many(self.lost, 'chain')} {lose}"
+
+    def _odds(self) -> str:
         bound = "" if self.exact else " (an upper bound)"
+        return (
+            f"at most {odds(self.leakage)} to 1 between two values of a secret{bound}; allowed:"
+            f" e^{self.epsilon:g} = {odds(self.epsilon)}"
+        )
+
+    def _erasure(self) -> str | None:
+        """None where there is nothing to say."""
+        if self.erasure is None:
+            return None
+        if not self.erasure_is_least:
+            return f"would have given {odds(self.erasure)} to 1"
+        if self.erasure < _NOTHING:
+            return None
+        return f"would have given at least {odds_at_least(self.erasure)} to 1"
+
+    def _regions(self) -> str:
+        regions = {name: f"{count:,}" for name, count in self.regions.items()}
+        nothing = ": nothing else had to go" if self.regions["L"] == self.regions["M"] == 0 else ""
+        return (
+            f"{regions['private']} private, {regions['L']} L (always redacted), {regions['M']} M"
+            f" (sometimes), {regions['S']} S (never){nothing}"
+        )
+
+    def _mechanism(self) -> str:
         loss = (
             f", rooms rounded up: about {self.loss:.2g} records a secret lost by that"
             if self.loss > 5e-4
@@ -93,50 +172,14 @@ class Summary:
         if self.near:
             near = f", {self.together:,} of {many(self.near, 'near secret')} designed together"
         instead = "" if self.unserved is None else f"; {self.unserved}"
-        nothing = ": nothing else had to go" if self.regions["L"] == self.regions["M"] == 0 else ""
-        verdict = textwrap.wrap(
-            "not said: the model was not learned by fit" if self.verdict is None else self.verdict,
-            100,
-        )
-        return aligned(
-            [
-                [
-                    "released",
-                    (
-                        f"{self.released:.2%} of {self.rows - self.missing:,} records (window:"
-                        f" {self.window:.2%})"
-                    ),
-                ],
-                [
-                    "protected",
-                    (
-                        f"{many(self.private, 'private record')}, {many(self.secrets, 'secret')},"
-                        f" in {where}"
-                    ),
-                ],
-                [
-                    "odds",
-                    f"at most {odds(self.leakage)} to 1 between two values of a secret{bound}",
-                ],
-                ["allowed", f"e^{self.epsilon:g} = {odds(self.epsilon)} to 1"],
-                ["for", self.models],
-                ["plain erasure", plain],
-                [
-                    "regions",
-                    (
-                        f"{regions['private']} private, {regions['L']} L (always redacted),"
-                        f" {regions['M']} M (sometimes), {regions['S']} S{nothing}"
-                    ),
-                ],
-                [
-                    "mechanism",
-                    f"{self.mechanism}, {many(self.designs, 'design')}{near}{loss}{instead}",
-                ],
-                ["audit", "nobody looked" if self.audit is None else self.audit],
-                *zip(["model", *[""] * (len(verdict) - 1)], verdict, strict=True),
-                ["time", f"{self.seconds:.1f} s"],
-            ]
-        )
+        return f"{self.mechanism}, {many(self.designs, 'design')}{near}{loss}{instead}"
+
+    def _model(self) -> str:
+        """How the verdict of the fit begins, and where the rest is."""
+        if self.verdict is None:
+            return "not said: the model was not learned by fit"
+        first = re.split(r"[.:;] ", self.verdict)[0].rstrip(".")
+        return f'{textwrap.shorten(first, 100)}; more: "learned" in the certificate'
 
     def __str__(self) -> str:
         return "\n".join([self.figures(), *(f"warning: {warning}" for warning in self.warnings)])

@@ -11,7 +11,7 @@ from offrecord.designs.needs import SurroundingCounts
 from offrecord.mechanisms.base import Design
 from offrecord.mechanisms.blocks import Mask, Secrets
 from offrecord.models.base import Integers
-from offrecord.models.records import MISSING, Chains
+from offrecord.models.records import Chains
 from offrecord.tables.batch import ChainBatch
 
 
@@ -38,10 +38,12 @@ class Windows:
     def released(self, batch: ChainBatch) -> int:
         """How many records with a value lie outside of all windows."""
         which = batch.looked_up(self.which)
-        return self._outside(batch.arranged.chains, batch.secrets, which)
+        return self._outside(batch.arranged.chains, batch.secrets, which, batch.valued)
 
-    def _outside(self, chains: Chains, secrets: Secrets, which: Integers) -> int:
-        valued = None if chains.whole else np.concatenate(([0], np.cumsum(chains.codes != MISSING)))
+    def _outside(
+        self, chains: Chains, secrets: Secrets, which: Integers, has_value: Mask | None
+    ) -> int:
+        valued = None if has_value is None else np.concatenate(([0], np.cumsum(has_value)))
         total = len(chains.codes) if valued is None else int(valued[-1])
         if secrets.count == 0:
             return total

@@ -21,8 +21,10 @@ from offrecord.release.coins import RECORDS, ChainTags, Coins, Counter, Draws
 from offrecord.tables.batch import ChainBatch, TableSpec
 from offrecord.tables.chains import Arranged
 from offrecord.tables.choice import choice_of
+from offrecord.tables.contents import record_numbers
 from offrecord.tables.model_check import check_lengths, counted_shape, model_counts
 from offrecord.tables.rule import Rule, check_known
+from offrecord.tables.seen import Seen, Sighting
 from offrecord.tables.survey import Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.telling import Sample
@@ -30,10 +32,6 @@ from offrecord.tables.writing import emptied, released_values, without_hidden
 
 if TYPE_CHECKING:
     import polars as pl
-
-_STRIP = 1 << 15  # rows whose numbers of 64 bits fit into the processor's cache
-#: Odd numbers that mix order values, and what is shown.
-_ODD = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], dtype=np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +82,14 @@ class KeyedBatch:
 class Worker:
     """Reads and surveys batches and, once there is a rule, decides them.
 
-    positions: surveys list the keys of private records.
+    positions: surveys list the keys of private records. seen: what the model was learned from, as
+    far as that is known.
     """
 
     spec: TableSpec
     coins: Coins
     positions: bool = False
+    seen: Seen | None = None
     rule: Rule | None = None
 
     def without_key(self) -> Worker:
@@ -123,7 +123,7 @@ class Worker:
         return Survey(
             rows=batch.rows,
             chains=chains.count,
-            missing=_missing(batch),
+            missing=0 if batch.valued is None else batch.rows - int(batch.valued.sum()),
             private=private.count,
             secrets=secrets.count,
             chains_with_secret=len(batch.chains_with_secret),
@@ -149,45 +149,36 @@ class Worker:
         assert self.rule is not None
         batch, rule, model = keyed.batch, self.rule, self.spec.model
         chains, acting = batch.arranged.chains, rule.acting(batch)
-        gone = np.zeros(batch.rows, dtype=bool)
-        counts, released = np.zeros(3, dtype=np.int64), 0
+        gone, sure = np.zeros(batch.rows, dtype=bool), np.zeros(batch.rows, dtype=bool)
+        counted = Tally()
         moves = np.zeros(counted_shape(model), dtype=np.int64)
         contents = []
         for block in rule.blocks(batch, acting):
             redacted, certainty = rule.decider.decide(block, keyed.draw)
             check_known(batch.arranged, block, certainty)
-            gone[block.rows] = redacted
-            leaves = ~redacted if chains.whole else ~redacted & (block.codes >= 0)
-            released += int(leaves.sum())
-            counts += np.bincount(certainty, minlength=3)
+            gone[block.rows], sure[block.rows] = redacted, certainty == NEVER
+            counted += Tally.of(batch, block, ~redacted, certainty)
             contents.append(_contents(chains, block.rows, redacted))
-            plain = np.where(certainty == NEVER, block.codes, np.int8(MISSING))
+            plain = np.where(sure[block.rows], block.codes, np.int8(MISSING))
             moves += model_counts(model, chains, block.rows, plain, batch.phases)
         tagged = batch.chains_with_secret
         content = self.coins.content_digest(
             keyed.tags, np.concatenate(contents)[tagged], np.diff(chains.starts)[tagged]
         )
-        tally = Tally(
-            tuple(counts.tolist()),
-            released,
-            rule.windows.released(batch),
-            moves,
-            choice_of(chains, batch.secrets, model.k, rule.reach),
-            Sample.of(batch.arranged, gone),
-            content,
-            acting.uses,
+        seen = Sighting()
+        if self.seen is not None:
+            seen = self.seen.sighting(keyed.coins.key, batch, ~sure)
+        tally = replace(
+            counted,
+            window=rule.windows.released(batch),
+            moves=moves,
+            choice=choice_of(chains, batch.secrets, model.k, rule.reach),
+            kept=Sample.of(batch.arranged, gone),
+            content=content,
+            seen=seen,
+            uses=acting.uses,
         )
         return _released(batch.arranged, gone), tally
-
-
-def _missing(batch: ChainBatch) -> int:
-    """Rows without a value; of private ones nobody is told."""
-    chains = batch.arranged.chains
-    if chains.whole:
-        return 0
-    empty = chains.codes == MISSING
-    empty[batch.private.rows(chains)] = False
-    return int(empty.sum())
 
 
 def _positions(batch: ChainBatch) -> list[list[Any]]:
@@ -209,17 +200,7 @@ def _contents(chains: Chains, rows: slice, redacted: Mask) -> NDArray[np.uint64]
     order value and code, mixed.
     """
     shown = ((chains.codes[rows] + np.int8(1)) * ~redacted).view(np.uint8)  # 0: empty
-    order = chains.order[rows]
-    mixed = np.empty(len(shown), dtype=np.uint64)
-    other = np.empty(min(_STRIP, len(shown)), dtype=np.uint64)
-    for begin in range(0, len(shown), _STRIP):
-        strip = slice(begin, begin + _STRIP)
-        numbers = mixed[strip]
-        rest = other[: len(numbers)]
-        np.multiply(order[strip].astype(np.uint64), _ODD[0], out=numbers)
-        numbers += np.multiply(shown[strip], _ODD[1], out=rest)
-        numbers ^= np.right_shift(numbers, np.uint64(32), out=rest)
-        numbers *= numbers  # a sum of what is linear would not tell 1 and 4 from 2 and 3
+    mixed = record_numbers(chains.order[rows], shown)
     first, end = np.searchsorted(chains.starts, (rows.start, rows.stop))
     return np.add.reduceat(mixed, chains.starts[first:end] - rows.start)
 

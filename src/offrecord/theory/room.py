@@ -14,6 +14,7 @@ from offrecord.theory.side import Side
 _FAR = 10**12
 _LONGEST = 4096  # room that is worth knowing of a chain with phases
 CUT = 2.0**-20  #: of ε: what a chain with phases may tell beyond a room that is cut
+_SURE = 2.0**-3  # of ε: a window that tells no more than this on one side is surely wide enough
 
 
 def far_side(chain: MarkovChain, direction: int) -> Side:
@@ -34,6 +35,7 @@ def forgotten_room(chain: MarkovChain, epsilon: float) -> int | None:
 def cut_room(chain: PhasedChain, epsilon: float) -> int | None:
     """Room to the left of a secret after which it makes next to no difference how likely the values
     were there: what is told about the secret changes by less than CUT·ε (F14, "Cut to the left").
+    In a set of models it makes none anywhere, so that room is enough in which designs end.
 
     None for a chain that forgets too slowly, or never. The steps may be of any phases.
     """
@@ -43,7 +45,8 @@ def cut_room(chain: PhasedChain, epsilon: float) -> int | None:
         return 1
     if kept == 1 or epsilon <= 0:
         return None
-    steps = 1 + math.ceil(max(math.log(CUT * epsilon / largest) / math.log(kept), 0.0)) + 1
+    told = (CUT if chain.box is None else _SURE) * epsilon
+    steps = 1 + math.ceil(max(math.log(told / largest) / math.log(kept), 0.0)) + 1
     return steps if steps <= _LONGEST else None
 
 

@@ -39,7 +39,7 @@ from good_command import FIT, ROWS
         ({"private": "all"}, ["every chain holds a private record"]),
         (
             {"private": "hidden"},
-            ["2 to 64 distinct values in the chains without a private record", "got 1"],
+            ["2 to 64 distinct values in the records to learn from", "got 1"],
         ),
         ({}, ["too short to hold anything back", "8 records", "at least 200", "--no-audit"]),
         ({"calibrate": True, "no_audit": True}, ["--calibrate", "--no-audit"]),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,11 +73,34 @@ def test_any_table(given_table, epsilon, step, mechanism, protect):
             assert chances[value] > 0 or out == value
             assert chances[value] < 1 or out is None
     assert release.summary.redacted + release.summary.missing == release.frame["state"].null_count()
-    assert sum(release.summary.regions.values()) == table.height
+    _check_counts(release, known)
     for (_,), chain in known.with_columns(row=pl.int_range(table.height)).group_by(
         "room", maintain_order=True
     ):
         _check_chain(chain, rule[chain["row"].to_numpy()], model, epsilon, step, protect)
+
+
+def _check_counts(release, known):
+    """Regions, records and chains count the same rows: those with a value, and all private ones."""
+    summary = release.summary
+    told = known.with_columns(
+        region=release.explain()["region"],
+        leaves=release.frame["state"].is_not_null(),
+        counts=pl.col("hidden") | pl.col("state").is_not_null(),
+    ).filter("counts")
+    assert told.height == summary.rows - summary.missing
+    for name, count in summary.regions.items():
+        assert count == (told["region"] == name).sum()
+    assert summary.released * max(told.height, 1) == pytest.approx(told["leaves"].sum())
+    chains = told.filter(pl.col("hidden").any().over("room"))
+    of_chain = chains.group_by("room").agg(
+        left=pl.col("leaves").sum(), closed=pl.col("region").is_in(["L", "private"]).all()
+    )
+    assert (summary.touched, summary.touched_records) == (of_chain.height, chains.height)
+    shown = summary.touched_released * max(chains.height, 1)
+    assert shown == pytest.approx(chains["leaves"].sum())
+    assert summary.lost == (of_chain["left"] == 0).sum()
+    assert summary.closed == of_chain["closed"].sum()
 
 
 def _check_chain(chain, rule, model, epsilon, step, protect):

@@ -36,7 +36,7 @@ from offrecord.release.certificate.form import (
 from offrecord.release.certificate.model import Learned, Model, ModelCheck, OptionalText
 
 FORMAT = "offrecord-certificate"
-CERTIFICATE_VERSION = 3
+CERTIFICATE_VERSION = 4
 #: Of the model alone, and of a set of models.
 FOLLOWS = "The records of a chain follow the model given here."
 FOLLOWS_SET = (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from offrecord.release.certificate.form import (
+    MAX_COUNT,
     Count,
     Entry,
     Number,
@@ -25,6 +26,7 @@ from offrecord.release.certificate.form import (
     probability,
     refused,
     text,
+    truth,
     whole,
     word,
 )
@@ -236,7 +238,8 @@ class Learned(Section):
     """What the model was learned from, in its own words.
 
     audit: None where nobody looked. calibration: what was enlarged until the audit passed, which is
-    empirical. share: of the claim's ε that designs are made for then.
+    empirical. share: of the claim's ε that designs are made for then. distance: where it was
+    learned from the released table itself, how many steps from every private record at least.
     """
 
     value: Text
@@ -248,6 +251,7 @@ class Learned(Section):
     audit: Annotated[Audit | None, optional(Audit.read)]
     calibration: OptionalText
     share: Annotated[float, _share]
+    distance: Annotated[int | None, optional(whole(1, MAX_COUNT))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,9 +272,11 @@ class ModelComparison(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCheck(Section):
-    """Whether the table follows the model. compared: None where nothing was. accepted: what speaks
-    against the model, and was accepted.
+    """Whether the table follows the model. unseen: it was learned from no record that is not
+    released for certain; None where that is not known. compared: None where nothing was. accepted:
+    what speaks against the model, and was accepted.
     """
 
+    unseen: Annotated[bool | None, optional(truth)]
     compared: Annotated[ModelComparison | None, optional(ModelComparison.read)]
     accepted: Texts

@@ -149,7 +149,7 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     job.check_private(private.count)
     fitted = None
     if model is None:
-        arranged, fitted = fit_arranged(arranged, private.chain, job.fitting, options.say)
+        arranged, fitted = fit_arranged(arranged, private, job.fitting, options.say)
         model = job.promised(fitted.model)
     modelled = job.modelled(model)
     keyed = modelled.worker.keyed(modelled.worker.spec.batch(arranged, private))
