@@ -78,7 +78,8 @@ def problem_of(certificate, design):
         kernels, start = kernels[along[:-1]], start[along[0]]
     # the set is left to the test's own walk
     chain = off.MarkovChain(kernels, start, order=model.order, shows=model.shows)
-    private = range(design.left + 1, design.left + design.length + 1)
+    inside = getattr(design, "inside", ()) or [1] * design.length
+    private = [design.left + at for at, one in enumerate(inside, start=1) if one]
     return off.Problem(chain, n, private, certificate.designs.epsilon, certificate.designs.protect)
 
 
@@ -93,6 +94,8 @@ def redaction_of(certificate, design, problem):
         rows = spelled_rows(certificate.designs.sides[side])
         view[:] = float(rest)
         view[: len(rows)] = np.array(rows).reshape(len(rows), matrix.shape[1])
+    if getattr(design, "inside", ()):
+        matrix[first:last] = spelled_rows(certificate.designs.sides[design.redaction_inside])
     return matrix
 
 
@@ -295,3 +298,76 @@ def test_a_certificate_is_enough_to_compute_what_it_claims(name, mechanism, tmp_
     methods = {design.method for design in certificate.designs.designs}
     assert certificate.claim.leakage_is_exact == (methods <= exact)
     assert (methods <= exact) == (name not in ("hidden", "settled", "any start"))
+
+
+NEAR = {"stationary": 0.0, "three values": 0.0, "over a set": 1e-11}
+
+
+@pytest.mark.parametrize("protect", ["run", "each"])
+@pytest.mark.parametrize("name", NEAR)
+def test_so_is_one_of_clusters_of_near_secrets(name, protect, tmp_path):
+    """Secret by secret, each from the numbers of its cluster's design alone; and windows that act
+    instead of designs are told apart.
+    """
+    model = MODELS[name]
+    frame = table(model, chains=2, n=20).with_columns(
+        p=pl.int_range(pl.len()).is_in([8, 11, 12])  # of the first chain
+    )
+    release = off.redact(
+        frame,
+        **COLUMNS,
+        step="1h",
+        model=model,
+        mechanism="best-local",
+        protect=protect,
+        dataset=name,
+        key_file=Key.new(tmp_path / "key" / "key.json").file,
+        accept_model=True,
+    )
+    release.write(tmp_path / "out.parquet")
+    written = (tmp_path / "out.parquet.certificate.json").read_bytes()
+    content = json.loads(written)
+    jsonschema.Draft202012Validator(SCHEMA).validate(content)
+    certificate = Certificate.from_json(written)
+    assert certificate.to_json() == written
+    designs = certificate.designs
+    assert designs.kind == "clustered"
+    assert sum(design.uses for design in designs.designs) == certificate.counts.secrets
+    assert any(design.inside for design in designs.designs)
+    assert certificate.claim.leakage == max(design.leakage for design in designs.designs)
+    for design in designs.designs:
+        problem = problem_of(certificate, design)
+        matrix = redaction_of(certificate, design, problem)
+        leakages = []
+        for first, last in problem.secrets:
+            ends = range(first, last + 1)
+            alone = off.Problem(problem.chain, problem.n, ends, problem.epsilon, protect)
+            assert np.all(matrix[first - 1 : last] == 1)
+            if certificate.model.set is None:
+                leakages.append(off.leakage(alone, matrix))
+            else:
+                leakages.append(leakage_over_set(certificate, design, alone, matrix))
+        assert max(leakages) == pytest.approx(design.leakage, abs=1e-11 + design.rounding)
+        assert design.leakage + design.rounding <= designs.epsilon
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"inside": [1, 0]}, r"designs\.designs\[\d\]\.inside"),
+        ({"redaction_inside": None}, r"designs\.designs\[\d\]\.redaction_inside"),
+        ({"redaction_inside": 99}, r"designs\.designs\[\d\]\.redaction_inside"),
+        ({"inside": []}, r"designs\.designs\[\d\]\.inside"),
+    ],
+    ids=str,
+)
+def test_a_cluster_that_is_none_is_refused(change, said):
+    frame = pl.DataFrame({"id": 0, "t": range(24), "v": 0, "p": [t in (8, 11) for t in range(24)]})
+    model = MODELS["stationary"]
+    options = COLUMNS | {"mechanism": "best-local", "dataset": "d", "dry_run": True}
+    content = off.redact(frame, **options, model=model, accept_model=True).certificate
+    content = json.loads(json.dumps(content))
+    (cluster,) = [one for one in content["designs"]["designs"] if one["inside"]]
+    cluster.update(change)
+    with pytest.raises(off.InputError, match=said):
+        Certificate.from_json(json.dumps(content).encode())

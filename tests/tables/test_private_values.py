@@ -261,7 +261,7 @@ def test_what_holds_the_table_or_the_key_prints_neither(tmp_path):
     places = repr(batch.private.order)
     held = spark._Held(None, secret, worker.spec.columns, [(outcome.plan.survey, [])])
     keyed = worker.keyed(batch)
-    blocks = list(worker.rule.blocks(batch, worker.rule.which_of(batch)))
+    blocks = list(worker.rule.blocks(batch, worker.rule.acting(batch)))
     for one in (worker, keyed, batch, outcome, outcome.plan, outcome.tally, held, *blocks):
         printed = repr(one)
         hidden = ("NEEDLE", values, places, secret.hex(), repr(secret))

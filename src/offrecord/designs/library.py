@@ -33,7 +33,7 @@ from offrecord.release.certificate import phase_runs, spelled_phases
 from offrecord.release.coins import subkey
 from offrecord.theory.leakage import is_exact
 
-DESIGNS_VERSION = 2
+DESIGNS_VERSION = 3
 _MOST_RECORDS = 10**7  # whose phases a file may spell out
 _DAMAGED = "damaged: it does not hold what a designs file holds; delete it, or give another"
 
@@ -130,6 +130,7 @@ class Designs:
                 "length": design.surrounding.length,
                 "context": design.surrounding.context,
                 "phases": _runs(design.surrounding, self.model),
+                "inside": list(design.surrounding.inside),
                 **design.to_dict(shared),
                 "leakage": design.leakage,
                 "rounding": design.rounding,
@@ -253,7 +254,7 @@ def _entries(content: Mapping[str, Any], model: Model) -> list[tuple[Made, Mappi
         phases = _phases(one.get("phases"), model, *rooms)
         if named and not phases:
             continue
-        around = Surrounding(*rooms, phases)
+        around = Surrounding(*rooms, phases, _inside(one["inside"], rooms[2]))
         if around in seen or around.context != named:
             raise ValueError("a surrounding comes twice, or is called by another name")
         seen.add(around)
@@ -283,6 +284,14 @@ def _phases(runs: Any, model: Model, left: int, right: int, length: int) -> byte
     if not left + length + right <= min(records, _MOST_RECORDS) <= left + length + max(right, 1):
         raise ValueError("not as many phases as records")
     return np.array(spelled_phases(read, count), dtype=np.int8).tobytes()
+
+
+def _inside(value: Any, length: int) -> bytes:
+    """Which records of a cluster are private, if it is one."""
+    inside = bytes(read_count(one, 0, 1) for one in read_list(value))
+    if inside and not (len(inside) == length and inside[0] == inside[-1] == 1):
+        raise ValueError("not a cluster of so many records")
+    return inside
 
 
 def _grids(value: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Integers
 
+#: Odd numbers that mix others.
+_ODD = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], dtype=np.uint64)
 LONGEST_GAP = 64  #: between neighbouring secrets, of which it matters how long it is
 
 
@@ -59,6 +62,20 @@ class SurroundingCounts:
     def __iter__(self) -> Iterator[Surrounding]:
         for left, right, length, context in self.rows:
             yield Surrounding(left, right, length, self.phases.get(context, b""))
+
+
+def fingerprints(begin: Integers, end: Integers, *columns: Integers) -> NDArray[np.uint64]:
+    """(g,) a number for each group of rows begin[i] … end[i] − 1 of some columns, of which none is
+    empty: the same for groups that are the same, and for others another, but for rare chance.
+    """
+    sizes = end - begin
+    at = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rows = np.repeat(begin, sizes) + at
+    mixed = at.astype(np.uint64)
+    for column in columns:
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * _ODD[0] + column[rows].astype(np.uint64)
+        mixed = (mixed ^ (mixed >> np.uint64(32))) * _ODD[1]
+    return np.asarray(np.add.reduceat(mixed, np.cumsum(sizes) - sizes)) if len(sizes) else mixed
 
 
 def distinct(*columns: Integers) -> tuple[Integers, Integers, Integers]:

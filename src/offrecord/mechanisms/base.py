@@ -18,7 +18,7 @@ from warnings import warn
 from offrecord.errors import InputError
 from offrecord.files import read_json, write_text
 from offrecord.mechanisms.blocks import Block, Decision, Draw, Expectation, Explanation, Mask
-from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.mechanisms.surroundings import Nearness, Surrounding
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Floats, Label, Model
 from offrecord.release.certificate import Composition
@@ -29,6 +29,9 @@ class Mechanism(Protocol):
     """What designs: a small frozen object, known by its name. designs: what it makes."""
 
     designs: ClassVar[type[Design]]
+    #: Of a table it releases at least what the best window does, by expectation: where designs
+    #: together come to less, windows take their place.
+    keeps_to_windows: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -43,6 +46,16 @@ class Mechanism(Protocol):
 
     def around(self, problem: Problem, surrounding: Surrounding) -> Design:
         """The design around the one secret of a problem, which is that of a surrounding."""
+
+    def nearness(self, model: Model, epsilon: float, protect: str, room: int) -> Nearness | None:
+        """Which secrets of a table it designs together, where more than `room` makes no difference;
+        None: each by itself.
+        """
+        return None
+
+    def together(self, problem: Problem, surrounding: Surrounding) -> Design | None:
+        """One design for a cluster of near secrets; None where that gains nothing."""
+        return None
 
     def workshop(self, model: Model, epsilon: float, protect: str, room: int) -> Workshop:
         """Where designs for the secrets of one table are made, none of which needs more room."""

@@ -50,6 +50,20 @@ class Secrets:
         """The secrets begin … end − 1."""
         return Secrets(*(values[begin:end] for values in vars(self).values()))
 
+    def joined(self, begin: Integers, end: Integers) -> Secrets:
+        """Clusters of them as one each: of the secrets begin … end − 1 from the first record to the
+        last one.
+        """
+        last = end - 1
+        return Secrets(
+            self.chain[begin],
+            self.first[begin],
+            self.last[last],
+            self.low[begin],
+            self.high[last],
+            self.order[begin],
+        )
+
     def bounds(self, chains: Chains, sizes: Integers, rests: Mask) -> tuple[Integers, Integers]:
         """The first row, and the one after the last, within sizes[:, 0] to a secret's left and
         sizes[:, 1] to its right; where it rests, all rows of its chain on that side.

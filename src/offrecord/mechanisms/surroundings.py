@@ -14,13 +14,16 @@ from offrecord.theory.problem import Problem
 class Surrounding(NamedTuple):
     """Records to the left and to the right of a secret, and how long it is.
 
-    phases: where the model has a clock, those of all these records in order, a byte each.
+    phases: where the model has a clock, those of all these records in order, a byte each. inside:
+    of a cluster of near secrets, which is as long as its span, whether each of its records is
+    private, a byte each; of one secret nothing.
     """
 
     left: int
     right: int
     length: int
     phases: bytes = b""
+    inside: bytes = b""
 
     @property
     def context(self) -> str:
@@ -38,12 +41,32 @@ class Surrounding(NamedTuple):
         """How many records its problem has: one more than the chain's order, if these are fewer."""
         return max(self.left + self.length + self.right, order + 1, 2)
 
+    @property
+    def private(self) -> list[int]:
+        """The private records of its problem, counted from 1."""
+        inside = self.inside or b"\1" * self.length
+        return [self.left + at for at, is_private in enumerate(inside, start=1) if is_private]
+
     def problem(self, model: Model, epsilon: float, protect: str) -> Problem:
-        """The secret in as much chain as it has around it."""
-        private = range(self.left + 1, self.left + self.length + 1)
+        """The secret, or all of a cluster, in as much chain as there is around."""
+        private = self.private
         if model.clock is None:
             return Problem(model.along(), self.records(model.order), private, epsilon, protect)
         return Problem(model.along(self.along), len(self.along), private, epsilon, protect)
+
+
+class Nearness(NamedTuple):
+    """Which secrets of a chain are designed together: neighbours with at most `gap` records between
+    them, as long as no cluster has more than `secrets` of them or is longer than `span` records.
+
+    rooms: to the left and right of a cluster, to which they are rounded up; beyond the last one
+    more makes no difference (F14).
+    """
+
+    gap: int
+    secrets: int
+    span: int
+    rooms: tuple[int, ...]
 
 
 def context_of(phases: Integers) -> int:

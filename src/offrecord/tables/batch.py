@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from offrecord.designs.clusters import Clusters
 from offrecord.designs.needs import LONGEST_GAP, SurroundingCounts, distinct
 from offrecord.errors import InputError
 from offrecord.mechanisms.blocks import Mask, Secrets
-from offrecord.mechanisms.surroundings import context_of
+from offrecord.mechanisms.surroundings import Nearness, context_of
 from offrecord.models.base import Floats, Integers, Model, Phases
 from offrecord.models.records import MISSING
 from offrecord.tables.alphabet import Alphabet
@@ -35,7 +36,8 @@ class ChainBatch:
     """Whole chains, what is private in them, and the secrets that makes.
 
     surroundings: (s, 4) of each secret the columns of SurroundingCounts. contexts: the phases that
-    their numbers stand for. phases: of each record, if the model has them.
+    their numbers stand for. phases: of each record, if the model has them. clusters: secrets that
+    one design is made for, if they are worth it.
     """
 
     arranged: Arranged
@@ -44,6 +46,7 @@ class ChainBatch:
     surroundings: Integers
     contexts: dict[int, bytes]
     phases: Phases | None
+    clusters: Clusters
 
     @property
     def rows(self) -> int:
@@ -163,12 +166,15 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class TableSpec:
-    """How a table is read. limits: rooms beyond which a larger one makes no difference."""
+    """How a table is read. limits: rooms beyond which a larger one makes no difference. nearness:
+    which secrets are designed together, None where each is by itself.
+    """
 
     reading: Reading
     protect: str
     model: Model
     limits: tuple[int | None, int | None]
+    nearness: Nearness | None = None
 
     @property
     def columns(self) -> Columns:
@@ -200,7 +206,8 @@ class TableSpec:
                 context[secret] = context_of(along)
                 contexts[int(context[secret])] = along.astype(np.int8).tobytes()
         around = np.stack((left, right, length, context), axis=1)
-        return ChainBatch(arranged, private, secrets, around, contexts, phases)
+        clusters = Clusters.of(chains, secrets, self.nearness)
+        return ChainBatch(arranged, private, secrets, around, contexts, phases, clusters)
 
     def _along(
         self,

@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from offrecord.designs.library import Designs
 from offrecord.designs.sharing import room_limits
 from offrecord.mechanisms.base import Design, Shared
-from offrecord.models.base import Model
+from offrecord.mechanisms.window import BestWindow
+from offrecord.models.base import Integers, Model
 from offrecord.models.clock import phase_count
 from offrecord.release import certificate as form
 from offrecord.tables.model_check import Comparison
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 def certificate_of(
     plan: Plan,
+    acting: tuple[Designs, Integers],
     comparison: Comparison | None,
     accepted: tuple[str, ...],
     unseen: bool | None,
@@ -27,15 +30,16 @@ def certificate_of(
 ) -> form.Certificate:
     """The certificate of what a plan came to; it names no output yet.
 
-    comparison: of model and table. accepted: what speaks against the model, and was accepted.
-    unseen: the model was learned from no record that may be redacted, None where that is not known.
+    acting: the designs that do, and how many secrets each serves. comparison: of model and table.
+    accepted: what speaks against the model, and was accepted. unseen: the model was learned from no
+    record that may be redacted, None where that is not known.
     release: how it stands in the ledger.
     """
     job, model = plan.job, plan.designs.model
     compared = None if comparison is None else form.ModelComparison(**comparison.to_dict())
     said = _model(model)
     return form.Certificate(
-        claim=_claim(plan),
+        claim=_claim(plan, acting[0]),
         assumptions=form.assumptions(said, kept=bool(job.columns.keep)),
         dataset=job.options.dataset,
         key_id=None if job.options.dry_run else job.key.id,
@@ -43,7 +47,7 @@ def certificate_of(
         counts=_counts(plan),
         private=_private(plan),
         release=release,
-        designs=form.read_designs(_designs(plan)),
+        designs=form.read_designs(_designs(plan, *acting)),
         model=said,
         learned=_learned(model),
         model_check=form.ModelCheck(unseen=unseen, compared=compared, accepted=accepted),
@@ -60,14 +64,14 @@ def certified(
     return certificate.with_output(output).to_json()
 
 
-def _claim(plan: Plan) -> form.Claim:
+def _claim(plan: Plan, designs: Designs) -> form.Claim:
     epsilon = plan.job.epsilon
     return form.Claim(
         epsilon=epsilon,
         protect=plan.job.options.protect,
-        mechanism=plan.designs.setting.mechanism.name,
-        leakage=plan.designs.leakage,
-        leakage_is_exact=plan.designs.is_exact,
+        mechanism=designs.setting.mechanism.name,
+        leakage=designs.leakage,
+        leakage_is_exact=designs.is_exact,
         statement=form.claim_statement(epsilon),
     )
 
@@ -142,29 +146,36 @@ def _learned(model: Model) -> form.Learned | None:
     return form.Learned(**said)
 
 
-def _designs(plan: Plan) -> dict[str, Any]:
-    """The designs section: what every kind says, and what designs of this kind add."""
-    kind, model, grids = (
-        plan.designs.setting.mechanism.designs,
-        plan.designs.model,
-        plan.designs.grids,
-    )
+def _designs(plan: Plan, acting: Designs, served: Integers) -> dict[str, Any]:
+    """The designs section: what every kind says, and what designs of this kind add. Where local
+    designs are for clusters, or are windows instead of others, that is a kind of its own.
+    """
+    setting, grids = acting.setting, acting.grids
+    kind, model = setting.mechanism.designs, setting.model
     limits: tuple[int | None, int | None] = None, None
     if not model.is_stationary:
-        limits = room_limits(model, plan.designs.setting.epsilon)
+        limits = room_limits(model, setting.epsilon)
     shared, sequences = Shared(), Shared()
     designs = [
         _said(design, uses, _sequence(design, model, sequences)) | design.to_dict(shared)
-        for design, uses in zip(plan.designs.designs, plan.uses.tolist(), strict=True)
+        for design, uses in zip(acting.designs, served.tolist(), strict=True)
     ]
+    name, composition = kind.kind, kind.composition
+    own = set(map(id, plan.designs.designs))
+    if any(design.surrounding.inside or id(design) not in own for design in acting.designs):
+        name, composition = form.CLUSTERED, form.LARGEST
+        for design, said in zip(acting.designs, designs, strict=True):
+            said["mechanism"] = setting.mechanism.name if id(design) in own else BestWindow.name
+            said["inside"] = list(design.surrounding.inside)
+            said.setdefault("redaction_inside", None)
     return {
-        "kind": kind.kind,
-        "mechanism": plan.designs.setting.mechanism.name,
-        "epsilon": plan.designs.setting.epsilon,
+        "kind": name,
+        "mechanism": setting.mechanism.name,
+        "epsilon": setting.epsilon,
         "protect": plan.job.options.protect,
-        "composition": kind.composition.to_dict(),
+        "composition": composition.to_dict(),
         "grids": None if grids is None else {"left": list(grids[0]), "right": list(grids[1])},
-        "loss": plan.designs.loss,
+        "loss": acting.loss,
         "left_limit": limits[0],
         "right_limit": limits[1],
         "phases": sequences.listed,

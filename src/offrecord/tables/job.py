@@ -17,6 +17,7 @@ from offrecord.fitting.asked import Asked
 from offrecord.fitting.boxes import Sureness
 from offrecord.mechanisms import BestLocal, Mechanism, mechanism_named
 from offrecord.mechanisms.local.by_policy import whole_mechanism
+from offrecord.mechanisms.surroundings import Nearness
 from offrecord.models.base import Model
 from offrecord.models.box import STARTS
 from offrecord.models.clock import phase_count
@@ -221,6 +222,13 @@ def _unserved(mechanism: Mechanism, model: Model) -> str | None:
     return None if asked is None else asked(model)
 
 
+def _nearness(setting: Setting, room: int | None) -> Nearness | None:
+    """Which secrets a mechanism designs together; one of one's own need not know the question."""
+    model, epsilon, mechanism, protect = setting
+    asked: Callable[..., Nearness | None] | None = getattr(mechanism, "nearness", None)
+    return None if asked is None or room is None else asked(model, epsilon, protect, room)
+
+
 _LEARNED_BY = {
     "fit_distance",
     "chain_order",
@@ -290,12 +298,10 @@ class ModelledJob:
     def worker(self) -> Worker:
         """What reads and surveys the table."""
         job, options = self.job, self.job.options
-        spec = TableSpec(
-            job.reading,
-            options.protect,
-            self.setting.model,
-            room_limits(self.setting.model, self.setting.epsilon, self.known),
-        )
+        model, epsilon, _, protect = self.setting
+        limits = room_limits(model, epsilon, self.known)
+        nearness = _nearness(self.setting, limits[0])
+        spec = TableSpec(job.reading, protect, model, limits, nearness)
         coins = Coins(job.key.secret, options.dataset, options.value)
         publish = options.publish_positions and not options.dry_run
         return Worker(spec, coins, publish, self.seen)

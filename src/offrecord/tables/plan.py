@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from offrecord.designs.clusters import with_clusters
 from offrecord.designs.library import Designs
 from offrecord.designs.sharing import designs_for
 from offrecord.errors import ChosenByValue, InputError, advise
 from offrecord.fitting.audit.audit import EPSILONS
 from offrecord.fitting.audit.looks import CHAINS
+from offrecord.mechanisms.window import BestWindow
 from offrecord.models.audited import Audited
 from offrecord.models.base import Integers, Model
 from offrecord.models.box import TOO_FEW
@@ -67,9 +69,9 @@ class Entered(NamedTuple):
 class Plan:
     """What a job comes to for a table that has been surveyed.
 
-    uses: (designs,) how many secrets each serves. rule: what they come to. identity: digests of
-    what decides the release. accepted: what speaks against the model, and was accepted. warnings:
-    what a person should know.
+    uses: (designs,) how many secrets have each by their surroundings. windows: what may act instead
+    of designs. rule: what they come to. identity: digests of what decides the release. accepted:
+    what speaks against the model, and was accepted. warnings: what a person should know.
     """
 
     modelled: ModelledJob
@@ -77,6 +79,7 @@ class Plan:
     dropped: Dropped
     designs: Designs
     uses: Integers
+    windows: Designs | None
     rule: Rule
     identity: dict[str, str]
     accepted: tuple[str, ...]
@@ -105,9 +108,11 @@ class Plan:
         else:
             _refuse_another(job, Ledger.read(job.key), identity)
         uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
-        rule = Rule.of(designs, survey.needs, which)
+        windows, instead = _windows(modelled, survey)
+        rule = Rule.of(designs, windows, survey.needs, (which, instead))
+        told = tuple(warnings)
         return cls(
-            modelled, survey, dropped, designs, uses, rule, identity, accepted, tuple(warnings)
+            modelled, survey, dropped, designs, uses, windows, rule, identity, accepted, told
         )
 
     @property
@@ -167,6 +172,16 @@ class Outcome:
     warnings: tuple[str, ...]
 
     @property
+    def acting(self) -> tuple[Designs, Integers]:
+        """The designs that act, those of windows last, and how many secrets each serves."""
+        plan, uses = self.plan, self.tally.uses
+        if plan.windows is None or uses is None:
+            return plan.designs, plan.uses
+        every = (*plan.designs.designs, *plan.windows.designs)
+        used = tuple(one for one, count in zip(every, uses.tolist(), strict=True) if count)
+        return replace(plan.designs, designs=used), uses[uses > 0]
+
+    @property
     def _identity(self) -> dict[str, str]:
         """What tells the release from others: what decides it, and what leaves."""
         return {**self.plan.identity, CONTENT: f"{self.tally.content:032x}"}
@@ -196,18 +211,22 @@ class Outcome:
         """The certificate; it names no output yet."""
         release = _not_entered(self.plan.job) if entered is None else entered.said
         unseen = None if self.plan.modelled.seen is None else self.tally.seen.count == 0
-        return certificate_of(self.plan, self.comparison, self.accepted, unseen, release)
+        return certificate_of(
+            self.plan, self.acting, self.comparison, self.accepted, unseen, release
+        )
 
     def summary(self, entered: Entered | None) -> Summary:
         """What the release amounts to."""
         plan, tally, survey = self.plan, self.tally, self.plan.survey
-        model = plan.designs.model
+        designs, uses = self.acting
+        joint = [bool(one.surrounding.inside) for one in designs.designs]
+        model = designs.model
         valued, touched = max(survey.rows - survey.missing, 1), tally.touched
         return Summary(
             dataset=plan.job.options.dataset,
             dry_run=plan.job.options.dry_run,
             epsilon=plan.job.epsilon,
-            mechanism=plan.designs.setting.mechanism.name,
+            mechanism=designs.setting.mechanism.name,
             rows=survey.rows,
             chains=survey.chains,
             missing=survey.missing,
@@ -221,16 +240,18 @@ class Outcome:
             redacted=survey.rows - survey.missing - round(tally.released),
             released=tally.released / valued,
             window=tally.window / valued,
-            leakage=plan.designs.leakage,
-            exact=plan.designs.is_exact,
+            leakage=designs.leakage,
+            exact=designs.is_exact,
             models=models_told(model),
-            meaning=Meaning.of(model, survey.needs, plan.designs.most_told),
+            meaning=Meaning.of(model, survey.needs, designs.most_told),
             erasure=erasure_leakage(model, survey.needs),
             erasure_is_least=model.box is not None,
             regions=tally.named_regions(survey.private_rows),
-            designs=len(plan.designs.designs),
-            loss=plan.designs.loss,
+            designs=len(designs.designs),
+            loss=designs.loss,
             seconds=round(time.monotonic() - plan.job.started, 3),
+            near=sum(survey.clustered.values()),
+            together=int(uses[np.array(joint, dtype=bool)].sum()),
             unserved=plan.modelled.unserved,
             verdict=None if model.learned is None else model.learned.verdict,
             audit=_audit_told(model),
@@ -391,10 +412,22 @@ def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]
         progress=listwise(options.progress),
         max_minutes=options.design_minutes,
     )
+    designs = with_clusters(
+        designs, survey.clustered, known=known, progress=listwise(options.progress)
+    )
     is_new = known is None or not known.sealed or designs.adds_to(known)
     if options.designs is not None and is_new and not options.dry_run:
         designs.merged(known).save(options.designs, modelled.job.key.secret)
     return designs.for_gaps(survey.needs.gaps), which
+
+
+def _windows(modelled: ModelledJob, survey: Survey) -> tuple[Designs | None, Integers]:
+    """The windows of a table and which each surrounding gets, if they may act instead of designs of
+    its mechanism; one of one's own need not know.
+    """
+    if not getattr(modelled.setting.mechanism, "keeps_to_windows", False):
+        return None, np.empty(0, dtype=np.int64)
+    return designs_for(modelled.setting._replace(mechanism=BestWindow()), survey.needs)
 
 
 def _design_warnings(job: Job, designs: Designs) -> list[str]:

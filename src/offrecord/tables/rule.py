@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from offrecord.mechanisms.base import Decider
 from offrecord.mechanisms.blocks import ALWAYS, PRIVATE, REGIONS, Block, Certainty, blocks
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.records import UNKNOWN
+from offrecord.tables.acting import BLOCK, Acting, Alternatives
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.chains import Arranged
 from offrecord.tables.problems import Check, Places
@@ -25,8 +26,8 @@ from offrecord.tables.windows import Windows
 if TYPE_CHECKING:
     import polars as pl
 
-#: Rows that are decided at a time: so many that what is done once for each block counts little.
-_BLOCK = 1 << 20
+#: Which designs the surroundings of secrets have, and which windows.
+Which: TypeAlias = tuple[Integers, Integers]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,7 @@ class Rule:
     """Designs, and for each surrounding that a secret of the table has which of them is its own.
 
     windows: what the best data-independent mechanism would redact. reach: how far any of the
-    designs redacts.
+    designs redacts. alternatives: what may act instead of a secret's own design.
     """
 
     model: Model
@@ -42,37 +43,56 @@ class Rule:
     which: dict[tuple[int, ...], int]
     windows: Windows
     reach: int
+    alternatives: Alternatives | None
 
     @classmethod
-    def of(cls, designs: Designs, needs: SurroundingCounts, which: Integers) -> Rule:
-        """From the designs of the surroundings of a whole table."""
+    def of(
+        cls, designs: Designs, instead: Designs | None, needs: SurroundingCounts, which: Which
+    ) -> Rule:
+        """From the designs of the surroundings of a whole table. instead: windows that may act in
+        their place. which: of either, those that each surrounding of a secret has.
+        """
+        acting, alternatives = designs, None
+        windows = windows_for(designs, needs, which[0])
+        if instead is not None:
+            grids = designs.grids
+            cap = 0 if grids is None else grids[0][-1]
+            alternatives = Alternatives.of(
+                designs.designs, instead.designs, needs, which, designs.model, cap
+            )
+            acting = replace(designs, designs=(*designs.designs, *instead.designs))
+            windows = instead.designs, which[1]
         return cls(
             designs.model,
-            designs.decider,
-            dict(zip(needs.rows, which.tolist(), strict=True)),
-            Windows.of(*windows_for(designs, needs, which), needs),
+            acting.decider,
+            dict(zip(needs.rows, which[0].tolist(), strict=True)),
+            Windows.of(*windows, needs),
             max((design.reach for design in designs.designs), default=0),
+            alternatives,
         )
 
-    def which_of(self, batch: ChainBatch) -> Integers:
-        """Which design each secret of a batch has; InputError if it was not surveyed."""
-        return batch.looked_up(self.which)
+    def acting(self, batch: ChainBatch) -> Acting:
+        """Which design acts around each secret of a batch; InputError if it was not surveyed."""
+        which = batch.looked_up(self.which)
+        if self.alternatives is None or batch.secrets.count == 0:
+            return Acting(batch.secrets, which)
+        return self.alternatives.acting(batch, which, self.decider, self.model)
 
-    def blocks(self, batch: ChainBatch, which: Integers) -> Iterator[Block]:
-        """A batch, a stretch of whole chains at a time; which: the design of each secret."""
-        return blocks(batch.arranged.chains, batch.secrets, which, _BLOCK)
+    def blocks(self, batch: ChainBatch, acting: Acting) -> Iterator[Block]:
+        """A batch, a stretch of whole chains at a time, and what acts there."""
+        return blocks(batch.arranged.chains, acting.secrets, acting.which, BLOCK)
 
     def expect(self, batch: ChainBatch) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
-        masses, which = batch.masses(self.model), self.which_of(batch)
+        masses, acting = batch.masses(self.model), self.acting(batch)
         counted, unknown = Tally(), []
-        for block in self.blocks(batch, which):
+        for block in self.blocks(batch, acting):
             weights = masses if masses.ndim == 1 else masses[block.rows]
             expected = self.decider.expect(block, weights)
             unknown.append(unknown_rows(block, expected.certainty))
             counted += Tally.of(batch, block, expected.released, expected.certainty)
         check_known(batch.arranged, unknown)
-        return replace(counted, window=self.windows.released(batch))
+        return replace(counted, window=self.windows.released(batch), uses=acting.uses)
 
     def explain(self, batch: ChainBatch) -> pl.DataFrame:
         """For each row its region and the rule: never what was drawn."""
@@ -90,8 +110,8 @@ class Rule:
         """The region of each row, and the columns that tell its rule."""
         private = np.zeros(batch.rows, dtype=bool)
         private[batch.private.rows(batch.arranged.chains)] = True
-        labels, which = batch.arranged.labels, self.which_of(batch)
-        told = [self.decider.explain(block, labels) for block in self.blocks(batch, which)]
+        labels, acting = batch.arranged.labels, self.acting(batch)
+        told = [self.decider.explain(block, labels) for block in self.blocks(batch, acting)]
         certainty = np.concatenate([one.certainty for one in told])
         columns = {name: np.concatenate([one.rule[name] for one in told]) for name in told[0].rule}
         named = np.array([*REGIONS, PRIVATE])[np.where(private, len(REGIONS), certainty)]

@@ -41,9 +41,10 @@ class Summary:
     leakage is no mere upper bound. models: which models that holds for. meaning: what it is for the
     value that gains most, None without secrets. erasure: what erasing private records alone would
     have leaked; at least, over a set of models, if erasure_is_least. loss: expected redactions that
-    rounding rooms up to a grid costs a secret. unserved: why it is another mechanism than was asked
-    for. verdict: what the fit of the model said about itself, audit: whether the promise held in
-    data that the model has not seen, None if the model does not say.
+    rounding rooms up to a grid costs a secret. near, together: secrets that are near others, where
+    such are designed together, and how many have been. unserved: why it is another mechanism than
+    was asked for. verdict: what the fit of the model said about itself, audit: whether the promise
+    held in data that the model has not seen, None if the model does not say.
     """
 
     dataset: str
@@ -73,6 +74,8 @@ class Summary:
     designs: int
     loss: float
     seconds: float
+    near: int = 0
+    together: int = 0
     unserved: str | None = None
     verdict: str | None = None
     audit: str | None = None
@@ -171,8 +174,11 @@ class Summary:
             if self.loss > 5e-4
             else ""
         )
+        near = ""
+        if self.near:
+            near = f", {self.together:,} of {many(self.near, 'near secret')} designed together"
         instead = "" if self.unserved is None else f"; {self.unserved}"
-        return f"{self.mechanism}, {many(self.designs, 'design')}{loss}{instead}"
+        return f"{self.mechanism}, {many(self.designs, 'design')}{near}{loss}{instead}"
 
     def _model(self) -> str:
         """How the verdict of the fit begins, and where the rest is."""

@@ -7,6 +7,7 @@ needs no more of each than its `Survey`; surveys add up, in any order, to that o
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from offrecord.designs.needs import SurroundingCounts, distinct
 from offrecord.errors import InputError
+from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.tables.chains import Columns, order_warnings
 from offrecord.tables.seen import Sighting
 from offrecord.tables.steps import Step
@@ -74,7 +76,8 @@ class Survey:
     of the private list that were found. pairs, linked: neighbouring rows, and those one step apart.
     spacings: without a step, median distances of neighbours in batches, and of how many.
     names_are_integers, names_are_text: whether all chain names are whole numbers, and whether they
-    came as text, column by column. secrets_digests: (m, 2) for each surrounding the digest of its
+    came as text, column by column. clustered: how many secrets there are in clusters with each
+    surrounding. secrets_digests: (m, 2) for each surrounding the digest of its
     secrets. private_digest: that of the private records.
     """
 
@@ -95,6 +98,7 @@ class Survey:
     names_are_text: tuple[bool, ...]
     order_type: pl.DataType
     needs: SurroundingCounts
+    clustered: dict[Surrounding, int]
     secrets_digests: NDArray[np.uint64]
     private_digest: NDArray[np.uint64]
     positions: list[list[Any]]
@@ -179,12 +183,21 @@ class Survey:
             names_are_text=first.names_are_text,
             order_type=first.order_type,
             needs=needs,
+            clustered=_clustered(part.clustered for part in parts),
             secrets_digests=digests,
             private_digest=np.bitwise_xor.reduce(
                 np.stack([part.private_digest for part in parts]), axis=0
             ),
             positions=[row for part in parts for row in part.positions],
         )
+
+
+def _clustered(parts: Iterable[dict[Surrounding, int]]) -> dict[Surrounding, int]:
+    """How many secrets are in clusters, of some batches together."""
+    total: Counter[Surrounding] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(total)
 
 
 def _alike(one: Survey, other: Survey) -> bool:

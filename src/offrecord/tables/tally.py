@@ -9,7 +9,7 @@ import numpy as np
 
 from offrecord.fitting.counting import Counts
 from offrecord.mechanisms.blocks import ALWAYS, PRIVATE, REGIONS, Block, Certainty, Mask
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Integers
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.choice import Choice
 from offrecord.tables.seen import Sighting
@@ -62,6 +62,7 @@ class Tally:
     rows with their kept cells, a sample of them. rows: how many were decided, those without a value
     too. content: a digest of what leaves of the chains that hold a secret, record by record, for
     the key's owner alone. seen: records that may be redacted, and that the model was learned from.
+    uses: how many secrets each design of the rule serves.
     """
 
     regions: tuple[int, ...] = (0, 0, 0)
@@ -75,6 +76,7 @@ class Tally:
     rows: int = 0
     content: int = 0
     seen: Sighting = field(default_factory=Sighting)
+    uses: Integers | None = None
 
     @classmethod
     def of(
@@ -105,6 +107,7 @@ class Tally:
             self.rows + other.rows,
             self.content ^ other.content,
             self.seen + other.seen,
+            _sum(self.uses, other.uses),
         )
 
     def named_regions(self, private: int) -> dict[str, int]:

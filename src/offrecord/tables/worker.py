@@ -165,6 +165,7 @@ class Worker:
             names_are_text=tuple(arranged.frame[name].dtype == pl.String for name in by),
             order_type=arranged.order_type,
             needs=batch.needs,
+            clustered=batch.clusters.secrets,
             secrets_digests=keyed.set_digests(secrets.chain, secrets.order, used, len(rows)),
             private_digest=keyed.set_digests(private.chain, private.order, alone, 1)[0],
             positions=_positions(batch) if self.positions else [],
@@ -174,13 +175,13 @@ class Worker:
         """Decide a batch: the released rows, and counts."""
         assert self.rule is not None
         batch, rule, model = keyed.batch, self.rule, self.spec.model
-        chains, which = batch.arranged.chains, rule.which_of(batch)
+        chains, acting = batch.arranged.chains, rule.acting(batch)
         gone, sure = np.zeros(batch.rows, dtype=bool), np.zeros(batch.rows, dtype=bool)
         counted = Tally()
         moves = np.zeros(counted_shape(model), dtype=np.int64)
         firsts = np.zeros(model.k, dtype=np.int64)
         contents, unknown = [], []
-        for block in rule.blocks(batch, which):
+        for block in rule.blocks(batch, acting):
             redacted, certainty = rule.decider.decide(block, keyed.draw)
             unknown.append(unknown_rows(block, certainty))
             gone[block.rows], sure[block.rows] = redacted, certainty == NEVER
@@ -206,6 +207,7 @@ class Worker:
             kept=Sample.of(batch.arranged, gone),
             content=content,
             seen=seen,
+            uses=acting.uses,
         )
         return _released(batch.arranged, gone), tally
 

@@ -14,7 +14,7 @@ from offrecord.mechanisms.local.policy import LocalPolicy
 from offrecord.mechanisms.local.referee import refereed
 from offrecord.mechanisms.local.secrets import composed, cut, per_secret
 from offrecord.mechanisms.local.stretches import Sides, Stretches
-from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.mechanisms.surroundings import Nearness, Surrounding
 from offrecord.mechanisms.three_region import QUICK_TUNINGS, TUNINGS, ThreeRegion
 from offrecord.mechanisms.window import BestWindow, window_of
 from offrecord.mechanisms.workshop import Workshop
@@ -39,6 +39,12 @@ _MANY = 64  # secrets of which each is bounded by its own optimum
 #: What binary_optimum.py takes: the budget at most, 1 − α − β and the rarer transition at least
 #: (docs/proofs/rounding.md, "Bounds on every mechanism").
 _LARGEST_BUDGET, _LEAST_GAP, _LEAST_STEP = 300, 1e-7, 1e-15
+_TOLERANCE_NEAR = 1e-4  # the same for clusters of a table, of which there may be many
+_NEAR_SECRETS = 16  # of a table that are designed together
+_TOGETHER = 1600  # entries of the matrix of a cluster
+_LEAST_SPAN, _LONGEST_SPAN = 16, 120  # records of a cluster: what room must leave, and the most
+_ROOM_RATIO = 1.5  # by which rooms grow that those of clusters are rounded up to
+_WORTHWHILE = 0.01  # expected records, below which near secrets are designed each by itself
 _BOUND_SLACK = 1e-12  # what rounding may have taken from a bound on the utility
 
 
@@ -58,6 +64,7 @@ class BestLocal(Mechanism):
 
     name: ClassVar[str] = "best-local"
     designs: ClassVar[type[LocalDesign]] = LocalDesign
+    keeps_to_windows: ClassVar[bool] = True
     effort: float = 1.0
 
     def design(self, problem: Problem) -> LocalPolicy:
@@ -126,6 +133,51 @@ class BestLocal(Mechanism):
         policy = self.design(problem)
         sides, window = cut(problem, policy.sparse), window_of(problem)
         return LocalDesign.made(problem, surrounding, sides, policy.worst, window)
+
+    def nearness(self, model: Model, epsilon: float, protect: str, room: int) -> Nearness | None:
+        """Secrets whose windows meet: there designs for each would redact the same records twice.
+
+        For stationary chains of order 1 that stand alone, or in a set with a worst one, and are not
+        too slow or of too many values for linear programmes of seconds.
+        """
+        span = _TOGETHER // model.k - 2 * room
+        if not model.is_stationary or span < _LEAST_SPAN or epsilon <= 0:
+            return None
+        problem = Surrounding(room, room, 1).problem(model, epsilon, protect)
+        if problem.chain.has_states or problem.corner is None:
+            return None
+        secrets = _TOGETHER // ((2 * room + _LEAST_SPAN) * model.k)
+        nodes = [0]
+        while nodes[-1] < room:
+            nodes.append(min(max(nodes[-1] + 1, int(nodes[-1] * _ROOM_RATIO)), room))
+        most = min(max(secrets, 2), _NEAR_SECRETS), min(span, _LONGEST_SPAN)
+        return Nearness(sum(window_of(problem)), *most, tuple(nodes))
+
+    def together(self, problem: Problem, surrounding: Surrounding) -> LocalDesign | None:
+        """The best start that designs for each secret come to, improved as a whole; None where
+        that gains next to nothing.
+        """
+        starts = [BestWindow().design(problem)]
+        if solved(problem):
+            starts.append(_solved_design(problem, self.name)[0])
+        else:
+            starts += [ThreeRegion(tuning).design(problem) for tuning in TUNINGS]
+        start = max(starts, key=lambda policy: policy.utility)
+        found = refereed(
+            problem,
+            lambda reduced: _improved(
+                reduced, start.sparse, self.effort, tolerance=_TOLERANCE_NEAR, most_tries=0
+            ),
+            _itself,
+        )
+        if found is None:
+            return None
+        gained = found.redaction.released(problem.chain) - start.sparse.released(problem.chain)
+        if gained < _WORTHWHILE:
+            return None
+        sides, window = cut(problem, found.redaction), window_of(problem)
+        inside = Stretches.of(found.redaction.matrix(problem.private[0] - 1, problem.private[-1]))
+        return LocalDesign.made(problem, surrounding, sides, found.worst, window, inside)
 
     def workshop(self, model: Model, epsilon: float, protect: str, room: int) -> Workshop:
         """One that designs sides apart where they are too large to be improved together."""
@@ -248,8 +300,19 @@ def _forced_around(problem: Problem, secret: Secret) -> Redaction:
     return Redaction(problem.n, starts, starts + 1, np.concatenate(rows)[order]).compressed()
 
 
-def _improved(problem: Problem, start: Redaction, effort: float) -> Redaction:
-    """The start, improved block by block wherever it redacts, and a little further out."""
+def _improved(
+    problem: Problem,
+    start: Redaction,
+    effort: float,
+    *,
+    tolerance: float = _TOLERANCE,
+    most_tries: int | None = None,
+) -> Redaction:
+    """The start, improved block by block wherever it redacts, and a little further out.
+
+    tolerance: of n, as _TOLERANCE. most_tries: closings that are tried of each block, None for as
+    many as its size allows.
+    """
     from offrecord.mechanisms.best_local.sequential_lp import improve
 
     k = problem.chain.k
@@ -267,7 +330,8 @@ def _improved(problem: Problem, start: Redaction, effort: float) -> Redaction:
             movable = np.zeros(matrix.shape, dtype=bool)
             movable[begin : begin + size] = True
             tries = max(_TRIES // (min(size, last - first) * k), 3) // len(local.secrets)
-            matrix = improve(local, matrix, first, movable, _TOLERANCE * problem.n, tries, effort)
+            tries = tries if most_tries is None else min(tries, most_tries)
+            matrix = improve(local, matrix, first, movable, tolerance * problem.n, tries, effort)
         positions = np.arange(first, last)
         parts.append(Redaction(problem.n, positions, positions + 1, matrix))
     return Redaction.maximum(parts) if parts else start

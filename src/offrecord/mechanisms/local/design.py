@@ -29,7 +29,8 @@ class LocalDesign:
     maximum of all stamps is private for each of them (F3).
 
     left, right: from the secret outwards; then all is released, or (rest) redacted to the chain's
-    end. leakage: for the surrounding it was made for; method: how it was found.
+    end. leakage: for the surrounding it was made for; method: how it was found. inside: of a
+    cluster of near secrets, what is redacted from its first to its last record; None: all of it.
     """
 
     kind: ClassVar[str] = "local"
@@ -45,6 +46,7 @@ class LocalDesign:
     rounding: float
     method: str
     window: tuple[int, int]
+    inside: Stretches | None = None
 
     @classmethod
     def made(
@@ -54,10 +56,14 @@ class LocalDesign:
         sides: Sides,
         worst: WorstOutput,
         window: tuple[int, int],
+        inside: Stretches | None = None,
     ) -> LocalDesign:
-        """What redacts these sides of a problem's one secret, and tells so much at worst."""
+        """What redacts these sides of a problem's one secret or cluster, and the inside of a
+        cluster, and tells so much at worst.
+        """
         sides = _to_the_end(sides, _rooms(problem), problem.chain.order)
-        return cls._resting(surrounding, sides, _rooms(problem), worst, window)
+        made = cls._resting(surrounding, sides, _rooms(problem), worst, window)
+        return made if inside is None else replace(made, inside=inside)
 
     @classmethod
     def _resting(
@@ -116,13 +122,14 @@ class LocalDesign:
         around = self.surrounding
         shape = (around.left, around.right, around.length, around.context)
         sizes = (self.left.size, self.right.size, self.left_rest, self.right_rest)
-        return repr(shape + sizes).encode() + b"".join(
-            side.spelled_out.tobytes() for side in self.sides
-        )
+        parts = [side.spelled_out.tobytes() for side in self.sides]
+        if self.inside is not None:
+            parts += [around.inside, self.inside.spelled_out.tobytes()]
+        return repr(shape + sizes).encode() + b"".join(parts)
 
     def cost(self, masses: Floats, left: int, right: int) -> float:
         """Expected redactions beside the secret, in rooms no larger than it was made for."""
-        total = 0.0
+        total = 0.0 if self.inside is None else float((self.inside.spelled_out @ masses).sum())
         rests = self.left_rest, self.right_rest
         for side, rest, room in zip(self.sides, rests, (left, right), strict=True):
             total += float((side.spelled_out[:room] @ masses).sum())
@@ -136,7 +143,7 @@ class LocalDesign:
         for side, rest, room in zip(self.sides, rests, _rooms(problem), strict=True):
             beyond = Stretches.always(problem.chain.k, room - side.size if rest else 0)
             sides.append(beyond.after(side))
-        return stamped(problem, secret, (sides[0], sides[1]))
+        return stamped(problem, secret, (sides[0], sides[1]), self.inside)
 
     def serves_gaps(self, lengths: Sequence[int]) -> bool:
         """Designs are laid over each other, however near they are."""
@@ -160,20 +167,34 @@ class LocalDesign:
         """With all but its probabilities computed anew; None if it does not fit or leaks more."""
         from offrecord.mechanisms.window import window_of
 
-        if any(side.size > room for side, room in zip(self.sides, _rooms(problem), strict=True)):
+        if not self._spans(_rooms(problem)):
             return None
         secret = Secret(problem.private[0], problem.private[-1])
-        found = passed(problem, self.sides, stamped(problem, secret, self.sides))
+        found = passed(problem, self.sides, stamped(problem, secret, self.sides, self.inside))
         if found is None:
             return None
-        window = window_of(problem)
-        return LocalDesign.made(problem, self.surrounding, self.sides, found.worst, window)
+        window, around = window_of(problem), self.surrounding
+        return LocalDesign.made(problem, around, self.sides, found.worst, window, self.inside)
 
     def fits(self, order: int) -> bool:
-        """It is no longer than the rooms it says it was made for."""
+        """It is no longer than the rooms it says it was made for, and as long as its cluster."""
         around = self.surrounding
-        right = around.records(order) - around.left - around.length
-        return self.left.size <= around.left and self.right.size <= right
+        return self._spans((around.left, around.records(order) - around.left - around.length))
+
+    def _spans(self, rooms: tuple[int, int]) -> bool:
+        within = all(side.size <= room for side, room in zip(self.sides, rooms, strict=True))
+        is_one = self.inside is None and not self.surrounding.inside
+        return within and (is_one or self._is_cluster())
+
+    def _is_cluster(self) -> bool:
+        """It has rows for the records of a cluster, and always redacts the private ones."""
+        around = self.surrounding
+        if self.inside is None or not len(around.inside) == around.length == self.inside.size:
+            return False
+        private = np.frombuffer(around.inside, dtype=np.uint8) > 0
+        return bool(np.all(self.inside.spelled_out[private] == 1)) and bool(
+            private[0] & private[-1]
+        )
 
     def leakage_under(self, problem: Problem) -> float:
         """What it would leak if another model were right, its secret being the problem's."""
@@ -182,13 +203,16 @@ class LocalDesign:
     # ---- files
 
     def to_dict(self, shared: Shared) -> dict[str, Any]:
-        """Its own part of a file; equal sides are written once."""
-        return {
+        """Its own part of a file; equal sides are written once. A cluster has its inside too."""
+        content: dict[str, Any] = {
             "redaction_left": self.left.number(shared),
             "redaction_right": self.right.number(shared),
             "left_rest": self.left_rest,
             "right_rest": self.right_rest,
         }
+        if self.inside is not None:
+            content["redaction_inside"] = self.inside.number(shared)
+        return content
 
     @classmethod
     def read(
@@ -207,6 +231,7 @@ class LocalDesign:
                 made.rounding,
                 made.method,
                 made.window,
+                sides[read_count(content["redaction_inside"])] if made.surrounding.inside else None,
             )
             for made, content in entries
         ]

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-import numpy as np
-
 from offrecord.mechanisms.local.stretches import Sides, Stretches
 from offrecord.models.base import Floats
 from offrecord.theory.problem import Problem, Secret
@@ -53,16 +51,23 @@ def composed(problem: Problem, sides: Sequence[Sides]) -> Redaction:
     )
 
 
-def stamped(problem: Problem, secret: Secret, sides: Sides) -> Redaction:
-    """A secret always redacted, and its sides."""
+def stamped(
+    problem: Problem, secret: Secret, sides: Sides, inside: Stretches | None = None
+) -> Redaction:
+    """A secret always redacted, and its sides. inside: what is redacted instead of all of it, from
+    its first record on, where it is a cluster.
+    """
     stretches: list[tuple[int, int, Floats]] = []
     end = secret.first - 1
     for row, length in zip(sides[0].rows, sides[0].lengths.tolist(), strict=True):
         stretches.append((end - length, end, row))
         end -= length
     stretches.reverse()
-    stretches.append((secret.first - 1, secret.last, np.ones(problem.chain.k)))
-    start = secret.last
+    start = secret.first - 1
+    inside = inside or Stretches.always(problem.chain.k, secret.last - start)
+    for row, length in zip(inside.rows, inside.lengths.tolist(), strict=True):
+        stretches.append((start, start + length, row))
+        start += length
     for row, length in zip(sides[1].rows, sides[1].lengths.tolist(), strict=True):
         stretches.append((start, start + length, row))
         start += length

@@ -52,28 +52,42 @@ class Stamps(NamedTuple):
 class Stamping:
     """Designs ready to be stamped.
 
-    limits: (rows, k) thresholds by distance, of every design the left, then the right. sizes:
-    (designs, 2) how many rows these have. rests: (designs, 2) whether everything further out is
-    redacted too.
+    limits: (rows, k) thresholds by distance, of every design the left, then the right; then, of
+    every design for a cluster, those from its first to its last record. sizes: (designs, 2) how
+    many rows the sides have. rests: (designs, 2) whether everything further out is redacted too.
+    insides: (designs,) how many rows a cluster has, 0 for one secret.
     """
 
     limits: Draws
     sizes: Integers
     rests: Mask
+    insides: Integers
 
     @classmethod
     def of(cls, designs: Sequence[LocalDesign], k: int) -> Stamping:
         """From designs, which are then known by their numbers."""
         sides = [side for design in designs for side in design.sides]
-        rows = np.concatenate([*(side.spelled_out for side in sides), np.zeros((0, k))])
+        clusters = [design.inside for design in designs if design.inside is not None]
+        rows = np.concatenate([*(one.spelled_out for one in sides + clusters), np.zeros((0, k))])
         sizes = np.array([side.size for side in sides], dtype=np.int64).reshape(-1, 2)
         rests = [(design.left_rest, design.right_rest) for design in designs]
-        return cls(thresholds(rows), sizes, np.array(rests, dtype=bool).reshape(-1, 2))
+        insides = [0 if design.inside is None else design.inside.size for design in designs]
+        return cls(
+            thresholds(rows),
+            sizes,
+            np.array(rests, dtype=bool).reshape(-1, 2),
+            np.array(insides, dtype=np.int64),
+        )
 
     @cached_property
     def _offsets(self) -> Integers:
         """(designs, 2) where their rows begin in limits."""
         return (np.cumsum(self.sizes) - self.sizes.ravel()).reshape(-1, 2)
+
+    @cached_property
+    def _inside_offsets(self) -> Integers:
+        """(designs,) where the rows of clusters begin in limits."""
+        return np.asarray(self.sizes.sum() + np.cumsum(self.insides) - self.insides)
 
     @cached_property
     def _bits(self) -> NDArray[np.uint64]:
@@ -153,7 +167,9 @@ class Stamping:
         low, high = secrets.low - start, secrets.high - start
         near = [bound - start for bound in self._bounds(block, to_the_end=False)]
         far = [bound - start for bound in self._bounds(block, to_the_end=True)]
-        for begin, end in ((low, high), (far[0], near[0]), (near[1], far[1])):
+        together = self.insides[which] > 0
+        whole = np.where(together, low, high)  # of one secret everything is redacted
+        for begin, end in ((low, whole), (far[0], near[0]), (near[1], far[1])):
             inside = _ranges(begin, end)
             stamps.limits[inside] = coins.ALWAYS
             stamps.certain[inside] = self._every
@@ -161,6 +177,15 @@ class Stamping:
         first_row = self._offsets[which] - 1  # of distance 0, if it had one
         _walk(block, low - 1, secrets.first, -1, low - near[0], first_row[:, 0], lay)
         _walk(block, high, secrets.last, 1, near[1] - high, first_row[:, 1], lay)
+        if together.any():
+            redacting = np.asarray(self.limits.any(axis=1))
+
+            def lay_inside(row: Integers, at: Integers) -> None:
+                kept = redacting[at]
+                lay(row[kept], at[kept])
+
+            inner = self._inside_offsets[which] - 1
+            _walk(block, low, secrets.first - 1, 1, high - whole, inner, lay_inside)
         return stamps
 
     def _bounds(self, block: Block, *, to_the_end: bool) -> tuple[Integers, Integers]:

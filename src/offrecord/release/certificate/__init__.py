@@ -11,11 +11,15 @@ form       reading JSON that must have a form
 """
 
 from offrecord.release.certificate.designs import (
+    CLUSTERED,
     COMPOSITION,
     DRAW_BITS,
     KINDS,
+    LARGEST,
     MAXIMUM,
     STOPPING,
+    ClusteredDesign,
+    ClusteredDesigns,
     Composition,
     Design,
     Designs,
@@ -69,11 +73,13 @@ from offrecord.release.certificate.stopping import (
 __all__ = [
     "ASSUMPTIONS",
     "CERTIFICATE_VERSION",
+    "CLUSTERED",
     "COMPOSITION",
     "DRAW_BITS",
     "FORMAT",
     "KEPT",
     "KINDS",
+    "LARGEST",
     "MAXIMUM",
     "PHASES",
     "POSITIONS",
@@ -81,6 +87,8 @@ __all__ = [
     "Audit",
     "Certificate",
     "Claim",
+    "ClusteredDesign",
+    "ClusteredDesigns",
     "Columns",
     "Composition",
     "Counts",

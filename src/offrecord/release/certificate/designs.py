@@ -35,6 +35,15 @@ COMPOSITION = (
     " lies below that probability times 2^64, rounded up. More redaction never leaks more, so the"
     " release leaks about each secret on its own at most the largest leakage of a design."
 )
+CLUSTERS = (
+    "Near secrets form clusters. Around each cluster stands one design for it, or around each of"
+    " its secrets, as around every other secret, the design for its surroundings or its window: by"
+    " expectation over the model whichever redacts least; only the places of records, and which of"
+    " them have a value, decide that. Where several designs fall on a record, the largest redaction"
+    " probability of each value counts. A record is redacted if its 64-bit draw lies below that"
+    " probability times 2^64, rounded up. More redaction never leaks more, so the release leaks"
+    " about each secret on its own at most the largest leakage of a design."
+)
 WALKS = (
     "Neighbouring secrets join into a cluster where fewer records lie between them than the longer"
     " of the two last levels that face each other there, by the first option of their designs,"
@@ -91,7 +100,11 @@ class Composition(Section):
     text: Text
 
 
+#: The kind of local designs of which some are for clusters of near secrets, or are windows that act
+#: instead of others.
+CLUSTERED = "clustered"
 MAXIMUM = Composition(rule="maximum", draw_bits=DRAW_BITS, text=COMPOSITION)
+LARGEST = Composition(rule="maximum", draw_bits=DRAW_BITS, text=CLUSTERS)
 STOPPING = Composition(rule="stopping", draw_bits=DRAW_BITS, text=WALKS)
 
 
@@ -149,6 +162,20 @@ class LocalDesign(Design):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClusteredDesign(LocalDesign):
+    """A local design for one secret or a cluster of them.
+
+    mechanism: what made it. inside: of a cluster, whether each of its `length` records is private;
+    nothing for one secret. redaction_inside: which of the sides stands from its first record to its
+    last, None for one secret, which is redacted whole.
+    """
+
+    mechanism: Text
+    inside: Annotated[Sequence[int], listed(whole(0, 1))]
+    redaction_inside: Annotated[int | None, optional(whole(0, MAX_COUNT))]
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnerDesign(Design):
     """A design by which walks lead away from a secret and stop. stopping: which of those that
     designs share.
@@ -203,10 +230,14 @@ class Designs(Section):
         served = set()
         for at, design in enumerate(self.designs):
             self._check_records(f"designs.designs[{at}]", design, model)
-            runs = None if design.phases is None else self.phases[design.phases]
-            served.add((design.left, design.right, design.length, runs))
+            served.add(self._served(design))
         if len(served) < len(self.designs):
             raise refused("designs.designs", "must have one design for the same surroundings")
+
+    def _served(self, design: Design) -> tuple[Any, ...]:
+        """What no two designs are for."""
+        runs = None if design.phases is None else self.phases[design.phases]
+        return design.left, design.right, design.length, runs
 
     def _check_records(self, place: str, design: Design, model: Model) -> None:
         known = design.phases is None or design.phases < len(self.phases)
@@ -264,6 +295,39 @@ class LocalDesigns(Designs):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClusteredDesigns(LocalDesigns):
+    """Local designs of which some are for clusters of near secrets, or are windows that act instead
+    of others.
+    """
+
+    kind: Annotated[str, word(CLUSTERED)] = CLUSTERED
+    composition: Composition = LARGEST
+    designs: Annotated[Sequence[ClusteredDesign], listed(ClusteredDesign.read)]
+
+    def check(self, model: Model) -> None:
+        """InputError unless the insides of clusters are as long as they are, and redact all that is
+        private in them.
+        """
+        super().check(model)
+        for at, design in enumerate(self.designs):
+            place, inside, number = f"designs.designs[{at}]", design.inside, design.redaction_inside
+            if not inside and number is None:
+                continue
+            if len(inside) != design.length or not inside[0] == inside[-1] == 1:
+                says = f"must be empty, or {design.length} numbers that begin and end with 1"
+                raise refused(f"{place}.inside", says)
+            side = self.sides[number] if number is not None and number < len(self.sides) else ()
+            rows = spelled_rows(side) if sum(count for count, _ in side) == design.length else []
+            if not rows or any(min(row) < 1 for row, one in zip(rows, inside, strict=True) if one):
+                says = f"must be a side of {design.length} records that redacts the private ones"
+                raise refused(f"{place}.redaction_inside", says)
+
+    def _served(self, design: Design) -> tuple[Any, ...]:
+        assert isinstance(design, ClusteredDesign)
+        return *super()._served(design), design.inside, design.mechanism
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnerDesigns(Designs):
     """Designs of who sees all values: walks lead away from secrets, and what lies before their
     stops is redacted. stoppings: the distinct ones.
@@ -297,7 +361,11 @@ class OtherDesigns(OpenSection, Designs):
 
 
 #: Kinds whose own part is known here; a new one is one class and one line.
-KINDS: dict[str, type[Designs]] = {"local": LocalDesigns, "owner": OwnerDesigns}
+KINDS: dict[str, type[Designs]] = {
+    "local": LocalDesigns,
+    CLUSTERED: ClusteredDesigns,
+    "owner": OwnerDesigns,
+}
 
 
 def read_designs(content: Mapping[str, Any]) -> Designs:

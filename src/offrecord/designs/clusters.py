@@ -1,0 +1,157 @@
+"""Clusters: near secrets of a chain that one design is made for together (F3, F14).
+
+Which secrets these are follows from their places alone, chain by chain, so that a table has the
+same clusters however its chains are brought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from offrecord.designs.library import Designs, Setting
+from offrecord.mechanisms.base import Design
+from offrecord.mechanisms.blocks import Secrets
+from offrecord.mechanisms.surroundings import Nearness, Surrounding
+from offrecord.models.base import Integers
+from offrecord.models.records import Chains
+from offrecord.text import Progress, followed, unwatched
+
+_DESIGNING = "designing near secrets"
+#: How much designing for clusters a table may take. Not a time, so that a table is released alike
+#: on every machine: of each design the secrets times the records times half the squared number of
+#: values, of which a few hundred take a second.
+WORK = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Clusters of some secrets, at least two each.
+
+    begin, end: (c,) cluster i has the secrets begin[i] … end[i] − 1. around: the distinct
+    surroundings. used: (c,) which of them each cluster has.
+    """
+
+    begin: Integers
+    end: Integers
+    around: tuple[Surrounding, ...]
+    used: Integers
+
+    @classmethod
+    def of(cls, chains: Chains, secrets: Secrets, nearness: Nearness | None) -> Clusters:
+        """The clusters of whole chains, sorted as their secrets are."""
+        if nearness is None:
+            none = np.empty(0, dtype=np.int64)
+            return cls(none, none, (), none)
+        begin, end = _cut(secrets, nearness)
+        left, right = secrets.rooms(chains)
+        rooms = _rounded(left[begin], nearness.rooms), _rounded(right[end - 1], nearness.rooms)
+        return cls(begin, end, *_patterns(secrets, begin, end, rooms))
+
+    @property
+    def secrets(self) -> dict[Surrounding, int]:
+        """How many secrets there are in clusters with each surrounding."""
+        counts = np.bincount(self.used, self.end - self.begin, minlength=len(self.around))
+        return dict(zip(self.around, counts.astype(np.int64).tolist(), strict=True))
+
+
+def _cut(secrets: Secrets, nearness: Nearness) -> tuple[Integers, Integers]:
+    """Where clusters begin and end: from the left as many secrets as a cluster may have."""
+    between = secrets.first[1:] - secrets.last[:-1] - 1
+    joins = (secrets.chain[1:] == secrets.chain[:-1]) & (between <= nearness.gap)
+    first, last = secrets.first, secrets.last
+    found: list[tuple[int, int]] = []
+    begin, end = 0, 1  # of the cluster that is being gathered
+    for at in np.flatnonzero(joins).tolist():  # secrets that are near the next one
+        if at >= end:
+            found.append((begin, end))
+            begin, end = at, at + 1
+        if end - begin < nearness.secrets and last[at + 1] - first[begin] < nearness.span:
+            end = at + 2
+        else:
+            found.append((begin, end))
+            begin, end = at + 1, at + 2
+    found.append((begin, end))
+    kept = [(begin, end) for begin, end in found if end - begin > 1]
+    begins, ends = np.array(kept, dtype=np.int64).reshape(-1, 2).T
+    return begins, ends
+
+
+def _patterns(
+    secrets: Secrets, begin: Integers, end: Integers, rooms: tuple[Integers, Integers]
+) -> tuple[tuple[Surrounding, ...], Integers]:
+    """The distinct surroundings of clusters, and which of them each has."""
+    if len(begin) == 0:
+        return (), np.empty(0, dtype=np.int64)
+    most = int((end - begin).max())
+    members = begin[:, None] + np.arange(most)
+    there = members < end[:, None]
+    members = np.where(there, members, begin[:, None])
+    origin = secrets.first[begin][:, None]
+    places = [np.where(there, one[members] - origin, -1) for one in (secrets.first, secrets.last)]
+    columns = np.concatenate((np.stack(rooms, axis=1), *places), axis=1).astype(np.int32)
+    rows, used = np.unique(columns, axis=0, return_inverse=True)
+    around = tuple(_surrounding(row[0], row[1], row[2 : 2 + most], row[2 + most :]) for row in rows)
+    return around, used.ravel().astype(np.int64)
+
+
+def _rounded(rooms: Integers, grid: tuple[int, ...]) -> Integers:
+    nodes = np.array(grid)
+    return nodes[np.searchsorted(nodes, np.minimum(rooms, grid[-1]))]
+
+
+def _surrounding(left: int, right: int, first: Integers, last: Integers) -> Surrounding:
+    """From the rooms of a cluster, and the places of its secrets from its first record on; −1 where
+    there is none.
+    """
+    inside = bytearray(int(last.max()) + 1)
+    for begin, end in zip(first.tolist(), last.tolist(), strict=True):
+        if begin >= 0:
+            inside[begin : end + 1] = b"\1" * (end + 1 - begin)
+    return Surrounding(int(left), int(right), len(inside), inside=bytes(inside))
+
+
+def with_clusters(
+    designs: Designs,
+    secrets: Mapping[Surrounding, int],
+    *,
+    known: Designs | None = None,
+    progress: Progress = unwatched,
+) -> Designs:
+    """Designs of single secrets, and those of clusters that are worth one. secrets: how many are in
+    clusters with each surrounding. known: as for `designs_for`.
+    """
+    setting = designs.setting
+    standing = {} if known is None else {one.surrounding: one for one in known.designs}
+    found, refused = [], designs.refused
+    for surrounding in followed(_affordable(secrets, setting.model.k), _DESIGNING, progress):
+        design = standing.get(surrounding)
+        if design is None and known is not None and surrounding in known.candidates:
+            problem = surrounding.problem(setting.model, setting.epsilon, setting.protect)
+            design = known.candidates[surrounding].judged(problem)
+            refused += design is None
+        design = design or _made(setting, surrounding)
+        if design is not None:
+            found.append(design)
+    return replace(designs, designs=(*designs.designs, *found), refused=refused)
+
+
+def _affordable(secrets: Mapping[Surrounding, int], k: int) -> list[Surrounding]:
+    """Those that are designed, of the surroundings of clusters: by how many secrets they serve for
+    the work they take.
+    """
+    works = {one: len(one.private) * one.records(1) * k**2 // 2 for one in secrets}
+    kept, spent = [], 0
+    for around in sorted(secrets, key=lambda one: (-secrets[one] / works[one], one)):
+        spent += works[around]
+        if spent > WORK:
+            break
+        kept.append(around)
+    return kept
+
+
+def _made(setting: Setting, surrounding: Surrounding) -> Design | None:
+    problem = surrounding.problem(setting.model, setting.epsilon, setting.protect)
+    return setting.mechanism.together(problem, surrounding)
