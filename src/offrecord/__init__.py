@@ -14,7 +14,7 @@ from offrecord._moved import install
 
 if TYPE_CHECKING:
     from offrecord.designs.library import Designs
-    from offrecord.errors import ChosenByValue, InputError
+    from offrecord.errors import ChosenByValue, InputError, OffrecordWarning
     from offrecord.fitting.fit import Fit
     from offrecord.mechanisms import (
         MECHANISMS,
@@ -74,6 +74,7 @@ __all__ = [
     "MarkovChain",
     "MarkovQuilt",
     "Mechanism",
+    "OffrecordWarning",
     "OwnerPolicy",
     "OwnerStopping",
     "PhasedChain",
@@ -110,7 +111,7 @@ __all__ = [
 
 #: Where each public name lives: loaded when first used, so that the command line starts at once.
 _ROOMS = {
-    "errors": ("ChosenByValue", "InputError"),
+    "errors": ("ChosenByValue", "InputError", "OffrecordWarning"),
     "models.box": ("Box",),
     "models.chain": ("MarkovChain",),
     "models.loading": ("load_model",),

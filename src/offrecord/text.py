@@ -4,6 +4,7 @@ far something is.
 
 from __future__ import annotations
 
+import difflib
 import html as markup
 import math
 import re
@@ -16,6 +17,8 @@ from offrecord.errors import InputError
 #: Called with what is done and how many of it there are (None: unknown), for a function that is
 #: told how many more are done.
 Progress: TypeAlias = Callable[[str, "int | None"], AbstractContextManager[Callable[[int], None]]]
+
+_NEAR = 0.7  # share of letters in common: "stat" is near "state", "date" is not
 
 _T = TypeVar("_T")
 
@@ -67,6 +70,12 @@ def printable(name: str, text: str) -> str:
     ):
         raise InputError(f"{name} must be 1 to 200 printable characters, got {text!r}")
     return text
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The one of some names that a person may have meant, if one is near."""
+    found = difflib.get_close_matches(name, list(names), n=1, cutoff=_NEAR)
+    return found[0] if found else None
 
 
 @contextmanager

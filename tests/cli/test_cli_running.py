@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 COMMAND = str(Path(sys.executable).with_name("offrecord"))
 DESIGN = [
     "design",
@@ -34,6 +36,25 @@ def test_outputs_that_cannot_be_are_refused_before_anything_is_written(run, tmp_
         code, out, err = run(*arguments)
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["design", "--mechansim", "window"], "--mechansim; did you mean --mechanism?"),
+        (["design", "--foo"], "--foo"),
+        (["redact", "t.csv", "--valeu", "v"], "--valeu; did you mean --value?"),
+        (["ledger", "list", "--keyfile", "k"], "--keyfile; did you mean --key-file?"),
+        ([*DESIGN, "--mechanism", "windows"], "'windows'; did you mean window?"),
+        ([*DESIGN, "--mechanism", "none"], "'none'"),
+        ([*DESIGN, "--mechanism", "laplace"], "'laplace'"),
+    ],
+    ids=str,
+)
+def test_hints_come_only_where_something_is_near(run, words, hint):
+    code, out, err = run(*words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.endswith(f" {hint}\n")
 
 
 def test_help_answers_without_loading_anything_heavy():

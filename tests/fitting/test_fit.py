@@ -403,7 +403,9 @@ def test_few_chains_say_nothing_about_starts():
     values = stationary_chains(np.random.default_rng(1), THREE, 19, 20)
     fit = fit_chains(as_chains(values), range(3))
     assert fit.stationarity.starts is None
-    assert "19 chains cannot show" in fit.verdict
+    assert "Not tested: first records." in fit.verdict
+    short = as_chains(np.array([[0, 1]]))
+    assert "Not tested: drift, first records." in fit_chains(short, range(2)).verdict
 
 
 def test_rare_values_among_first_records_are_tested_together():

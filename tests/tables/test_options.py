@@ -52,6 +52,9 @@ DEFAULTS = {
     "say": None,
 }
 OF_FILES = {
+    "separator": None,
+    "encoding": None,
+    "sheet": None,
     "format": None,
     "output_format": None,
     "certificate": None,

@@ -88,7 +88,10 @@ def left(drawer, tmp_path, monkeypatch, capsys):
         (folder / "t.csv").unlink()
         found = [one for one in folder.rglob("*") if one.is_file() and one.suffix != ".lock"]
         files = {one.name: one.read_bytes() for one in found}
-        assert "key.ledger.json" in files
+        ledger = json.loads(files["key.ledger.json"])
+        for entry in (one for each in ledger["releases"].values() for one in each):
+            del entry["entered"]  # a time
+        files["key.ledger.json"] = json.dumps(ledger)
         return files | {"out": json.dumps(json.loads(said.out) | {"seconds": 0}), "err": said.err}
 
     return run

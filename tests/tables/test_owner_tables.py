@@ -227,10 +227,10 @@ def larger_budgets(content):
 @pytest.mark.parametrize("change", [stop_at_once, shorter_deadlines, larger_budgets])
 def test_a_tampered_designs_file_is_judged_as_it_would_be_used(change, key, tmp_path):
     file, frame = tmp_path / "designs.json", table(CHAIN)
-    honest = redacted(frame, CHAIN, key, designs=file, dry_run=True)
+    honest = redacted(frame, CHAIN, key, designs=file)
     content = content_of(file)
     file.write_text(json.dumps(tampered(content, change)))
-    found = redacted(frame, CHAIN, key, designs=file, dry_run=True)
+    found = redacted(frame, CHAIN, key, designs=file)
     assert any("does not keep within ε" in warning for warning in found.summary.warnings)
     assert found.explain().equals(honest.explain())
     assert content_of(file)["stoppings"] == content["stoppings"]
@@ -238,9 +238,9 @@ def test_a_tampered_designs_file_is_judged_as_it_would_be_used(change, key, tmp_
 
 def test_an_honest_file_without_a_seal_is_taken(key, tmp_path):
     file, frame = tmp_path / "designs.json", table(CHAIN)
-    honest = redacted(frame, CHAIN, key, designs=file, dry_run=True)
+    honest = redacted(frame, CHAIN, key, designs=file)
     file.write_text(json.dumps(tampered(content_of(file), lambda _: None)))
-    found = redacted(frame, CHAIN, key, designs=file, dry_run=True)
+    found = redacted(frame, CHAIN, key, designs=file)
     assert found.summary.warnings == honest.summary.warnings
     assert found.explain().equals(honest.explain())
 

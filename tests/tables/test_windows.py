@@ -96,11 +96,11 @@ def test_the_window_beside_the_owners_mechanism(tmp_path):
 
 def test_the_window_where_designs_share_a_grid_of_rooms(tmp_path, monkeypatch):
     """Designs are for rooms rounded up, windows for those that secrets have."""
-    monkeypatch.setattr(mechanism._Slow, "most", 8)
+    monkeypatch.setattr(mechanism._Slow, "most", 4)
     rng = np.random.default_rng(2)
     model = sticky(rng, 3)
-    frame = random_table(rng, 3)
+    frame = random_table(rng, 3, chains=12)
     window = summary(frame, model, "window", tmp_path)
     shared = summary(frame, model, "best-local", tmp_path)
-    assert shared.designs <= 8 < window.designs
+    assert shared.designs < window.designs
     assert shared.window == window.released

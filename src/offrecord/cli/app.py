@@ -12,6 +12,7 @@ from offrecord.cli.demo import demo
 from offrecord.cli.design import design
 from offrecord.cli.fit import fit
 from offrecord.cli.key import key
+from offrecord.cli.ledger import ledger
 from offrecord.cli.redact import redact
 from offrecord.cli.reproduce import reproduce
 
@@ -41,5 +42,5 @@ def _root(
 
 
 # In the order in which a person meets them.
-for verb in (demo, fit, redact, design, compare, reproduce, answer, key):
+for verb in (demo, fit, redact, design, compare, reproduce, ledger, answer, key):
     app.command()(verb)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from offrecord.cli.parameters import offering, options_from, whole
-from offrecord.cli.paths import check_all_apart
-from offrecord.cli.printing import Json, as_json_text, warned
+from offrecord.cli.paths import check_all_apart, check_outside
+from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import busy
-from offrecord.cli.tables import Table, columns_read, read_keys, read_table
+from offrecord.cli.tables import Table, columns_read, read_keys, read_table, said_of
 
 
 @offering(
@@ -27,6 +28,9 @@ from offrecord.cli.tables import Table, columns_read, read_keys, read_table
     "step",
     "key_file",
     "format",
+    "separator",
+    "encoding",
+    "sheet",
     "max_rows",
     "force",
     "as_json",
@@ -34,7 +38,6 @@ from offrecord.cli.tables import Table, columns_read, read_keys, read_table
 def fit(
     table: Table,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write (JSON).")],
-    format: str | None,
     max_rows: int,
     force: bool,
     states: Annotated[
@@ -59,6 +62,7 @@ def fit(
     """
     from offrecord.files import check_writable
     from offrecord.release.keys import default_key_file
+    from offrecord.tables.formats import Said
     from offrecord.tables.reference import fit as fit_table
 
     keys = described.pop("private_list")
@@ -66,12 +70,13 @@ def fit(
     value, order, by = described["value"], described["order"], described["by"]
     check_writable(output, force=force)
     check_all_apart({"--output": output}, {"the input": table, "--private-list": keys})
+    check_outside({"--output": output}, table)
+    said = Said(*(described.pop(one.name) for one in fields(Said)))
+    listed = read_keys(keys, said, max_rows)
     columns = columns_read(value, order, by, described["private"])
-    frame = read_table(table, columns, format, max_rows, text=[value])
+    frame = read_table(table, columns, said_of(table, keys, said), max_rows, text=[value])
     described |= {"states": states, "calibrate": calibrate}
     with busy("fitting"):
-        found = fit_table(frame, private_list=read_keys(keys, max_rows), **described)
+        found = fit_table(frame, private_list=listed, **described)
     found.model.save(output, force=force)
-    for warning in found.warnings:
-        warned(warning)
     typer.echo(as_json_text(found.summary()) if as_json else str(found))

@@ -7,10 +7,10 @@ A verb that takes options of `redact` names them, and their types, defaults and 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
 
@@ -61,8 +61,9 @@ _WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "int | str": (str, {"parser": whole_or_auto}),
     "float": (float, {"parser": number}),
     "str | Path | None": (Path | None, {}),
-    "Model | str | Path | None": (Path | None, {}),
-    "Native | None": (Path | None, {}),  # the verb reads the file
+    "Model | Fit | str | Path | None": (Path | None, {}),
+    "Native | str | Path | None": (Path | None, {}),  # the verb reads the file
+    "str | Native | None": (str | None, {}),
 }
 
 
@@ -72,15 +73,19 @@ def options_from(first: str, last: str) -> list[str]:
     return listed[listed.index(first) : listed.index(last) + 1]
 
 
-def offering(*listed: str, shared: type | None = None) -> Callable[[_Verb], _Verb]:
+def offering(
+    *listed: str, shared: type | None = None, optional: Collection[str] = ()
+) -> Callable[[_Verb], _Verb]:
     """A decorator that gives a verb its parameters, in the order in which its help lists them.
 
     Those that the verb annotates for the command line are its own; others are fields of what it
-    shares with another verb, and the rest are options of `redact`.
+    shares with another verb, and the rest are options of `redact`. optional: which of them may be
+    left out here, though others need them.
     """
 
     def offered(verb: _Verb) -> _Verb:
         known = _OFFERED | ({} if shared is None else _annotated(shared)) | _annotated(verb)
+        known |= {name: _left_out(known[name]) for name in optional}
         parameters = [known[name] for name in listed]
         verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # typer reads it
         verb.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -96,6 +101,12 @@ def _annotated(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
         for name, one in inspect.signature(function, eval_str=True).parameters.items()
         if get_origin(one.annotation) is Annotated
     }
+
+
+def _left_out(needed: inspect.Parameter) -> inspect.Parameter:
+    """A parameter that need not be given: None then."""
+    kind, *reading = get_args(needed.annotation)
+    return needed.replace(default=None, annotation=Annotated[kind | None, *reading])
 
 
 def _parameter(option: Field[Any]) -> inspect.Parameter:

@@ -19,6 +19,15 @@ def check_all_apart(outputs: Mapping[str, Path | None], inputs: Mapping[str, Pat
                 raise InputError(f"{name} must be another file than {other}, got {path} for both")
 
 
+def check_outside(outputs: Mapping[str, Path | None], table: Path) -> None:
+    """InputError if an output would be one of the files of a table that consists of several."""
+    from offrecord.tables.folders import is_several, would_hold
+
+    for name, path in outputs.items() if is_several(table) else ():
+        if path is not None and path != STREAM and would_hold(table, path):
+            raise InputError(f"{name} must not be one of the input's files, got {path}")
+
+
 def is_same(one: Path, other: Path) -> bool:
     """Two paths lead to the same file."""
     return one.resolve() == other.resolve()
@@ -26,14 +35,14 @@ def is_same(one: Path, other: Path) -> bool:
 
 def output_format(path: Path, named: str | None) -> str:
     """The format of an output: by the ending of its name, else the one that is named."""
-    from offrecord.tables.formats import format_of
+    from offrecord.tables.formats import written_format
 
     try:
-        return format_of(path)
+        return written_format(path)
     except InputError:
         if named is None:
             raise
-        return format_of(path, named)
+        return written_format(path, named)
 
 
 def check_folder(path: Path) -> None:

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from offrecord.cli.parameters import offering, options_from
-from offrecord.cli.paths import STREAM, check_all_apart, is_same, output_format
-from offrecord.cli.printing import Json, as_json_text, noted, warned
+from offrecord.cli.paths import STREAM, check_all_apart, check_outside, is_same, output_format
+from offrecord.cli.printing import Json, as_json_text, noted
 from offrecord.cli.progress import designing, row_bar
-from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table
-from offrecord.errors import InputError
+from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table, said_of
+from offrecord.errors import InputError, advise
 from offrecord.tables.options import FileOptions, Options
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
     from offrecord.tables.engines.memory import Release
+    from offrecord.tables.formats import Said
     from offrecord.tables.summary import Summary
 
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     "certificate",
     *options_from("by", "key_file"),
     "format",
+    "separator",
+    "encoding",
+    "sheet",
     "max_rows",
     *options_from("accept_model", "publish_positions"),
     "explain",
@@ -65,15 +69,14 @@ def redact(
     """
     asked = FileOptions(**options, progress=designing, say=noted, watch=row_bar)
     places = _places(table, output, asked, as_json=as_json)
-    asked = replace(asked, private_list=read_keys(asked.private_list, asked.max_rows))
+    keys = read_keys(asked.private_list, _said(asked), asked.max_rows)
+    asked = replace(asked, private_list=keys)
     engine = _in_file if _is_streamed(stream, places, asked) else _in_memory
     done = engine(places, asked)
-    for warning in done.warnings:
-        warned(warning)
     if as_json:
         typer.echo(as_json_text(done.to_dict(places)))
     else:
-        typer.echo(_said(done, places), err=places.to_stream)
+        typer.echo(_told(done, places), err=places.to_stream)
 
 
 # ---- where the table comes from, and where its release goes
@@ -83,11 +86,12 @@ def redact(
 class _Places:
     """Where a table comes from and its release goes, each with its format.
 
-    output, certificate: None where there is none, as in a dry run.
+    said: how the table is to be read. output, certificate: None where there is none, as in a dry
+    run.
     """
 
     table: Path
-    format: str
+    said: Said
     output: Path | None = None
     output_format: str | None = None
     certificate: Path | None = None
@@ -103,12 +107,14 @@ class _Places:
 def _places(table: Path, output: Path | None, asked: FileOptions, *, as_json: bool) -> _Places:
     """Where things are, checked before anything is read; InputError if they cannot be there."""
     from offrecord.files import check_writable
-    from offrecord.tables.formats import format_of, stream_format
+    from offrecord.tables.formats import written_format
 
     if output is None and not asked.dry_run:
         raise InputError("give --output FILE for the released table, or --dry-run")
     output = None if asked.dry_run else output
-    check_all_apart(_outputs(output, asked), _inputs(table, asked))
+    outputs = _outputs(output, asked)
+    check_all_apart(outputs, _inputs(table, asked))
+    check_outside(outputs | {"--designs": _path(asked.designs)}, table)
     out_kind, certificate = _release_place(table, output, asked, as_json=as_json)
     explain = _path(asked.explain)
     explain_kind = None if explain is None else output_format(explain, asked.format)
@@ -116,10 +122,16 @@ def _places(table: Path, output: Path | None, asked: FileOptions, *, as_json: bo
         check_writable(explain, force=asked.force)
     if asked.problems is not None:
         check_writable(asked.problems, force=asked.force)
-        format_of(Path(asked.problems))
+        written_format(Path(asked.problems))
     _check_designs(table, asked)
-    kind = stream_format(asked.format) if table == STREAM else format_of(table, asked.format)
-    return _Places(table, kind, output, out_kind, certificate, explain, explain_kind)
+    said = said_of(table, asked.private_list, _said(asked))
+    return _Places(table, said, output, out_kind, certificate, explain, explain_kind)
+
+
+def _said(asked: FileOptions) -> Said:
+    from offrecord.tables.formats import Said
+
+    return Said(asked.format, asked.separator, asked.encoding, asked.sheet)
 
 
 def _path(named: str | Path | None) -> Path | None:
@@ -129,7 +141,7 @@ def _path(named: str | Path | None) -> Path | None:
 def _inputs(table: Path, asked: FileOptions) -> dict[str, Path | None]:
     return {
         "the input": table,
-        "--private-list": asked.private_list,
+        "--private-list": _path(asked.private_list),
         "--model": _path(asked.model) if isinstance(asked.model, (str, Path)) else None,
         "--designs": _path(asked.designs),
     }
@@ -164,7 +176,7 @@ def _release_place(
 def _stream_place(table: Path, asked: FileOptions, *, as_json: bool) -> tuple[str, Path]:
     """The format of a release on standard output, and where its certificate goes."""
     from offrecord.files import check_apart, check_writable
-    from offrecord.tables.formats import format_of, stream_format
+    from offrecord.tables.formats import stream_format, table_format
 
     if asked.certificate is None:
         raise InputError("a table on standard output needs --certificate FILE")
@@ -173,7 +185,7 @@ def _stream_place(table: Path, asked: FileOptions, *, as_json: bool) -> tuple[st
     if as_json:
         raise InputError("standard output holds either the table or --json, not both")
     is_named = asked.format is not None or table == STREAM
-    kind = stream_format(asked.format if is_named else format_of(table))
+    kind = stream_format(asked.format if is_named else table_format(table))
     certificate = check_writable(asked.certificate, force=asked.force)
     check_apart(_key_file(asked), certificate)
     return kind, certificate
@@ -192,7 +204,8 @@ def _check_designs(table: Path, asked: FileOptions) -> None:
     if asked.designs is not None:
         inputs = _inputs(table, asked)
         designs = {"--designs": inputs.pop("--designs")}
-        check_writable(asked.designs, force=True)
+        if not asked.dry_run:
+            check_writable(asked.designs, force=True)
         check_all_apart(designs, inputs)
 
 
@@ -223,7 +236,7 @@ def _is_streamed(stream: bool | None, places: _Places, asked: FileOptions) -> bo
             " looks"
         )
     if stream is None and not (is_piped or asked.fit or asked.single_chain):
-        return is_too_large(places.table, places.format)
+        return is_too_large(places.table, places.said)
     return bool(stream)
 
 
@@ -232,7 +245,7 @@ def _in_file(places: _Places, asked: FileOptions) -> _Done:
 
     asked = replace(
         asked,
-        format=places.format,
+        **vars(places.said),
         output_format=places.output_format,
         certificate=places.certificate,
         explain_format=places.explain_format,
@@ -247,7 +260,7 @@ def _in_memory(places: _Places, asked: FileOptions) -> _Done:
     frame = read_table(
         places.table,
         [*columns, *keep],
-        places.format,
+        places.said,
         asked.max_rows,
         text=[asked.value, *([] if asked.keep_all else keep)],
     )
@@ -281,14 +294,16 @@ def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
             warnings += release.write(places.output, **how)[1]
     if explained is not None and places.explain is not None and places.explain_format is not None:
         kind = places.explain_format
-        warnings += write_table(iter([explained]), places.explain, kind, force=force)
+        said = write_table(iter([explained]), places.explain, kind, force=force)
+        advise(said)
+        warnings += said
     return warnings
 
 
 # ---- what is said
 
 
-def _said(done: _Done, places: _Places) -> str:
+def _told(done: _Done, places: _Places) -> str:
     """A release in a few lines, and what was written."""
     written = [] if places.output is None or places.to_stream else [str(places.output)]
     written += [] if places.certificate is None else [_shown(places.certificate, places.output)]

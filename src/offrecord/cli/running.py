@@ -15,28 +15,34 @@ import typer
 
 from offrecord.cli.app import app
 from offrecord.cli.printing import failed, warned
-from offrecord.errors import ChosenByValue, InputError
+from offrecord.errors import ChosenByValue, InputError, OffrecordWarning
+from offrecord.text import nearest
 
 INTERRUPTED = 130  #: the exit code of what a person stopped
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
     """Run the command line; the exit code. Wrong input is one line on standard error and 2."""
+    held: list[str] = []
+
+    def shown(message: Warning | str, category: type[Warning], *about: Any, **more: Any) -> None:
+        """A Python warning, as one of this program's own: once all is done, as what goes wrong is
+        one line. What private values have to do with does not wait.
+        """
+        (warned if issubclass(category, ChosenByValue) else held.append)(str(message))
+
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("always", ChosenByValue)
-            warnings.showwarning = _shown
+            warnings.simplefilter("always", OffrecordWarning)
+            warnings.showwarning = shown
             code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
     except SystemExit:
         raise
     except BaseException as error:  # a panic of the table engine is not an Exception
         return _ended(error)
+    for message in held:
+        warned(message)
     return code if isinstance(code, int) else 0
-
-
-def _shown(message: Warning | str, *about: Any, **more: Any) -> None:
-    """A Python warning, as one of this program's own."""
-    warned(str(message))
 
 
 def _ended(error: BaseException) -> int:
@@ -57,7 +63,7 @@ def _known(error: BaseException) -> str | None:
     """What a person is told of an error; None if it is a fault of this program."""
     match error:
         case typer.TyperException():
-            return error.format_message()
+            return _usage(error)
         case InputError():
             return str(error)
         case MemoryError() | RecursionError():
@@ -66,6 +72,19 @@ def _known(error: BaseException) -> str | None:
             file = f"{error.filename}: " if error.filename else ""
             return file + (error.strerror or "the output cannot be written")
     return None
+
+
+def _usage(error: typer.TyperException) -> str:
+    """What is wrong with words on the command line; of an option that is not there, what may have
+    been meant, if it is near.
+    """
+    possible: list[str] | None = getattr(error, "possibilities", None)
+    if not possible:
+        return error.format_message()
+    about: Any = error
+    names = {one.strip("-"): one for one in possible}
+    meant = nearest(about.option_name.strip("-"), names)
+    return f"{about.message}" + ("" if meant is None else f"; did you mean {names[meant]}?")
 
 
 def _fault(error: BaseException) -> str:

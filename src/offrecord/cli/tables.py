@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,22 +15,19 @@ from offrecord.cli.paths import STREAM
 if TYPE_CHECKING:
     import polars as pl
 
-Table = Annotated[
-    Path,
-    typer.Argument(
-        help=(
-            "CSV, Parquet, Arrow IPC or NDJSON file, by the ending of its name; - for standard"
-            " input."
-        ),
-        metavar="TABLE",
-    ),
-]
+    from offrecord.tables.formats import Said
+
+TABLE_HELP = (
+    "CSV, Parquet, Arrow IPC, NDJSON or Excel file, by the ending of its name (.csv.gz,"
+    " .ndjson.zst … too); a folder or pattern of Parquet files; - for standard input."
+)
+Table = Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="TABLE")]
 
 
 def read_table(
     path: Path,
     columns: Iterable[str],
-    kind: str | None,
+    said: Said,
     max_rows: int,
     *,
     text: Sequence[str] = (),
@@ -44,15 +41,30 @@ def read_table(
     with ThreadPoolExecutor(1) as pool:
         # What works on the table is imported while the engine reads.
         pool.submit(import_module, "offrecord.tables.engines.memory")
-        source = table_stream(sys.stdin.buffer, kind) if path == STREAM else table_file(path, kind)
+        source = table_stream(sys.stdin.buffer, said) if path == STREAM else table_file(path, said)
         return source.read(list(dict.fromkeys(columns)), text=text, max_rows=max_rows)
 
 
-def read_keys(path: Path | None, max_rows: int) -> pl.DataFrame | None:
-    """The keys of private records, if a file lists them."""
-    from offrecord.tables.formats import read_frame
+def read_keys(path: str | Path | None, said: Said, max_rows: int) -> pl.DataFrame | None:
+    """The keys of private records, if a file lists them.
 
-    return None if path is None else read_frame(path, max_rows=max_rows)
+    said: of the table; what it says of CSV goes for the list too.
+    """
+    from offrecord.tables.formats import read_frame, table_format
+
+    if path is None:
+        return None
+    of_list = replace(said, format=None, sheet=None).for_kind(table_format(Path(path)))
+    return read_frame(path, said=of_list, max_rows=max_rows)
+
+
+def said_of(table: Path, keys: str | Path | None, said: Said) -> Said:
+    """What is said of the table itself; InputError for what is said of neither it nor the list."""
+    from offrecord.tables.formats import stream_format, table_format
+
+    kind = stream_format(said.format) if table == STREAM else table_format(table, said.format)
+    is_for_list = keys is not None and table_format(Path(keys)) == "csv"
+    return replace(said.for_kind(kind) if is_for_list else said, format=kind)
 
 
 def columns_read(
@@ -63,11 +75,10 @@ def columns_read(
     return [value, *ordered, *(by or ()), *([] if private is None else [private])]
 
 
-def is_too_large(table: Path, kind: str) -> bool:
+def is_too_large(table: Path, said: Said) -> bool:
     """The table, in memory, would take over half of what this machine has."""
     from offrecord.tables.formats import table_file
+    from offrecord.tables.guarding import memory_size
 
-    source = table_file(table, kind)
-    rows = source.rows()
-    needed = table.stat().st_size * 8 if rows is None else rows * 80
-    return needed > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
+    # a sheet never is
+    return said.format != "xlsx" and table_file(table, said).exceeds(memory_size() // 2, a_row=80)

@@ -96,7 +96,6 @@ def run(
     *,
     force: bool,
     say: Callable[[str], Any],
-    warn: Callable[[str], Any],
     progress: Listwise,
 ) -> Done:
     """Fit the first half of the year, redact the second, and say what happened."""
@@ -127,8 +126,6 @@ def run(
         progress=progress,
         **_COLUMNS,
     )
-    for warning in release.summary.warnings:
-        warn(warning)
     certificate, _ = release.write(written.released, force=force)
     say(release.summary.figures())
     say(f"\nwritten: {written.model}, {written.released} and its certificate {certificate.name}")

@@ -14,21 +14,14 @@ blocks; weights are those of the forward walk, hopes those of the backward walk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+from offrecord.theory._compiling import compiled
 
 
-def _compiled(function: _F) -> _F:
-    """Compile on first call and keep the machine code beside the source for later processes."""
-    return cast(_F, numba.njit(cache=True, error_model="numpy")(function))
-
-
-@_compiled
+@compiled
 def forward(values: Any, gaps: Any, first: Any, powers: Any, start: Any) -> Any:
     """What is known at each record from it and all before it, and how likely each was.
 
@@ -58,7 +51,7 @@ def forward(values: Any, gaps: Any, first: Any, powers: Any, start: Any) -> Any:
     return weights, chances
 
 
-@_compiled
+@compiled
 def backward(values: Any, gaps: Any, first: Any, powers: Any, weights: Any, chances: Any) -> Any:
     """What all records together say of gaps and of beginnings.
 

@@ -23,7 +23,7 @@ from offrecord.fitting.counting import Codes, Counts, binned, half_counts, linke
 from offrecord.fitting.intervals import rounded_shares
 from offrecord.fitting.longer_memory import LongerMemory, counts_apart, judged_by_longer_memory
 from offrecord.fitting.orders import bic_by_order, checked_order, chosen_order, deepest_order
-from offrecord.fitting.printed import page_of
+from offrecord.fitting.printed import headline, page_of
 from offrecord.fitting.verdict import verdict_on
 from offrecord.models.base import Floats, Label, Model
 from offrecord.models.box import Box
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _SURE = Sureness()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """What was learned, and from how much.
 
@@ -147,6 +147,9 @@ class Fit:
             "share": self.share,
             "verdict": self.verdict,
         }
+
+    def __repr__(self) -> str:
+        return f"<Fit of {headline(self)}>"
 
     def __str__(self) -> str:
         return page_of(self)

@@ -25,7 +25,7 @@ def page_of(fit: Fit) -> str:
     tables = [_order_table(fit), _check_table(fit), _audit_table(fit)]
     if fit.phase is None and fit.counts.size <= _SHOWN:
         tables.insert(0, _transition_table(fit))
-    lines = [_headline(fit), *textwrap.wrap(listed_values(fit.values), _WIDTH), ""]
+    lines = [headline(fit), *textwrap.wrap(listed_values(fit.values), _WIDTH), ""]
     for table in filter(None, tables):
         lines += [aligned(table, right=True), ""]
     said = [] if fit.audit is None else [fit.audit.sentence]
@@ -43,7 +43,8 @@ def listed_values(values: Mapping[Label, int]) -> str:
     )
 
 
-def _headline(fit: Fit) -> str:
+def headline(fit: Fit) -> str:
+    """What was learned from how much, in a line."""
     each = f", a kernel for each {fit.phase}" if fit.phase else ""
     dropped = f" ({fit.dropped:,} left out: they hold private records)" if fit.dropped else ""
     return (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from offrecord.fitting.checks import FEW, MIN_STARTS, Check
+from offrecord.fitting.checks import FEW, Check
 from offrecord.fitting.longer_memory import EPSILON
 from offrecord.fitting.orders import largest_order, penalty
 from offrecord.text import many, odds
@@ -25,8 +25,9 @@ def verdict_on(fit: Fit) -> str:
         *_on_longer_memory(fit),
         *_on_hidden(fit),
         *_on_phases(fit),
-        _on_halves(fit),
-        _on_starts(fit),
+        *_on_halves(fit),
+        *_on_starts(fit),
+        *_on_untested(fit),
         _on_set(fit),
         *_on_few(fit),
     ]
@@ -147,38 +148,38 @@ def _on_kernels(phase: str, check: Check) -> str:
     return f"{differ}, but by BIC too little for so many kernels: one kernel would do."
 
 
-def _on_halves(fit: Fit) -> str:
+def _on_halves(fit: Fit) -> list[str]:
     check = fit.stationarity.halves
     if check is None:
-        return "The chains are too short to see whether the kernel drifts."
+        return []
     between = "between the first and second halves of the chains"
     size = _size(check)
     if check.passed:
-        return f"No clear drift {between} ({size})."
-    return f"The kernel drifts {between} ({size}); " + _consequence(
-        check, "change", "records", "it does not"
-    )
+        return [f"No clear drift {between} ({size})."]
+    consequence = _consequence(check, "change", "records", "it does not")
+    return [f"The kernel drifts {between} ({size}); {consequence}"]
 
 
 # ---- first records
 
 
-def _on_starts(fit: Fit) -> str:
+def _on_starts(fit: Fit) -> list[str]:
     check = fit.stationarity.starts
-    if check is None and fit.chains < MIN_STARTS:
-        return (
-            f"{many(fit.chains, 'chain')} cannot show whether first records are like any other:"
-            f" {MIN_STARTS} are needed."
-        )
     if check is None:
-        return "First records are too much alike to show whether they are like any other."
+        return []
     others = "other records of their phase" if fit.phase else "the stationary distribution"
     size = _size(check, "largest difference")
     if check.passed:
-        return f"First records look like {others} ({size})."
-    return f"First records differ from {others} ({size}); " + _consequence(
-        check, "difference", "chains", "they do not"
-    )
+        return [f"First records look like {others} ({size})."]
+    consequence = _consequence(check, "difference", "chains", "they do not")
+    return [f"First records differ from {others} ({size}); {consequence}"]
+
+
+def _on_untested(fit: Fit) -> list[str]:
+    """What these data cannot show, in few words: nothing follows from it."""
+    checks = {"drift": fit.stationarity.halves, "first records": fit.stationarity.starts}
+    untested = [name for name, check in checks.items() if check is None]
+    return [f"Not tested: {', '.join(untested)}."] if untested else []
 
 
 def _consequence(check: Check, change: str, things: str, assumed: str) -> str:

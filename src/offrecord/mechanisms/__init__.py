@@ -8,7 +8,6 @@ answer.py: one record's owner decides alone. A new mechanism is one file, and on
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -22,6 +21,7 @@ from offrecord.mechanisms.owner import OwnerStopping
 from offrecord.mechanisms.quilt import MarkovQuilt
 from offrecord.mechanisms.three_region import ThreeRegion
 from offrecord.mechanisms.window import BestWindow
+from offrecord.text import nearest
 from offrecord.theory.problem import Problem
 
 __all__ = [
@@ -79,8 +79,8 @@ def mechanism_named(name: str, **parameters: Any) -> Mechanism:
     parameters: split, for the mechanisms that have one.
     """
     if name not in REGISTRY:
-        nearest = difflib.get_close_matches(name, REGISTRY, n=1, cutoff=0.3)
-        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        meant = nearest(name, REGISTRY)
+        hint = "" if meant is None else f"; did you mean {meant}?"
         raise InputError(f"mechanism must be one of {', '.join(REGISTRY)}, got {name!r}{hint}")
     made = REGISTRY[name]()
     known: set[str] = {one.name for one in fields(made)} if is_dataclass(made) else set()

@@ -54,21 +54,26 @@ def compare(
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Utility as text, a line for each ε and a column for each mechanism."""
+    """Utility as text, a line for each ε and a column for each mechanism; below, why some have
+    none.
+    """
     names = list(dict.fromkeys(row["mechanism"] for row in rows))
     lines = [["ε", *names]]
     for epsilon in dict.fromkeys(row["epsilon"] for row in rows):
         here = {row["mechanism"]: row["utility"] for row in rows if row["epsilon"] == epsilon}
-        lines.append([f"{epsilon:.6g}", *(f"{here[name]:.4f}" for name in names)])
-    return "utility (expected share of records released)\n" + aligned(lines)
+        lines.append([f"{epsilon:.6g}", *(_share(here.get(name)) for name in names)])
+    whys = dict.fromkeys(f"{row['mechanism']}: {row['why']}" for row in rows if row.get("why"))
+    return "\n".join(["utility (expected share of records released)", aligned(lines), *whys])
+
+
+def _share(utility: float | None) -> str:
+    return "–" if utility is None else f"{utility:.4f}"
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows as CSV, numbers in full."""
     text = io.StringIO()
-    writer = csv.DictWriter(
-        text, ["epsilon", "mechanism", "utility", "leakage"], lineterminator="\n"
-    )
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from offrecord.errors import InputError
 from offrecord.files import checked_content, read_json, write_bytes
 
-LEDGER_VERSION = 1
+LEDGER_VERSION = 2
+_OLD = 1  # knew of nothing that was forgotten, nor when releases were entered
+#: What an entry calls the time at which it was made; all else in it tells releases apart.
+ENTERED = "entered"
 #: What the owner of a record was asked (for each label as JSON, the probability of silence), and a
 #: digest of what they said.
 Answer: TypeAlias = dict[str, Any]
@@ -71,10 +75,10 @@ def locked(key: Keyed) -> Iterator[None]:
 class Ledger:
     """What left under a key, in digests that tell nothing without it.
 
-    releases: for each data set name, what decided each release, and what left. answers: for each
-    protocol, those by record.
+    releases: for each data set name, what decided each release, what left, and when it was
+    entered. answers: for each protocol, those by record.
     complete: it was made with its key, so it knows of everything. announced: somebody has been told
-    to keep the key.
+    to keep the key. forgotten: releases that were never published, as a person has said.
     """
 
     key: Keyed
@@ -82,6 +86,7 @@ class Ledger:
     answers: dict[str, dict[str, Answer]]
     complete: bool = True
     announced: bool = True
+    forgotten: dict[str, list[dict[str, str]]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, key: Keyed) -> Ledger:
@@ -104,14 +109,32 @@ class Ledger:
 
     def others(self, dataset: str, decided: Mapping[str, str]) -> int:
         """How many different releases this data set has had."""
-        return sum(one != dict(decided) for one in self.releases.get(dataset, []))
+        return len(_unlike(self.releases.get(dataset, []), decided))
+
+    def others_forgotten(self, dataset: str, decided: Mapping[str, str]) -> int:
+        """How many different releases of this data set are said to have never been published."""
+        return len(_unlike(self.forgotten.get(dataset, []), decided))
 
     def add(self, dataset: str, decided: Mapping[str, str]) -> None:
         """Remember a release; written before the output is, so that none is ever forgotten."""
         entries = self.releases.setdefault(dataset, [])
-        if dict(decided) not in entries:
-            entries.append(dict(decided))
+        if len(_unlike(entries, decided)) == len(entries):
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            entries.append({**decided, ENTERED: now})
+            if dataset in self.forgotten:
+                self.forgotten[dataset] = _unlike(self.forgotten[dataset], decided)
             self.save()
+
+    def forget(self, dataset: str, which: Collection[int]) -> None:
+        """Put aside releases that were never published, counted from 0: others of the data set are
+        no longer refused because of them.
+        """
+        entries = self.releases[dataset]
+        left = [one for number, one in enumerate(entries) if number not in which]
+        gone = [one for number, one in enumerate(entries) if number in which]
+        self.releases[dataset] = left
+        self.forgotten.setdefault(dataset, []).extend(gone)
+        self.save(announced=self.announced)
 
     def save(self, *, announced: bool = True) -> None:
         """Write it; whoever has something to remember tells of the key, too."""
@@ -123,6 +146,7 @@ class Ledger:
             "announced": announced,
             "releases": self.releases,
             "answers": self.answers,
+            "forgotten": self.forgotten,
         }
         write_bytes(
             self.key.ledger_file,
@@ -132,14 +156,20 @@ class Ledger:
         )
 
 
+def _unlike(entries: list[dict[str, str]], decided: Mapping[str, str]) -> list[dict[str, str]]:
+    """The entries of other releases than this one."""
+    return [one for one in entries if {**one, ENTERED: ""} != {**decided, ENTERED: ""}]
+
+
 def _ledger(key: Keyed) -> Ledger:
     """The ledger in a key's ledger file; one that does not say so is complete and announced."""
     file = key.ledger_file
     content: Any = read_json(file)
+    is_old = isinstance(content, dict) and content.get("version") == _OLD
+    version = _OLD if is_old else LEDGER_VERSION
+    unsaid = {"complete": True, "announced": True, "answers": {}, "forgotten": {}}
     try:
-        content = {"complete": True, "announced": True, "answers": {}} | checked_content(
-            content, "ledger", LEDGER_VERSION, ("key", "releases")
-        )
+        content = unsaid | checked_content(content, "ledger", version, ("key", "releases"))
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
     if content["key"] != key.id:
@@ -147,16 +177,19 @@ def _ledger(key: Keyed) -> Ledger:
             f"{file} is the ledger of another key, not of {key.file}: bring back the one that"
             " belongs to it"
         )
-    if not _holds(
-        content["releases"], list, lambda one: all(isinstance(text, str) for text in one.values())
-    ):
-        raise InputError(f'{file}: "releases" must hold a list of digests for each data set')
+    for name in ("releases", "forgotten"):
+        if not _holds(content[name], list, _is_entry):
+            raise InputError(f'{file}: "{name}" must hold a list of digests for each data set')
     if not _holds(content["answers"], dict, _is_answer):
         raise InputError(f'{file}: "answers" must hold a rule and a digest for each record')
     told = content["complete"], content["announced"]
     if not all(isinstance(one, bool) for one in told):
         raise InputError(f'{file}: "complete" and "announced" must be true or false')
-    return Ledger(key, content["releases"], content["answers"], *told)
+    return Ledger(key, content["releases"], content["answers"], *told, content["forgotten"])
+
+
+def _is_entry(one: dict[str, Any]) -> bool:
+    return all(isinstance(text, str) for text in one.values())
 
 
 def _is_answer(one: dict[str, Any]) -> bool:

@@ -23,7 +23,7 @@ from offrecord.tables.cells import (
     plain,
     private_marks,
 )
-from offrecord.tables.formats import check_columns
+from offrecord.tables.column_names import check_columns
 from offrecord.tables.grid import OrderColumn, grid_of
 from offrecord.tables.problems import TABLE, Check, Places
 from offrecord.tables.sorting import chain_starts, is_sorted, sorted_rows
@@ -64,19 +64,19 @@ class Columns:
 
         No column may be named twice.
         """
-        if bool(by) == single_chain:
+        (own,), (ordered,) = _several("value", value), _several("order", order)
+        names, kept = _several("by", by), _several("keep", keep)
+        if bool(names) == single_chain:
             raise InputError(
                 "say which records belong together: --by (a column or several, one chain each), or"
                 " --single-chain"
             )
-        if keep_all and not keep:
+        if keep_all and not kept:
             raise InputError("--keep-all is about --keep: name the columns to release too")
-        columns = cls(
-            value, None if order == ROW else order, _several(by), _several(keep), keep_all
-        )
-        names = columns.released
-        for name in names:
-            if names.count(name) > 1:
+        columns = cls(own, None if ordered == ROW else ordered, names, kept, keep_all)
+        released = columns.released
+        for name in released:
+            if released.count(name) > 1:
                 raise InputError(f"column {name!r} is named twice among value, order, by and keep")
         return columns
 
@@ -91,8 +91,16 @@ class Columns:
         return [*self.by, *self.ordering, self.value, *self.keep]
 
 
-def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
-    return () if names is None else (names,) if isinstance(names, str) else tuple(names)
+def _several(option: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The columns that an option names; InputError for what is no name, such as a column itself."""
+    several = isinstance(names, Sequence) and not isinstance(names, str)
+    listed: Sequence[Any] = names or () if several else () if names is None else (names,)
+    for name in listed:
+        if not isinstance(name, str):
+            hint = f": write {str(name)!r}" if isinstance(name, int) else ""
+            kind = type(name).__name__
+            raise InputError(f"--{option} must be the name of a column, as text, got {kind}{hint}")
+    return tuple(listed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from offrecord.errors import InputError
-from offrecord.tables.formats import collected, engine, never_spill
+from offrecord.tables.guarding import collected, engine, never_spill
+from offrecord.tables.packing import packed
+from offrecord.tables.workbooks import check_sheet, workbook_bytes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,11 +27,13 @@ def check_holds(frame: pl.DataFrame, kind: str) -> None:
 
     for name, held in frame.schema.items():
         no_cell = held.is_nested() or held in (pl.Binary, pl.Duration)
-        if (kind == "csv" and no_cell) or (kind == "ndjson" and _holds_bytes(held)):
+        if (kind in ("csv", "xlsx") and no_cell) or (kind == "ndjson" and _holds_bytes(held)):
             raise InputError(
                 f"column {name!r} holds {type(held).__name__}, which {kind.upper()} cannot; write"
                 " another format"
             )
+    if kind == "xlsx":
+        check_sheet(frame)
 
 
 def _holds_bytes(kind: pl.DataType) -> bool:
@@ -42,7 +46,7 @@ def _holds_bytes(kind: pl.DataType) -> bool:
     return kind == pl.Binary or any(_holds_bytes(one) for one in inner)
 
 
-def write_frame(frame: pl.LazyFrame, path: Path, kind: str) -> None:
+def write_frame(frame: pl.LazyFrame, path: Path, kind: str, packing: str | None = None) -> None:
     """Write a table file in place; whoever calls takes care that nobody sees it half-written.
 
     The same rows give the same bytes, whether they come at once or piece by piece. The engine gets
@@ -52,8 +56,12 @@ def write_frame(frame: pl.LazyFrame, path: Path, kind: str) -> None:
     import polars as pl
 
     never_spill()
+    sheet = b""
+    if kind == "xlsx":
+        with engine(f"{path.parent} cannot hold the output: it cannot be made a workbook"):
+            sheet = workbook_bytes(collected(frame))
     full = f"{path.parent} cannot hold the output: is the disk full?"
-    with engine(full), path.open("wb") as out:
+    with engine(full), path.open("wb") as file, packed(file, packing) as out:
         if kind == "parquet":
             frame.sink_parquet(out, row_group_size=_GROUP)
         elif kind == "csv":
@@ -63,6 +71,8 @@ def write_frame(frame: pl.LazyFrame, path: Path, kind: str) -> None:
                 frame.sink_csv(out, null_value="")
         elif kind == "ndjson":
             frame.sink_ndjson(out)
+        elif kind == "xlsx":
+            out.write(sheet)
         else:
             # the oldest layout stores each cell's own text, never a buffer shared with cells that
             # are gone

@@ -1,4 +1,4 @@
-"""Tables read: CSV, Parquet, Arrow IPC and newline-delimited JSON, through polars.
+"""Tables read: CSV, Parquet, Arrow IPC and newline-delimited JSON, through polars, and Excel's.
 
 What the engine says about a failure may quote cells, so it is never passed on. Text files are read
 as text: types are decided later from all cells, never guessed from the first few.
@@ -6,20 +6,29 @@ as text: types are decided later from all cells, never guessed from the first fe
 
 from __future__ import annotations
 
-import difflib
 import io
-import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from offrecord.errors import InputError
-from offrecord.tables.lines import check_end, check_lines
+from offrecord.tables.column_names import check_columns
+from offrecord.tables.folders import files_of, is_several, scanned
+from offrecord.tables.guarding import (
+    check_readable,
+    collected,
+    engine,
+    memory_size,
+    never_spill,
+    unreadable,
+)
+from offrecord.tables.lines import check_end, check_lengths, check_lines
+from offrecord.tables.packing import PACKINGS, packing_of
+from offrecord.tables.texts import UTF8, Text, separator_of, text_at
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,25 +39,94 @@ FORMATS = {
     "parquet": (".parquet", ".pq"),
     "ipc": (".arrow", ".ipc", ".feather"),
     "ndjson": (".ndjson", ".jsonl"),
+    "xlsx": (".xlsx",),
 }
+#: The formats of text, which may be packed.
+TEXTS = ("csv", "ndjson")
+#: Endings of tables in CSV whose cells are separated by tabs: read, not written.
+TABBED = (".tsv", ".tab")
 #: The formats that standard streams take; Arrow IPC in its stream format.
 STREAMS = ("csv", "ndjson", "ipc")
 MAX_ROWS = 200_000_000
 _IPC_END = b"\xff\xff\xff\xff\0\0\0\0"  # how a stream of Arrow IPC says that it is complete
-_SPILL, _NEVER = "POLARS_OOC_SPILL_MIN_BYTES", str(10**15)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a person says of how a table file is to be read; None where it is left to the file.
+
+    format: instead of the ending of its name. separator, encoding: of CSV. sheet: of a workbook.
+    """
+
+    format: str | None = None
+    separator: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+
+    def for_kind(self, kind: str) -> Said:
+        """What of it is about files of a format."""
+        said = self if kind == "csv" else replace(self, separator=None, encoding=None)
+        return said if kind == "xlsx" else replace(said, sheet=None)
+
+
+NOTHING_SAID = Said()
 
 
 def format_of(path: Path, named: str | None = None) -> str:
-    """The format of a file: the one that is named, else by the ending of its name."""
-    if named is not None:
-        if named not in FORMATS:
-            raise InputError(f"--format must be one of {', '.join(FORMATS)}, got {named!r}")
-        return named
-    for name, endings in FORMATS.items():
-        if path.suffix.lower() in endings:
-            return name
-    known = ", ".join(ending for endings in FORMATS.values() for ending in endings)
-    raise InputError(f"{path}: the name must end in {known}, or give --format")
+    """The format of a file: the one that is named, else by the ending of its name.
+
+    InputError if it is packed and its format packs by itself.
+    """
+    packing = packing_of(path)
+    kind = _named(named) or _by_ending(path.with_suffix("") if packing else path)
+    if kind is None:
+        known = ", ".join(ending for endings in FORMATS.values() for ending in endings)
+        packed = " or ".join(f".csv{ending}" for ending in PACKINGS)
+        raise InputError(f"{path}: the name must end in {known}, {packed}, or give --format")
+    if packing and kind not in TEXTS:
+        raise InputError(
+            f"{path}: {kind} has compression of its own; leave {path.suffix} away, or unpack it"
+        )
+    return kind
+
+
+def _named(named: str | None) -> str | None:
+    if named is not None and named not in FORMATS:
+        raise InputError(f"--format must be one of {', '.join(FORMATS)}, got {named!r}")
+    return named
+
+
+def _by_ending(path: Path) -> str | None:
+    ending = path.suffix.lower()
+    if ending in TABBED:
+        return "csv"
+    return next((name for name, endings in FORMATS.items() if ending in endings), None)
+
+
+def is_tabbed(path: Path) -> bool:
+    """The ending of a name says that tabs separate cells."""
+    return (path.with_suffix("") if packing_of(path) else path).suffix.lower() in TABBED
+
+
+def table_format(path: Path, named: str | None = None) -> str:
+    """The format of a table to read; one of several files is of Parquet."""
+    if not is_several(path):
+        return format_of(path, named)
+    if _named(named) not in (None, "parquet"):
+        raise InputError(f"{path}: a table of several files is of Parquet alone, got {named}")
+    return "parquet"
+
+
+def written_format(path: Path, named: str | None = None) -> str:
+    """The format of a file to write."""
+    kind = format_of(path, named)
+    if is_tabbed(path) and named is None:
+        raise InputError(f"{path}: CSV is written with commas; end its name in .csv")
+    if kind == "xlsx":
+        from offrecord.tables.workbooks import check_writer
+
+        check_writer()
+    return kind
 
 
 def stream_format(named: str | None) -> str:
@@ -62,25 +140,74 @@ def stream_format(named: str | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table to be read. name: for messages. content: what a text format is read from."""
+    """A table to be read. name: for messages. origin: where its files are, None for a stream.
+
+    frame: what it is read from, unless it is text.
+    """
 
     name: str
     kind: str
-    lazy: pl.LazyFrame
-    content: Path | io.BytesIO | None = None
+    origin: Path | None = None
+    frame: pl.LazyFrame | None = None
+    text: Text | None = None
+
+    @cached_property
+    def lazy(self) -> pl.LazyFrame:
+        """The table, as the engine reads it."""
+        if self.frame is not None:
+            return self.frame
+        assert self.text is not None
+        return _scanned_text(self.text, self.kind)
+
+    @property
+    def state(self) -> tuple[tuple[str, int, int, int], ...]:
+        """What changes with the files."""
+        assert self.origin is not None
+        files = files_of(self.origin) if is_several(self.origin) else [self.origin]
+        found = [(str(file), file.stat()) for file in files]
+        return tuple((name, one.st_ino, one.st_size, one.st_mtime_ns) for name, one in found)
+
+    def sorting(self, by: Sequence[str]) -> str:
+        """Python that writes the table anew, its chains together, with polars."""
+        assert self.origin is not None
+        origin, reading, writing = self.origin, "", ""
+        plain = origin.with_suffix("") if packing_of(origin) else origin
+        there = plain.with_stem(f"{plain.stem}-sorted")
+        if is_several(origin):
+            # where neither the folder nor the pattern takes it for one of its own
+            there, writing = Path("sorted") / "table.parquet", ", mkdir=True"
+            reading = ", hive_partitioning=False, hidden_file_prefix=['.', '_']"
+        if self.kind == "csv" and self.text is not None:
+            there, reading = there.with_suffix(".csv"), ", infer_schema=False"
+            reading += "" if self.text.separator == "," else f", separator={self.text.separator!r}"
+        return (
+            f"polars.scan_{self.kind}({str(origin)!r}{reading}).sort({list(by)!r},"
+            f" maintain_order=True).sink_{self.kind}({str(there)!r}{writing})"
+        )
 
     @property
     def _unreadable(self) -> str:
-        return _unreadable(self.name, self.kind)
+        return unreadable(self.name, self.kind)
 
     def rows(self) -> int | None:
         """How many rows there are, where that can be told without reading them."""
         import polars as pl
 
-        if self.kind in ("csv", "ndjson"):
+        if self.text is not None:
             return None
         with engine(self._unreadable):
             return int(collected(self.lazy.select(pl.len())).item())
+
+    def exceeds(self, size: int, a_row: int) -> bool:
+        """In memory it would take more bytes than that, with so many a row; text takes eight times
+        its own size.
+        """
+        rows = self.rows()
+        if rows is not None:
+            return rows * a_row > size
+        assert self.text is not None
+        with engine(self._unreadable):
+            return self.text.exceeds(size // 8)
 
     def read(
         self,
@@ -96,16 +223,21 @@ class Source:
         """
         from concurrent.futures import ThreadPoolExecutor
 
-        chosen = self._chosen(columns, text, max_rows)
-        with ThreadPoolExecutor(1) as pool:
-            whole = pool.submit(lambda: self._whole)  # while the engine reads
-            try:
-                with engine(self._unreadable):
-                    frame = collected(chosen.head(max_rows + 1))
-            finally:
-                whole.result()  # what is wrong with lines comes before what the engine makes of it
+        if self.text is not None and not self.text.is_plain:
+            with engine(self._unreadable):
+                held = self.text.held(memory_size())
+            return replace(self, text=held).read(columns, text=text, max_rows=max_rows)
+        with self._reading():
+            chosen = self._chosen(columns, text, max_rows)
+            with ThreadPoolExecutor(1) as pool:
+                whole = pool.submit(lambda: self._whole)  # while the engine reads
+                try:
+                    with engine(self._unreadable):
+                        frame = collected(chosen.head(max_rows + 1))
+                finally:
+                    whole.result()  # what is wrong with lines comes before what the engine says
         self._check(frame.height, max_rows)
-        return frame
+        return self._with_days(frame, text)
 
     def batches(
         self,
@@ -116,8 +248,10 @@ class Source:
         max_rows: int = MAX_ROWS,
     ) -> Iterator[pl.DataFrame]:
         """Some columns as they stand, by about so many rows; few are held at a time."""
-        chosen = self._chosen(columns, text, max_rows)
-        assert self._whole
+        self._check_streamed()
+        with self._reading():
+            assert self._whole
+            chosen = self._chosen(columns, text, max_rows)
         never_spill()
         seen = 0
         with engine(self._unreadable):
@@ -125,7 +259,7 @@ class Source:
                 chosen.collect_batches(chunk_size=size, maintain_order=True, engine="streaming")
             )
         while True:
-            with engine(self._unreadable):
+            with self._reading(), engine(self._unreadable):
                 frame = next(pieces, None)
             if frame is None:
                 return
@@ -137,13 +271,48 @@ class Source:
         if rows > max_rows:
             raise InputError(f"{self.name} has more rows than --max-rows {max_rows}")
 
+    def _check_streamed(self) -> None:
+        """InputError for what cannot be read part by part."""
+        if self.kind == "xlsx":
+            raise InputError(
+                f"{self.name} is a workbook, which is read at once: leave --stream out"
+            )
+        if self.text is not None and self.text.encoding != UTF8:
+            raise InputError(
+                f"{self.name} is in {self.text.encoding}, which is read at once: leave --stream"
+                f" out, or convert it first: iconv -f {self.text.encoding} -t utf-8"
+            )
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Where the engine cannot read a text, say whether that is because of its encoding."""
+        try:
+            yield
+        except InputError as error:
+            if self.kind == "csv" and self.text is not None and str(error) == self._unreadable:
+                with engine(self._unreadable):
+                    self.text.check_utf8()
+            raise
+
     @cached_property
     def _whole(self) -> bool:
         """True; InputError for CSV whose lines do not have equally many cells."""
+        if self.text is None:
+            return True
         with engine(self._unreadable):
-            if self.kind == "csv" and self.content is not None:
-                check_lines(self.content, self.name)
+            if self.kind == "csv":
+                check_lines(self.text)
+            elif self.text.packing is not None:
+                check_lengths(self.text)
         return True
+
+    def _with_days(self, frame: pl.DataFrame, text: Sequence[str]) -> pl.DataFrame:
+        """What a workbook holds as days, all midnights, as such; text: stays as it is."""
+        from offrecord.tables.workbooks import as_days
+
+        if self.kind != "xlsx":
+            return frame
+        return frame.with_columns(as_days(frame[one]) for one in frame.columns if one not in text)
 
     def _chosen(
         self, columns: Sequence[str] | None, text: Sequence[str], max_rows: int
@@ -154,9 +323,9 @@ class Source:
         lazy = self.lazy
         if columns is not None:
             self._check_header(columns, schema.names())
-        if self.kind == "ndjson" and text and self.content is not None:
+        if self.kind == "ndjson" and text and self.text is not None:
             kinds = {name: None if name in text else kind for name, kind in schema.items()}
-            lazy = _scanned_json(self.content, kinds)
+            lazy = _scanned_json(self.text, kinds)
         rows = self.rows()
         if rows is not None and rows > max_rows:
             raise InputError(f"{self.name} has {rows} rows, more than --max-rows {max_rows}")
@@ -164,72 +333,76 @@ class Source:
 
     def _check_header(self, columns: Sequence[str], names: Sequence[str]) -> None:
         """InputError if a column is not there, or several are called so."""
-        if self.kind != "csv":
-            check_columns(columns, names, self.name)
-            return
-        if not set(columns) & {*names, *(name.strip() for name in names)}:
-            # what stands there may be cells: none is shown
-            raise InputError(
-                f"{self.name} has no column of these: {', '.join(columns)}; its first line must"
-                " hold the names of columns"
-            )
-        check_columns(columns, names, self.name, cells=True)
+        check_columns(columns, names, self.name, cells=self.kind in ("csv", "xlsx"))
         twice = [name for name in columns if f"{name}_duplicated_0" in names]
-        if twice:
+        if twice and self.kind == "csv":
             raise InputError(
                 f"{self.name} has several columns {twice[0]!r}; give each its own name"
             )
 
 
-def _unreadable(name: str, kind: str) -> str:
-    return f"{name} cannot be read as {kind}: it is damaged, cut short, or of another format"
+def table_file(path: str | Path, said: Said = NOTHING_SAID) -> Source:
+    """A table file, or several of Parquet: a folder of them, or a pattern of their names.
 
-
-def table_file(path: str | Path, named: str | None = None) -> Source:
-    """A table file; InputError for anything that is not one. An empty cell of CSV is null."""
+    InputError for anything that is none. An empty cell of CSV is null.
+    """
     import polars as pl
 
     path = Path(path)
-    kind = format_of(path, named)
-    _check_readable(path)
-    with engine(_unreadable(str(path), kind)):
-        if kind == "csv":
-            check_end(path, str(path))
-        if kind in ("csv", "ndjson"):
-            return Source(str(path), kind, _scanned_text(path, kind), path)
+    name = str(path)
+    kind = table_format(path, said.format)
+    _check_said(said, kind, name)
+    if is_several(path):
+        return Source(name, kind, path, scanned(files_of(path), name))
+    check_readable(path)
+    with engine(unreadable(name, kind)):
+        if kind in TEXTS:
+            text = text_at(path, name, packing_of(path), said.encoding, kind)
+            return Source(name, kind, path, text=_separated(text, kind, said, is_tabbed(path)))
         if kind == "parquet":
-            return Source(str(path), kind, pl.scan_parquet(path, glob=False))
-        return Source(str(path), kind, pl.scan_ipc(escape(str(path))))
+            return Source(name, kind, path, pl.scan_parquet(path, glob=False))
+        if kind == "xlsx":
+            from offrecord.tables.workbooks import sheet_frame
+
+            return Source(name, kind, path, sheet_frame(path, said.sheet).lazy())
+        return Source(name, kind, path, pl.scan_ipc(escape(name)))
 
 
-def _check_readable(path: Path) -> None:
-    try:
-        if not path.is_file():
-            raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
-        if path.stat().st_size == 0:
-            raise InputError(f"{path} is empty")
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+def _check_said(said: Said, kind: str, name: str) -> None:
+    """InputError for what is said of another format."""
+    beside = said.for_kind(kind)
+    for option, of in (("separator", "CSV"), ("encoding", "CSV"), ("sheet", "workbooks")):
+        if getattr(said, option) != getattr(beside, option):
+            raise InputError(f"--{option} is for {of}; {name} is {kind}")
 
 
-def table_stream(stream: BinaryIO, named: str | None) -> Source:
+def _separated(text: Text, kind: str, said: Said, is_tabbed: bool) -> Text:
+    """A text with its separator, if it is CSV; InputError if that plainly is not whole."""
+    if kind != "csv":
+        return text
+    separator = said.separator or ("tab" if is_tabbed else None)
+    text = replace(text, separator=separator_of(text, separator))
+    if text.is_plain:
+        check_end(text)
+    return text
+
+
+def table_stream(stream: BinaryIO, said: Said) -> Source:
     """A table from a stream, held in memory: it takes two looks to redact one."""
     import polars as pl
 
-    kind, name = stream_format(named), "standard input"
+    kind, name = stream_format(said.format), "standard input"
+    _check_said(said, kind, name)
     content = stream.read()
     if not content:
         raise InputError(f"{name} is empty")
     if kind == "ipc":
         _check_ipc(content, name)
-    with engine(_unreadable(name, kind)):
+    with engine(unreadable(name, kind)):
         if kind == "ipc":
-            return Source(name, kind, pl.read_ipc_stream(io.BytesIO(content)).lazy())
-        if kind == "csv":
-            check_end(io.BytesIO(content), name)
-        return Source(name, kind, _scanned_text(io.BytesIO(content), kind), io.BytesIO(content))
+            return Source(name, kind, frame=pl.read_ipc_stream(io.BytesIO(content)).lazy())
+        text = text_at(content, name, None, said.encoding, kind)
+        return Source(name, kind, text=_separated(text, kind, said, is_tabbed=False))
 
 
 def _check_ipc(content: bytes, name: str) -> None:
@@ -244,13 +417,11 @@ def _check_ipc(content: bytes, name: str) -> None:
         raise InputError(f"{name} holds several Arrow IPC streams; give one")
 
 
-def _scanned_json(
-    content: Path | io.BytesIO, schema: dict[str, pl.DataType | None] | None = None
-) -> pl.LazyFrame:
+def _scanned_json(text: Text, schema: dict[str, pl.DataType | None] | None = None) -> pl.LazyFrame:
     """NDJSON. schema: instead of what all cells come to; None is text."""
     import polars as pl
 
-    source = escape(str(content)) if isinstance(content, Path) else content
+    source = escape(str(text.origin)) if isinstance(text.origin, Path) else text.origin
     if schema is None:
         return pl.scan_ndjson(source, infer_schema_length=None)
     return pl.scan_ndjson(
@@ -259,77 +430,27 @@ def _scanned_json(
     )
 
 
-def _scanned_text(source: Path | io.BytesIO, kind: str) -> pl.LazyFrame:
+def _scanned_text(text: Text, kind: str) -> pl.LazyFrame:
     import polars as pl
 
     if kind == "ndjson":
-        return _scanned_json(source)
+        return _scanned_json(text)
     # quoted or not, an empty cell is a missing one: that is how a redaction is written
-    return pl.scan_csv(source, infer_schema=False, empty_string_is_null=True, glob=False)
+    return pl.scan_csv(
+        text.origin,
+        separator=text.separator,
+        infer_schema=False,
+        empty_string_is_null=True,
+        glob=False,
+    )
 
 
 def read_frame(
     path: str | Path,
     columns: Sequence[str] | None = None,
     *,
-    named: str | None = None,
+    said: Said = NOTHING_SAID,
     max_rows: int = MAX_ROWS,
 ) -> pl.DataFrame:
     """The columns of a table file, all without them."""
-    return table_file(path, named).read(columns, max_rows=max_rows)
-
-
-def collected(lazy: pl.LazyFrame) -> pl.DataFrame:
-    """What a query gives, in memory and nowhere else."""
-    never_spill()
-    return lazy.collect(engine="in-memory")
-
-
-def never_spill() -> None:
-    """Keep the engine from writing what it reads, unredacted, to disk when memory is short.
-
-    It must fail instead.
-    """
-    if os.environ.get(_SPILL) != _NEVER:
-        import polars as pl
-
-        # the engine may have read its settings long ago: the variable alone is not enough
-        pl.Config.load(json.dumps({"environment": {_SPILL: _NEVER}}))
-
-
-def check_columns(
-    wanted: Sequence[str], names: Sequence[str], where: str, *, cells: bool = False
-) -> None:
-    """InputError for the first column that is not there, with the nearest name.
-
-    cells: where a header is missing, names are cells, so others are not listed.
-    """
-    name = next((name for name in wanted if name not in names), None)
-    if name is None:
-        return
-    blank = next((one for one in names if one.strip() == name.strip()), None)
-    if blank is not None:
-        raise InputError(
-            f"{where} has no column {name!r} but one called {blank!r}: remove the blanks around its"
-            " name"
-        )
-    if nearest := difflib.get_close_matches(name, names, n=1, cutoff=0.6):
-        hint = f"did you mean {nearest[0]!r}?"
-    elif cells:
-        hint = "is its first row a header?"
-    else:
-        hint = f"it has {', '.join(one[:40] for one in names[:8])}"
-    raise InputError(f"{where} has no column {name!r}; {hint}")
-
-
-@contextmanager
-def engine(message: str) -> Iterator[None]:
-    """Whatever the engine throws becomes one line without a word of its own: it may quote cells."""
-    try:
-        yield
-    except (InputError, KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except BaseException as error:  # a panic of the engine is not an Exception
-        if isinstance(error, OSError) and error.strerror:
-            raise InputError(f"{message.split(':', maxsplit=1)[0]}: {error.strerror}") from None
-        raise InputError(message) from None
+    return table_file(path, said).read(columns, max_rows=max_rows)

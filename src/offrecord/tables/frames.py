@@ -3,19 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from offrecord.errors import InputError
-from offrecord.tables.formats import collected, never_spill
+from offrecord.tables.formats import Said, read_frame, table_format
+from offrecord.tables.guarding import collected, never_spill
 
 if TYPE_CHECKING:
     import polars as pl
 
 Native: TypeAlias = Any
 
+_FRAMES = "a frame (polars, pandas, pyarrow, DuckDB …)"
+
+
+def listed_keys(
+    listed: Native | str | Path | None, said: Said | None = None
+) -> pl.DataFrame | None:
+    """The keys of private records, from a frame or a table file, if they are listed.
+
+    said: of CSV files.
+    """
+    if isinstance(listed, (str, Path)):
+        return read_frame(listed, said=(said or Said()).for_kind(table_format(Path(listed))))
+    return None if listed is None else from_native(listed)
+
+
+def marked(
+    table: pl.DataFrame, frame: Native, private: Native | str | None
+) -> tuple[pl.DataFrame, str | None]:
+    """A table and the name of its column that says what is private: given, or made of the marks
+    that are given, true or false for each row of the frame that the table comes from.
+    """
+    import polars as pl
+
+    if private is None or isinstance(private, str):
+        return table, private
+    marks = _marks(frame, private)
+    if marks.dtype != pl.Boolean or marks.null_count():
+        raise InputError(f"private must hold true or false in every row, nothing else; {_EITHER}")
+    if len(marks) != table.height:
+        raise InputError(
+            f"private must have a mark for each of {table.height:,} rows, got {len(marks):,};"
+            f" {_EITHER}"
+        )
+    name = " ".join([*table.columns, "private"])  # a name that no column can have
+    return table.with_columns(marks.alias(name)), name
+
+
+_EITHER = "or give the name of a column"
+
+
+def _marks(frame: Native, private: Native) -> pl.Series:
+    """Marks that are given beside a frame, in the order of its rows."""
+    import narwhals as nw
+    import polars as pl
+
+    if isinstance(nw.from_native(frame), nw.LazyFrame):
+        raise InputError("a lazy frame has no order of rows: private must be the name of a column")
+    own: Any = getattr(private, "index", None)  # a method, of what is no series of pandas
+    if hasattr(own, "equals") and not own.equals(getattr(frame, "index", None)):
+        raise InputError(
+            f"private must be a column of this very frame: its index is another one; {_EITHER}"
+        )
+    try:
+        marks: pl.Series = nw.from_native(private, series_only=True).to_polars()
+    except TypeError:  # no series of a kind that is known
+        pass
+    else:
+        return marks
+    try:
+        return pl.Series(list(private), dtype=pl.Boolean)
+    except Exception:  # it may quote cells
+        raise InputError(
+            f"private must hold true or false for each row, got {type(private).__name__}; {_EITHER}"
+        ) from None
+
 
 def from_native(
-    frame: Native, columns: Sequence[str] | None = None, value: str | None = None
+    frame: Native,
+    columns: Sequence[str] | None = None,
+    value: str | None = None,
 ) -> pl.DataFrame:
     """Any frame as one of polars.
 
@@ -30,21 +99,46 @@ def from_native(
         return frame
     import narwhals as nw
 
+    if isinstance(frame, (str, Path)):
+        raise InputError(
+            f"the table must be {_FRAMES}, got the path {str(frame)!r}: read it, as"
+            " polars.read_csv does, or give off.redact_file both paths, in and out"
+        )
     try:
         known = nw.from_native(frame)
     except TypeError:
-        raise InputError(
-            "the table must be a frame (polars, pandas, pyarrow, DuckDB …), got"
-            f" {type(frame).__name__}"
-        ) from None
+        raise InputError(f"the table must be {_FRAMES}, got {type(frame).__name__}") from None
     if isinstance(frame, pl.LazyFrame):
         return collected(frame)
+    if known.implementation.is_pandas_like():
+        known = _named_by_text(known, columns or ())
     try:
         return _converted(known, columns, value)
     except Exception:  # whatever a library says about it may quote cells
         raise InputError(
             "the table cannot be converted: give each column values of one type"
         ) from None
+
+
+def _named_by_text(known: Any, columns: Sequence[str]) -> Any:
+    """A frame like those of pandas, whose columns may be called 0, 1, …, with names of text;
+    InputError for a column that is its index.
+    """
+    import narwhals as nw
+
+    frame = known.to_native()
+    names = [str(name) for name in frame.columns]
+    for name in columns:
+        if name not in names and name in frame.index.names:
+            raise InputError(
+                f"{name!r} is the index of the table, or a part of it, and no column: give"
+                " df.reset_index()"
+            )
+    if names == list(frame.columns):
+        return known
+    if len(set(names)) < len(names):
+        raise InputError("two columns of the table have the same name, as text")
+    return nw.from_native(frame.set_axis(names, axis=1))
 
 
 def _converted(known: Any, columns: Sequence[str] | None, value: str | None) -> pl.DataFrame:

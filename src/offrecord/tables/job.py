@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from secrets import token_bytes
+from typing import Any, cast
 
 from offrecord.designs.library import Designs, Setting
 from offrecord.designs.sharing import room_limits
@@ -24,7 +25,8 @@ from offrecord.release.coins import KEY_BYTES, Coins
 from offrecord.release.keys import Key, default_key_file
 from offrecord.tables.batch import Reading, TableSpec
 from offrecord.tables.chains import Columns
-from offrecord.tables.frames import from_native
+from offrecord.tables.formats import Said
+from offrecord.tables.frames import listed_keys
 from offrecord.tables.options import Options
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.seen import Seen
@@ -80,15 +82,26 @@ class Job:
         """The key, made where there is none; a dry run makes none, and takes one that nobody will
         have.
         """
-        if self.options.dry_run and not self.key_path.exists():
-            return Key(token_bytes(KEY_BYTES), self.key_path)
-        return Key.load_or_new(self.key_path)
+        if not self.options.dry_run:
+            return Key.load_or_new(self.key_path)
+        if self.key_path.exists():
+            return Key.load(self.key_path)
+        return Key(token_bytes(KEY_BYTES), self.key_path)
 
     @cached_property
     def given_model(self) -> Model | None:
         """The model, if one is given, as it came."""
         given = self.options.model
-        return load_model(given) if isinstance(given, (str, Path)) else given
+        if isinstance(given, (str, Path)):
+            return load_model(given)
+        if given is None:
+            return None
+        model: Any = getattr(given, "model", given)  # that of a fit
+        if not hasattr(model, "rounded"):
+            raise InputError(
+                f"model must be a chain, a fit or a model file, got {type(given).__name__}"
+            )
+        return cast("Model", model)
 
     @cached_property
     def model(self) -> Model | None:
@@ -98,13 +111,16 @@ class Job:
     @property
     def reading(self) -> Reading:
         """How the table is read."""
-        return Reading(self.columns, self.options.private, self.step, self.options.drop)
+        private = self.options.private
+        column = private if isinstance(private, str) else None  # or marks beside the table
+        return Reading(self.columns, column, self.step, self.options.drop)
 
     @cached_property
     def optouts(self) -> OptOuts | None:
         """The private list, if there is one."""
-        listed = self.options.private_list
-        return None if listed is None else OptOuts.of(from_native(listed), self.columns)
+        said = Said(None, *(getattr(self.options, one, None) for one in ("separator", "encoding")))
+        listed = listed_keys(self.options.private_list, said)
+        return None if listed is None else OptOuts.of(listed, self.columns)
 
     def promised(self, model: Model) -> Model:
         """A model with the set of models that the promise is to hold for."""
@@ -132,6 +148,14 @@ class Job:
             audit=not options.no_audit,
             distance=options.fit_distance,
         )
+
+    def check_named(self) -> None:
+        """InputError unless private is a column, for an engine that reads a table by itself."""
+        private = self.options.private
+        if private is not None and not isinstance(private, str):
+            raise InputError(
+                f"--private must be the name of a column here, got {type(private).__name__}"
+            )
 
     def check_private(self, count: int, dropped: int) -> None:
         """InputError if no record is private, unless that is right; or if there is nothing to drop.
@@ -212,7 +236,7 @@ def _check(options: Options, columns: Columns) -> None:
     minutes = options.design_minutes
     if not (isinstance(minutes, (int, float)) and minutes >= 0):
         raise InputError(f"--design-minutes must be a number of at least 0, got {minutes}")
-    if options.private is not None and options.private in columns.released:
+    if isinstance(options.private, str) and options.private in columns.released:
         raise InputError(f"the private column {options.private!r} cannot be released too")
 
 

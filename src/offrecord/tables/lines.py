@@ -9,47 +9,78 @@ from __future__ import annotations
 import csv
 import io
 import re
-from contextlib import contextmanager
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from offrecord.errors import InputError
+from offrecord.tables.texts import Text
 from offrecord.text import many
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _BLOCK = 1 << 20  # bytes that are looked at together
 _CELL = 1 << 24  # bytes of a quoted cell, at most
 _BOM = b"\xef\xbb\xbf"
-_QUOTED = re.compile(rb'(?<![^,\n])"[^"]*(?:""[^"]*)*"(?=[,\r\n])')  # a cell in quotes
-_OTHERS = bytes(byte for byte in range(256) if byte not in b',\n"')
 
 
-def check_end(content: Path | io.BytesIO, name: str) -> None:
-    """InputError if a table in CSV stops in the middle of a line."""
-    with _opened(content) as file:
+def check_end(text: Text) -> None:
+    """InputError if a table in CSV that lies there as it is stops in the middle of a line."""
+    with text.opened() as file:
         file.seek(-1, io.SEEK_END)
         if file.read() != b"\n":
-            how = f"echo >> {content}" if isinstance(content, Path) else "end it with one"
-            raise InputError(
-                f"{name} stops in the middle of a line: it was cut short; a table in CSV ends with"
-                f" a line end (if this one is whole and merely lacks it: {how})"
-            )
+            raise _cut_short(text)
 
 
-def check_lines(content: Path | io.BytesIO, name: str) -> None:
-    """InputError for lines with more or fewer cells than the header, or an end in a quoted cell."""
-    with _opened(content) as file:
-        file.seek(0)
-        if not _even(file):
-            file.seek(0)
-            _check_rows(file, name)
+def _cut_short(text: Text) -> InputError:
+    is_file = isinstance(text.origin, Path) and text.is_plain
+    how = f"echo >> {text.name}" if is_file else "end it with one"
+    return InputError(
+        f"{text.name} stops in the middle of a line: it was cut short; a table in CSV ends with a"
+        f" line end (if this one is whole and merely lacks it: {how})"
+    )
 
 
-def _even(file: BinaryIO) -> bool:
+def check_lines(text: Text) -> None:
+    """InputError for lines with more or fewer cells than the header, or an end within one."""
+    with text.opened() as file:
+        if _even(file, text.separator.encode()):
+            return
+    with text.opened() as file:
+        _check_rows(file, text)
+
+
+def check_lengths(text: Text) -> None:
+    """InputError for a line that is so long that memory would fill."""
+    length = 0
+    with text.opened() as file:
+        while block := file.read(_BLOCK):
+            end = block.rfind(b"\n")
+            length = len(block) - end - 1 if end >= 0 else length + len(block)
+            if length > _CELL:
+                raise _too_long(text)
+
+
+def _too_long(text: Text) -> InputError:
+    return InputError(f"{text.name} has a line of over {_CELL >> 20} MiB: it is no table")
+
+
+@cache
+def _quoted_cell(separator: bytes) -> re.Pattern[bytes]:
+    """A cell in quotes."""
+    one = re.escape(separator)
+    return re.compile(rb'(?<![^%b\n])"[^"]*(?:""[^"]*)*"(?=[%b\r\n])' % (one, one))
+
+
+@cache
+def _others(separator: bytes) -> bytes:
+    """Bytes that neither part nor quote cells."""
+    return bytes(byte for byte in range(256) if byte not in separator + b'\n"')
+
+
+def _even(file: BinaryIO, separator: bytes) -> bool:
     """All lines plainly have as many cells as the first; quotes surround whole cells."""
     held, line = b"", b""
+    quoted, others = _quoted_cell(separator), _others(separator)
     while block := file.read(_BLOCK):
         block = held + block
         if not line:
@@ -60,22 +91,20 @@ def _even(file: BinaryIO) -> bool:
         block, held = block[:cut], block[cut:]
         if len(held) > _CELL:
             return False
-        bare = (_QUOTED.sub(b"", block) if b'"' in block else block).translate(None, delete=_OTHERS)
+        bare = (quoted.sub(b"", block) if b'"' in block else block).translate(None, delete=others)
         line = line or bare[: bare.find(b"\n") + 1]
         if bare and (b'"' in bare or bare != line * (len(bare) // len(line))):
             return False
     return not held
 
 
-def _check_rows(file: BinaryIO, name: str) -> None:
+def _check_rows(file: BinaryIO, text: Text) -> None:
     """The same check row by row, for files in which quotes may stand anywhere."""
-    text = io.TextIOWrapper(file, encoding="latin-1", newline="")
+    decoded = io.TextIOWrapper(file, encoding="latin-1", newline="")
     before = csv.field_size_limit(_CELL)
     width = count = first = row = 0
     try:
-        if text.read(len(_BOM)).encode("latin-1") != _BOM:
-            text.seek(0)
-        for cells in csv.reader(text, strict=True):
+        for cells in csv.reader(_lines(decoded, text), strict=True, delimiter=text.separator):
             if not width:
                 width = len(cells)  # lines before the header may be empty
             else:
@@ -84,23 +113,28 @@ def _check_rows(file: BinaryIO, name: str) -> None:
                     count, first = count + 1, first or row
     except csv.Error:  # strict: a quote that does not end, or a cell that goes on after it
         raise InputError(
-            f"{name} has a quoted cell that does not end as one: it was cut short, or damaged"
+            f"{text.name} has a quoted cell that does not end as one: it was cut short, or damaged"
         ) from None
     finally:
         csv.field_size_limit(before)
-        text.detach()
+        decoded.detach()
     if count:
         have = "has" if count == 1 else "have"
+        what = "commas" if text.separator == "," else "separators"
         raise InputError(
-            f"{name}: {many(count, 'row')} {have} more or fewer cells than its header ({width}),"
-            f" first row {first}; cells that hold commas or line ends need quotes"
+            f"{text.name}: {many(count, 'row')} {have} more or fewer cells than its header"
+            f" ({width}), first row {first}; cells that hold {what} or line ends need quotes"
         )
 
 
-@contextmanager
-def _opened(content: Path | io.BytesIO) -> Iterator[BinaryIO]:
-    if isinstance(content, Path):
-        with content.open("rb") as file:
-            yield file
-    else:
-        yield content
+def _lines(decoded: io.TextIOWrapper, text: Text) -> Iterator[str]:
+    """The lines of a text, without a mark before the first; InputError if the last has no end."""
+    line = decoded.readline(_CELL).removeprefix(_BOM.decode("latin-1"))
+    while line:
+        if len(line) >= _CELL:
+            raise _too_long(text)
+        following = decoded.readline(_CELL)
+        if not following and not line.endswith("\n"):
+            raise _cut_short(text)
+        yield line
+        line = following

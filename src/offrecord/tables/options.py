@@ -26,6 +26,7 @@ from offrecord.tables.formats import MAX_ROWS
 from offrecord.text import Progress, unwatched
 
 if TYPE_CHECKING:
+    from offrecord.fitting.fit import Fit
     from offrecord.mechanisms import Mechanism
     from offrecord.models.base import Model
     from offrecord.tables.frames import Native
@@ -70,15 +71,15 @@ class Options:
     epsilon: the budget, a natural logarithm. dataset: names the data; the same for a re-release,
     another for other data.
 
-    private: a boolean column; private_list: a frame of (by, order) keys of private records, of (by,
-    from, to) ranges of them, both ends included, or of (by) alone, for whole chains; one of them,
-    or both. drop: leave out chains that are private as a whole, instead of emptying their rows.
-    problems: a file for all rows and opt-outs that are wrong, if some are; it is not to be
-    published.
+    private: a boolean column, or in memory true or false for each row; private_list: a frame or
+    file of (by, order) keys of private records, of (by, from, to) ranges of them, both ends
+    included, or of (by) alone, for whole chains; one of them, or both. drop: leave out chains that
+    are private as a whole, instead of emptying their rows. problems: a file for all rows and
+    opt-outs that are wrong, if some are; it is not to be published.
 
-    model: a chain, or a model file; fit=True learns one from the chains without a private record,
-    and where there are none, from the half of all records that is furthest from private ones, or
-    from those at least fit_distance steps from each:
+    model: a chain, a fit, or a model file; fit=True learns one from the chains without a private
+    record, and where there are none, from the half of all records that is furthest from private
+    ones, or from those at least fit_distance steps from each:
     chain_order, a number or "auto", is how many records the next one depends on, and phase "hour",
     "weekday" or "month", for a kernel each. confidence: that the true chain lies in the set of
     models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". no_audit: do not
@@ -99,7 +100,7 @@ class Options:
     key_file: the secret behind the coins, made on first use. allow_none: go on although no record
     is private. another_release: release data again that were released differently before.
     publish_positions: put the private positions into the certificate. dry_run: design and report
-    what to expect, without a look at the values.
+    what to expect, without a look at the values; nothing is written, no key, ledger or designs.
 
     progress: goes through a list of what is to be designed, and may show how far it is. say: is
     told which values fit=True learns from, before it does.
@@ -117,8 +118,10 @@ class Options:
         "Column whose values name the chains; several by comma.", default=None
     )
     single_chain: bool = option("All records are one chain (instead of --by).", default=False)
-    private: str | None = option("Boolean column: true where a record is private.", default=None)
-    private_list: Native | None = option(
+    private: str | Native | None = option(
+        "Boolean column: true where a record is private.", default=None
+    )
+    private_list: Native | str | Path | None = option(
         "File of private records (columns --by and --order), ranges (--by, from, to) or whole"
         " chains (--by).",
         default=None,
@@ -131,7 +134,7 @@ class Options:
         "Table to write if rows or opt-outs are wrong: all of them, by key; not to be published.",
         default=None,
     )
-    model: Model | str | Path | None = option("Model file, from offrecord fit.", default=None)
+    model: Model | Fit | str | Path | None = option("Model file, from offrecord fit.", default=None)
     fit: bool = option(
         "Learn the model from the table: chains without a private record, else stretches far from"
         " every one.",
@@ -204,22 +207,34 @@ class Options:
     publish_positions: bool = option(
         "Put the private positions into the certificate.", default=False
     )
-    dry_run: bool = option("Design and report, write nothing.", default=False)
+    dry_run: bool = option(
+        "Design, report and say if the ledger would refuse; write nothing but --explain.",
+        default=False,
+    )
     progress: Listwise = list
     say: Callable[[str], None] | None = None
 
 
 @_options
 class FileOptions(Options):
-    """format, output_format, explain_format: instead of the endings of names. certificate: where it
-    goes, instead of beside the output. explain: a file for the rule of each row. force: overwrite
-    what is there. max_rows: refuse longer tables. watch: is told how far it is.
+    """format, output_format, explain_format: instead of the endings of names. separator, encoding:
+    of CSV that is not separated by commas, or not in UTF-8. sheet: of a workbook of several.
+    certificate: where it goes, instead of beside the output. explain: a file for the rule of each
+    row. force: overwrite what is there. max_rows: refuse longer tables. watch: is told how far it
+    is.
     """
 
     certificate: str | Path | None = option("Where the certificate goes instead.", default=None)
     format: str | None = option(
-        "csv, parquet, ipc or ndjson, instead of the input's ending.", default=None
+        "csv, parquet, ipc, ndjson or xlsx, instead of the input's ending.", default=None
     )
+    separator: str | None = option(
+        "What stands between the cells of CSV, if no comma: ; or tab.", default=None
+    )
+    encoding: str | None = option(
+        "Of CSV that is not in UTF-8: utf-16, latin-1, cp1252 …", default=None
+    )
+    sheet: str | None = option("Sheet of an Excel workbook that has several.", default=None)
     output_format: str | None = None
     max_rows: int = option("Refuse longer tables.", default=MAX_ROWS, metavar="COUNT")
     explain: str | Path | None = option(

@@ -17,7 +17,7 @@ from offrecord.models.base import Integers
 from offrecord.models.records import Chains
 from offrecord.tables.cells import blank_names, nanoseconds, parsed_times, type_name
 from offrecord.tables.chains import ROW, Arranged, Columns
-from offrecord.tables.formats import check_columns
+from offrecord.tables.column_names import check_columns
 from offrecord.tables.problems import LIST, Check, LocatedError, Places
 from offrecord.tables.steps import Step
 

@@ -12,13 +12,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
-from warnings import warn
 
 import numpy as np
 
 from offrecord.designs.library import Designs
 from offrecord.designs.sharing import designs_for
-from offrecord.errors import ChosenByValue, InputError
+from offrecord.errors import ChosenByValue, InputError, advise
 from offrecord.fitting.audit.audit import EPSILONS
 from offrecord.fitting.audit.looks import CHAINS
 from offrecord.models.audited import Audited
@@ -49,6 +48,8 @@ from offrecord.tables.worker import Worker
 from offrecord.text import listwise, many
 
 CONTENT = "set of released values"  #: what the ledger calls what left, beside what decided it
+#: Why the ledger forgot a release.
+_ON_WORD = "on the publisher's word that nothing of it was ever published"
 _UNKNOWN = "the key was there without its ledger: earlier releases are not known"
 
 
@@ -98,7 +99,9 @@ class Plan:
         designs, which = _designed(modelled, survey)
         warnings += [*_design_warnings(job, designs), *_column_warnings(job)]
         identity = _release_identity(job, survey, dropped, designs, which)
-        if not job.options.dry_run:
+        if job.options.dry_run:
+            warnings += _foretold_refusal(job, identity)
+        else:
             _refuse_another(job, Ledger.read(job.key), identity)
         uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
         rule = Rule.of(designs, survey.needs, which)
@@ -126,7 +129,7 @@ class Plan:
         if not self.job.options.dry_run:  # a model that has seen what is dropped tells about it
             tally = replace(tally, seen=tally.seen + self.dropped.seen)
         if tally.choice is not None and (chosen := tally.choice.warning()) is not None:
-            warn(chosen, ChosenByValue, stacklevel=2)
+            advise([chosen], ChosenByValue)
         comparison, warnings = None, []
         accepted = (*self.accepted, *_accepted(self.job, [_seen(self.modelled, tally.seen.count)]))
         if tally.moves is not None and self.survey.secrets:
@@ -160,6 +163,20 @@ class Outcome:
     accepted: tuple[str, ...]
     warnings: tuple[str, ...]
 
+    @property
+    def _identity(self) -> dict[str, str]:
+        """What tells the release from others: what decides it, and what leaves."""
+        return {**self.plan.identity, CONTENT: f"{self.tally.content:032x}"}
+
+    def advise(self, more: Iterable[str] = ()) -> None:
+        """Warn of what a person should know before a release is entered; InputError, and no
+        warning, if the ledger refuses it.
+        """
+        job = self.plan.job
+        if not job.options.dry_run:
+            _refuse_another(job, Ledger.read(job.key), self._identity)
+        advise([*self.warnings, *more])
+
     def enter(self) -> Entered | None:
         """Enter the release, and what leaves, into the ledger before anyone sees it: how it stands
         there. InputError for a second, different one. A dry run is no release.
@@ -167,11 +184,10 @@ class Outcome:
         job = self.plan.job
         if job.options.dry_run:
             return None
-        identity = {**self.plan.identity, CONTENT: f"{self.tally.content:032x}"}
         with ledger(job.key) as book:
-            _refuse_another(job, book, identity)
-            book.add(job.options.dataset, identity)
-            return _standing(job, book, identity)
+            _refuse_another(job, book, self._identity)
+            book.add(job.options.dataset, self._identity)
+            return _standing(job, book, self._identity)
 
     def certificate(self, entered: Entered | None) -> Certificate:
         """The certificate; it names no output yet."""
@@ -361,7 +377,7 @@ def _audit_warnings(job: Job, learned: Learned, audit: Audited) -> list[str]:
 
 def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]:
     """The designs that a table needs, and which each surrounding gets; new ones are kept in their
-    file, if there is one.
+    file, if there is one and the run is not dry.
     """
     options, known = modelled.job.options, modelled.known
     designs, which = designs_for(
@@ -372,7 +388,7 @@ def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]
         max_minutes=options.design_minutes,
     )
     is_new = known is None or not known.sealed or designs.adds_to(known)
-    if options.designs is not None and is_new:
+    if options.designs is not None and is_new and not options.dry_run:
         designs.merged(known).save(options.designs, modelled.job.key.secret)
     return designs.for_gaps(survey.needs.gaps), which
 
@@ -463,8 +479,18 @@ def _refuse_another(job: Job, book: Ledger, identity: dict[str, str]) -> None:
             f" {' and another '.join(differences)}; a second look at the same records adds to what"
             " the first gave away. Records that were released before, in a table that has grown or"
             " was corrected, must keep their --dataset: add --another-release. Another --dataset"
-            " is for data about other records alone"
+            " is for data about other records alone. What was never published can be taken back:"
+            " offrecord ledger forget"
         )
+
+
+def _foretold_refusal(job: Job, identity: dict[str, str]) -> list[str]:
+    """What the ledger would say against a release, for a dry run; what would leave is not known."""
+    try:
+        _refuse_another(job, Ledger.read(job.key), identity)
+    except InputError as error:
+        return [f"the ledger would refuse this, as far as can be told without deciding it: {error}"]
+    return []
 
 
 def _standing(job: Job, book: Ledger, identity: dict[str, str]) -> Entered:
@@ -477,12 +503,17 @@ def _standing(job: Job, book: Ledger, identity: dict[str, str]) -> Entered:
             f"made a new key, {key.file} (id {key.id}): keep it secret, and keep it: a re-release"
             " with another key is a second look at the data"
         )
+    unpublished = book.others_forgotten(dataset, identity)
     if others:
         had = many(others, "other release")
         warnings.append(
             f"data set {dataset!r} has had {had}; together they may leak more than this one's ε"
         )
         return Entered(Standing(other_releases=others, composed=False), tuple(warnings))
+    if unpublished:
+        why = f"the ledger forgot {many(unpublished, 'other release')} of the data set, {_ON_WORD}"
+        warnings.append(f"{why}; the certificate says so")
+        return Entered(Standing(other_releases=None, composed=None, why=why), tuple(warnings))
     if not book.complete:
         warnings.append(
             f"the key {key.file} was there without its ledger, so nobody knows whether data set"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, advise
 from offrecord.fitting.asked import Asked
 from offrecord.fitting.boxes import Sureness
 from offrecord.fitting.orders import AUTO
@@ -21,7 +21,7 @@ from offrecord.models.learned import Learned
 from offrecord.models.records import MISSING, Chains
 from offrecord.release.keys import Key
 from offrecord.tables.chains import Arranged, Columns, arrange
-from offrecord.tables.frames import Native, from_native
+from offrecord.tables.frames import Native, from_native, listed_keys, marked
 from offrecord.tables.model_check import sparse
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.secrets import Private, private_records
@@ -43,8 +43,8 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     order: str,
     by: str | Sequence[str] | None = None,
     single_chain: bool = False,
-    private: str | None = None,
-    private_list: Native | None = None,
+    private: str | Native | None = None,
+    private_list: Native | str | Path | None = None,
     chain_order: int | str = AUTO,
     phase: str | None = None,
     confidence: float = Sureness.confidence,
@@ -72,16 +72,21 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     asked = Asked(chain_order, phase, sure, states, not no_audit, calibrate)
     steps = None if step is None else Step.parsed(step)
     columns = Columns.named(value, order, by, single_chain)
-    table = from_native(frame, [*columns.released, *([] if private is None else [private])], value)
-    arranged = arrange(table, columns, labels=None, private=private, step=steps)
-    optouts = None if private_list is None else OptOuts.of(from_native(private_list), columns)
-    known = private_records(arranged, optouts, steps)
+    marks = [private] if isinstance(private, str) else []
+    table = from_native(frame, [*columns.released, *marks], value)
+    table, mark = marked(table, frame, private)
+    arranged = arrange(table, columns, labels=None, private=mark, step=steps)
+    listed = listed_keys(private_list)
+    optouts = None if listed is None else OptOuts.of(listed, columns)
+    held = private_records(arranged, optouts, steps)
     if optouts is not None:  # a reference may lack chains of the list, but no record of its own
-        optouts.check_found(known.found | ~known.known, known.known, stepped=steps is not None)
-    found = fit_arranged(arranged, known, replace(asked, distance=fit_distance))[1]
+        optouts.check_found(held.found | ~held.known, held.known, stepped=steps is not None)
+    found = fit_arranged(arranged, held, replace(asked, distance=fit_distance))[1]
     if key_file is not None:
         found = _remembered(found, Key.load_or_new(Path(key_file)))
-    return replace(found, warnings=(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)])))
+    warnings = (*arranged.warnings, *filter(None, [sparse(*arranged.pairs)]))
+    advise(warnings)
+    return replace(found, warnings=warnings)
 
 
 def _remembered(found: Fit, key: Key) -> Fit:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from offrecord.errors import InputError
 from offrecord.files import check_writable
-from offrecord.tables.formats import format_of
+from offrecord.tables.formats import written_format
 from offrecord.tables.problems import LocatedError
 from offrecord.tables.writing import write_table
 
@@ -20,12 +20,12 @@ def reporting(path: str | Path | None, *, force: bool = False) -> Iterator[None]
     """
     if path is not None:
         check_writable(path, force=force)
-        format_of(Path(path))
+        written_format(Path(path))
     try:
         yield
     except LocatedError as error:
         if path is None:
             raise
         where = Path(path)
-        write_table(iter([error.wrong.frame]), where, format_of(where), force=force)
+        write_table(iter([error.wrong.frame]), where, written_format(where), force=force)
         raise InputError(f"{error}; all of them are in {where}") from None

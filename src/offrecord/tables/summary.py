@@ -84,6 +84,12 @@ class Summary:
         said = vars(self) | {"meaning": meaning}
         return {name: "inf" if value == math.inf else value for name, value in said.items()}
 
+    @property
+    def short(self) -> str:
+        """The release in less than a line."""
+        released = f"{self.released:.2%} of {self.rows - self.missing:,} records released"
+        return f"{self.dataset!r}: {released}, odds at most {odds(self.leakage)} to 1"
+
     def figures(self) -> str:
         """The release in a few lines."""
         lines = {

@@ -18,6 +18,7 @@ from offrecord.files import beside, check_writable, sync, sync_folder, write_byt
 from offrecord.models.base import Label
 from offrecord.models.records import Codes
 from offrecord.tables.encoding import check_holds, stream_frame, write_frame
+from offrecord.tables.packing import packing_of
 from offrecord.tables.values import label_family
 
 if TYPE_CHECKING:
@@ -155,13 +156,15 @@ def write_table(pieces: Iterator[pl.DataFrame], path: Path, kind: str, *, force:
             yield frame
 
     with beside(path) as (temporary,):
-        write_pieces(fitting(), temporary, kind)
+        write_pieces(fitting(), temporary, kind, packing_of(path))
         sync(temporary)
         os.replace(temporary, path)
     return spreadsheet_warnings(changed)
 
 
-def write_pieces(pieces: Iterator[pl.DataFrame], path: Path, kind: str) -> None:
+def write_pieces(
+    pieces: Iterator[pl.DataFrame], path: Path, kind: str, packing: str | None = None
+) -> None:
     """Write a table that comes in pieces, each made when the one before is on its way.
 
     There is at least one.
@@ -180,7 +183,7 @@ def write_pieces(pieces: Iterator[pl.DataFrame], path: Path, kind: str) -> None:
             raise
 
     try:
-        write_frame(register_io_source(source, schema=first.schema), path, kind)
+        write_frame(register_io_source(source, schema=first.schema), path, kind, packing)
     except InputError as error:
         raise (failures[0] if failures else error) from None
 

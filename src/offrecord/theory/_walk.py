@@ -29,13 +29,11 @@ a step; u, v, p and q are entries of U, V, P and of a redaction row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+from offrecord.theory._compiling import compiled, inlined
 
 _LOOK = 8  # how often the walk for two values looks whether it may stop
 _JUMP = 8  # stretches of always-redacted records longer than this are crossed by one matrix power
@@ -68,15 +66,13 @@ _SMALL, _LOG_SMALL = 1e-140, -322.0
 _LEAST_LOG_POWER = -200.0
 
 
-def compiled(function: _F) -> _F:
-    """Compile on first call and keep the machine code beside the source for later processes."""
-    return cast(_F, numba.njit(cache=True, error_model="numpy")(function))
-
-
-def _inlined(function: _F) -> _F:
-    """Compile as part of whatever calls it: a call would cost more than what is done in it."""
-    compiler = numba.njit(cache=True, error_model="numpy", forceinline=True)
-    return cast(_F, compiler(function))
+def visited(walked: Any) -> int:
+    """How many records a walk may visit."""
+    _, lengths, index, step, count, opens = walked
+    if count == 0:
+        return int(opens)
+    ends = index, index + step * (count - 1)
+    return int(lengths[min(ends) : max(ends) + 1].sum()) + int(opens)
 
 
 @compiled
@@ -165,7 +161,7 @@ def binary(kernels: Any, walked: Any) -> Any:
     return ok, met, (_BINARY_STEP * _UNIT * (distance + 1) if partial else 0.0)
 
 
-@_inlined
+@inlined
 def _through(
     kernels: Any, p: Any, q0: float, q1: float, length: int, v: Any, met: Any, distance: int
 ) -> Any:
@@ -193,12 +189,12 @@ def _through(
     return True, True, v, met, distance
 
 
-@_inlined
+@inlined
 def _four(kernel: Any) -> Any:
     return kernel[0, 0], kernel[0, 1], kernel[1, 0], kernel[1, 1]
 
 
-@_inlined
+@inlined
 def _times(v: Any, p: Any) -> Any:
     """V·P, row by row."""
     return (
@@ -209,7 +205,7 @@ def _times(v: Any, p: Any) -> Any:
     )
 
 
-@_inlined
+@inlined
 def _any_below(v: Any, least: float) -> Any:
     """Whether an entry is positive and below `least`; most often the first question settles it."""
     if min(min(v[0], v[1]), min(v[2], v[3])) >= least:
@@ -217,7 +213,7 @@ def _any_below(v: Any, least: float) -> Any:
     return (0 < v[0] < least) or (0 < v[1] < least) or (0 < v[2] < least) or (0 < v[3] < least)
 
 
-@_inlined
+@inlined
 def _widened(met: Any, first: float, second: float, distance: int, value: int) -> Any:
     """What is met, with an output of these probabilities under 0 and 1; 0 under both is none."""
     if not (first > 0.0 or second > 0.0):
@@ -231,7 +227,7 @@ def _widened(met: Any, first: float, second: float, distance: int, value: int) -
     return high, high_at, high_value, low, low_at, low_value
 
 
-@_inlined
+@inlined
 def _could_widen(met: Any, v: Any) -> Any:
     """Whether a later ratio may: it lies between those of the two columns.
 
@@ -360,7 +356,7 @@ def _advance_weights(
     return -1.0 if small else _BOTH * (k + _STEP + _STEP_EXPONENTS * largest)
 
 
-@_inlined
+@inlined
 def _scaled(fresh: Any, j: int, support: Any) -> Any:
     """Divide a column by its largest weight; that, and whether a weight that counts is too small.
 
@@ -409,7 +405,7 @@ def _advance_logs(
     return _BOTH * (k + _CAREFUL_STEP + _CAREFUL_EXPONENTS * largest)
 
 
-@_inlined
+@inlined
 def _silenced(fresh_logs: Any, row: Any, logs: Any) -> bool:
     """V = U·diag(q) on the columns' logarithms, the largest then 0; False if nothing is left."""
     top = -np.inf
@@ -454,7 +450,7 @@ def _note(
     return False
 
 
-@_inlined
+@inlined
 def _enter(
     logs: Any, support: Any, distance: int, shown: int, worst: Any, at: Any, value: Any
 ) -> None:
@@ -467,7 +463,7 @@ def _enter(
                     at[x, other], value[x, other] = distance, shown
 
 
-@_inlined
+@inlined
 def _exceeds(logs: Any, support: Any, worst: Any) -> bool:
     """Whether one of these log-ratios is larger than what has been met."""
     for x in range(len(logs)):

@@ -393,7 +393,7 @@ def _walk_of_two(
     """The walk for two values in plain products; None where numbers became too small for it."""
     from offrecord.theory import _walk
 
-    ok, met, rounding = _walk.binary(kernels, walked)
+    ok, met, rounding = _walk.binary.over(_walk.visited(walked), kernels, walked)
     if not ok:
         return None
     high, high_at, high_value, low, low_at, low_value = met
@@ -403,7 +403,7 @@ def _walk_of_two(
         found.worst[1, 0] = max(-float(np.log(low)), 0.0)
     found.distance[0, 1], found.distance[1, 0] = high_at, low_at
     found.value[0, 1], found.value[1, 0] = high_value, low_value
-    return found.worst, found.distance, found.value, rounding
+    return found.worst, found.distance, found.value, float(rounding)
 
 
 def _walk_of_any(

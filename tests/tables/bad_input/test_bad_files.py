@@ -36,7 +36,11 @@ from table_files import ENDINGS
             b"room,hour,state,hidden\na,1,0,false,secretcell\n",
             ["1 row has more or fewer cells", "first row 1"],
         ),
-        ("latin.csv", b"room,hour,state,hidden\n\xe9,1,0,secretcell\n", ["cannot be read as csv"]),
+        (
+            "latin.csv",
+            b"room,hour,state,hidden\n\xe9,1,0,secretcell\n",
+            ["not in UTF-8", "--encoding latin-1 or cp1252"],
+        ),
         ("other.ndjson", b'{"room": "a"}\n["secretcell"]\n', ["cannot be read as ndjson"]),
         (
             "cut.ndjson",
@@ -48,7 +52,8 @@ from table_files import ENDINGS
             b"a,1,secretcell,false\na,2,secretcell,true\n",
             ["first line", "names of columns"],
         ),
-        ("table.xlsx", b"PK\3\4", ["table.xlsx", ".csv, .parquet", "--format"]),
+        ("table.xlsx", b"PK\3\4", ["table.xlsx", "cannot be read as xlsx"]),
+        ("table.ods", b"PK\3\4", ["table.ods", ".csv, .parquet", "--format"]),
         ("table", b"PK\3\4", ["table", ".csv, .parquet", "--format"]),
     ],
 )
@@ -186,7 +191,8 @@ def test_files_cut_short(desk, ending, kept):
 def test_files_that_are_not_there(desk):
     desk.fails(desk.redact("no.csv"), "no.csv", "does not exist")
     Path("folder.csv").mkdir()
-    desk.fails(desk.redact("folder.csv"), "folder.csv", "is not a file")
+    desk.fails(desk.redact("folder.csv"), "folder.csv", "is a folder without Parquet files")
+    desk.fails(desk.redact("no*.parquet"), "no*.parquet", "names no file")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -273,7 +273,7 @@ def test_65_values_are_too_many(desk):
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_an_empty_table(desk, ending):
     write(pl.DataFrame(TABLE).clear(), f"empty{ending}")
-    said = "is empty" if ending == ".ndjson" else "no rows"  # without rows it has no bytes
+    said = "is empty" if ".ndjson" in ending else "no rows"  # without rows it has no bytes
     desk.fails(desk.redact(f"empty{ending}"), said)
     desk.fails(desk.fit(f"empty{ending}"), said)
 

@@ -11,7 +11,7 @@ import pytest
 import offrecord as off
 from offrecord.tables.engines import stream
 from streams import CHAIN, COLUMNS, ROOMS, frame
-from table_files import ENDINGS, write
+from table_files import STREAMED, write
 
 ORDER2 = off.MarkovChain([[[0.9, 0.1], [0.4, 0.6]], [[0.7, 0.3], [0.2, 0.8]]], order=2)
 MODELS = {
@@ -42,7 +42,7 @@ def test_a_stream_gives_the_bytes_of_memory(both, model, share):
     assert found.summary.unserved is None
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", STREAMED)
 def test_every_format(both, ending):
     both(dense(ROOMS["another order"], 0.15), ending, mechanism="owner")
 

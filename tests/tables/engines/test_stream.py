@@ -17,12 +17,12 @@ from offrecord.tables.engines import stream
 from offrecord.tables.engines.spark import redact as spark_redact
 from offrecord.tables.options import FileOptions, Options
 from streams import CHAIN, COLUMNS, ROOMS, frame
-from table_files import ENDINGS, write
+from table_files import STREAMED, write
 
 ORDER2 = off.MarkovChain([[[0.9, 0.1], [0.4, 0.6]], [[0.7, 0.3], [0.2, 0.8]]], order=2)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", STREAMED)
 @pytest.mark.parametrize("rooms", ROOMS.values(), ids=ROOMS)
 def test_a_stream_gives_the_bytes_of_memory(both, rooms, ending):
     both(frame(rooms, empty=0.1), ending, shared=True)

@@ -127,11 +127,17 @@ PLAIN = [
     "category",
     "enumeration",
 ]
-ODD = {"ipc": None, "parquet": None, "csv": PLAIN, "ndjson": [*PLAIN, "list", "struct", "structs"]}
+NESTED = [*PLAIN, "list", "struct", "structs"]
+ODD = {"ipc": None, "parquet": None, "csv": PLAIN, "ndjson": NESTED}
+NEWER = {"packed csv": PLAIN, "packed ndjson": NESTED, "xlsx": PLAIN}
+ROUTES = [
+    *((source, target) for source in ODD for target in ODD),
+    *(("parquet", target) for target in NEWER),
+    *((source, "parquet") for source in NEWER),
+]
 
 
-@pytest.mark.parametrize("target", SUFFIX)
-@pytest.mark.parametrize("source", SUFFIX)
+@pytest.mark.parametrize(("source", "target"), ROUTES)
 @pytest.mark.parametrize("engine", ["--in-memory", "--stream"])
 def test_twins_that_differ_in_kept_cells_beside_certain_redactions(
     desk, monkeypatch, engine, source, target
@@ -139,11 +145,13 @@ def test_twins_that_differ_in_kept_cells_beside_certain_redactions(
     """Kept cells of redacted rows leave no trace: not under a null, in a type, among categories, or
     in how long a text is.
     """
+    if (engine, source) == ("--stream", "xlsx"):
+        engine = "--in-memory"  # a workbook is read at once
     monkeypatch.setattr(stream, "_PART", 30)
     names = [
         name
         for name in odd_columns("", [])
-        if all(name in (ODD[kind] or [name]) for kind in (source, target))
+        if all(name in ((ODD | NEWER)[kind] or [name]) for kind in (source, target))
     ]
     results = []
     for name, cell in (("one", NEEDLE), ("two", "else")):

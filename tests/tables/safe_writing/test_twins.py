@@ -32,6 +32,9 @@ def routes():
             for target in SUFFIX:
                 if source != target:
                     yield name, source, target
+    for name in ("float64", "truth", "whole and broken"):
+        for source in ("packed csv", "packed ndjson", "xlsx"):
+            yield name, source, source
 
 
 @pytest.mark.parametrize(("kind", "source", "target"), list(routes()))

@@ -23,7 +23,15 @@ PRIVATE = {
     ("bob-has-a-name-of-more-than-12-bytes", 18),
 }
 KERNELS = {2: [[0.9, 0.1], [0.3, 0.7]], 3: [[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]}
-SUFFIX = {"csv": ".csv", "parquet": ".parquet", "ipc": ".arrow", "ndjson": ".ndjson"}
+SUFFIX = {
+    "csv": ".csv",
+    "parquet": ".parquet",
+    "ipc": ".arrow",
+    "ndjson": ".ndjson",
+    "packed csv": ".csv.gz",
+    "packed ndjson": ".ndjson.zst",
+    "xlsx": ".xlsx",
+}
 
 
 class Kind(NamedTuple):

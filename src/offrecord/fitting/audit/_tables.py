@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.theory._walk import compiled
+from offrecord.theory._compiling import compiled
 
 _NEVER = -(2**62)
 

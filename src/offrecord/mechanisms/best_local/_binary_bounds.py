@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.theory._walk import compiled
+from offrecord.theory._compiling import compiled
 
 _STATE_SLACK = 1e-13  # a state that starts a bound is taken lower by this share of it
 _COST_SLACK = 1e-12  # and what is found from there by this share

@@ -4,24 +4,29 @@ beyond e^ε, certified.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, advise
 from offrecord.files import check_apart, check_outputs, check_writable
+from offrecord.models.base import Model
 from offrecord.release.certificate import Certificate
-from offrecord.tables.batch import ChainBatch
+from offrecord.tables.batch import ChainBatch, Chosen
 from offrecord.tables.certifying import certified
+from offrecord.tables.chains import Arranged
 from offrecord.tables.encoding import write_frame
-from offrecord.tables.formats import format_of, stream_format
-from offrecord.tables.frames import Native, from_native, to_native
-from offrecord.tables.job import Job
+from offrecord.tables.formats import stream_format, written_format
+from offrecord.tables.frames import Native, from_native, marked, to_native
+from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.options import MemoryOptions, takes
+from offrecord.tables.packing import packing_of
 from offrecord.tables.plan import Entered, Outcome, Plan
 from offrecord.tables.reference import fit_arranged
 from offrecord.tables.reporting import reporting
+from offrecord.tables.secrets import Private
 from offrecord.tables.summary import Summary
+from offrecord.tables.worker import KeyedBatch
 from offrecord.tables.writing import ready, spreadsheet_warnings, write_release, write_to_stream
 
 if TYPE_CHECKING:
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Release:
     """A released table.
 
@@ -41,10 +46,16 @@ class Release:
     frame: Any
     summary: Summary
     fit: Fit | None
-    _table: pl.DataFrame | None = field(repr=False)
-    _outcome: Outcome = field(repr=False)
-    _batch: ChainBatch = field(repr=False)
-    _entered: Entered | None = field(repr=False)
+    _table: pl.DataFrame | None
+    _outcome: Outcome
+    _batch: ChainBatch
+    _entered: Entered | None
+
+    def __repr__(self) -> str:
+        return f"<Release {self.summary.short}>"
+
+    def __str__(self) -> str:
+        return self.summary.figures()
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -69,16 +80,16 @@ class Release:
         Complete or absent.
         """
         path = Path(path)
-        kind = format_of(path, format)
+        kind = written_format(path, format)
         named = None if certificate is None else Path(certificate)
         proof = check_outputs(path, named, self._outcome.plan.job.key.file, force=force)
         table, warnings = self._ready(kind)
         write_release(
-            lambda file: write_frame(table.lazy(), file, kind),
+            lambda file: write_frame(table.lazy(), file, kind, packing_of(path)),
             path,
             proof,
             lambda digest: certified(self._certificate, kind, table.columns, digest),
-            lambda: warnings.extend(self._enter()),
+            lambda: self._enter(warnings),
             force=force,
         )
         return proof, warnings
@@ -99,17 +110,26 @@ class Release:
             kind,
             proof,
             lambda digest: certified(self._certificate, kind, table.columns, digest),
-            lambda: warnings.extend(self._enter()),
+            lambda: self._enter(warnings),
             force=force,
         )
         return warnings
 
-    def _enter(self) -> list[str]:
-        """Enter the release into the ledger: what there is to say of that and was not said yet."""
-        said = () if self._entered is None else self._entered.warnings
+    def _enter(self, warnings: list[str]) -> None:
+        """Enter the release into the ledger; warnings: what else there is to say, to which is added
+        what the ledger says and did not say yet.
+        """
+        said: tuple[str, ...] = ()
+        if self._entered is None:
+            self._outcome.advise(warnings)
+        else:
+            said = self._entered.warnings
+            advise(warnings)
         self._entered = self._outcome.enter()
         now = () if self._entered is None else self._entered.warnings
-        return [warning for warning in now if warning not in said]
+        new = [warning for warning in now if warning not in said]
+        warnings += new
+        advise(new)
 
     def _ready(self, kind: str) -> tuple[pl.DataFrame, list[str]]:
         if self._table is None:
@@ -140,28 +160,8 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
 
 def _redacted(frame: Native, options: MemoryOptions) -> Release:
     job = Job.of(options)
-    marks = [] if options.private is None else [options.private]
-    table = from_native(frame, [*job.columns.released, *marks], options.value)
-    optouts, model = job.optouts, job.model
-    chosen = job.reading.chosen(table, optouts, None if model is None else model.labels)
-    del table
-    if optouts is not None:
-        found = chosen.private
-        optouts.check_found(found.found, found.known, stepped=job.step is not None)
-    if chosen.kept is None:
-        raise job.nothing_left()
-    arranged, private = chosen.kept
-    job.check_private(private.count, int(chosen.dropped.sum()))
-    fitted = None
-    if model is None:
-        arranged, fitted = fit_arranged(arranged, private, job.fitting, options.say)
-        model = job.promised(fitted.model)
-    modelled = job.modelled(model)
-    worker = modelled.worker
-    keyed = worker.keyed(arranged, private)
-    asked = 0 if optouts is None else optouts.count
-    plan = Plan.of(modelled, worker.survey(keyed), asked, worker.dropped(chosen))
-    del chosen
+    read = TableRead.of(frame, job)
+    plan, keyed = read.planned(job.modelled(read.model))
     out = None
     if options.dry_run:
         tally = plan.rule.expect(keyed.batch)
@@ -170,8 +170,57 @@ def _redacted(frame: Native, options: MemoryOptions) -> Release:
     outcome = plan.judged(tally)
     native = None
     entered = None
-    if options.remember:
+    if options.remember or options.dry_run:
         native = None if out is None else to_native(out, frame, options.value)
+        outcome.advise()
         entered = outcome.enter()
+        advise(() if entered is None else entered.warnings)
     summary = outcome.summary(entered)
-    return Release(native, summary, fitted, out, outcome, keyed.batch, entered)
+    return Release(native, summary, read.fit, out, outcome, keyed.batch, entered)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableRead:
+    """A table that has been read, with the model that is given or learned from it: what does not
+    depend on mechanism and ε.
+
+    listed: how long the private list is. fit: None if the model is given.
+    """
+
+    chosen: Chosen
+    arranged: Arranged
+    private: Private
+    listed: int
+    model: Model
+    fit: Fit | None
+
+    @classmethod
+    def of(cls, frame: Native, job: Job) -> TableRead:
+        """Read a table; InputError for what is wrong in it."""
+        options = job.options
+        marks = [options.private] if isinstance(options.private, str) else []
+        table = from_native(frame, [*job.columns.released, *marks], options.value)
+        table, mark = marked(table, frame, options.private)
+        optouts, model, fitted = job.optouts, job.model, None
+        labels = None if model is None else model.labels
+        chosen = replace(job.reading, private=mark).chosen(table, optouts, labels)
+        del table
+        if optouts is not None:
+            found = chosen.private
+            optouts.check_found(found.found, found.known, stepped=job.step is not None)
+        if chosen.kept is None:
+            raise job.nothing_left()
+        arranged, private = chosen.kept
+        job.check_private(private.count, int(chosen.dropped.sum()))
+        if model is None:
+            arranged, fitted = fit_arranged(arranged, private, job.fitting, options.say)
+            model = job.promised(fitted.model)
+        asked = 0 if optouts is None else optouts.count
+        return cls(chosen, arranged, private, asked, model, fitted)
+
+    def planned(self, modelled: ModelledJob) -> tuple[Plan, KeyedBatch]:
+        """The plan for it, and its rows with their coins."""
+        worker = modelled.worker
+        keyed = worker.keyed(self.arranged, self.private)
+        dropped = worker.dropped(self.chosen)
+        return Plan.of(modelled, worker.survey(keyed), self.listed, dropped), keyed

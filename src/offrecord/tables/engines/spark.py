@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, advise
 from offrecord.files import check_apart, check_writable, write_text
 from offrecord.tables.chains import Columns
+from offrecord.tables.column_names import check_columns
 from offrecord.tables.engines.spark_work import (
     ENDS,
     LISTED,
@@ -38,8 +39,7 @@ from offrecord.tables.engines.spark_work import (
     Surveying,
     Tallying,
 )
-from offrecord.tables.formats import check_columns
-from offrecord.tables.frames import Native, from_native
+from offrecord.tables.frames import Native, listed_keys
 from offrecord.tables.job import Job
 from offrecord.tables.options import SparkOptions, takes
 from offrecord.tables.optouts import TO, are_days, form_of
@@ -78,7 +78,7 @@ _MARKS = ("boolean", "tinyint", "smallint", "int", "bigint", "string")
 _UNKEPT = ("interval", "variant", "void", "udt")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SparkRelease:
     """A release as a DataFrame of Spark, which is evaluated when it is used: each time to the same
     rows.
@@ -89,8 +89,14 @@ class SparkRelease:
     frame: DataFrame | None
     certificate: dict[str, Any]
     summary: Summary
-    _outcome: Outcome = field(repr=False)
-    _held: DataFrame = field(repr=False)
+    _outcome: Outcome
+    _held: DataFrame
+
+    def __repr__(self) -> str:
+        return f"<SparkRelease {self.summary.short}>"
+
+    def __str__(self) -> str:
+        return self.summary.figures()
 
     def write(
         self, path: str, *, certificate: str | Path, format: str = "parquet", force: bool = False
@@ -144,6 +150,7 @@ def redact(df: DataFrame, options: SparkOptions) -> SparkRelease:
 
 def _redacted(df: DataFrame, options: SparkOptions) -> SparkRelease:
     job = Job.of(options)
+    job.check_named()
     if job.model is None:
         raise InputError(
             "Spark needs a model: make one with offrecord.fit from reference data, and give it"
@@ -166,7 +173,9 @@ def _redacted(df: DataFrame, options: SparkOptions) -> SparkRelease:
         frame = None
         if not options.dry_run:
             frame = held.released(plan.worker, _schema(df, job.columns, job.model.labels))
+        outcome.advise()
         entered = outcome.enter()
+        advise(() if entered is None else entered.warnings)
     summary = outcome.summary(entered)
     return SparkRelease(frame, outcome.certificate(entered).to_dict(), summary, outcome, held.frame)
 
@@ -348,7 +357,9 @@ def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, _
     import polars as pl
 
     if not hasattr(listed, "mapInArrow"):
-        listed = as_spark(df.sparkSession, from_native(listed))
+        read = listed_keys(listed)
+        assert read is not None
+        listed = as_spark(df.sparkSession, read)
     form, order = form_of(listed.columns, columns), str(columns.order)
     keyed = [*columns.by, *([order] if form == "records" else [])]
     ends = ENDS if form == "ranges" else {}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.tables.batch import Chosen
 from offrecord.tables.chains import Arranged
-from offrecord.tables.formats import never_spill
+from offrecord.tables.guarding import never_spill
 from offrecord.tables.optouts import FROM, TO, OptOuts
 from offrecord.tables.problems import Found, Wrong
 from offrecord.tables.survey import Dropped, Survey

@@ -10,7 +10,6 @@ all are there.
 from __future__ import annotations
 
 import io
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,16 +20,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, advise
 from offrecord.files import check_outputs, check_writable
 from offrecord.mechanisms.blocks import Mask
 from offrecord.models.base import Integers
 from offrecord.tables.batch import Chosen
 from offrecord.tables.certifying import certified
 from offrecord.tables.chains import Arranged
-from offrecord.tables.formats import Source, format_of, table_file
+from offrecord.tables.formats import Said, Source, table_file, written_format
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.options import FileOptions, takes
+from offrecord.tables.packing import packing_of
 from offrecord.tables.plan import Entered, Outcome, Plan
 from offrecord.tables.problems import Found, LocatedError
 from offrecord.tables.reporting import reporting
@@ -38,6 +38,7 @@ from offrecord.tables.sorting import increasing
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Dropped, Survey
 from offrecord.tables.tally import Tally
+from offrecord.tables.workbooks import check_rows
 from offrecord.tables.worker import KeyedBatch, Worker
 from offrecord.tables.writing import (
     ready,
@@ -53,12 +54,18 @@ if TYPE_CHECKING:
 _PART = 1 << 20  # rows of a batch, about
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Streamed:
     """What became of a table that went through. certificate: where it is, None after a dry run."""
 
     summary: Summary
     certificate: Path | None
+
+    def __repr__(self) -> str:
+        return f"<Streamed {self.summary.short}>"
+
+    def __str__(self) -> str:
+        return self.summary.figures()
 
 
 @takes(FileOptions)
@@ -70,12 +77,18 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
 
     The same rows and key give the same bytes as `offrecord.redact` does in memory.
     """
+    if not isinstance(table, (str, Path)):
+        raise InputError(
+            f"redact_file takes the path of a table, got {type(table).__name__}: a frame is for"
+            " redact"
+        )
     with reporting(options.problems, force=options.force):
         return _redacted(table, output, options)
 
 
 def _redacted(table: str | Path, output: str | Path | None, options: FileOptions) -> Streamed:
     job = Job.of(options)
+    job.check_named()
     if job.model is None:
         raise InputError(
             "a table that is streamed needs a model: make one with offrecord fit, and give --model"
@@ -89,11 +102,14 @@ def _redacted(table: str | Path, output: str | Path | None, options: FileOptions
     explain = None if options.explain is None else Path(options.explain)
     if explain is not None:
         check_writable(explain, force=options.force)
-        format_of(explain, options.explain_format)
+        written_format(explain, options.explain_format)
     modelled = job.modelled(job.model)
-    looks = _Looks.at(table_file(table, options.format), modelled, options)
+    said = Said(options.format, options.separator, options.encoding, options.sheet)
+    looks = _Looks.at(table_file(table, said), modelled, options)
     surveyed = looks.survey()
     survey, order = surveyed.survey, surveyed.order
+    if out is not None and out.kind == "xlsx":
+        check_rows(survey.rows, len(job.columns.released))
     asked = 0 if job.optouts is None else job.optouts.count
     plan = Plan.of(modelled, survey, asked, surveyed.dropped)
     rows = survey.rows + surveyed.dropped.rows
@@ -101,9 +117,11 @@ def _redacted(table: str | Path, output: str | Path | None, options: FileOptions
     outcome, entered = (passage.expected(), None) if out is None else passage.written(out)
     warnings = spreadsheet_warnings(passage.changed)
     if explain is not None:
-        kind = format_of(explain, options.explain_format)
+        kind = written_format(explain, options.explain_format)
         rules = passage.in_order(passage.explained(), explain)
-        warnings += write_table(rules, explain, kind, force=options.force)
+        told = write_table(rules, explain, kind, force=options.force)
+        advise(told)
+        warnings += told
     summary = outcome.summary(entered)
     summary = replace(summary, warnings=(*summary.warnings, *warnings))
     return Streamed(summary, None if out is None else out.proof)
@@ -134,7 +152,7 @@ class _Output:
     @classmethod
     def checked(cls, path: Path, job: Job, options: FileOptions) -> _Output:
         """InputError for what must not be written."""
-        kind = format_of(path, options.output_format)
+        kind = written_format(path, options.output_format)
         named = None if options.certificate is None else Path(options.certificate)
         proof = check_outputs(path, named, job.key_path, force=options.force)
         return cls(path, kind, proof, options.force)
@@ -153,7 +171,7 @@ class _Looks:
     worker: Worker
     options: FileOptions
     rows: int | None
-    state: tuple[int, ...]
+    state: tuple[object, ...]
 
     @classmethod
     def at(cls, source: Source, modelled: ModelledJob, options: FileOptions) -> _Looks:
@@ -223,10 +241,9 @@ class _Looks:
         return seen
 
 
-def _state(source: Source) -> tuple[int, ...]:
-    """What changes with a file."""
-    found = os.stat(source.name)
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _state(source: Source) -> tuple[object, ...]:
+    """What changes with the files of a table."""
+    return source.state
 
 
 class _Part(NamedTuple):
@@ -324,7 +341,9 @@ class _Passage:
         for part, keyed in self.looks.batches("expecting", found):
             with found.collecting(part.before), _located(part.before, part.height):
                 self.tally += self.plan.rule.expect(keyed.batch)
-        return self.plan.judged(self.tally)
+        outcome = self.plan.judged(self.tally)
+        outcome.advise()
+        return outcome
 
     def written(self, out: _Output) -> tuple[Outcome, Entered | None]:
         """Write the release and its certificate; how it stands in the ledger."""
@@ -332,7 +351,10 @@ class _Passage:
 
         def enter() -> None:
             outcome = self.plan.judged(self.tally)
-            done.append((outcome, outcome.enter()))
+            outcome.advise(spreadsheet_warnings(self.changed))
+            entered = outcome.enter()
+            advise(() if entered is None else entered.warnings)
+            done.append((outcome, entered))
 
         def certificate(digest: str) -> bytes:
             outcome, entered = done[-1]
@@ -340,7 +362,9 @@ class _Passage:
             return certified(outcome.certificate(entered), out.kind, columns, digest)
 
         write_release(
-            lambda file: write_pieces(self.in_order(self._decided(out.kind), file), file, out.kind),
+            lambda file: write_pieces(
+                self.in_order(self._decided(out.kind), file), file, out.kind, packing_of(out.path)
+            ),
             out.path,
             out.proof,
             certificate,
@@ -465,15 +489,9 @@ def _check_together(names: list[pl.DataFrame], source: Source) -> None:
     chains = _together(names)
     twice = chains.height - chains.n_unique()
     if twice:
-        file, by = Path(source.name), chains.columns
-        untyped = ", infer_schema=False" if source.kind == "csv" else ""
-        scan = f"scan_{source.kind}({str(file)!r}{untyped})"
-        there = str(file.with_stem(f"{file.stem}-sorted"))
         raise InputError(
-            f"{file} cannot be streamed: the rows of {twice} chains do not stand together. Sort it"
-            " first:"
-            f' python -c "import polars; polars.{scan}.sort({by!r},'
-            f' maintain_order=True).sink_{source.kind}({there!r})"'
+            f"{source.name} cannot be streamed: the rows of {twice} chains do not stand together."
+            f' Sort it first: python -c "import polars; {source.sorting(chains.columns)}"'
         )
 
 

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from offrecord.models.base import Floats, Integers
-from offrecord.theory._walk import _four, _inlined, _power, _worth_walking, compiled
+from offrecord.theory._compiling import compiled, inlined
+from offrecord.theory._walk import _four, _power, _worth_walking, visited
 
 _UNIT = 2.0**-53
 #: Units that a step may add to the logarithm of a ratio, in R1 and in R4 (docs/proofs/rounding.md).
@@ -47,7 +48,7 @@ def leakage(
     largest odds of value 1 of its records (R4).
     """
     sticky, fast = corners(low, high)
-    met, steps = _walk_in(sticky, fast, odds or _NO_ODDS, walked)
+    met, steps = _walk_in.over(visited(walked), sticky, fast, odds or _NO_ODDS, walked)
     worst = np.zeros((2, 2))
     distance, value = np.zeros((2, 2), dtype=np.int64), np.full((2, 2), -1, dtype=np.int64)
     least, least_at, least_value, most, most_at, most_value = met
@@ -57,7 +58,7 @@ def leakage(
     value[1, 0], value[0, 1] = most_value, least_value
     # one step more for the logarithm, as long as there is anything to be off
     charged = step_rounding(sticky, fast, odds) * (steps + 1) if steps else 0.0
-    return worst, distance, value, charged
+    return worst, distance, value, float(charged)
 
 
 def windows(
@@ -67,7 +68,7 @@ def windows(
     d-th never: entry d − 1.
     """
     both = corners(low, high)
-    hulls = _hulls(count, *both, odds or _NO_ODDS, 0.0, np.inf)
+    hulls = _hulls_from(count, *both, odds, (0.0, np.inf))
     out = np.zeros((count, 2, 2))
     with np.errstate(divide="ignore"):
         out[:, 1, 0] = np.maximum(np.log(hulls[:, 1]), 0.0)
@@ -85,11 +86,22 @@ def influences(
     both = corners(low, high)
     columns = []
     for seen in (0.0, np.inf):
-        hulls = _hulls(count, *both, odds or _NO_ODDS, seen, seen)
+        hulls = _hulls_from(count, *both, odds, (seen, seen))
         with np.errstate(divide="ignore"):
             columns.append(np.abs(np.log(hulls)).max(axis=1))
     charged = step_rounding(*both, odds) * np.arange(2, count + 2)
     return np.asarray(np.stack(columns, axis=1) + charged[:, np.newaxis])
+
+
+def _hulls_from(
+    count: int,
+    sticky: Floats,
+    fast: Floats,
+    odds: tuple[float, float] | None,
+    seen: tuple[float, float],
+) -> Floats:
+    steps = count if len(sticky) == 1 else count * count
+    return np.asarray(_hulls.over(steps, count, sticky, fast, odds or _NO_ODDS, *seen))
 
 
 def step_rounding(sticky: Floats, fast: Floats, odds: tuple[float, float] | None) -> float:
@@ -117,7 +129,7 @@ def corners(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 # A kernel is four numbers here, (P00, P01, P10, P11).
 
 
-@_inlined
+@inlined
 def _ratio(above: float, below: float) -> Any:
     """above/below, ∞ if only the second is 0; 0/0, which no output has, is told before."""
     if below == 0.0:
@@ -125,7 +137,7 @@ def _ratio(above: float, below: float) -> Any:
     return above / below
 
 
-@_inlined
+@inlined
 def _seen_through(kernel: Any, rho: float) -> Any:
     """Numerator and denominator of m(ρ)."""
     if rho == np.inf:
@@ -170,7 +182,7 @@ def _extreme_odds(kernel: Any, rho: float, odds: Any, largest: bool) -> Any:
     return found
 
 
-@_inlined
+@inlined
 def _lowest(sticky: Any, fast: Any, rho: float, odds: Any) -> Any:
     """The smallest that one ρ may come to; 1 if no kernel allows it."""
     kernel, other = (fast, sticky) if rho >= 1.0 else (sticky, fast)
@@ -184,7 +196,7 @@ def _lowest(sticky: Any, fast: Any, rho: float, odds: Any) -> Any:
     return _ratio(above, below)
 
 
-@_inlined
+@inlined
 def _highest(sticky: Any, fast: Any, rho: float, odds: Any) -> Any:
     """The largest that one ρ may come to; 0 if no kernel allows it."""
     kernel = sticky if rho >= 1.0 else fast
@@ -213,7 +225,7 @@ def _hulls(count: int, sticky: Any, fast: Any, odds: Any, low: float, high: floa
     return out
 
 
-@_inlined
+@inlined
 def _image(sticky: Any, fast: Any, a: float, b: float, odds: Any) -> Any:
     """The hull of what [a, b] comes to in one step: monotone in ρ, so from its ends."""
     return (
@@ -278,7 +290,7 @@ def _from_run(
     return met, steps
 
 
-@_inlined
+@inlined
 def _through(
     sticky: Any, fast: Any, kind: Any, stretch: Any, last: int, met: Any, odds: Any
 ) -> Any:
@@ -334,7 +346,7 @@ def _across(sticky: Any, fast: Any, length: int, met: Any) -> Any:
     return low, low_at, low_value, above / below, high_at, high_value
 
 
-@_inlined
+@inlined
 def _at_record(zero: float, one: float, distance: int, met: Any) -> Any:
     """The hull of ρ at a record: what it may release, or the ratio beyond it if redacted."""
     low, low_at, low_value, high, high_at, high_value = met
@@ -359,21 +371,21 @@ def _at_record(zero: float, one: float, distance: int, met: Any) -> Any:
     return low, low_at, low_value, high, high_at, high_value
 
 
-@_inlined
+@inlined
 def _scaled_low(low: float, factor: float) -> Any:
     """low·factor, or less where a number cannot hold it; the factor may be infinite."""
     low = low * factor if low > 0.0 else 0.0
     return 0.0 if low < _LEAST else min(low, _MOST)
 
 
-@_inlined
+@inlined
 def _scaled_high(high: float, factor: float) -> Any:
     """high·factor, or more where a number cannot hold it."""
     high = high * factor if high > 0.0 else 0.0
     return np.inf if high > _MOST else max(high, _LEAST)
 
 
-@_inlined
+@inlined
 def _one_step(sticky: Any, fast: Any, rising: bool, met: Any, distance: int, odds: Any) -> Any:
     """The hull after the kernel of the step that leads to a record at a distance."""
     low, low_at, low_value, high, high_at, high_value = met

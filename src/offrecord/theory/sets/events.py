@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.theory._walk import compiled
+from offrecord.theory._compiling import compiled
 from offrecord.theory.sets import filling
 
 #: How often levels are asked for anew.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.theory._walk import compiled
+from offrecord.theory._compiling import compiled
 
 #: Distances in the plane, of points with coordinates up to 1, that rounding may feign.
 _NEAR = 2.0**-50

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.models.base import Integers
-from offrecord.theory._walk import compiled
+from offrecord.theory._compiling import compiled
 from offrecord.theory.sets import filling
 
 #: How far a ray may break a bound and still be kept, far above what rounding does.

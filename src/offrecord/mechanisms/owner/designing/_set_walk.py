@@ -1,4 +1,4 @@
-"""Compiled: sequences of kernels under which a stopping rule of two values tells most.
+"""Sequences of kernels under which a stopping rule of two values tells most.
 
 A walk under one sequence of kernels keeps four numbers, U(x, i): not stopped before, value i there,
 given x at the run's end. They begin as U(x, i) = 1 where x = i. A step multiplies by one kernel of
@@ -12,11 +12,16 @@ from below. `set_referee.py` has the other bound.
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from offrecord.theory._walk import compiled
+from offrecord.models.base import Floats, Integers
+from offrecord.theory._compiling import are_few, compiled, inlined
 
 CORNERS = 4
 _SWEEPS = 30  # over a sequence, kernel by kernel, until nothing is gained
@@ -24,186 +29,258 @@ _STILL = 1e-12  # a gain in a log-ratio that is not worth another sweep
 _SMALL = 1e-100  # below, numbers are scaled up
 #: Stops less likely than this are none: rounding to 2⁻⁶⁴ would change too much of their ratio.
 LEAST_STOP = 2.0**-30
+_MOST_EXPONENT = 700.0  # of a factor that lowers nothing
+
+_Sequences: TypeAlias = NDArray[np.int64]
+
+# ---- loops, in machine code or as they stand
+
+# Four numbers stand for a kernel (P00, P01, P10, P11) and for U, row by row; four lists or arrays
+# for what has four numbers at each distance: `keeps` the shares that go on, `states` those of U.
 
 
-# Entries are written one by one: an expression on whole arrays takes longer to compile than all the
-# loops of a function.
-
-
-@compiled
-def _scale(numbers: Any, largest: float) -> None:
-    """Divide four numbers by the largest of them, if that is small."""
-    if 0.0 < largest < _SMALL:
-        for x in range(2):
-            for i in range(2):
-                numbers[x, i] /= largest
-
-
-@compiled
-def _aim(goal: Any, value: int) -> None:
-    """Whoever shows a value, whatever x is."""
-    for x in range(2):
-        goal[x, value], goal[x, 1 - value] = 1.0, 0.0
-
-
-@compiled
-def _go_on(keeps: Any, distance: int, stops: Any, level: int) -> None:
-    """Note the shares that go on at a level."""
-    for x in range(2):
-        for i in range(2):
-            keeps[distance, x, i] = 1.0 - stops[level, x, i]
-
-
-@compiled
-def _walk_out(kernels: Any, keeps: Any, sequence: Any, distance: int, states: Any) -> None:
-    """states: (…, 2, 2) U at each distance up to the one before the last, after its level."""
-    for x in range(2):
-        states[0, x, x], states[0, x, 1 - x] = 1.0, 0.0
-    for step in range(1, distance):
-        kernel, before, after = kernels[sequence[step]], states[step - 1], states[step]
-        largest = 0.0
-        for x in range(2):
-            for i in range(2):
-                reached = before[x, 0] * kernel[0, i] + before[x, 1] * kernel[1, i]
-                after[x, i] = reached * keeps[step, x, i]
-                largest = max(largest, after[x, i])
-        _scale(after, largest)
-
-
-@compiled
-def _quotient(above: float, below: float) -> float:
+@inlined
+def _quotient(above: float, below: float) -> Any:
     if below > 0.0:
         return above / below
     return np.inf if above > 0.0 else 0.0
 
 
-@compiled
-def _best_corner(kernels: Any, state: Any, goal: Any, over: int) -> Any:
-    """The corner with the largest quotient of what x = over and what the other leads to `goal`."""
-    best, chosen = -1.0, 0
-    under = 1 - over
-    for corner in range(CORNERS):
-        kernel = kernels[corner]
-        above, below = 0.0, 0.0
-        for i in range(2):
-            above += state[over, i] * (kernel[i, 0] * goal[over, 0] + kernel[i, 1] * goal[over, 1])
-            below += state[under, i] * (
-                kernel[i, 0] * goal[under, 0] + kernel[i, 1] * goal[under, 1]
+@inlined
+def _scaled(one: Any) -> Any:
+    """Divided by the largest of the four, if that is small."""
+    largest = max(one[0], one[1], one[2], one[3])
+    if 0.0 < largest < _SMALL:
+        return one[0] / largest, one[1] / largest, one[2] / largest, one[3] / largest
+    return one
+
+
+@inlined
+def _walk_out(kernels: Any, keeps: Any, start: Any, walk: Any, distance: int, states: Any) -> None:
+    """states: U at each distance up to the one before the last, after its level."""
+    u = start
+    states[0][0], states[1][0], states[2][0], states[3][0] = u
+    for step in range(1, distance):
+        p = kernels[walk[step]]
+        u = _scaled(
+            (
+                (u[0] * p[0] + u[1] * p[2]) * keeps[0][step],
+                (u[0] * p[1] + u[1] * p[3]) * keeps[1][step],
+                (u[2] * p[0] + u[3] * p[2]) * keeps[2][step],
+                (u[2] * p[1] + u[3] * p[3]) * keeps[3][step],
             )
-        found = _quotient(above, below)
+        )
+        states[0][step], states[1][step], states[2][step], states[3][step] = u
+
+
+@inlined
+def _step_back(p: Any, goal: Any) -> Any:
+    """What leads to a goal from (x, i), one step nearer."""
+    return (
+        p[0] * goal[0] + p[1] * goal[1],
+        p[2] * goal[0] + p[3] * goal[1],
+        p[0] * goal[2] + p[1] * goal[3],
+        p[2] * goal[2] + p[3] * goal[3],
+    )
+
+
+@inlined
+def _best_corner(kernels: Any, u: Any, goal: Any) -> Any:
+    """The largest quotient of what the first row of U and what the second leads to a goal, and the
+    corner with which.
+    """
+    best, chosen = -1.0, 0
+    for corner in range(CORNERS):
+        p = kernels[corner]
+        found = _quotient(
+            u[0] * (p[0] * goal[0] + p[1] * goal[1]) + u[1] * (p[2] * goal[0] + p[3] * goal[1]),
+            u[2] * (p[0] * goal[2] + p[1] * goal[3]) + u[3] * (p[2] * goal[2] + p[3] * goal[3]),
+        )
         if found > best:
             best, chosen = found, corner
     return best, chosen
 
 
 @compiled
-def _step_back(kernel: Any, keeps: Any, goal: Any) -> None:
-    """goal: (2, 2) what leads to it from (x, i), one step nearer and before that level's stop."""
-    largest = 0.0
-    for x in range(2):
-        zero = kernel[0, 0] * goal[x, 0] + kernel[0, 1] * goal[x, 1]
-        one = kernel[1, 0] * goal[x, 0] + kernel[1, 1] * goal[x, 1]
-        goal[x, 0], goal[x, 1] = zero * keeps[x, 0], one * keeps[x, 1]
-        largest = max(largest, goal[x, 0], goal[x, 1])
-    _scale(goal, largest)
+def _climb(kernels: Any, keeps: Any, target: Any, walk: Any, known: Any, states: Any) -> Any:
+    """The log of the largest quotient that changes of single kernels lead to; `walk`, a sequence of
+    kernels, changes.
 
-
-@compiled
-def _climb(kernels: Any, keeps: Any, target: Any, sequence: Any, states: Any) -> Any:
-    """The log of the largest quotient that changes of single kernels lead to; `sequence` changes.
-
-    target: (distance, value there, the x whose likelihood is above the line).
+    target: (distance, value there, the x whose likelihood is above the line). The climb ends, too,
+    where it has come to a known sequence: it would go on from there as others did.
     """
     distance, value, over = target
-    goal = np.empty((2, 2))
+    # the row of x above the line comes first
+    kept = keeps[2 * over], keeps[2 * over + 1], keeps[2 - 2 * over], keeps[3 - 2 * over]
+    start = (1.0, 0.0, 0.0, 1.0) if over == 0 else (0.0, 1.0, 1.0, 0.0)
+    aim = (1.0, 0.0, 1.0, 0.0) if value == 0 else (0.0, 1.0, 0.0, 1.0)
     best = -np.inf
     for _ in range(_SWEEPS):
-        _walk_out(kernels, keeps, sequence, distance, states)
-        _aim(goal, value)
-        met = 0.0
+        _walk_out(kernels, kept, start, walk, distance, states)
+        goal, met = aim, 0.0
+        changed, elsewhere = False, False
         for step in range(distance, 0, -1):
-            met, corner = _best_corner(kernels, states[step - 1], goal, over)
-            sequence[step] = corner
-            _step_back(kernels[corner], keeps[step - 1], goal)
-        found = np.log(met)
+            at = step - 1
+            u = states[0][at], states[1][at], states[2][at], states[3][at]
+            met, corner = _best_corner(kernels, u, goal)
+            changed = changed or corner != walk[step]
+            elsewhere = elsewhere or corner != known[step]
+            walk[step] = corner
+            goal = _step_back(kernels[corner], goal)
+            goal = _scaled(
+                (
+                    goal[0] * kept[0][at],
+                    goal[1] * kept[1][at],
+                    goal[2] * kept[2][at],
+                    goal[3] * kept[3][at],
+                )
+            )
+        found = math.log(met) if met > 0.0 else -np.inf
         if not found > best + _STILL:
             return max(best, found)
         best = found
+        if not (changed and elsewhere):
+            return best
     return best
 
 
 @compiled
-def _worst(kernels: Any, keeps: Any, target: Any, sequence: Any, other: Any, states: Any) -> Any:
+def _worst(
+    kernels: Any, keeps: Any, target: Any, walk: Any, other: Any, trial: Any, states: Any
+) -> Any:
     """The largest log-quotient from several starts: the sequence given, which becomes the one that
-    meets it, another one, and each corner throughout.
+    meets it, each corner throughout, and another one. trial: room for a sequence.
     """
-    best = _climb(kernels, keeps, target, sequence, states)
-    trial = np.empty(len(other), dtype=np.int64)
+    distance = target[0]
+    for step in range(len(trial)):
+        trial[step] = -1
+    best = _climb(kernels, keeps, target, walk, trial, states)
     for start in range(CORNERS + 1):
+        elsewhere = False
         for step in range(len(trial)):
             trial[step] = start if start < CORNERS else other[step]
-        found = _climb(kernels, keeps, target, trial, states)
+            if 0 < step <= distance:
+                elsewhere = elsewhere or trial[step] != walk[step]
+        found = _climb(kernels, keeps, target, trial, walk, states) if elsewhere else -np.inf
         if found > best + _STILL:
             best = found
             for step in range(len(trial)):
-                sequence[step] = trial[step]
+                walk[step] = trial[step]
     return best
 
 
 @compiled
-def _clipped(stops: Any, value: int, worst: Any, budget: float) -> Any:
-    """stops: (2, 2) by x and value there, of one value lowered until no quotient exceeds the
-    budget; 0 where none will do. worst: (2, 2) by value and the x above.
-
-    Returned: by how much the two largest quotients exceed what any ratio of stops can mend.
-    """
-    above, below = np.exp(budget - worst[value, 0]), np.exp(budget - worst[value, 1])
-    stops[0, value] = min(stops[0, value], above * stops[1, value])
-    stops[1, value] = min(stops[1, value], below * stops[0, value])
-    if above * below < 1.0 or min(stops[0, value], stops[1, value]) < LEAST_STOP:
-        stops[0, value] = stops[1, value] = 0.0
-    return 0.5 * (worst[value, 0] + worst[value, 1]) - budget
-
-
-@compiled
-def _search_level(kernels: Any, keeps: Any, place: Any, sequences: Any, worst: Any) -> None:
-    """worst: (2, 2) the largest log-quotients at one level, by value there and the x above.
-
-    place: (number of the level, its distance).
-    """
-    level, distance = place
-    states = np.empty((distance + 1, 2, 2))
-    for value in range(2):
-        for over in range(2):
-            worst[value, over] = _worst(
-                kernels,
-                keeps,
-                (distance, value, over),
-                sequences[level, value, over],
-                sequences[max(level - 1, 0), value, over],
-                states,
+def _sloped(
+    kernels: Any, keeps: Any, levels: Any, target: Any, walk: Any, states: Any, by_keep: Any
+) -> Any:
+    """log U(0, i)/U(1, i) at a level under a sequence of kernels; by_keep: its derivatives."""
+    level, value = target
+    start = (1.0, 0.0, 0.0, 1.0)
+    _walk_out(kernels, keeps, start, walk, levels[level], states)
+    goal = (1.0, 0.0, 1.0, 0.0) if value == 0 else (0.0, 1.0, 0.0, 1.0)
+    before, zero, one = level - 1, 0.0, 0.0
+    for step in range(levels[level], 0, -1):
+        at = step - 1
+        goal = _scaled(_step_back(kernels[walk[step]], goal))
+        zero = states[0][at] * goal[0] + states[1][at] * goal[1]
+        one = states[2][at] * goal[2] + states[3][at] * goal[3]
+        if before >= 0 and at == levels[before]:
+            # states are after the level's stop: the share itself is divided out
+            by_keep[0][before] = _quotient(states[0][at] / keeps[0][at] * goal[0], zero)
+            by_keep[1][before] = _quotient(states[1][at] / keeps[1][at] * goal[1], zero)
+            by_keep[2][before] = -_quotient(states[2][at] / keeps[2][at] * goal[2], one)
+            by_keep[3][before] = -_quotient(states[3][at] / keeps[3][at] * goal[3], one)
+            goal = (
+                goal[0] * keeps[0][at],
+                goal[1] * keeps[1][at],
+                goal[2] * keeps[2][at],
+                goal[3] * keeps[3][at],
             )
+            before -= 1
+    quotient = _quotient(zero, one)
+    return math.log(quotient) if quotient > 0.0 else -np.inf
 
 
-@compiled
-def worst_sequences(kernels: Any, levels: Any, stops: Any) -> Any:
+# ---- what is asked
+
+
+def _lists(number: float, size: int) -> tuple[list[float], ...]:
+    return tuple([number] * size for _ in range(4))
+
+
+@dataclass(frozen=True, eq=False)
+class _Ground:
+    """What walks up to the last level go over: lists where they are few, else arrays."""
+
+    is_plain: bool
+    kernels: tuple[tuple[float, ...], ...]
+    levels: Any
+    keeps: tuple[Any, ...]
+    states: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, kernels: Floats, levels: Integers, records: int) -> _Ground:
+        """With nobody stopping; records: how many walks will visit."""
+        size = int(levels[-1]) + 1
+        given = tuple(tuple(kernel) for kernel in kernels.reshape(-1, 4).tolist())
+        if are_few(records):
+            return cls(True, given, levels.tolist(), _lists(1.0, size), _lists(0.0, size))
+        return cls(False, given, levels, tuple(np.ones((4, size))), tuple(np.zeros((4, size))))
+
+    def go_on(self, level: int, stops: Floats) -> None:
+        """Note the shares that go on at a level, stops (2, 2)."""
+        for keeps, stop in zip(self.keeps, stops.ravel().tolist(), strict=True):
+            keeps[self.levels[level]] = 1.0 - stop
+
+    def holding(self, numbers: NDArray[Any]) -> Any:
+        """Numbers in the form that loops are quick with here."""
+        return numbers.tolist() if self.is_plain else numbers
+
+    def worst(self, level: int, sequences: Any) -> list[list[float]]:
+        """(2, 2) the largest log-quotients at one level, by value there and the x above.
+
+        sequences: by level, value and x; those of this level become the worst ones.
+        """
+        run = _worst.plain if self.is_plain else _worst
+        distance, before = int(self.levels[level]), max(level - 1, 0)
+        trial = self.holding(np.zeros(len(self.states[0]), dtype=np.int64))
+        return [
+            [
+                run(
+                    self.kernels,
+                    self.keeps,
+                    (distance, value, over),
+                    sequences[level][value][over],
+                    sequences[before][value][over],
+                    trial,
+                    self.states,
+                )
+                for over in range(2)
+            ]
+            for value in range(2)
+        ]
+
+
+def worst_sequences(kernels: Floats, levels: Integers, stops: Floats) -> _Sequences:
     """(m, 2, 2, L + 1) the worst that are found, by level, value there and the x above the line;
     kernels by their numbers, by step from 1.
 
     stops: (m − 1, 2, 2) stop probabilities by level, x and value there.
     """
-    keeps = np.ones((levels[-1] + 1, 2, 2))
-    sequences = np.zeros((len(levels), 2, 2, levels[-1] + 1), dtype=np.int64)
-    worst = np.empty((2, 2))
+    sequences = np.zeros((len(levels), 2, 2, int(levels[-1]) + 1), dtype=np.int64)
+    ground = _Ground.of(kernels, levels, 4 * int(levels.sum()))
+    walks = ground.holding(sequences)
     for level in range(len(levels)):
-        _search_level(kernels, keeps, (level, levels[level]), sequences, worst)
+        ground.worst(level, walks)
         if level < len(levels) - 1:
-            _go_on(keeps, levels[level], stops, level)
+            ground.go_on(level, stops[level])
+    sequences[...] = walks
     return sequences
 
 
-@compiled
-def repaired(kernels: Any, levels: Any, stops: Any, sequences: Any, budget: float) -> Any:
+def repaired(
+    kernels: Floats, levels: Integers, stops: Floats, sequences: _Sequences, budget: float
+) -> tuple[Floats, Floats]:
     """Lower stop probabilities, level by level, until no outcome that is found exceeds the budget.
 
     stops: (m − 1, 2, 2) by level, x and value there; changed. sequences: as of `worst_sequences`,
@@ -212,78 +289,84 @@ def repaired(kernels: Any, levels: Any, stops: Any, sequences: Any, budget: floa
     stops can mend.
     """
     count = len(levels)
-    keeps = np.ones((levels[-1] + 1, 2, 2))
+    ground = _Ground.of(kernels, levels, 4 * int(levels.sum()))
+    walks = ground.holding(sequences)
     worst, beyond = np.empty((count, 2, 2)), np.empty((count - 1, 2))
     for level in range(count):
-        _search_level(kernels, keeps, (level, levels[level]), sequences, worst[level])
+        met = ground.worst(level, walks)
+        worst[level] = met
         if level < count - 1:
             for value in range(2):
-                beyond[level, value] = _clipped(stops[level], value, worst[level], budget)
-            _go_on(keeps, levels[level], stops, level)
+                beyond[level, value] = _clipped(stops[level], value, met[value], budget)
+            ground.go_on(level, stops[level])
+    sequences[...] = walks
     return worst, beyond
 
 
-@compiled
-def _copy(numbers: Any, target: Any) -> None:
-    for x in range(2):
-        for i in range(2):
-            target[x, i] = numbers[x, i]
+def _clipped(stops: Floats, value: int, worst: Sequence[float], budget: float) -> float:
+    """stops: (2, 2) by x and value there, of one value lowered until no quotient exceeds the
+    budget; 0 where none will do. worst: (2,) by the x above.
+
+    Returned: by how much the two largest quotients exceed what any ratio of stops can mend.
+    """
+    above, below = (math.exp(min(budget - one, _MOST_EXPONENT)) for one in worst)
+    zero, one = stops[:, value].tolist()
+    zero = min(zero, above * one)
+    one = min(one, below * zero)
+    if above * below < 1.0 or min(zero, one) < LEAST_STOP:
+        zero = one = 0.0
+    stops[:, value] = zero, one
+    return 0.5 * (worst[0] + worst[1]) - budget
 
 
-@compiled
-def goals(kernels: Any, levels: Any, stops: Any, sequences: Any) -> Any:
+def goals(kernels: Floats, levels: Integers, stops: Floats, sequences: _Sequences) -> Floats:
     """(m, 2, 2, L + 1, 2, 2) what leads from (x, i) at a distance, before its stop, to each outcome
     under its sequence, by level, value there and the x above the line; 0 beyond the level.
     """
-    count, last = len(levels), levels[-1]
+    last = int(levels[-1])
     keeps = np.ones((last + 1, 2, 2))
-    for level in range(count - 1):
-        _go_on(keeps, levels[level], stops, level)
-    found = np.zeros((count, 2, 2, last + 1, 2, 2))
-    goal = np.empty((2, 2))
-    for level in range(count):
-        for value in range(2):
-            for over in range(2):
-                _aim(goal, value)
-                _copy(goal, found[level, value, over, levels[level]])
-                for step in range(levels[level], 1, -1):
-                    kernel = kernels[sequences[level, value, over, step]]
-                    _step_back(kernel, keeps[step - 1], goal)
-                    _copy(goal, found[level, value, over, step - 1])
+    keeps[levels[:-1]] = 1.0 - stops
+    found = np.zeros((len(levels), 2, 2, last + 1, 2, 2))
+    for value in range(2):
+        found[np.arange(len(levels)), value, :, levels, :, value] = 1.0
+    for step in range(last, 1, -1):
+        onward = levels >= step
+        steps = kernels[sequences[onward, :, :, step]]
+        back = found[onward, :, :, step] @ np.swapaxes(steps, -1, -2) * keeps[step - 1]
+        largest = back.max(axis=(-1, -2), keepdims=True)
+        found[onward, :, :, step - 1] = np.where(
+            (largest > 0) & (largest < _SMALL), back / largest, back
+        )
     return found
 
 
-@compiled
-def slopes(kernels: Any, levels: Any, stops: Any, target: Any, sequence: Any) -> Any:
-    """log U(0, i)/U(1, i) at a level under a sequence of kernels, and (m − 1, 2, 2) its derivatives
-    by the share of (x, i) that goes on at each level before.
+def slopes(
+    kernels: Floats,
+    levels: Integers,
+    stops: Floats,
+    target: tuple[int, int],
+    sequences: Sequence[_Sequences],
+) -> list[tuple[float, Floats]]:
+    """For each sequence of kernels, log U(0, i)/U(1, i) at a level under it, and (m − 1, 2, 2) its
+    derivatives by the share of (x, i) that goes on at each level before.
 
     target: (number of the level, value there).
     """
-    level, value = target
-    distance = levels[level]
-    keeps, states = np.ones((distance + 1, 2, 2)), np.empty((distance + 1, 2, 2))
+    level, count = target[0], len(levels) - 1
+    ground = _Ground.of(kernels, levels[: level + 1], len(sequences) * int(levels[level]))
     for before in range(level):
-        _go_on(keeps, levels[before], stops, before)
-    _walk_out(kernels, keeps, sequence, distance, states)
-    goal, whole = np.empty((2, 2)), np.ones((2, 2))
-    _aim(goal, value)
-    by_keep = np.zeros((len(levels) - 1, 2, 2))
-    before, total = level - 1, np.zeros(2)
-    for step in range(distance, 0, -1):
-        is_level = before >= 0 and step - 1 == levels[before]
-        _step_back(kernels[sequence[step]], whole, goal)
-        for x in range(2):
-            total[x] = states[step - 1, x, 0] * goal[x, 0] + states[step - 1, x, 1] * goal[x, 1]
-        if is_level:
-            for x in range(2):
-                for i in range(2):
-                    # states are after the level's stop: the share itself is divided out
-                    reached = states[step - 1, x, i] / keeps[step - 1, x, i]
-                    sign = 1.0 if x == 0 else -1.0
-                    by_keep[before, x, i] = sign * reached * goal[x, i] / total[x]
-            for x in range(2):
-                for i in range(2):
-                    goal[x, i] *= keeps[step - 1, x, i]
-            before -= 1
-    return np.log(total[0] / total[1]), by_keep
+        ground.go_on(before, stops[before])
+    found = []
+    for sequence in sequences:
+        by_keep = _lists(0.0, count) if ground.is_plain else tuple(np.zeros((4, count)))
+        told = (_sloped.plain if ground.is_plain else _sloped)(
+            ground.kernels,
+            ground.keeps,
+            ground.levels,
+            target,
+            ground.holding(sequence),
+            ground.states,
+            by_keep,
+        )
+        found.append((told, np.array(by_keep).T.reshape(count, 2, 2)))
+    return found

@@ -15,6 +15,7 @@ such a combination misses is added to the bound.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -100,7 +101,7 @@ def corners_of(box_intervals: Intervals) -> Floats:
 
 def _told(kernels: Floats, side: StoppingSide, far: int) -> float:
     """By all outcomes with one far value."""
-    thinner = _Thinner.of(kernels, side.levels, side.limits[far, ..., 0])
+    thinner = _Thinner(kernels, side.levels, side.limits[far, ..., 0])
     cone, most, distance = _Cone(np.array([[1.0, 0.0, 0.0, 1.0]]), 0.0, 0), 0.0, 0
     last = len(side.levels) - 1
     for level, stop in enumerate(side.levels.tolist()):
@@ -314,22 +315,26 @@ def _left_through(apart: Floats, inverse: Floats) -> _Numbers:
 class _Thinner:
     """Larger cones with fewer rays, bounded by planes that no U crosses.
 
-    goals: (outcomes, 2, L + 1, 2, 2) what leads from (x, i) at each distance to an outcome, under
-    kernels that are about the worst for it; the second axis is the x whose likelihood is above the
-    line. A cone that is bounded by their planes is no wider where it counts.
+    kernels: (4, 2, 2) the corners of the box; limits: (m − 1, 2, 2) thresholds under one far value.
     """
 
-    goals: Floats
+    kernels: Floats
+    levels: Integers
+    limits: Draws
 
-    @classmethod
-    def of(cls, kernels: Floats, levels: Integers, limits: Draws) -> _Thinner:
-        """For a side's thresholds (m − 1, 2, 2) under one far value."""
+    @cached_property
+    def goals(self) -> Floats:
+        """(outcomes, 2, L + 1, 2, 2) what leads from (x, i) at each distance to an outcome, under
+        kernels that are about the worst for it; the second axis is the x whose likelihood is above
+        the line. A cone that is bounded by their planes is no wider where it counts.
+        """
         from offrecord.mechanisms.owner.designing import _set_walk
 
-        stops = np.array([_share(limit) for limit in limits.ravel()]).reshape(limits.shape)
-        sequences = _set_walk.worst_sequences(kernels, levels, stops)
-        goals = _set_walk.goals(kernels, levels, stops, sequences)
-        return cls(goals.reshape(-1, *goals.shape[2:]))
+        stops = np.array([_share(limit) for limit in self.limits.ravel()])
+        stops = stops.reshape(self.limits.shape)
+        sequences = _set_walk.worst_sequences(self.kernels, self.levels, stops)
+        goals = _set_walk.goals(self.kernels, self.levels, stops, sequences)
+        return goals.reshape(-1, *goals.shape[2:])
 
     def thinned(self, cone: _Cone, distance: int) -> _Cone:
         """The cone at a distance, or a larger one."""

@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -29,8 +30,8 @@ from offrecord.models.base import Floats, Integers
 from offrecord.models.box import Intervals
 from offrecord.theory.sets import binary
 
-#: Deadlines beyond this are not designed for.
-_FURTHEST = 2_000
+#: How far windows are looked for, at first and at last: deadlines beyond are not designed for.
+_LOOKS = (64, 2_000)
 #: Deadlines that are tried: the window's over the set, and longer by these shares of it.
 _LONGER = (0.0, 0.07, 0.2)
 #: Of the budget, for which the nominal programmes are made that a design may start from, and of
@@ -96,8 +97,11 @@ def side_over(
 def window_over(box_intervals: Intervals, budget: float) -> int | None:
     """The least distance at which a window's release keeps within the budget over the set."""
     low, high = (end[np.newaxis] for end in box_intervals)
-    keeps = binary.windows(_FURTHEST, low, high).max(axis=(1, 2)) <= budget
-    return int(keeps.argmax()) + 1 if keeps.any() else None
+    for furthest in _LOOKS:
+        keeps = binary.windows(furthest, low, high).max(axis=(1, 2)) <= budget
+        if keeps.any():
+            return int(keeps.argmax()) + 1
+    return None
 
 
 def placed_levels(kernel: Floats, weights: Floats, deadline: int, count: int) -> Integers:
@@ -449,11 +453,13 @@ def _outcome_rows(
             continue
         size = walks.shares[level, value]
         of = walks.kernels, walks.levels, stops, (level, value)
-        usual, usual_slopes = _set_walk.slopes(*of, nominal)
-        for over in range(2):
+        by_over = [known.get((level, value, over), [nominal]) for over in range(2)]
+        sequences = [nominal, *by_over[0], *by_over[1]]
+        found = iter(_set_walk.slopes(*of, sequences))
+        usual, usual_slopes = next(found)
+        for over, others in enumerate(by_over):
             sign, under = (1.0, 1) if over == 0 else (-1.0, 0)
-            for sequence in known.get((level, value, over), [nominal]):
-                told, slopes = _set_walk.slopes(*of, sequence)
+            for told, slopes in islice(found, len(others)):
                 margin = sign * (told - usual)
                 slope = sign * (slopes - usual_slopes).ravel()
                 factor = np.exp(pinned.budget - backs[level, value] - margin)

@@ -1,0 +1,174 @@
+"""The verb ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from offrecord.cli.parameters import offering
+from offrecord.cli.printing import Json, as_json_text, warned
+from offrecord.errors import InputError
+
+if TYPE_CHECKING:
+    from offrecord.release.ledger import Ledger
+
+_ACTIONS = ("list", "show", "forget")
+WORDS = "never published"  #: what a person must say of a release that is to be forgotten
+_DIGITS = 12  # of a digest that a person sees
+
+
+@offering("action", "name", "release", "because", "key_file", "as_json")
+def ledger(
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="list|show|forget",
+            help="The data sets of a key, the releases of one of them, or take one back.",
+        ),
+    ],
+    key_file: Path | None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="DATASET", help="Which data set to show or forget.")
+    ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBERS",
+            help="Which releases to forget, as show counts them: 2 or 1,3 or: all.",
+        ),
+    ] = None,
+    because: Annotated[
+        str | None, typer.Option(help=f'Forget needs these words: "{WORDS}".', metavar="WORDS")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """What was released with a key: list data sets, show the releases of one, or forget one that
+    was never published.
+    """
+    from offrecord.release.keys import Key, default_key_file
+    from offrecord.release.ledger import Ledger
+    from offrecord.release.ledger import ledger as locked_ledger
+
+    if action not in _ACTIONS:
+        raise InputError(f"ledger takes list, show or forget, got {action!r}")
+    if (name is None) != (action == "list"):
+        expects = "no data set" if action == "list" else "the name of a data set"
+        raise InputError(f"ledger {action} takes {expects}, got {name or 'none'}")
+    if action != "forget" and (release is not None or because is not None):
+        raise InputError(f"--release and --because are for ledger forget, not for {action}")
+    key = Key.load(default_key_file() if key_file is None else key_file)
+    if name is None:
+        content, text = _listed(Ledger.read(key))
+    elif action == "show":
+        content, text = _shown(Ledger.read(key), name)
+    else:
+        with locked_ledger(key) as book:
+            content, text = _forgotten(book, name, release, because)
+    typer.echo(as_json_text(content) if as_json else text)
+
+
+_Told = tuple[dict[str, Any], str]  #: what --json prints, and what people read
+
+
+def _listed(book: Ledger) -> _Told:
+    from offrecord.release.ledger import ENTERED
+    from offrecord.text import aligned, many
+
+    if not book.complete:
+        warned(f"{book.key.file} was there without its ledger: earlier releases are not known")
+    datasets = [
+        {
+            "dataset": name,
+            "releases": len(book.releases.get(name, [])),
+            "forgotten": len(book.forgotten.get(name, [])),
+            "last": max((one.get(ENTERED, "") for one in book.releases.get(name, [])), default="")
+            or None,
+        }
+        for name in sorted({*book.releases, *book.forgotten})
+    ]
+    answered = {name: len(records) for name, records in book.answers.items()}
+    content = {
+        "key": book.key.id,
+        "file": str(book.key.ledger_file),
+        "complete": book.complete,
+        "datasets": datasets,
+        "protocols": [{"protocol": one, "records": count} for one, count in answered.items()],
+    }
+    rows = [["data set", "releases", "forgotten", "last"]]
+    rows += [[str(cell or "–") for cell in one.values()] for one in datasets]
+    said = [aligned(rows)] if datasets else ["nothing was released with this key"]
+    said += [f"{one}: answered for {many(count, 'record')}" for one, count in answered.items()]
+    return content, "\n".join(said)
+
+
+def _shown(book: Ledger, name: str) -> _Told:
+    from offrecord.release.ledger import ENTERED
+    from offrecord.text import aligned
+
+    _check_known(book, name)
+    releases, forgotten = book.releases.get(name, []), book.forgotten.get(name, [])
+    content = {
+        "key": book.key.id,
+        "file": str(book.key.ledger_file),
+        "dataset": name,
+        "releases": releases,
+        "forgotten": forgotten,
+    }
+    entries = [*releases, *forgotten]
+    names = list(dict.fromkeys([ENTERED, *(one for entry in entries for one in entry)]))
+    head = [str(number + 1) for number in range(len(releases))] + ["forgotten"] * len(forgotten)
+    rows = [[one, *(_short(entry.get(one, "–")) for entry in entries)] for one in names]
+    return content, aligned([["release", *head], *rows])
+
+
+def _forgotten(book: Ledger, name: str, release: str | None, because: str | None) -> _Told:
+    from offrecord.text import many
+
+    _check_known(book, name)
+    count = len(book.releases.get(name, []))
+    which = _which(release, count, name)
+    if because != WORDS:
+        raise InputError(
+            "a release that was published and is forgotten lets a second, different one out, and"
+            f' together they may leak more than ε: if nobody has ever seen it, --because "{WORDS}"'
+        )
+    book.forget(name, which)
+    left = count - len(which)
+    content = {"dataset": name, "forgotten": len(which), "releases": left}
+    return content, f"forgot {many(len(which), 'release')} of {name!r}; {left:,} left"
+
+
+def _check_known(book: Ledger, name: str) -> None:
+    known = sorted({*book.releases, *book.forgotten})
+    if name not in known:
+        has = f"it has {', '.join(known[:8])}" if known else "it is empty"
+        raise InputError(f"{book.key.ledger_file} has no data set {name!r}; {has}")
+
+
+def _which(release: str | None, count: int, name: str) -> set[int]:
+    """Which releases are meant, counted from 0."""
+    if count == 0:
+        raise InputError(f"the ledger knows no release of {name!r} that is not forgotten")
+    if release is None and count > 1:
+        raise InputError(
+            f"{name!r} has had {count} releases: say --release 1 to {count}, as offrecord ledger"
+            " show counts them, or all"
+        )
+    if release is None or release == "all":
+        return set(range(count))
+    try:
+        which = {int(part) - 1 for part in release.split(",")}
+    except ValueError:
+        which = {-1}
+    if not which <= set(range(count)):
+        raise InputError(f"--release must be numbers from 1 to {count}, or all, got {release!r}")
+    return which
+
+
+def _short(text: str) -> str:
+    """A digest as a person compares it, with the count behind it; other text as it is."""
+    digest, colon, more = text.partition(":")
+    is_digest = len(digest) >= 32 and set(digest) <= set("0123456789abcdef")
+    return f"{digest[:_DIGITS]}…{colon}{more}" if is_digest else text

@@ -1,0 +1,90 @@
+"""Columns that are asked for and not there: what there is instead, so that a person sees why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from offrecord.errors import InputError
+from offrecord.text import nearest
+
+_SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
+_LINE = 200  # characters of a list of columns, at most
+
+
+def check_columns(
+    wanted: Sequence[str], names: Sequence[str], where: str, *, cells: bool = False
+) -> None:
+    """InputError for the first column that is not there, with the nearest name.
+
+    cells: where a header is missing, names are cells: none is shown if no column is there.
+    """
+    name = next((name for name in wanted if name not in names), None)
+    if name is None:
+        return
+    if separator := _found_separator(wanted, names):
+        raise InputError(
+            f"{where} has no column {name!r}: its cells seem to be separated by"
+            f" {_SEPARATORS[separator]}; give --separator {_SEPARATORS[separator]}"
+        )
+    if cells and not set(wanted) & {*names, *(one.strip() for one in names)}:
+        if same := _in_another_case(wanted, names):
+            name, there = same
+            raise InputError(_other_case(where, name, there))
+        raise InputError(
+            f"{where} has no column of these: {', '.join(wanted)}; its first line must hold the"
+            " names of columns"
+        )
+    raise InputError(_missing(name, names, where))
+
+
+def _missing(name: str, names: Sequence[str], where: str) -> str:
+    """What to say of a column that is not there, where others are."""
+    blank = next((one for one in names if one.strip() == name.strip()), None)
+    if blank is not None:
+        return (
+            f"{where} has no column {name!r} but one called {blank!r}: remove the blanks around its"
+            " name"
+        )
+    if same := _in_another_case([name], names):
+        return _other_case(where, *same)
+    near = nearest(name, names)
+    hint = f"did you mean {near!r}? " if near is not None else ""
+    return f"{where} has no column {name!r}; {hint}it has {listed(names)}"
+
+
+def _in_another_case(wanted: Sequence[str], names: Sequence[str]) -> tuple[str, str] | None:
+    """The first of the columns that is there but for capitals, and how it is called there."""
+    there = {one.casefold(): one for one in reversed(names)}
+    found = (
+        (name, there[name.casefold()])
+        for name in wanted
+        if name not in names and name.casefold() in there
+    )
+    return next(found, None)
+
+
+def _other_case(where: str, name: str, there: str) -> str:
+    return f"{where} has no column {name!r} but one called {there!r}: capitals count"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names of columns, as many as fit a line."""
+    shown: list[str] = []
+    for name in names:
+        if sum(map(len, shown)) + 2 * len(shown) + min(len(name), 40) > _LINE:
+            break
+        shown.append(name[:40])
+    rest = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def _found_separator(wanted: Sequence[str], names: Sequence[str]) -> str | None:
+    """The separator by which more of the columns would be there: of what stands in the first line
+    nothing else is looked at.
+    """
+    there = len(set(wanted) & {*names})
+    for separator in _SEPARATORS:
+        parts = {part.strip('" ') for name in names for part in name.split(separator)}
+        if len(names) < len(parts) and len(set(wanted) & parts) > there:
+            return separator
+    return None

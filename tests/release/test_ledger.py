@@ -1,0 +1,73 @@
+"""The ledger: what it remembers, forgets on a person's word, and still knows then."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import offrecord as off
+from offrecord.release.ledger import Ledger, ledger
+
+NAMES = ("epsilon", "model")
+RELEASES = [
+    dict(zip(NAMES, each, strict=True)) for each in (("1.0", "a"), ("2.0", "a"), ("1.0", "b"))
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("keys")
+
+
+@settings(max_examples=40, deadline=None)
+@given(done=st.lists(st.one_of(st.integers(0, 2), st.sets(st.integers(0, 2))), max_size=7))
+def test_every_release_is_known_or_said_to_be_unpublished(folder, done):
+    """Numbers are releases that are entered, sets those that are forgotten."""
+    file = folder / "key.json"
+    key = off.Key.load_or_new(file)
+    Ledger(key, {}, {}).save()
+    known, unpublished = [], set()
+    for step in done:
+        with ledger(key) as book:
+            if isinstance(step, int):
+                book.add("d", RELEASES[step])
+                known += [] if step in known else [step]
+                unpublished -= {step}
+            elif known:
+                book.forget("d", step)
+                gone = {one for place, one in enumerate(known) if place in step}
+                known = [one for one in known if one not in gone]
+                unpublished |= gone
+    book = Ledger.read(key)
+    for which, release in enumerate(RELEASES):
+        assert book.others("d", release) == len({*known} - {which})
+        assert book.others_forgotten("d", release) == len(unpublished - {which})
+        is_refused = bool(book.differences("d", release))
+        assert is_refused == (bool(known) and which not in known)
+    assert book.others("another", RELEASES[0]) == book.others_forgotten("another", RELEASES[0]) == 0
+
+
+def test_a_ledger_of_the_first_version_is_read(tmp_path):
+    key = off.Key.new(tmp_path / "key.json")
+    content = json.loads(key.ledger_file.read_text())
+    content |= {"version": 1, "releases": {"d": [RELEASES[0]]}}
+    del content["forgotten"]
+    key.ledger_file.write_text(json.dumps(content))
+    with ledger(key) as book:
+        assert book.differences("d", RELEASES[0]) == []
+        book.add("d", RELEASES[0])
+        book.add("d", RELEASES[1])
+    first, second = Ledger.read(key).releases["d"]
+    assert "entered" not in first
+    assert second["entered"].endswith("+00:00")
+    assert json.loads(key.ledger_file.read_text())["version"] == 2
+
+
+@pytest.mark.parametrize("damage", [[], {"d": [1]}, {"d": [{"epsilon": 1}]}, {"d": {}}], ids=str)
+def test_what_is_forgotten_must_have_a_form(tmp_path, damage):
+    key = off.Key.new(tmp_path / "key.json")
+    content = json.loads(key.ledger_file.read_text()) | {"forgotten": damage}
+    key.ledger_file.write_text(json.dumps(content))
+    with pytest.raises(off.InputError, match='"forgotten" must hold a list of digests'):
+        Ledger.read(key)

@@ -1,0 +1,61 @@
+"""Columns that are not there: what is said names what there is, and no cell."""
+
+import pandas as pd
+import pytest
+
+import offrecord as off
+from hours import frame
+from offrecord.tables.column_names import check_columns
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names", "said"),
+    [
+        (["state"], ["room", "State"], "one called 'State': capitals count"),
+        (["state"], ["room", " state"], "remove the blanks"),
+        (["room", "stat"], ["room", "state"], "did you mean 'state'\\? it has room, state"),
+        (["x"], ["room", "hour"], "it has room, hour$"),
+        (["a"], ["a;b"], "separated by ';'"),
+        (["a", "b"], ['"a"\t"b"'], "separated by tab"),
+        (["zz"], [f"column{i}" for i in range(1000)], "column0, .* and 9[0-9][0-9] more$"),
+    ],
+)
+def test_what_is_said(wanted, names, said):
+    with pytest.raises(off.InputError, match=said) as error:
+        check_columns(wanted, names, "the table")
+    assert len(str(error.value)) < 400
+
+
+def test_cells_are_not_taken_for_names():
+    for names in (["a1", "1", "secret"], ["a1;1;secret"]):
+        with pytest.raises(off.InputError, match="its first line must hold the names") as error:
+            check_columns(["room", "state"], names, "t.csv", cells=True)
+        assert "secret" not in str(error.value)
+    with pytest.raises(off.InputError, match="one called 'ROOM': capitals count"):
+        check_columns(["room", "state"], ["ROOM", "VALUE"], "t.csv", cells=True)
+
+
+def test_the_index_of_pandas(redact):
+    table = frame().to_pandas()
+    for index in ("hour", ["room", "hour"]):
+        indexed = table.set_index(index)
+        with pytest.raises(off.InputError, match=r"it is the index; give df.reset_index\(\)"):
+            redact(indexed)
+        assert redact(indexed.reset_index()).summary.redacted > 0
+    listed = table[table["hidden"]].set_index(["room", "hour"])
+    with pytest.raises(off.InputError, match="the private list has no column 'room': it is the"):
+        redact(table, private=None, private_list=listed)
+
+
+def test_columns_that_are_named_by_numbers(redact):
+    table = frame().to_pandas()
+    table.columns = range(4)
+    named = {"by": "0", "order": "1", "value": "2", "private": "3"}
+    with pytest.raises(off.InputError, match=r"whose name is no text; write df.columns ="):
+        redact(table, **named)
+    numbers = {name: int(column) for name, column in named.items()}
+    with pytest.raises(off.InputError, match=r"named by text, got 0; in pandas, df.columns ="):
+        redact(table, **numbers)
+    table.columns = table.columns.astype(str)
+    assert redact(table, **named).summary.redacted > 0
+    assert isinstance(table, pd.DataFrame)

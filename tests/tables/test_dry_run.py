@@ -1,0 +1,79 @@
+"""A dry run writes nothing at all, and says what the ledger would say."""
+
+import polars as pl
+import pytest
+
+import offrecord as off
+
+CHAIN = off.MarkovChain.binary(0.2, 0.3)
+TABLE = pl.DataFrame(
+    {"t": range(12), "v": [0, 1, 0, 0, 1, 1, 0, 1, 0, 0, 1, 1], "p": [t == 5 for t in range(12)]}
+)
+FORETOLD = "the ledger would refuse this, as far as can be told without deciding it: "
+
+
+@pytest.fixture
+def redact(tmp_path):
+    def redacted(table=TABLE, **options):
+        asked = {"value": "v", "order": "t", "single_chain": True, "private": "p"}
+        asked |= {"model": CHAIN, "mechanism": "window", "epsilon": 1.0, "dataset": "d"}
+        asked |= {"key_file": tmp_path / "keys" / "key.json"}
+        return off.redact(table, **asked | options)
+
+    return redacted
+
+
+def files(folder):
+    return {
+        one: one.is_file() and (one.read_bytes(), one.stat().st_mtime_ns)
+        for one in folder.rglob("*")
+    }
+
+
+def foretold(release):
+    return [one for one in release.summary.warnings if one.startswith(FORETOLD)]
+
+
+def test_it_writes_no_key_no_ledger_and_no_designs(redact, tmp_path):
+    designs = tmp_path / "designs.json"
+    assert foretold(redact(dry_run=True, designs=designs)) == []
+    assert list(tmp_path.iterdir()) == []
+    redact(designs=designs)
+    there = files(tmp_path)
+    assert designs in there
+    redact(dry_run=True, designs=designs)
+    elsewhere = TABLE.with_columns(p=pl.col("t") == 3)  # which needs another design
+    redact(elsewhere, dry_run=True, designs=designs, dataset="another")
+    redact(dry_run=True, epsilon=2.0, designs=tmp_path / "more.json")
+    assert files(tmp_path) == there
+
+
+def test_it_foretells_what_the_ledger_would_refuse(redact):
+    redact()
+    assert foretold(redact(dry_run=True)) == []
+    changed = {"epsilon": 2.0}
+    with pytest.raises(off.InputError, match="another epsilon") as refused:
+        redact(**changed)
+    assert foretold(redact(dry_run=True, **changed)) == [FORETOLD + str(refused.value)]
+    assert foretold(redact(dry_run=True, another_release=True, **changed)) == []
+    assert foretold(redact(dry_run=True, dataset="another", **changed)) == []
+
+
+def test_it_cannot_tell_that_values_were_corrected(redact):
+    """It looks at none."""
+    redact()
+    corrected = TABLE.with_columns(v=pl.when(pl.col("t") == 11).then(0).otherwise("v"))
+    assert foretold(redact(corrected, dry_run=True)) == []
+    with pytest.raises(off.InputError, match="another set of released values"):
+        redact(corrected)
+
+
+def test_a_ledger_that_a_release_would_not_take_is_said_too(redact, tmp_path):
+    redact()
+    ledger = tmp_path / "keys" / "key.ledger.json"
+    ledger.write_text("{}")
+    (said,) = foretold(redact(dry_run=True))
+    assert "not a ledger file" in said
+    ledger.unlink()
+    (tmp_path / "keys" / "key.json").unlink()
+    assert foretold(redact(dry_run=True)) == []
