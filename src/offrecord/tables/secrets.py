@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,8 +30,8 @@ class Private:
     chain: Integers
     place: Integers
     order: Integers
-    found: Mask
-    known: Mask
+    found: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    known: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
     @property
     def count(self) -> int:
@@ -65,16 +65,13 @@ def private_records(arranged: Arranged, optouts: OptOuts | None, step: Step | No
     What the list names and is not there is for others to find: see `OptOuts.check_found`.
     """
     chains = arranged.chains
-    nobody = np.zeros(0, dtype=bool)
     rows = np.zeros(0, dtype=np.int64)
     if arranged.private is not None:
         rows = np.flatnonzero(arranged.private)
     if optouts is None or optouts.count == 0:
         chain = np.searchsorted(chains.starts, rows, side="right") - 1
         place = rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
-        return Private(
-            chain, place, np.asarray(chains.order[rows].astype(np.int64)), nobody, nobody
-        )
+        return Private(chain, place, np.asarray(chains.order[rows].astype(np.int64)))
     named = optouts.named_in(arranged, step)
     line = np.unique(np.concatenate((_at_rows(chains, rows), _listed(chains, named))))
     chain, place = _off_line(chains, line)

@@ -159,7 +159,7 @@ def same(spark, key):
         assert release.certificate == here.certificate
         for name, value in here.summary.to_dict().items():
             if name not in ("seconds", "warnings"):
-                assert getattr(release.summary, name) == value, name
+                assert release.summary.to_dict()[name] == value, name
         assert 0 < here.summary.redacted < table.height
         release.unpersist()
         return release
