@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from offrecord.theory._compiling import compiled
-from offrecord.theory.sets import filling
+from offrecord.theory.sets.filling import fill, order_of, uncertainty
 
 #: How often levels are asked for anew.
 _ROUNDS = 4
@@ -55,7 +55,7 @@ def largest_ratio(rows: Any, between: Any) -> float:
     for _ in range(_ROUNDS):
         for j in range(n):
             v[j] = between[1, j] if chosen[j] else between[0, j]
-        filling.order_of(v, order)
+        order_of(v, order)
         nu = _level(v, order, rows[1, 1], rest[1])
         for j in range(n // 2):
             order[j], order[n - 1 - j] = order[n - 1 - j], order[j]
@@ -103,7 +103,7 @@ def _by_levels(rows: Any, rest: Any, between: Any, mu: float, nu: float, event: 
     if bottom <= 0.0:  # with this level there is no bound, also not for larger events
         return np.inf
     order = np.empty(n, dtype=np.int64)
-    filling.order_of(gain, order)
+    order_of(gain, order)
     for at in range(n - 1, -1, -1):
         j = order[at]
         if not gain[j] > top / bottom:
@@ -200,14 +200,14 @@ def averaged(low: Any, high: Any, least: Any, largest: Any) -> Any:
     below, above = np.empty((states, states)), np.empty((states, states))
     order = np.empty(states, dtype=np.int64)
     lower, upper = np.empty(states), np.empty(states)
-    unsure = filling.unsure(states)
+    unsure = uncertainty(states)
     for j in range(states):
-        filling.order_of(least[:, j], order)
-        filling.fill(low, high, least[:, j], order, lower, upper)
+        order_of(least[:, j], order)
+        fill(low, high, least[:, j], order, lower, upper)
         for i in range(states):
             below[i, j] = max(lower[i] - unsure, 0.0)
-        filling.order_of(largest[:, j], order)
-        filling.fill(low, high, largest[:, j], order, lower, upper)
+        order_of(largest[:, j], order)
+        fill(low, high, largest[:, j], order, lower, upper)
         for i in range(states):
             above[i, j] = min(upper[i] + unsure, 1.0) if upper[i] > 0.0 else 0.0
     return below, above

@@ -57,7 +57,7 @@ def fill(low: Any, high: Any, v: Any, order: Any, lower: Any, upper: Any) -> Non
 
 
 @compiled
-def unsure(k: int) -> float:
+def uncertainty(k: int) -> float:
     """By how much an average of k numbers up to 1 may be off (docs/proofs/rounding.md)."""
     return (4.0 * k + 4.0) * 2.0**-53
 
@@ -68,7 +68,7 @@ def _hidden(uncertain: float, k: int) -> float:
 
     uncertain: how many times as large as an average the largest number averaged may be.
     """
-    share = unsure(k) * uncertain
+    share = uncertainty(k) * uncertain
     return np.inf if share >= 1.0 else 2.0 * share / (1.0 - share) + 2.0**-51
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from offrecord.models.base import Integers
 from offrecord.theory._compiling import compiled
-from offrecord.theory.sets import filling
+from offrecord.theory.sets.filling import fill, order_of, seen, uncertainty
 
 #: How far a ray may break a bound and still be kept, far above what rounding does.
 _KEPT = 1e-11
@@ -142,15 +142,15 @@ def ratios_within(
     rays = np.empty((0, k))
     if any_beyond:
         rays = vertices(np.exp(bounds), links, above, full)
-    rays = filling.seen(rays, row)
+    rays = seen(rays, row)
     worst = np.zeros((rows, rows))
     order = np.empty(k, dtype=np.int64)
     lower, upper = np.empty(rows), np.empty(rows)
     for at in range(rays.shape[0]):
-        filling.order_of(rays[at], order)
-        filling.fill(low, high, rays[at], order, lower, upper)
+        order_of(rays[at], order)
+        fill(low, high, rays[at], order, lower, upper)
         # sums and the mass left over are uncertain by some units of the largest entry averaged
-        unsure = filling.unsure(k) * rays[at, order[k - 1]]
+        unsure = uncertainty(k) * rays[at, order[k - 1]]
         for x in range(rows):
             if upper[x] > 0.0:
                 for other in range(rows):
