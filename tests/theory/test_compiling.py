@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_the_worst_sequences_are_the_same_in_machine_code(alpha, beta, seed):
     found = []
     for are_few in (True, False):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_set_walk, "are_few", lambda _, few=are_few: few)
+            patch.setattr(_set_walk, "are_few", lambda *_, few=are_few: few)
             lowered, worst = stops.copy(), sequences.copy()
             met = _set_walk.repaired(kernels, levels, lowered, worst, 0.7)
             target = len(levels) - 1, 1
@@ -85,10 +86,10 @@ def test_the_worst_sequences_are_the_same_in_machine_code(alpha, beta, seed):
 
 
 def test_after_so_many_records_and_for_long_walks_loops_are_machine_code(monkeypatch):
-    monkeypatch.setattr(_compiling._Visited, "records", 0)
-    assert not _compiling.are_few(_compiling._SHORT + 1)
+    monkeypatch.setattr(_compiling, "_visited", Counter())
+    assert not _compiling.are_few(_compiling._SHORT + 1, "walk")
     counts = 0
-    while _compiling.are_few(1_000):
+    while _compiling.are_few(1_000, "walk"):
         counts += 1
     assert counts * 1_000 == _compiling._FEW
 

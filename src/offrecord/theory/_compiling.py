@@ -1,17 +1,18 @@
 """Loops that are written once and run in two ways: as they stand, or as machine code.
 
 Compiling takes seconds on a machine that has not done it before, more than all that a small table
-needs. So a loop that says how many records it visits runs as it stands while few have been visited
-in this process, and from then on as machine code, which is compiled at the first call and kept for
-later processes. Both do the same operations on the same numbers in the same order, without fused
-or reordered ones, so that which of the two it was cannot be told from what comes out, to the last
-bit. That holds for sums, products, quotients and comparisons, and for `math.log` and `math.exp`,
+needs. So a loop that says how many records it visits runs as it stands while its kind has visited
+few in this process, and from then on as machine code, which is compiled at the first call and kept
+for later processes. Both do the same operations on the same numbers in the same order, without
+fused or reordered ones, so that which of the two it was cannot be told from what comes out, to the
+last bit. That holds for sums, products, quotients and comparisons, and for `math.log` and `math.exp`,
 which are the C library's in both; loops with NumPy's own functions always are machine code.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType
@@ -19,17 +20,14 @@ from typing import Any
 
 import numpy as np
 
-#: Records that loops visit as they stand, in one process: that takes about as long as loading the
-#: compiler and what it has kept, so that nothing is lost where it has kept all.
+#: Records that each kind of loop visits as it stands, in one process: that takes about as long as
+#: loading the compiler and what it has kept, so that nothing is lost where it has kept all.
 _FEW = 50_000
 #: A walk over more than this is machine code at once.
 _SHORT = 2_000
 
 
-class _Visited:
-    """How many records were, as loops stand, in this process."""
-
-    records = 0
+_visited: Counter[str] = Counter()  # by kind of loop, in this process
 
 
 class Loop:
@@ -48,17 +46,17 @@ class Loop:
 
     def over(self, records: int, *arguments: Any) -> Any:
         """By the one or the other, for a walk over so many records."""
-        return (self.plain if are_few(records) else self)(*arguments)
+        return (self.plain if are_few(records, self.function.__module__) else self)(*arguments)
 
     def _in(self, *, machine: bool) -> Any:
         return _namespace(self.function.__module__, machine)[self.function.__name__]
 
 
-def are_few(records: int) -> bool:
+def are_few(records: int, kind: str) -> bool:
     """A walk over so many more is quicker as it stands than compiling it would be."""
-    if records > _SHORT or _Visited.records + records > _FEW:
+    if records > _SHORT or _visited[kind] + records > _FEW:
         return False
-    _Visited.records += records
+    _visited[kind] += records
     return True
 
 

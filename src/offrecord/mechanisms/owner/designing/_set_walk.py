@@ -223,7 +223,7 @@ class _Ground:
         """With nobody stopping; records: how many walks will visit."""
         size = int(levels[-1]) + 1
         given = tuple(tuple(kernel) for kernel in kernels.reshape(-1, 4).tolist())
-        if are_few(records):
+        if are_few(records, __name__):
             return cls(True, given, levels.tolist(), _lists(1.0, size), _lists(0.0, size))
         return cls(False, given, levels, tuple(np.ones((4, size))), tuple(np.zeros((4, size))))
 
