@@ -5,8 +5,9 @@ needs. So a loop that says how many records it visits runs as it stands while it
 few in this process, and from then on as machine code, which is compiled at the first call and kept
 for later processes. Both do the same operations on the same numbers in the same order, without
 fused or reordered ones, so that which of the two it was cannot be told from what comes out, to the
-last bit. That holds for sums, products, quotients and comparisons, and for `math.log` and `math.exp`,
-which are the C library's in both; loops with NumPy's own functions always are machine code.
+last bit. That holds for sums, products, quotients and comparisons, and for `math.log` and
+`math.exp`, which are the C library's in both; loops with NumPy's own functions always are machine
+code.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ CSV = "id,t,v,p\n" + "".join(
         (CSV.replace("id,t,v,p", 'id,t,v,"p'), "no column 'p'|a quoted cell that does not end"),
         (CSV.replace("id,t,v,p\nann,0,short", f"ann,0,{NEEDLE}"), "no column|none of the columns"),
         (CSV.replace("ann,7,", 'ann,7,"'), "a quoted cell that does not end"),
-        (CSV.replace("short", "short\xff").encode("latin-1"), "cannot be read as csv"),
+        (CSV.replace("short", "short\xff").encode("latin-1"), "is not in UTF-8"),
         (CSV.replace("ann,7,", f"ann,{NEEDLE},"), "column 't' "),
         (
             CSV.replace("ann,7,", f"ann,{NEEDLE}!,"),
@@ -133,7 +133,7 @@ def test_types_are_not_described_by_their_words(desk, column, type_):
 
 def test_a_missing_column_names_no_cells(desk):
     frame = table("long text", twins(3)[0])
-    assert "did you mean 't'" in bad_input(desk, "bad.parquet", frame, "--keep", "tt")
+    assert "it has id, t, v, p" in bad_input(desk, "bad.parquet", frame, "--keep", "tt")
     content = CSV.replace("id,t,v,p\n", "").encode()
     assert re.search("no column|none of the columns", bad_input(desk, "bad.csv", content))
 
