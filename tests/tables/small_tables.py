@@ -91,8 +91,8 @@ def secrets_by_definition(frame, keys, name, protect):
 
 def dry(chain, frame, keys, epsilon, **options):
     """The rule for a table, without a release; a local one, unless another mechanism is named."""
-    always = {"step": 1, "dataset": "d", "dry_run": True}
-    options = {"mechanism": "best-local"} | options
+    always = {"step": 1, "dataset": "d"}
+    options = {"mechanism": "best-local", "dry_run": True} | options
     return off.redact(
         frame,
         value="v",
@@ -104,6 +104,12 @@ def dry(chain, frame, keys, epsilon, **options):
         **always,
         **options,
     )
+
+
+def keep_designs(chain, frame, keys, epsilon, **options):
+    """Have a file hold the designs of a table: of a release, as a dry run writes nothing."""
+    options = {"accept_model": True, "another_release": True, "dry_run": False} | options
+    return dry(chain, frame, keys, epsilon, **options)
 
 
 def check_table(chain, frame, keys, epsilon, protect, mechanism, **options):

@@ -15,7 +15,7 @@ from offrecord.designs.library import Designs, Setting
 from offrecord.mechanisms import workshop
 from offrecord.mechanisms.best_local import mechanism, sides_apart
 from offrecord.release.keys import Key
-from small_tables import check_table, dry, tables
+from small_tables import check_table, dry, keep_designs, tables
 
 
 def one_chain(n, private):
@@ -42,6 +42,8 @@ def check_honest(file, key, chain, epsilon, protect):
         problem = design.surrounding.problem(chain, epsilon, protect)
         first, last = problem.private[0] - 1, problem.private[-1]
         matrix = np.ones((problem.n, chain.k))
+        if design.inside is not None:  # a cluster of near secrets
+            matrix[first:last] = design.inside.spelled_out
         left, right = design.left.spelled_out, design.right.spelled_out
         assert len(left) <= first
         assert len(right) <= problem.n - last
@@ -84,7 +86,7 @@ def test_a_designs_file_that_lies_about_rooms_releases_nothing_more(lie, tmp_pat
     frame, keys = one_chain(10, [4])
     key = Key.new(tmp_path / "key.json")
     file = tmp_path / "designs.json"
-    dry(chain, frame, keys, epsilon, designs=file, key_file=key.file)
+    keep_designs(chain, frame, keys, epsilon, designs=file, key_file=key.file)
     content = json.loads(file.read_text())
     grid, rooms, side = LIES[lie]
     content["grids"] = [grid, grid]
@@ -101,6 +103,7 @@ def test_a_designs_file_that_lies_about_rooms_releases_nothing_more(lie, tmp_pat
     release = check_table(
         chain, frame, keys, epsilon, "run", "best-local", designs=file, key_file=key.file
     )
+    keep_designs(chain, frame, keys, epsilon, designs=file, key_file=key.file)
     check_honest(file, key.secret, chain, epsilon, "run")
     again = dry(chain, frame, keys, epsilon, designs=file, key_file=key.file)
     assert again.explain().equals(release.explain())
@@ -111,6 +114,7 @@ def test_the_summary_tells_how_many_designs_were_not_taken(tmp_path):
     chain = off.MarkovChain.binary(0.3, 0.3)
     frame, keys = one_chain(9, [2, 6])
     file = tmp_path / "designs.json"
+    keep_designs(chain, frame, keys, 1.0, designs=file)
     honest = dry(chain, frame, keys, 1.0, designs=file)
     content = json.loads(file.read_text())
     written(content, file)
@@ -235,7 +239,7 @@ def test_a_falsified_designs_file_is_refused_or_releases_nothing_more(
             patch.setattr(sides_apart, "JOINT", 0)
             patch.setattr(sides_apart, "_NODES", 4)
             patch.setattr(mechanism, "solved", lambda _: False)
-        dry(chain, frame, keys, epsilon, protect=protect, **options)
+        keep_designs(chain, frame, keys, epsilon, protect=protect, **options)
         content = data.draw(falsified(json.loads(file.read_text()), chain.k))
         written(content, file)
         try:
@@ -245,6 +249,7 @@ def test_a_falsified_designs_file_is_refused_or_releases_nothing_more(
             assert "\n" not in refused
             assert len(refused) < 400
             return
+        keep_designs(chain, frame, keys, epsilon, protect=protect, **options)
         check_honest(file, key.secret, chain, epsilon, protect)
         again = check_table(chain, frame, keys, epsilon, protect, "best-local", **options)
         assert again.explain().equals(release.explain())

@@ -18,7 +18,7 @@ from offrecord.designs.library import Designs, Setting
 from offrecord.mechanisms.surroundings import Nearness
 from offrecord.models.records import Chains
 from offrecord.tables.secrets import Private, secrets_of
-from small_tables import dry, rule, secrets_by_definition
+from small_tables import dry, keep_designs, rule, secrets_by_definition
 
 RAIN = off.MarkovChain.binary(0.02, 0.3)
 QUICK = off.MarkovChain.binary(0.2, 0.35)
@@ -206,7 +206,7 @@ def test_a_file_keeps_designs_of_clusters_and_believes_none_without_its_seal(tmp
     )
     frame, listed = chain_table(30, [8, 12, 17])
     given = {"designs": tmp_path / "designs.json", "key_file": tmp_path / "key" / "key.json"}
-    first = dry(RAIN, frame, listed, 2.0, **given)
+    first = keep_designs(RAIN, frame, listed, 2.0, **given)
     again = dry(RAIN, frame, listed, 2.0, **given)
     assert len(made) == 1
     assert first.explain().equals(again.explain())
@@ -229,7 +229,7 @@ def test_a_file_keeps_designs_of_clusters_and_believes_none_without_its_seal(tmp
 def test_a_damaged_cluster_is_refused(tmp_path, damage):
     frame, listed = chain_table(30, [8, 12, 17])
     given = {"designs": tmp_path / "designs.json", "key_file": tmp_path / "key" / "key.json"}
-    dry(RAIN, frame, listed, 2.0, **given)
+    keep_designs(RAIN, frame, listed, 2.0, **given)
     content = json.loads(Path(given["designs"]).read_text(encoding="utf-8"))
     for one in content["designs"]:
         if one["inside"]:

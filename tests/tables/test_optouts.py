@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from offrecord.errors import InputError
+from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import Columns, arrange
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.secrets import private_records
@@ -49,7 +50,11 @@ def protected(orders, listed, step, private=None):
     columns = Columns("v", "t", ("chain",))
     steps = None if step is None else Step.parsed(step)
     arranged = arrange(
-        frame, columns, labels=(0, 1), private=None if private is None else "p", step=steps
+        frame,
+        columns,
+        alphabet=Alphabet((0, 1)),
+        private=None if private is None else "p",
+        step=steps,
     )
     optouts = OptOuts.of(listed, columns)
     found = private_records(arranged, optouts, steps)

@@ -197,14 +197,13 @@ def test_so_may_a_record_that_is_redacted_whatever_it_is(released, monkeypatch):
     assert len({one[3]["o.csv"] for one in found}) == 1
     code, _, said, files = released(table("7", place=15))
     assert (code, files) == (2, {})
-    assert "does not know in 1 rows, first in row 16" in said
+    named = "does not know in 1 row: room 'a', t 15 (row 16)"
+    assert named in said
     for engine in ("--stream", "--dry-run"):
-        assert (
-            "does not know in 1 rows, first in row 16" in released(table("7", place=15), engine)[2]
-        )
+        assert named in released(table("7", place=15), engine)[2]
     monkeypatch.setattr(stream, "_PART", 20)
     said = released(table("7", place=35), "--stream")[2]
-    assert "first in row 16 (in rows 21 to 40, read by themselves)" in said
+    assert "does not know in 1 row: room 'b', t 15 (row 36)" in said
 
 
 def test_an_impossible_transition_beside_a_private_record_is_not_told(released):
@@ -260,7 +259,7 @@ def test_what_holds_the_table_or_the_key_prints_neither(tmp_path):
     values = repr(batch.arranged.chains.codes)[:30]
     places = repr(batch.private.order)
     held = spark._Held(None, secret, worker.spec.columns, [(outcome.plan.survey, [])])
-    keyed = worker.keyed(batch)
+    keyed = worker.keyed(batch.arranged, batch.private)
     blocks = list(worker.rule.blocks(batch, worker.rule.acting(batch)))
     for one in (worker, keyed, batch, outcome, outcome.plan, outcome.tally, held, *blocks):
         printed = repr(one)

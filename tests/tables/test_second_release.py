@@ -167,7 +167,7 @@ def test_what_the_ledger_remembers_of_what_left_is_what_the_documentation_says(
 ):
     """docs/coins.md, one record at a time."""
     monkeypatch.setattr(contents, "_STRIP", 5)
-    monkeypatch.setattr(rule, "_BLOCK", 14)
+    monkeypatch.setattr(rule, "BLOCK", 14)
     frame = chains_of(np.random.default_rng(2).integers(2, size=(7, 9))).with_columns(
         p=pl.col("p") & (pl.col("chain") != 2),
         v=pl.when(pl.col("t") != 8).then("v"),

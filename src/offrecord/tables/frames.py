@@ -15,19 +15,25 @@ if TYPE_CHECKING:
 
 Native: TypeAlias = Any
 
+_IS_INDEX = "{!r} is the index of the {}, or a part of it, and no column: give df.reset_index()"
 _FRAMES = "a frame (polars, pandas, pyarrow, DuckDB …)"
 
 
 def listed_keys(
-    listed: Native | str | Path | None, said: Said | None = None
+    listed: Native | str | Path | None, by: Sequence[str] = (), said: Said | None = None
 ) -> pl.DataFrame | None:
     """The keys of private records, from a frame or a table file, if they are listed.
 
-    said: of CSV files.
+    by: columns that it must have. said: of CSV files.
     """
     if isinstance(listed, (str, Path)):
         return read_frame(listed, said=(said or Said()).for_kind(table_format(Path(listed))))
-    return None if listed is None else from_native(listed)
+    if listed is None:
+        return None
+    for name in getattr(getattr(listed, "index", None), "names", ()):
+        if name in by:
+            raise InputError(_IS_INDEX.format(name, "private list"))
+    return from_native(listed)
 
 
 def marked(
@@ -130,10 +136,7 @@ def _named_by_text(known: Any, columns: Sequence[str]) -> Any:
     names = [str(name) for name in frame.columns]
     for name in columns:
         if name not in names and name in frame.index.names:
-            raise InputError(
-                f"{name!r} is the index of the table, or a part of it, and no column: give"
-                " df.reset_index()"
-            )
+            raise InputError(_IS_INDEX.format(name, "table"))
     if names == list(frame.columns):
         return known
     if len(set(names)) < len(names):

@@ -125,7 +125,7 @@ class Job:
     def optouts(self) -> OptOuts | None:
         """The private list, if there is one."""
         said = Said(None, *(getattr(self.options, one, None) for one in ("separator", "encoding")))
-        listed = listed_keys(self.options.private_list, said)
+        listed = listed_keys(self.options.private_list, self.columns.by, said)
         return None if listed is None else OptOuts.of(listed, self.columns)
 
     def promised(self, model: Model) -> Model:

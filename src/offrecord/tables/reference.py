@@ -84,7 +84,7 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     table = from_native(frame, [*columns.released, *marks], value)
     table, mark = marked(table, frame, private)
     arranged = arrange(table, columns, alphabet=None, private=mark, step=steps)
-    listed = listed_keys(private_list)
+    listed = listed_keys(private_list, columns.by)
     optouts = None if listed is None else OptOuts.of(listed, columns)
     held = private_records(arranged, optouts, steps)
     if optouts is not None:  # a reference may lack chains of the list, but no record of its own

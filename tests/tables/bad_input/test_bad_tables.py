@@ -129,7 +129,7 @@ ZONED = [f"2013-03-31T0{hour}:00:00Z" for hour in range(4)]
             "hour",
             ["1", "2", "3", "4.5"] * 2,
             {},
-            ["'hour'", "in 2 rows: room 'a' (row 4); room 'b' (row 8)"],
+            ["'hour'", "in 2 rows", "--order-unit 0.1: room 'a' (row 4); room 'b' (row 8)"],
         ),
         (
             "hour",

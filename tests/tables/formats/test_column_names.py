@@ -39,11 +39,15 @@ def test_the_index_of_pandas(redact):
     table = frame().to_pandas()
     for index in ("hour", ["room", "hour"]):
         indexed = table.set_index(index)
-        with pytest.raises(off.InputError, match=r"it is the index; give df.reset_index\(\)"):
+        with pytest.raises(
+            off.InputError, match=r"is the index of the table.*give df.reset_index\(\)"
+        ):
             redact(indexed)
         assert redact(indexed.reset_index()).summary.redacted > 0
     listed = table[table["hidden"]].set_index(["room", "hour"])
-    with pytest.raises(off.InputError, match="the private list has no column 'room': it is the"):
+    with pytest.raises(
+        off.InputError, match=r"'room' is the index of the private list.*give df.reset_index\(\)"
+    ):
         redact(table, private=None, private_list=listed)
 
 
@@ -51,11 +55,10 @@ def test_columns_that_are_named_by_numbers(redact):
     table = frame().to_pandas()
     table.columns = range(4)
     named = {"by": "0", "order": "1", "value": "2", "private": "3"}
-    with pytest.raises(off.InputError, match=r"whose name is no text; write df.columns ="):
-        redact(table, **named)
-    numbers = {name: int(column) for name, column in named.items()}
-    with pytest.raises(off.InputError, match=r"named by text, got 0; in pandas, df.columns ="):
-        redact(table, **numbers)
-    table.columns = table.columns.astype(str)
     assert redact(table, **named).summary.redacted > 0
+    numbers = {name: int(column) for name, column in named.items()}
+    with pytest.raises(
+        off.InputError, match=r"--value must be the name of a column, as text, got int: write '2'"
+    ):
+        redact(table, **numbers)
     assert isinstance(table, pd.DataFrame)
