@@ -261,6 +261,8 @@ def _costs(
 
 def _is_complete(chains: Chains) -> Mask:
     """(chains,) whether a chain misses no record and no value."""
+    if chains.whole and chains.steps is None:
+        return np.ones(chains.count, dtype=bool)
     last = chains.starts[1:] - 1
     rows = np.diff(chains.starts)
     missing = np.add.reduceat(chains.codes == MISSING, chains.starts[:-1], dtype=np.int64)
