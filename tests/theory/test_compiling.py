@@ -74,20 +74,18 @@ def test_the_worst_sequences_are_the_same_in_machine_code(alpha, beta, seed):
     stops *= rng.integers(0, 2, stops.shape)
     sequences = rng.integers(0, 4, (len(levels), 2, 2, int(levels[-1]) + 1))
     found = []
-    for are_few in (True, False):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_set_walk, "are_few", lambda *_, few=are_few: few)
-            lowered, worst = stops.copy(), sequences.copy()
-            met = _set_walk.repaired(kernels, levels, lowered, worst, 0.7)
-            target = len(levels) - 1, 1
-            slopes = _set_walk.slopes(kernels, levels, lowered, target, list(worst[-1, 1]))
-            found.append(bits((met, lowered, worst, slopes)))
+    for is_plain in (True, False):
+        ground = _set_walk.Ground(kernels, levels, is_plain)
+        lowered, worst = stops.copy(), sequences.copy()
+        met = _set_walk.repaired(ground, lowered, worst, 0.7)
+        targets = np.array([(level, i % 2) for level in range(len(levels)) for i in range(4)])
+        slopes = _set_walk.slopes(ground, lowered, targets, worst.reshape(len(targets), -1))
+        found.append(bits((met, lowered, worst, slopes)))
     assert found[0] == found[1]
 
 
 def test_after_so_many_records_and_for_long_walks_loops_are_machine_code(monkeypatch):
     monkeypatch.setattr(_compiling, "_visited", Counter())
-    assert not _compiling.are_few(_compiling._SHORT + 1, "walk")
     counts = 0
     while _compiling.are_few(1_000, "walk"):
         counts += 1

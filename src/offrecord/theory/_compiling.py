@@ -47,15 +47,16 @@ class Loop:
 
     def over(self, records: int, *arguments: Any) -> Any:
         """By the one or the other, for a walk over so many records."""
-        return (self.plain if are_few(records, self.function.__module__) else self)(*arguments)
+        few = records <= _SHORT and are_few(records, self.function.__module__)
+        return (self.plain if few else self)(*arguments)
 
     def _in(self, *, machine: bool) -> Any:
         return _namespace(self.function.__module__, machine)[self.function.__name__]
 
 
 def are_few(records: int, kind: str) -> bool:
-    """A walk over so many more is quicker as it stands than compiling it would be."""
-    if records > _SHORT or _visited[kind] + records > _FEW:
+    """Walks over so many more are quicker as they stand than compiling them would be."""
+    if _visited[kind] + records > _FEW:
         return False
     _visited[kind] += records
     return True

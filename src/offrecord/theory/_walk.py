@@ -256,7 +256,7 @@ def general(log_kernels: Any, support: Any, walked: Any, careful: bool) -> Any:
     count = _worth_walking(rows, index, step, count, opens)
     one_kernel = log_kernels.shape[0] == 1
     powers = one_kernel and np.min(log_kernels[0]) > _LEAST_LOG_POWER  # for all powers, as above
-    weights, logs = np.log(np.eye(k)) if careful else np.eye(k), np.zeros(k)
+    weights, logs = _at_once(k, careful), np.zeros(k)
     fresh, fresh_logs = np.empty((k, k)), np.empty(k)
     zero = np.zeros(k)
     ok, alive, partial = True, True, False
@@ -298,6 +298,17 @@ def general(log_kernels: Any, support: Any, walked: Any, careful: bool) -> Any:
         ok, more = _note_end(careful, weights, logs, support, distance, worst, at, value)
         error += more
     return ok, worst, at, value, (error * _UNIT if partial else 0.0)
+
+
+@compiled
+def _at_once(k: int, careful: bool) -> Any:
+    """The weights of the secret itself: each value is its own, in logarithms if careful."""
+    weights = np.empty((k, k))
+    for x in range(k):
+        for j in range(k):
+            weight = 1.0 if x == j else 0.0
+            weights[x, j] = np.log(weight) if careful else weight
+    return weights
 
 
 @compiled
@@ -523,7 +534,7 @@ def likelihoods(log_kernels: Any, support: Any, count: int, careful: bool) -> An
     careful, it always serves.
     """
     k = support.shape[0]
-    weights, logs = np.log(np.eye(k)) if careful else np.eye(k), np.zeros(k)
+    weights, logs = _at_once(k, careful), np.zeros(k)
     fresh, fresh_logs = np.empty((k, k)), np.empty(k)
     out = np.empty((count, k, k))
     for d in range(count):

@@ -49,7 +49,7 @@ def largest_ratio(rows: Any, between: Any) -> float:
             ratio = _by_levels(rows, rest, between, mu, nu, event)
             if ratio < best or best == np.inf:
                 best = ratio
-                chosen[:] = event
+                _enter(event, chosen)
     v = np.empty(n)
     order = np.empty(n, dtype=np.int64)
     for _ in range(_ROUNDS):
@@ -64,8 +64,15 @@ def largest_ratio(rows: Any, between: Any) -> float:
         if not ratio < best:
             break
         best = ratio
-        chosen[:] = event
+        _enter(event, chosen)
     return best
+
+
+@compiled
+def _enter(event: Any, chosen: Any) -> None:
+    """One event into another; an assignment of whole arrays takes seconds to compile."""
+    for j in range(len(event)):
+        chosen[j] = event[j]
 
 
 @compiled
@@ -123,8 +130,13 @@ def stepped(bounds: Any, any_beyond: bool, row: Any, low: Any, high: Any) -> Any
     """
     states = len(row)
     lowest, highest = _extremes(low, high)
-    worst = np.zeros((states, states))
-    widest = np.exp(bounds.max()) if any_beyond else 1.0
+    worst, widest = np.zeros((states, states)), 1.0
+    if any_beyond:
+        largest = -np.inf
+        for x in range(states):
+            for other in range(states):
+                largest = max(largest, bounds[x, other])
+        widest = np.exp(largest)
     for x in range(states):
         for other in range(states):
             if other == x:
@@ -141,11 +153,15 @@ def stepped(bounds: Any, any_beyond: bool, row: Any, low: Any, high: Any) -> Any
 def _extremes(low: Any, high: Any) -> Any:
     """The least and largest single entry of each row that the others allow, rounded outward."""
     states = low.shape[0]
-    lowest, highest = low.copy(), high.copy()
+    lowest, highest = np.empty((states, states)), np.empty((states, states))
     unsure = 2.0 * (states + 2.0) * _UNIT
     for i in range(states):
-        spare, excess = 1.0 - low[i].sum() + unsure, high[i].sum() - 1.0 + unsure
+        least, largest = 0.0, 0.0
         for j in range(states):
+            least, largest = least + low[i, j], largest + high[i, j]
+        spare, excess = 1.0 - least + unsure, largest - 1.0 + unsure
+        for j in range(states):
+            lowest[i, j], highest[i, j] = low[i, j], high[i, j]
             if high[i, j] > 0.0:
                 lowest[i, j] = max(low[i, j], high[i, j] - excess)
                 highest[i, j] = min(high[i, j], low[i, j] + spare)

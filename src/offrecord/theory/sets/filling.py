@@ -169,7 +169,9 @@ def spread(rays: Any) -> float:
     """The largest log-ratio of two entries of one ray."""
     worst = 1.0
     for at in range(rays.shape[0]):
-        smallest, largest = np.min(rays[at]), np.max(rays[at])
+        smallest, largest = np.inf, 0.0
+        for j in range(rays.shape[1]):
+            smallest, largest = min(smallest, rays[at, j]), max(largest, rays[at, j])
         if smallest == 0.0:
             return np.inf
         worst = max(worst, largest / smallest)

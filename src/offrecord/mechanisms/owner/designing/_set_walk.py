@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,8 +36,8 @@ _Sequences: TypeAlias = NDArray[np.int64]
 
 # ---- loops, in machine code or as they stand
 
-# Four numbers stand for a kernel (P00, P01, P10, P11) and for U, row by row; four lists or arrays
-# for what has four numbers at each distance: `keeps` the shares that go on, `states` those of U.
+# Lists and arrays are flat, for the sake of both: four numbers for each kernel (P00, P01, P10, P11)
+# and for each distance, row by row, of `keeps` the shares that go on, of `states` those of U.
 
 
 @inlined
@@ -47,58 +48,24 @@ def _quotient(above: float, below: float) -> Any:
 
 
 @inlined
-def _scaled(one: Any) -> Any:
-    """Divided by the largest of the four, if that is small."""
-    largest = max(one[0], one[1], one[2], one[3])
-    if 0.0 < largest < _SMALL:
-        return one[0] / largest, one[1] / largest, one[2] / largest, one[3] / largest
-    return one
-
-
-@inlined
-def _walk_out(kernels: Any, keeps: Any, start: Any, walk: Any, distance: int, states: Any) -> None:
-    """states: U at each distance up to the one before the last, after its level."""
-    u = start
-    states[0][0], states[1][0], states[2][0], states[3][0] = u
-    for step in range(1, distance):
-        p = kernels[walk[step]]
-        u = _scaled(
-            (
-                (u[0] * p[0] + u[1] * p[2]) * keeps[0][step],
-                (u[0] * p[1] + u[1] * p[3]) * keeps[1][step],
-                (u[2] * p[0] + u[3] * p[2]) * keeps[2][step],
-                (u[2] * p[1] + u[3] * p[3]) * keeps[3][step],
-            )
-        )
-        states[0][step], states[1][step], states[2][step], states[3][step] = u
-
-
-@inlined
-def _step_back(p: Any, goal: Any) -> Any:
-    """What leads to a goal from (x, i), one step nearer."""
-    return (
-        p[0] * goal[0] + p[1] * goal[1],
-        p[2] * goal[0] + p[3] * goal[1],
-        p[0] * goal[2] + p[1] * goal[3],
-        p[2] * goal[2] + p[3] * goal[3],
-    )
-
-
-@inlined
-def _best_corner(kernels: Any, u: Any, goal: Any) -> Any:
-    """The largest quotient of what the first row of U and what the second leads to a goal, and the
-    corner with which.
+def _walk_out(kernels: Any, keeps: Any, over: int, walk: Any, distance: int, states: Any) -> None:
+    """states: U at each distance up to the one before the last, after its level; the row of x =
+    over comes first.
     """
-    best, chosen = -1.0, 0
-    for corner in range(CORNERS):
-        p = kernels[corner]
-        found = _quotient(
-            u[0] * (p[0] * goal[0] + p[1] * goal[1]) + u[1] * (p[2] * goal[0] + p[3] * goal[1]),
-            u[2] * (p[0] * goal[2] + p[1] * goal[3]) + u[3] * (p[2] * goal[2] + p[3] * goal[3]),
-        )
-        if found > best:
-            best, chosen = found, corner
-    return best, chosen
+    above, below = 2 * over, 2 - 2 * over
+    a0, a1, b0, b1 = 1.0 - over, 1.0 * over, 1.0 * over, 1.0 - over
+    states[0], states[1], states[2], states[3] = a0, a1, b0, b1
+    for step in range(1, distance):
+        k, at = 4 * walk[step], 4 * step
+        p00, p01, p10, p11 = kernels[k], kernels[k + 1], kernels[k + 2], kernels[k + 3]
+        first, second = a0 * p00 + a1 * p10, a0 * p01 + a1 * p11
+        a0, a1 = first * keeps[at + above], second * keeps[at + above + 1]
+        first, second = b0 * p00 + b1 * p10, b0 * p01 + b1 * p11
+        b0, b1 = first * keeps[at + below], second * keeps[at + below + 1]
+        largest = max(a0, a1, b0, b1)
+        if 0.0 < largest < _SMALL:
+            a0, a1, b0, b1 = a0 / largest, a1 / largest, b0 / largest, b1 / largest
+        states[at], states[at + 1], states[at + 2], states[at + 3] = a0, a1, b0, b1
 
 
 @compiled
@@ -110,35 +77,45 @@ def _climb(kernels: Any, keeps: Any, target: Any, walk: Any, known: Any, states:
     where it has come to a known sequence: it would go on from there as others did.
     """
     distance, value, over = target
-    # the row of x above the line comes first
-    kept = keeps[2 * over], keeps[2 * over + 1], keeps[2 - 2 * over], keeps[3 - 2 * over]
-    start = (1.0, 0.0, 0.0, 1.0) if over == 0 else (0.0, 1.0, 1.0, 0.0)
-    aim = (1.0, 0.0, 1.0, 0.0) if value == 0 else (0.0, 1.0, 0.0, 1.0)
+    above, below = 2 * over, 2 - 2 * over
+    k00, k01, l00, l01 = kernels[0], kernels[1], kernels[8], kernels[9]
+    k10, k11, l10, l11 = kernels[2], kernels[3], kernels[6], kernels[7]
     best = -np.inf
     for _ in range(_SWEEPS):
-        _walk_out(kernels, kept, start, walk, distance, states)
-        goal, met = aim, 0.0
-        changed, elsewhere = False, False
+        _walk_out(kernels, keeps, over, walk, distance, states)
+        # what leads to the goal from either value, of the row above the line and of the other
+        g0, g1 = 1.0 - value, 1.0 * value
+        h0, h1 = g0, g1
+        met, changed, elsewhere = 0.0, False, False
         for step in range(distance, 0, -1):
-            at = step - 1
-            u = states[0][at], states[1][at], states[2][at], states[3][at]
-            met, corner = _best_corner(kernels, u, goal)
-            changed = changed or corner != walk[step]
-            elsewhere = elsewhere or corner != known[step]
-            walk[step] = corner
-            goal = _step_back(kernels[corner], goal)
-            goal = _scaled(
-                (
-                    goal[0] * kept[0][at],
-                    goal[1] * kept[1][at],
-                    goal[2] * kept[2][at],
-                    goal[3] * kept[3][at],
-                )
-            )
-        found = math.log(met) if met > 0.0 else -np.inf
-        if not found > best + _STILL:
-            return max(best, found)
-        best = found
+            at = 4 * (step - 1)
+            a0, a1, b0, b1 = states[at], states[at + 1], states[at + 2], states[at + 3]
+            # corners differ by rows: those of 0 and 1, and of 2 and 3, in that of the value 1 alone
+            g00, g01 = k00 * g0 + k01 * g1, l00 * g0 + l01 * g1
+            g10, g11 = k10 * g0 + k11 * g1, l10 * g0 + l11 * g1
+            h00, h01 = k00 * h0 + k01 * h1, l00 * h0 + l01 * h1
+            h10, h11 = k10 * h0 + k11 * h1, l10 * h0 + l11 * h1
+            met, chosen = -1.0, 0
+            for corner in range(CORNERS):
+                up = a0 * (g00 if corner < 2 else g01) + a1 * (g11 if corner % 2 else g10)
+                down = b0 * (h00 if corner < 2 else h01) + b1 * (h11 if corner % 2 else h10)
+                found = _quotient(up, down)
+                if found > met:
+                    met, chosen = found, corner
+            changed = changed or chosen != walk[step]
+            elsewhere = elsewhere or chosen != known[step]
+            walk[step] = chosen
+            first, second = g00 if chosen < 2 else g01, g11 if chosen % 2 else g10
+            g0, g1 = first * keeps[at + above], second * keeps[at + above + 1]
+            first, second = h00 if chosen < 2 else h01, h11 if chosen % 2 else h10
+            h0, h1 = first * keeps[at + below], second * keeps[at + below + 1]
+            largest = max(g0, g1, h0, h1)
+            if 0.0 < largest < _SMALL:
+                g0, g1, h0, h1 = g0 / largest, g1 / largest, h0 / largest, h1 / largest
+        told = math.log(met) if met > 0.0 else -np.inf
+        if not told > best + _STILL:
+            return max(best, told)
+        best = told
         if not (changed and elsewhere):
             return best
     return best
@@ -175,84 +152,126 @@ def _sloped(
 ) -> Any:
     """log U(0, i)/U(1, i) at a level under a sequence of kernels; by_keep: its derivatives."""
     level, value = target
-    start = (1.0, 0.0, 0.0, 1.0)
-    _walk_out(kernels, keeps, start, walk, levels[level], states)
-    goal = (1.0, 0.0, 1.0, 0.0) if value == 0 else (0.0, 1.0, 0.0, 1.0)
+    _walk_out(kernels, keeps, 0, walk, levels[level], states)
+    g0, g1 = 1.0 - value, 1.0 * value
+    h0, h1 = g0, g1
     before, zero, one = level - 1, 0.0, 0.0
     for step in range(levels[level], 0, -1):
-        at = step - 1
-        goal = _scaled(_step_back(kernels[walk[step]], goal))
-        zero = states[0][at] * goal[0] + states[1][at] * goal[1]
-        one = states[2][at] * goal[2] + states[3][at] * goal[3]
-        if before >= 0 and at == levels[before]:
+        at, k = 4 * (step - 1), 4 * walk[step]
+        p00, p01, p10, p11 = kernels[k], kernels[k + 1], kernels[k + 2], kernels[k + 3]
+        g0, g1 = p00 * g0 + p01 * g1, p10 * g0 + p11 * g1
+        h0, h1 = p00 * h0 + p01 * h1, p10 * h0 + p11 * h1
+        largest = max(g0, g1, h0, h1)
+        if 0.0 < largest < _SMALL:
+            g0, g1, h0, h1 = g0 / largest, g1 / largest, h0 / largest, h1 / largest
+        a0, a1, b0, b1 = states[at], states[at + 1], states[at + 2], states[at + 3]
+        zero = a0 * g0 + a1 * g1
+        one = b0 * h0 + b1 * h1
+        if before >= 0 and step - 1 == levels[before]:
             # states are after the level's stop: the share itself is divided out
-            by_keep[0][before] = _quotient(states[0][at] / keeps[0][at] * goal[0], zero)
-            by_keep[1][before] = _quotient(states[1][at] / keeps[1][at] * goal[1], zero)
-            by_keep[2][before] = -_quotient(states[2][at] / keeps[2][at] * goal[2], one)
-            by_keep[3][before] = -_quotient(states[3][at] / keeps[3][at] * goal[3], one)
-            goal = (
-                goal[0] * keeps[0][at],
-                goal[1] * keeps[1][at],
-                goal[2] * keeps[2][at],
-                goal[3] * keeps[3][at],
-            )
+            to = 4 * before
+            by_keep[to] = _quotient(a0 / keeps[at] * g0, zero)
+            by_keep[to + 1] = _quotient(a1 / keeps[at + 1] * g1, zero)
+            by_keep[to + 2] = -_quotient(b0 / keeps[at + 2] * h0, one)
+            by_keep[to + 3] = -_quotient(b1 / keeps[at + 3] * h1, one)
+            g0, g1 = g0 * keeps[at], g1 * keeps[at + 1]
+            h0, h1 = h0 * keeps[at + 2], h1 * keeps[at + 3]
             before -= 1
     quotient = _quotient(zero, one)
     return math.log(quotient) if quotient > 0.0 else -np.inf
 
 
+@compiled
+def _slopes(
+    kernels: Any,
+    keeps: Any,
+    levels: Any,
+    targets: Any,
+    walks: Any,
+    states: Any,
+    told: Any,
+    by_keep: Any,
+) -> None:
+    """told, by_keep: for each target and its sequence of kernels."""
+    for i in range(len(told)):
+        target = targets[i][0], targets[i][1]
+        told[i] = _sloped(kernels, keeps, levels, target, walks[i], states, by_keep[i])
+
+
 # ---- what is asked
 
 
-def _lists(number: float, size: int) -> tuple[list[float], ...]:
-    return tuple([number] * size for _ in range(4))
-
-
 @dataclass(frozen=True, eq=False)
-class _Ground:
-    """What walks up to the last level go over: lists where they are few, else arrays."""
+class Ground:
+    """What walks go over: kernels (5, 2, 2), levels (m,) by their distances. is_plain: loops run as
+    they stand, over lists; else as machine code, over arrays.
+    """
 
+    kernels: Floats
+    levels: Integers
     is_plain: bool
-    kernels: tuple[tuple[float, ...], ...]
-    levels: Any
-    keeps: tuple[Any, ...]
-    states: tuple[Any, ...]
 
     @classmethod
-    def of(cls, kernels: Floats, levels: Integers, records: int) -> _Ground:
-        """With nobody stopping; records: how many walks will visit."""
-        size = int(levels[-1]) + 1
-        given = tuple(tuple(kernel) for kernel in kernels.reshape(-1, 4).tolist())
-        if are_few(records, __name__):
-            return cls(True, given, levels.tolist(), _lists(1.0, size), _lists(0.0, size))
-        return cls(False, given, levels, tuple(np.ones((4, size))), tuple(np.zeros((4, size))))
+    def of(cls, kernels: Floats, levels: Integers, *, walks: int) -> Ground:
+        """For so many walks to each level."""
+        return cls(kernels, levels, are_few(walks * int(levels.sum()), __name__))
 
-    def go_on(self, level: int, stops: Floats) -> None:
-        """Note the shares that go on at a level, stops (2, 2)."""
-        for keeps, stop in zip(self.keeps, stops.ravel().tolist(), strict=True):
-            keeps[self.levels[level]] = 1.0 - stop
+    @cached_property
+    def flat(self) -> Any:
+        """The kernels as loops take them."""
+        return self.holding(self.kernels.ravel())
+
+    @cached_property
+    def distances(self) -> Any:
+        """The levels as loops take them."""
+        return self.holding(self.levels)
 
     def holding(self, numbers: NDArray[Any]) -> Any:
         """Numbers in the form that loops are quick with here."""
         return numbers.tolist() if self.is_plain else numbers
 
-    def worst(self, level: int, sequences: Any) -> list[list[float]]:
-        """(2, 2) the largest log-quotients at one level, by value there and the x above.
+    def filled(self, number: float, count: int) -> Any:
+        """Four numbers for each of so many, all the same."""
+        return [number] * (4 * count) if self.is_plain else np.full(4 * count, number)
 
-        sequences: by level, value and x; those of this level become the worst ones.
+    def go_on(self, keeps: Any, level: int, stops: Floats) -> None:
+        """Note the shares that go on at a level, stops (2, 2)."""
+        at = 4 * int(self.levels[level])
+        keeps[at : at + 4] = self.holding(1.0 - stops.ravel())
+
+    def searched(self, sequences: _Sequences) -> Search:
+        """A search for the worst that begins with these sequences, and with nobody stopping."""
+        size = int(self.levels[-1]) + 1
+        trial = self.holding(np.zeros(size, dtype=np.int64))
+        walks = self.holding(sequences)
+        return Search(self, walks, trial, self.filled(1.0, size), self.filled(0.0, size))
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """sequences: by level, value there and the x above. trial, states: room for loops."""
+
+    ground: Ground
+    sequences: Any
+    trial: Any
+    keeps: Any
+    states: Any
+
+    def worst(self, level: int) -> list[list[float]]:
+        """(2, 2) the largest log-quotients at one level, by value there and the x above; the
+        sequences of this level become the worst ones.
         """
-        run = _worst.plain if self.is_plain else _worst
-        distance, before = int(self.levels[level]), max(level - 1, 0)
-        trial = self.holding(np.zeros(len(self.states[0]), dtype=np.int64))
+        run = _worst.plain if self.ground.is_plain else _worst
+        distance, before = int(self.ground.levels[level]), max(level - 1, 0)
         return [
             [
                 run(
-                    self.kernels,
+                    self.ground.flat,
                     self.keeps,
                     (distance, value, over),
-                    sequences[level][value][over],
-                    sequences[before][value][over],
-                    trial,
+                    self.sequences[level][value][over],
+                    self.sequences[before][value][over],
+                    self.trial,
                     self.states,
                 )
                 for over in range(2)
@@ -261,25 +280,25 @@ class _Ground:
         ]
 
 
-def worst_sequences(kernels: Floats, levels: Integers, stops: Floats) -> _Sequences:
+def worst_sequences(ground: Ground, stops: Floats) -> _Sequences:
     """(m, 2, 2, L + 1) the worst that are found, by level, value there and the x above the line;
     kernels by their numbers, by step from 1.
 
     stops: (m − 1, 2, 2) stop probabilities by level, x and value there.
     """
+    levels = ground.levels
     sequences = np.zeros((len(levels), 2, 2, int(levels[-1]) + 1), dtype=np.int64)
-    ground = _Ground.of(kernels, levels, 4 * int(levels.sum()))
-    walks = ground.holding(sequences)
+    search = ground.searched(sequences)
     for level in range(len(levels)):
-        ground.worst(level, walks)
+        search.worst(level)
         if level < len(levels) - 1:
-            ground.go_on(level, stops[level])
-    sequences[...] = walks
+            ground.go_on(search.keeps, level, stops[level])
+    sequences[...] = search.sequences
     return sequences
 
 
 def repaired(
-    kernels: Floats, levels: Integers, stops: Floats, sequences: _Sequences, budget: float
+    ground: Ground, stops: Floats, sequences: _Sequences, budget: float
 ) -> tuple[Floats, Floats]:
     """Lower stop probabilities, level by level, until no outcome that is found exceeds the budget.
 
@@ -288,18 +307,17 @@ def repaired(
     U(0, i)/U(1, i) and of U(1, i)/U(0, i); (m − 1, 2) by how much the two exceed what any ratio of
     stops can mend.
     """
-    count = len(levels)
-    ground = _Ground.of(kernels, levels, 4 * int(levels.sum()))
-    walks = ground.holding(sequences)
+    count = len(ground.levels)
+    search = ground.searched(sequences)
     worst, beyond = np.empty((count, 2, 2)), np.empty((count - 1, 2))
     for level in range(count):
-        met = ground.worst(level, walks)
+        met = search.worst(level)
         worst[level] = met
         if level < count - 1:
             for value in range(2):
                 beyond[level, value] = _clipped(stops[level], value, met[value], budget)
-            ground.go_on(level, stops[level])
-    sequences[...] = walks
+            ground.go_on(search.keeps, level, stops[level])
+    sequences[...] = search.sequences
     return worst, beyond
 
 
@@ -319,10 +337,11 @@ def _clipped(stops: Floats, value: int, worst: Sequence[float], budget: float) -
     return 0.5 * (worst[0] + worst[1]) - budget
 
 
-def goals(kernels: Floats, levels: Integers, stops: Floats, sequences: _Sequences) -> Floats:
+def goals(ground: Ground, stops: Floats, sequences: _Sequences) -> Floats:
     """(m, 2, 2, L + 1, 2, 2) what leads from (x, i) at a distance, before its stop, to each outcome
     under its sequence, by level, value there and the x above the line; 0 beyond the level.
     """
+    kernels, levels = ground.kernels, ground.levels
     last = int(levels[-1])
     keeps = np.ones((last + 1, 2, 2))
     keeps[levels[:-1]] = 1.0 - stops
@@ -341,32 +360,21 @@ def goals(kernels: Floats, levels: Integers, stops: Floats, sequences: _Sequence
 
 
 def slopes(
-    kernels: Floats,
-    levels: Integers,
-    stops: Floats,
-    target: tuple[int, int],
-    sequences: Sequence[_Sequences],
-) -> list[tuple[float, Floats]]:
-    """For each sequence of kernels, log U(0, i)/U(1, i) at a level under it, and (m − 1, 2, 2) its
+    ground: Ground, stops: Floats, targets: Integers, sequences: _Sequences
+) -> tuple[Floats, Floats]:
+    """(n,) log U(0, i)/U(1, i) at a level under a sequence of kernels, and (n, m − 1, 2, 2) its
     derivatives by the share of (x, i) that goes on at each level before.
 
-    target: (number of the level, value there).
+    targets: (n, 2) number of the level, value there. sequences: (n, L + 1).
     """
-    level, count = target[0], len(levels) - 1
-    ground = _Ground.of(kernels, levels[: level + 1], len(sequences) * int(levels[level]))
-    for before in range(level):
-        ground.go_on(before, stops[before])
-    found = []
-    for sequence in sequences:
-        by_keep = _lists(0.0, count) if ground.is_plain else tuple(np.zeros((4, count)))
-        told = (_sloped.plain if ground.is_plain else _sloped)(
-            ground.kernels,
-            ground.keeps,
-            ground.levels,
-            target,
-            ground.holding(sequence),
-            ground.states,
-            by_keep,
-        )
-        found.append((told, np.array(by_keep).T.reshape(count, 2, 2)))
-    return found
+    count, size = len(ground.levels) - 1, int(ground.levels[-1])
+    keeps, states = ground.filled(1.0, size), ground.filled(0.0, size)
+    for level in range(count):
+        ground.go_on(keeps, level, stops[level])
+    told, by_keep = (np.zeros((len(targets), *more)) for more in ((), (4 * count,)))
+    given = [ground.holding(one) for one in (targets, sequences)]
+    found = [ground.holding(one) for one in (told, by_keep)]
+    run = _slopes.plain if ground.is_plain else _slopes
+    run(ground.flat, keeps, ground.distances, *given, states, *found)
+    told[...], by_keep[...] = found
+    return told, by_keep.reshape(-1, count, 2, 2)

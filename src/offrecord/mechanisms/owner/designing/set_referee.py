@@ -332,8 +332,9 @@ class _Thinner:
 
         stops = np.array([_share(limit) for limit in self.limits.ravel()])
         stops = stops.reshape(self.limits.shape)
-        sequences = _set_walk.worst_sequences(self.kernels, self.levels, stops)
-        goals = _set_walk.goals(self.kernels, self.levels, stops, sequences)
+        ground = _set_walk.Ground.of(self.kernels, self.levels, walks=4)
+        sequences = _set_walk.worst_sequences(ground, stops)
+        goals = _set_walk.goals(ground, stops, sequences)
         return goals.reshape(-1, *goals.shape[2:])
 
     def thinned(self, cone: _Cone, distance: int) -> _Cone:

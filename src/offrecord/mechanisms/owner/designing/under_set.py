@@ -17,7 +17,6 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -42,6 +41,8 @@ _PROGRAMMES, _REACH, _LEAST_REACH, _GAIN = 40, 0.3, 0.01, 2e-4
 #: How often a proposal is asked for again within the same reach, with a budget that is smaller by
 #: what was too much, and this factor, but not by more than this share.
 _AGAIN, _BACK, _MOST_BACK = 2, 1.3, 0.1
+#: About what designing takes, in walks to each level: whether machine code pays.
+_WALKS = 250
 #: Worst sequences of each outcome that are remembered.
 _REMEMBERED = 3
 #: What is left of the budget for what the search has missed, for each step to the deadline.
@@ -133,6 +134,11 @@ class _Walks:
     kernels: Floats
     levels: Integers
     weights: Floats
+
+    @cached_property
+    def ground(self) -> _set_walk.Ground:
+        """What searches for the worst sequences go over."""
+        return _set_walk.Ground.of(self.kernels, self.levels, walks=_WALKS)
 
     @cached_property
     def jumps(self) -> list[Floats]:
@@ -292,9 +298,7 @@ def _tried(pinned: _Pinned, stops: Floats, sequences: _Sequences) -> _Trial:
     """Lowered until all levels keep within the budget."""
     walks = pinned.walks
     lowered, worst_of = np.minimum(stops, _MOST_STOP), sequences.copy()
-    worst, beyond = _set_walk.repaired(
-        walks.kernels, walks.levels, lowered, worst_of, pinned.budget
-    )
+    worst, beyond = _set_walk.repaired(walks.ground, lowered, worst_of, pinned.budget)
     over = np.full((1, 2), -np.inf)
     over[0, pinned.far] = worst[-1, pinned.far].max() - pinned.budget
     cost = walks.cost(lowered, pinned.far)
@@ -374,7 +378,7 @@ def _programmed(
     known: sequences whose outcomes are to keep within the budget, less `backs` (m, 2); without any,
     the nominal one. reach: by how much shares that go on may change.
     """
-    from scipy.optimize import linprog
+    from scipy.optimize import LinearConstraint, milp
 
     walks = pinned.walks
     sizes = walks.shares[:-1, np.newaxis, :]
@@ -388,7 +392,8 @@ def _programmed(
     above = np.concatenate([rows.reshape(-1, walks.left.shape[-1]) for rows, _ in parts])
     bounds = np.concatenate([limits.ravel() for _, limits in parts])
     costs = (walks.waiting(pinned.far) * sizes).ravel()
-    solved = linprog(costs, A_ub=above, b_ub=bounds, bounds=(0, None), method="highs")
+    # the same solver as `linprog` has, which takes as long again to look at what it is given
+    solved = milp(costs, constraints=LinearConstraint(above, ub=bounds))
     return None if solved.x is None else _stops_of(walks, solved.x.reshape(stops.shape) * sizes)
 
 
@@ -443,32 +448,44 @@ def _outcome_rows(
 ) -> tuple[Floats, Floats]:
     """Rows and limits that keep every outcome within the budget under all sequences known."""
     walks = pinned.walks
-    last = len(walks.levels) - 1
-    nominal = np.full(int(walks.levels[-1]) + 1, _set_walk.CORNERS)
+    targets, sequences, usual = _outcomes(pinned, known)
+    told, slopes = _set_walk.slopes(walks.ground, stops, targets[:, :2], sequences)
+    rows = np.flatnonzero(targets[:, 2] >= 0)
+    level, value, over = targets[rows].T
+    under, of = 1 - over, usual[rows]
+    sign = np.where(over == 0, 1.0, -1.0)
+    slope = sign[:, np.newaxis] * (slopes[rows] - slopes[of]).reshape(len(rows), -1)
+    margin = sign * (told[rows] - told[of])
+    factor = np.exp(pinned.budget - backs[level, value] - margin)
     masses = walks.reached(stops) * np.concatenate((stops, np.ones((1, 2, 2))))
-    by_change, fixed_change = changes[0].reshape(-1, changes[0].shape[-1]), changes[1].ravel()
-    rows, limits = [], []
+    weight = factor * masses[level, under, value]
+    row = walks.stopped[level, over, value]
+    row = row - factor[:, np.newaxis] * walks.stopped[level, under, value]
+    fixed = walks.arriving[1]
+    constant = fixed[level, over, value] - factor * fixed[level, under, value]
+    constant += weight * (slope @ changes[1].ravel())
+    row += weight[:, np.newaxis] * (slope @ changes[0].reshape(slope.shape[1], -1))
+    size = walks.shares[level, value]
+    return row / size[:, np.newaxis], -constant / size
+
+
+def _outcomes(pinned: _Pinned, known: _Known) -> tuple[Integers, _Sequences, Integers]:
+    """(n, 3) the level of an outcome, the value there and the x above the line, (n, L + 1) the
+    sequences that are known for it, and (n,) which of them is the nominal one, with −1 for x.
+    """
+    levels = pinned.walks.levels
+    last, nominal = len(levels) - 1, np.full(int(levels[-1]) + 1, _set_walk.CORNERS)
+    targets: list[tuple[int, ...]] = []
+    sequences, usual = [], []
     for level, value in np.ndindex(last + 1, 2):
         if level == last and value != pinned.far:
             continue
-        size = walks.shares[level, value]
-        of = walks.kernels, walks.levels, stops, (level, value)
-        by_over = [known.get((level, value, over), [nominal]) for over in range(2)]
-        sequences = [nominal, *by_over[0], *by_over[1]]
-        found = iter(_set_walk.slopes(*of, sequences))
-        usual, usual_slopes = next(found)
-        for over, others in enumerate(by_over):
-            sign, under = (1.0, 1) if over == 0 else (-1.0, 0)
-            for told, slopes in islice(found, len(others)):
-                margin = sign * (told - usual)
-                slope = sign * (slopes - usual_slopes).ravel()
-                factor = np.exp(pinned.budget - backs[level, value] - margin)
-                weight = factor * masses[level, under, value]
-                row = (
-                    walks.stopped[level, over, value] - factor * walks.stopped[level, under, value]
-                )
-                fixed = walks.arriving[1][level, :, value]
-                constant = fixed[over] - factor * fixed[under] + weight * (slope @ fixed_change)
-                rows.append((row + weight * (slope @ by_change)) / size)
-                limits.append(-constant / size)
-    return np.array(rows), np.array(limits)
+        first = len(targets)
+        targets.append((level, value, -1))
+        sequences.append(nominal)
+        for over in range(2):
+            others = known.get((level, value, over), [nominal])
+            targets += [(level, value, over)] * len(others)
+            sequences += others
+        usual += [first] * (len(targets) - first)
+    return np.array(targets), np.array(sequences), np.array(usual)
