@@ -17,7 +17,7 @@ ORDER = (
     {"errors"},
     {"files", "text", "_moved"},
     {"release", "models"},
-    {"theory"},
+    {"theory", "verify"},
     {"mechanisms"},
     {"designs"},
     {"fitting"},
@@ -128,10 +128,23 @@ def test_the_certificate_knows_nothing_of_designs():
             assert others <= {"errors"}, module
 
 
+def test_the_verifier_shares_nothing_with_what_it_checks():
+    """Neither itself nor by way of another module."""
+    reached, further = set(), [module for module in FILES if room_of(module) == "verify"]
+    while further:
+        module = further.pop()
+        if module not in reached:
+            reached.add(module)
+            further += GRAPH[module]
+    allowed = ("verify", "release.certificate", "errors")
+    assert "verify.alone" in reached
+    assert [one for one in reached if not one.startswith(allowed)] == []
+
+
 def test_the_root_is_small():
     rooms = [file.parent for file in SOURCE.glob("*/__init__.py")]
     modules = [file for file in SOURCE.glob("*.py") if file.name != "__init__.py"]
-    assert len(rooms) <= 10
+    assert len(rooms) <= 11
     assert len(modules) <= 4
 
 
