@@ -15,6 +15,7 @@ from offrecord.cli.key import key
 from offrecord.cli.ledger import ledger
 from offrecord.cli.redact import redact
 from offrecord.cli.reproduce import reproduce
+from offrecord.cli.verify import verify
 
 app = typer.Typer(
     name="offrecord",
@@ -42,5 +43,5 @@ def _root(
 
 
 # In the order in which a person meets them.
-for verb in (demo, fit, redact, design, compare, reproduce, ledger, answer, key):
+for verb in (demo, fit, redact, verify, design, compare, reproduce, ledger, answer, key):
     app.command()(verb)

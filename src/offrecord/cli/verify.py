@@ -1,0 +1,56 @@
+"""The verb verify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from offrecord.cli.printing import Json, as_json_text
+from offrecord.cli.progress import busy
+
+if TYPE_CHECKING:
+    from offrecord.verify import Verdict
+
+
+def verify(
+    certificate: Annotated[
+        Path, typer.Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
+    ],
+    released: Annotated[
+        Path | None,
+        typer.Argument(metavar="RELEASED", help="The released table, checked cell by cell."),
+    ] = None,
+    private_list: Annotated[
+        Path | None,
+        typer.Option(help="The list of private records, where the certificate has none."),
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(help="The publisher's key: every coin is drawn again.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a certificate rigorously, sharing no code with what made it: exit 0 if it holds, 1 if
+    it does not.
+    """
+    from offrecord.verify import verify as check
+
+    with busy("verifying"):
+        verdict = check(certificate, released, private_list=private_list, key_file=key_file)
+    typer.echo(as_json_text(verdict.to_dict()) if as_json else _text(verdict))
+    if not verdict.is_verified:
+        raise typer.Exit(1)
+
+
+def _text(verdict: Verdict) -> str:
+    says = "verified" if verdict.is_verified else "NOT VERIFIED"
+    lines = [
+        f"{says}: designs tell at most {verdict.told:.6g} where {verdict.epsilon:g} is promised"
+        if verdict.is_verified
+        else f"{says}: {len(verdict.problems)} reasons"
+    ]
+    lines += [f"  {problem}" for problem in verdict.problems]
+    lines += ["checked", *(f"  {one}" for one in verdict.checked)]
+    lines += ["not checked", *(f"  {one}" for one in verdict.not_checked)]
+    return "\n".join(lines)

@@ -1,0 +1,107 @@
+"""What every design of a certificate tells, proven to be within ε or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from offrecord.release.certificate import (
+    Certificate,
+    Design,
+    Designs,
+    LocalDesign,
+    LocalDesigns,
+    Model,
+    OwnerDesign,
+    OwnerDesigns,
+)
+from offrecord.verify import alone, room, two_values
+from offrecord.verify.balls import Ball, ball, decided, double, upper
+from offrecord.verify.problem import Problem
+
+INFINITE = float("inf")
+#: Walks that find what is told itself, not only a bound of it.
+_EXACT = (alone.told, two_values.told)
+
+
+class Judged(NamedTuple):
+    """One thing that must keep within a limit. told: the least double above it; why: it is not
+    proven, None if it is.
+    """
+
+    place: str
+    limit: float
+    told: float
+    why: str | None
+
+
+def judged(certificate: Certificate) -> Iterator[Judged]:
+    """Every design, and whatever else keeps within a limit of its own."""
+    designs, model = certificate.designs, certificate.model
+    for at, design in enumerate(designs.designs):
+        yield _judged(designs, design, model, f"designs.designs[{at}]")
+    if isinstance(designs, OwnerDesigns):
+        from offrecord.verify.stopping import bounds
+
+        for kept in bounds(designs, model):
+            yield _within(kept.place, kept.bound, kept.limit)
+
+
+def _judged(designs: Designs, design: Design, model: Model, place: str) -> Judged:
+    why = room.unserved(designs, design, model)
+    if why is not None:
+        return Judged(place, designs.epsilon, INFINITE, why)
+    if isinstance(designs, LocalDesigns) and isinstance(design, LocalDesign):
+        problem, bound = Problem.of(designs, design, model), _bound(model)
+        found = _within(
+            place,
+            lambda: bound(problem) + room.slack(designs, design, model),
+            designs.epsilon,
+        )
+        if found.why is None and bound in _EXACT and found.told < INFINITE:
+            return _as_stated(found, design, bound(problem))
+        return found
+    if isinstance(designs, OwnerDesigns) and isinstance(design, OwnerDesign):
+        return _within(place, lambda: _summed(designs, design, model), designs.epsilon)
+    return Judged(place, designs.epsilon, INFINITE, "is of a kind that is not known")
+
+
+def _as_stated(found: Judged, design: Design, told: Ball) -> Judged:
+    """Not proven, too, where the certificate says that it tells less than it does."""
+    stated = ball(double(design.leakage)) + ball(double(design.rounding))
+    if not told > stated:
+        return found
+    return found._replace(why=f"states that it tells {design.leakage:.12g}, but tells more")
+
+
+def _summed(designs: OwnerDesigns, design: OwnerDesign, model: Model) -> Ball:
+    """What both sides of the first option may tell together, by their budgets."""
+    stopping = designs.stoppings[design.stopping]
+    budgets = [ball(double(stopping.sides[number].budget)) for number in stopping.options[0]]
+    return budgets[0] + budgets[1] + room.slack(designs, design, model)
+
+
+def _bound(model: Model) -> Callable[[Problem], Ball]:
+    """By which walk local designs of a model are judged."""
+    if model.set is not None:
+        if model.k == 2 and model.order == 1:
+            return two_values.told
+        from offrecord.verify import sets
+
+        return sets.told
+    if model.shows is not None:
+        from offrecord.verify import hidden
+
+        return hidden.told
+    if model.order > 1:
+        from offrecord.verify import histories
+
+        return histories.told
+    return alone.told
+
+
+def _within(place: str, bound: Callable[[], Ball], limit: float) -> Judged:
+    kept, found = decided(bound, limit)
+    told = upper(found)
+    why = None if kept else f"tells {told:.12g}, more than the {limit:.12g} allowed"
+    return Judged(place, limit, told, why)

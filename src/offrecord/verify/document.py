@@ -1,0 +1,94 @@
+"""Whether a certificate agrees with itself: what it says twice is the same, and it says all that
+the promise rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from offrecord.release.certificate import (
+    DRAW_BITS,
+    LARGEST,
+    MAXIMUM,
+    STOPPING,
+    Certificate,
+    assumptions,
+    claim_statement,
+)
+
+_COMPOSITIONS = {"local": MAXIMUM, "clustered": LARGEST, "owner": STOPPING}
+#: Methods by which a stated leakage is the leakage itself, not only a bound of it.
+_EXACT = ("exact", "contexts", "generators", "one walk (R1)", "cones")
+
+
+def disagreements(certificate: Certificate) -> Iterator[str]:
+    """What does not go together, one line each."""
+    yield from _about_the_claim(certificate)
+    yield from _about_the_designs(certificate)
+    yield from _about_counts(certificate)
+
+
+def _about_the_claim(certificate: Certificate) -> Iterator[str]:
+    claim, designs = certificate.claim, certificate.designs
+    share = 1.0 if certificate.learned is None else certificate.learned.share
+    expected = claim.epsilon * share
+    if designs.epsilon != expected:
+        yield f"designs.epsilon is {designs.epsilon!r}, but claimed are {expected!r}"
+    for name in ("mechanism", "protect"):
+        if getattr(claim, name) != getattr(designs, name):
+            yield f"claim.{name} and designs.{name} differ"
+    stated = max((design.leakage for design in designs.designs), default=0.0)
+    if claim.leakage != stated:
+        yield f"claim.leakage is {claim.leakage!r}, but the largest of a design {stated!r}"
+    if claim.leakage > claim.epsilon:
+        yield f"claim.leakage, {claim.leakage!r}, is above claim.epsilon, {claim.epsilon!r}"
+    exact = all(design.method in _EXACT for design in designs.designs)
+    if claim.leakage_is_exact and not exact:
+        yield "claim.leakage_is_exact, but a design has a bound by another method"
+    if claim.statement != claim_statement(claim.epsilon):
+        yield "claim.statement does not say what claim.epsilon promises"
+    columns = certificate.columns
+    needed = assumptions(certificate.model, kept=bool(columns.keep) or columns.keep_all)
+    missing = [text for text in needed if text not in certificate.assumptions]
+    if missing:
+        yield f"assumptions leave out: {missing[0]}"
+
+
+def _about_the_designs(certificate: Certificate) -> Iterator[str]:
+    designs = certificate.designs
+    known = _COMPOSITIONS.get(designs.kind)
+    if known is not None and designs.composition != known:
+        yield (
+            f"designs.composition is not the rule {known.rule!r} of the kind {designs.kind!r} with"
+            f" draws of {DRAW_BITS} bits, in its words"
+        )
+    for at, design in enumerate(designs.designs):
+        if design.leakage + design.rounding > designs.epsilon:
+            yield f"designs.designs[{at}]: leakage and rounding are above designs.epsilon"
+
+
+def _about_counts(certificate: Certificate) -> Iterator[str]:
+    counts, private = certificate.counts, certificate.private
+    uses = sum(design.uses for design in certificate.designs.designs)
+    said = [
+        ("private.count", private.count, "counts.private", counts.private),
+        ("the sum of all uses", uses, "counts.secrets", counts.secrets),
+    ]
+    if private.positions is not None:
+        said.append(
+            ("private.positions.keys", len(private.positions.keys), "private.count", private.count)
+        )
+    if private.digest is not None:
+        told = int(private.digest.rpartition(":")[2])
+        said.append(("private.digest", told, "private.count", private.count))
+    if certificate.output is not None:
+        said.append(("output.rows", certificate.output.rows, "counts.rows", counts.rows))
+    for name, number, other, expected in said:
+        if number != expected:
+            yield f"{name} says {number}, {other} {expected}"
+    if counts.secrets > counts.private:
+        yield f"counts.secrets, {counts.secrets}, is more than counts.private, {counts.private}"
+    if certificate.release.composed is not None:
+        alone = certificate.release.other_releases == 0
+        if certificate.release.composed != alone:
+            yield "release.composed and release.other_releases do not go together"

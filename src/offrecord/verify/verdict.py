@@ -1,0 +1,115 @@
+"""The whole check of a certificate, and of a released table where one is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from offrecord.errors import InputError
+from offrecord.release.certificate import Certificate
+from offrecord.verify.designs import judged
+from offrecord.verify.document import disagreements
+
+_LARGEST = 1 << 30  # bytes of a certificate
+#: What no check of a certificate can say.
+NEVER_CHECKED = (
+    "that the model is right, or that the truth lies in its set",
+    "that the assumptions hold, which the certificate lists",
+    "who made the certificate: it is not signed",
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """problems: why it does not verify, one line each; none: it does. told: the most that a design
+    tells. checked, not_checked: in words.
+    """
+
+    problems: Sequence[str]
+    told: float
+    epsilon: float
+    checked: Sequence[str]
+    not_checked: Sequence[str]
+
+    @property
+    def is_verified(self) -> bool:
+        """Everything that was checked holds."""
+        return not self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "verified": self.is_verified,
+            "epsilon": self.epsilon,
+            "told": self.told if self.told != float("inf") else "infinite",
+            "problems": list(self.problems),
+            "checked": list(self.checked),
+            "not_checked": list(self.not_checked),
+        }
+
+
+def verify(
+    certificate: Path | str,
+    released: Path | str | None = None,
+    *,
+    private_list: Path | str | None = None,
+    key_file: Path | str | None = None,
+) -> Verdict:
+    """Check a certificate by itself, and with the released table if that is given.
+
+    private_list: which records are private, where the certificate does not publish it. key_file:
+    the publisher's key, with which every coin is drawn again. InputError for what cannot be read.
+    """
+    read = read_certificate(Path(certificate))
+    found = list(judged(read))
+    problems = list(disagreements(read))
+    problems += [f"{one.place} {one.why}" for one in found if one.why is not None]
+    checked = [
+        "the form of the certificate, and that it agrees with itself",
+        f"{len(found)} bounds on what designs tell, by arithmetic that rounds outwards",
+    ]
+    not_checked = list(_left_out(read))
+    if released is not None:
+        from offrecord.verify.table import check_table
+
+        paths = (None if one is None else Path(one) for one in (private_list, key_file))
+        table = check_table(read, Path(released), *paths)
+        problems += table.problems
+        checked += table.checked
+        not_checked += table.not_checked
+    elif private_list is not None or key_file is not None:
+        raise InputError("a list of private records and a key are checked with the released table")
+    else:
+        not_checked.append("the released table: none was given")
+    told = max((one.told for one in found), default=0.0)
+    return Verdict(problems, told, read.claim.epsilon, checked, [*not_checked, *NEVER_CHECKED])
+
+
+def read_certificate(file: Path) -> Certificate:
+    """InputError, in one line, for anything that is no certificate."""
+    try:
+        if file.stat().st_size > _LARGEST:
+            raise InputError(f"{file}: a certificate of more than {_LARGEST >> 30} GiB")
+        content = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from None
+    try:
+        return Certificate.from_json(content)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+
+
+def _left_out(certificate: Certificate) -> list[str]:
+    """What this certificate itself leaves open."""
+    found = []
+    if certificate.release.composed is not True:
+        found.append(
+            "other releases of the data set: together they may tell more than this certificate says"
+        )
+    if certificate.model_check.accepted:
+        found.append(f"the model, against which speaks: {certificate.model_check.accepted[0]}")
+    if certificate.learned is None or certificate.learned.audit is None:
+        found.append("whether the promise held in data: no audit is in the certificate")
+    return found
