@@ -37,7 +37,7 @@ def certificate_of(
     """
     job, model = plan.job, plan.designs.model
     compared = None if comparison is None else form.ModelComparison(**comparison.to_dict())
-    said = _model(model)
+    said = model_section(model)
     return form.Certificate(
         claim=_claim(plan, acting[0]),
         assumptions=form.assumptions(said, kept=bool(job.columns.keep)),
@@ -47,7 +47,7 @@ def certificate_of(
         counts=_counts(plan),
         private=_private(plan),
         release=release,
-        designs=form.read_designs(_designs(plan, *acting)),
+        designs=designs_section(*acting, plan.designs),
         model=said,
         learned=_learned(model),
         model_check=form.ModelCheck(unseen=unseen, compared=compared, accepted=accepted),
@@ -122,7 +122,7 @@ def _private(plan: Plan) -> form.Private:
     return form.Private(count=survey.private, digest=digest, positions=positions)
 
 
-def _model(model: Model) -> form.Model:
+def model_section(model: Model) -> form.Model:
     """The model with its start spelled out."""
     said = model.to_dict()
     if said["start"] is None:
@@ -146,9 +146,11 @@ def _learned(model: Model) -> form.Learned | None:
     return form.Learned(**said)
 
 
-def _designs(plan: Plan, acting: Designs, served: Integers) -> dict[str, Any]:
-    """The designs section: what every kind says, and what designs of this kind add. Where local
-    designs are for clusters, or are windows instead of others, that is a kind of its own.
+def designs_section(acting: Designs, served: Integers, planned: Designs) -> form.Designs:
+    """What every kind says of designs, and what those of this kind add. Where local designs are for
+    clusters, or are windows instead of those that were planned, that is a kind of its own.
+
+    served: how many secrets each serves.
     """
     setting, grids = acting.setting, acting.grids
     kind, model = setting.mechanism.designs, setting.model
@@ -161,18 +163,18 @@ def _designs(plan: Plan, acting: Designs, served: Integers) -> dict[str, Any]:
         for design, uses in zip(acting.designs, served.tolist(), strict=True)
     ]
     name, composition = kind.kind, kind.composition
-    own = set(map(id, plan.designs.designs))
+    own = set(map(id, planned.designs))
     if any(design.surrounding.inside or id(design) not in own for design in acting.designs):
         name, composition = form.CLUSTERED, form.LARGEST
         for design, said in zip(acting.designs, designs, strict=True):
             said["mechanism"] = setting.mechanism.name if id(design) in own else BestWindow.name
             said["inside"] = list(design.surrounding.inside)
             said.setdefault("redaction_inside", None)
-    return {
+    content = {
         "kind": name,
         "mechanism": setting.mechanism.name,
         "epsilon": setting.epsilon,
-        "protect": plan.job.options.protect,
+        "protect": setting.protect,
         "composition": composition.to_dict(),
         "grids": None if grids is None else {"left": list(grids[0]), "right": list(grids[1])},
         "loss": acting.loss,
@@ -182,6 +184,7 @@ def _designs(plan: Plan, acting: Designs, served: Integers) -> dict[str, Any]:
         kind.shares: shared.listed,
         "designs": designs,
     }
+    return form.read_designs(content)
 
 
 def _said(design: Design, uses: float, sequence: int | None) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from offrecord.tables.model_check import (
     spaced,
     sparse,
 )
+from offrecord.tables.proving import proven
 from offrecord.tables.rule import Rule
 from offrecord.tables.secrets import check_all_found
 from offrecord.tables.summary import Summary, models_told
@@ -415,6 +416,7 @@ def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]
     designs = with_clusters(
         designs, survey.clustered, known=known, progress=listwise(options.progress)
     )
+    designs = proven(designs, known)
     is_new = known is None or not known.sealed or designs.adds_to(known)
     if options.designs is not None and is_new and not options.dry_run:
         designs.merged(known).save(options.designs, modelled.job.key.secret)
@@ -427,7 +429,8 @@ def _windows(modelled: ModelledJob, survey: Survey) -> tuple[Designs | None, Int
     """
     if not getattr(modelled.setting.mechanism, "keeps_to_windows", False):
         return None, np.empty(0, dtype=np.int64)
-    return designs_for(modelled.setting._replace(mechanism=BestWindow()), survey.needs)
+    found, which = designs_for(modelled.setting._replace(mechanism=BestWindow()), survey.needs)
+    return proven(found), which
 
 
 def _design_warnings(job: Job, designs: Designs) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from offrecord.release.certificate import (
-    Certificate,
     Design,
     Designs,
     LocalDesign,
@@ -15,13 +14,15 @@ from offrecord.release.certificate import (
     OwnerDesign,
     OwnerDesigns,
 )
-from offrecord.verify import alone, room, two_values
+from offrecord.verify.alone import told as told_alone
 from offrecord.verify.balls import Ball, ball, decided, double, upper
 from offrecord.verify.problem import Problem
+from offrecord.verify.room import slack, unserved
+from offrecord.verify.two_values import told as told_of_two
 
 INFINITE = float("inf")
 #: Walks that find what is told itself, not only a bound of it.
-_EXACT = (alone.told, two_values.told)
+_EXACT = (told_alone, told_of_two)
 
 
 class Judged(NamedTuple):
@@ -35,9 +36,8 @@ class Judged(NamedTuple):
     why: str | None
 
 
-def judged(certificate: Certificate) -> Iterator[Judged]:
-    """Every design, and whatever else keeps within a limit of its own."""
-    designs, model = certificate.designs, certificate.model
+def judged(designs: Designs, model: Model) -> Iterator[Judged]:
+    """Every design, in their order, then whatever else keeps within a limit of its own."""
     for at, design in enumerate(designs.designs):
         yield _judged(designs, design, model, f"designs.designs[{at}]")
     if isinstance(designs, OwnerDesigns):
@@ -48,14 +48,14 @@ def judged(certificate: Certificate) -> Iterator[Judged]:
 
 
 def _judged(designs: Designs, design: Design, model: Model, place: str) -> Judged:
-    why = room.unserved(designs, design, model)
+    why = unserved(designs, design, model)
     if why is not None:
         return Judged(place, designs.epsilon, INFINITE, why)
     if isinstance(designs, LocalDesigns) and isinstance(design, LocalDesign):
         problem, bound = Problem.of(designs, design, model), _bound(model)
         found = _within(
             place,
-            lambda: bound(problem) + room.slack(designs, design, model),
+            lambda: bound(problem) + slack(designs, design, model),
             designs.epsilon,
         )
         if found.why is None and bound in _EXACT and found.told < INFINITE:
@@ -78,26 +78,26 @@ def _summed(designs: OwnerDesigns, design: OwnerDesign, model: Model) -> Ball:
     """What both sides of the first option may tell together, by their budgets."""
     stopping = designs.stoppings[design.stopping]
     budgets = [ball(double(stopping.sides[number].budget)) for number in stopping.options[0]]
-    return budgets[0] + budgets[1] + room.slack(designs, design, model)
+    return budgets[0] + budgets[1] + slack(designs, design, model)
 
 
 def _bound(model: Model) -> Callable[[Problem], Ball]:
     """By which walk local designs of a model are judged."""
     if model.set is not None:
         if model.k == 2 and model.order == 1:
-            return two_values.told
-        from offrecord.verify import sets
+            return told_of_two
+        from offrecord.verify.sets import told as told_over_sets
 
-        return sets.told
+        return told_over_sets
     if model.shows is not None:
-        from offrecord.verify import hidden
+        from offrecord.verify.hidden import told as told_of_hidden
 
-        return hidden.told
+        return told_of_hidden
     if model.order > 1:
-        from offrecord.verify import histories
+        from offrecord.verify.histories import told as told_of_histories
 
-        return histories.told
-    return alone.told
+        return told_of_histories
+    return told_alone
 
 
 def _within(place: str, bound: Callable[[], Ball], limit: float) -> Judged:

@@ -63,7 +63,7 @@ def verify(
     the publisher's key, with which every coin is drawn again. InputError for what cannot be read.
     """
     read = read_certificate(Path(certificate))
-    found = list(judged(read))
+    found = list(judged(read.designs, read.model))
     problems = list(disagreements(read))
     problems += [f"{one.place} {one.why}" for one in found if one.why is not None]
     checked = [
