@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from offrecord.errors import InputError
 from offrecord.release.certificate import (
     ClusteredDesign,
     LocalDesign,
@@ -14,6 +15,8 @@ from offrecord.release.certificate import (
     Model,
     spelled_phases,
 )
+
+_MOST_RECORDS = 2_000_000  # of a design: no room that a chain takes to forget is as large
 
 
 class Stretch(NamedTuple):
@@ -47,6 +50,8 @@ class Problem:
     def of(cls, designs: LocalDesigns, design: LocalDesign, model: Model) -> Problem:
         """The problem of one of the designs."""
         n, k = designs.records(design, model.order), model.k
+        if n > _MOST_RECORDS:
+            raise InputError(f"a design for {n} records is more than is checked ({_MOST_RECORDS})")
         left, right = (
             [Stretch(count, tuple(row)) for count, row in designs.sides[number]]
             for number in (design.redaction_left, design.redaction_right)
