@@ -92,7 +92,7 @@ HARMLESS = {
     "model.start": "of a stationary model it follows from the kernel",
     "model.transition": "the bound holds for this kernel, too",
     "model.set.forward": "what the other numbers of its row leave, or what the bound holds for too",
-    "model.set.backward": "what the other numbers of its row leave, or what the bound holds for too",
+    "model.set.backward": "as forwards",
     "model.set.confidence": WORDS,
     "model.set.interval": WORDS,
     "learned.*": "what the model was learned from cannot be shown by a certificate",
