@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from offrecord.designs.library import Designs, Setting
+from offrecord.designs.needs import distinct
 from offrecord.mechanisms.base import Design
 from offrecord.mechanisms.blocks import Secrets
 from offrecord.mechanisms.surroundings import Nearness, Surrounding
@@ -59,24 +60,24 @@ class Clusters:
 
 def _cut(secrets: Secrets, nearness: Nearness) -> tuple[Integers, Integers]:
     """Where clusters begin and end: from the left as many secrets as a cluster may have."""
-    between = secrets.first[1:] - secrets.last[:-1] - 1
-    joins = (secrets.chain[1:] == secrets.chain[:-1]) & (between <= nearness.gap)
-    first, last = secrets.first, secrets.last
-    found: list[tuple[int, int]] = []
-    begin, end = 0, 1  # of the cluster that is being gathered
-    for at in np.flatnonzero(joins).tolist():  # secrets that are near the next one
-        if at >= end:
-            found.append((begin, end))
-            begin, end = at, at + 1
-        if end - begin < nearness.secrets and last[at + 1] - first[begin] < nearness.span:
-            end = at + 2
-        else:
-            found.append((begin, end))
-            begin, end = at + 1, at + 2
-    found.append((begin, end))
-    kept = [(begin, end) for begin, end in found if end - begin > 1]
-    begins, ends = np.array(kept, dtype=np.int64).reshape(-1, 2).T
-    return begins, ends
+    first, last, count = secrets.first, secrets.last, secrets.count
+    joins = np.zeros(count, dtype=bool)  # which secrets are near the next one
+    joins[:-1] = secrets.chain[1:] == secrets.chain[:-1]
+    joins[:-1] &= first[1:] - last[:-1] - 1 <= nearness.gap
+    after = np.arange(1, count + 1)  # the secret after the cluster that each would begin
+    more = np.flatnonzero(joins)
+    for _ in range(nearness.secrets - 1):
+        more = more[last[after[more]] - first[more] < nearness.span]
+        after[more] += 1
+        more = more[joins[after[more] - 1]]
+    begins, at = [], 0
+    following = after.tolist()
+    while at < count:
+        begins.append(at)
+        at = following[at]
+    begin = np.array(begins, dtype=np.int64)
+    begin = begin[after[begin] - begin > 1]
+    return begin, after[begin]
 
 
 def _patterns(
@@ -91,10 +92,11 @@ def _patterns(
     members = np.where(there, members, begin[:, None])
     origin = secrets.first[begin][:, None]
     places = [np.where(there, one[members] - origin, -1) for one in (secrets.first, secrets.last)]
-    columns = np.concatenate((np.stack(rooms, axis=1), *places), axis=1).astype(np.int32)
-    rows, used = np.unique(columns, axis=0, return_inverse=True)
-    around = tuple(_surrounding(row[0], row[1], row[2 : 2 + most], row[2 + most :]) for row in rows)
-    return around, used.ravel().astype(np.int64)
+    columns = [column + 1 for one in places for column in one.T]
+    rows, used, _ = distinct(*rooms, *columns)
+    first, last = np.split(rows[:, 2:] - 1, 2, axis=1)
+    each = zip(rows[:, 0].tolist(), rows[:, 1].tolist(), first, last, strict=True)
+    return tuple(_surrounding(*one) for one in each), used
 
 
 def _rounded(rooms: Integers, grid: tuple[int, ...]) -> Integers:
@@ -110,7 +112,7 @@ def _surrounding(left: int, right: int, first: Integers, last: Integers) -> Surr
     for begin, end in zip(first.tolist(), last.tolist(), strict=True):
         if begin >= 0:
             inside[begin : end + 1] = b"\1" * (end + 1 - begin)
-    return Surrounding(int(left), int(right), len(inside), inside=bytes(inside))
+    return Surrounding(left, right, len(inside), inside=bytes(inside))
 
 
 def with_clusters(
