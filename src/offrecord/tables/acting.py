@@ -46,15 +46,15 @@ class Alternatives:
 
     together: by the surroundings of a cluster, the number of its design. windows: by those of a
     secret, the number of its window. plain: by those of a secret, 1 if its design redacts no more
-    than its window where nothing else is near. rests: (designs,) whether a design redacts to an end
-    of the chain; reach: how far any does that does not.
+    than its window where nothing else is near. sizes, rests: (designs, 2) how far a design redacts
+    to the left and right, and whether to the end of the chain.
     """
 
     together: Mapping[Surrounding, int]
     windows: Mapping[tuple[int, ...], int]
     plain: Mapping[tuple[int, ...], int]
+    sizes: Integers
     rests: Mask
-    reach: int
 
     @classmethod
     def of(
@@ -72,20 +72,21 @@ class Alternatives:
         plain, numbers = [], []
         masses = model.along().marginal(1) if model.is_stationary else None
         for row, i, j in zip(needs.rows, *(one.tolist() for one in which), strict=True):
-            pair = designs[i], windows[j]
+            pair = _local(designs[i]), _local(windows[j])
             is_plain = masses is not None and not any(_goes_on(one, row, cap) for one in pair)
             if masses is not None and is_plain:
                 own, window = (one.cost(masses, row[0], row[1]) for one in pair)
                 is_plain = own == window or own < window - _SURELY
             plain.append(int(is_plain))
             numbers.append(len(designs) + j)
-        every = [*designs, *windows]
+        every = [_local(one) for one in (*designs, *windows)]
+        sizes = [[side.size for side in one.sides] for one in every]
         return cls(
             {one.surrounding: i for i, one in enumerate(designs) if one.surrounding.inside},
             dict(zip(needs.rows, numbers, strict=True)),
             dict(zip(needs.rows, plain, strict=True)),
-            np.array([_rests(one) != (False, False) for one in every], dtype=bool),
-            max((one.reach for one in every), default=0),
+            np.array(sizes, dtype=np.int64).reshape(-1, 2),
+            np.array([_rests(one) for one in every], dtype=bool).reshape(-1, 2),
         )
 
     def acting(self, batch: ChainBatch, which: Integers, decider: Decider, model: Model) -> Acting:
@@ -93,7 +94,7 @@ class Alternatives:
         secrets, windows = batch.secrets, batch.looked_up(self.windows)
         clusters = self._clusters(batch)
         groups = self._groups(batch, (which, windows), clusters)
-        unsure = np.bincount(groups.of, minlength=len(groups.begin)) > 1
+        unsure = np.bincount(groups.of, minlength=len(groups.chain)) > 1
         unsure |= ~_is_complete(batch.arranged.chains)[groups.chain]
         unsure[groups.of[batch.looked_up(self.plain) == 0]] = True
         none = clusters.where(np.zeros(secrets.count, dtype=bool))
@@ -101,15 +102,11 @@ class Alternatives:
         together, single, window = range(3)
         choice = np.full(len(unsure), single)
         if unsure.any():
-            looked, used = _looked_at(batch, groups, np.flatnonzero(unsure), options, model)
-            asked = np.zeros(len(unsure), dtype=bool)
-            asked[looked] = True
-            asked = asked[groups.of]
-            costs = []
+            asked, costs = unsure[groups.of], []
             for own, joined in options:
                 laid = _laid(secrets, own, joined.where(asked), asked)
-                costs.append(_costs(batch, laid, groups, looked, decider, model))
-            choice[unsure] = np.argmin(np.stack(costs), axis=0)[used]
+                costs.append(self._costs(batch, laid, groups, decider, model))
+            choice[unsure] = np.argmin(np.stack(costs), axis=0)[unsure]
         chosen = choice[groups.of]
         own = np.where(chosen == window, windows, which)
         laid = _laid(secrets, own, clusters.where(chosen == together), np.full(len(own), True))
@@ -132,19 +129,32 @@ class Alternatives:
         """
         secrets, chains = batch.secrets, batch.arranged.chains
         rests = np.zeros(chains.count, dtype=bool)
+        resting: Mask = np.any(self.rests, axis=1)
         for which in singles:
-            rests[secrets.chain[self.rests[which]]] = True
-        rests[secrets.chain[clusters.begin[self.rests[clusters.number]]]] = True
+            rests[secrets.chain[resting[which]]] = True
+        rests[secrets.chain[clusters.begin[resting[clusters.number]]]] = True
         between = secrets.first[1:] - secrets.last[:-1] - 1
         meets = secrets.chain[1:] == secrets.chain[:-1]
-        meets &= (between <= 2 * self.reach) | rests[secrets.chain[1:]]
-        begins = np.concatenate(([True], ~meets))[: secrets.count]
-        first = np.flatnonzero(begins)
-        last = np.append(first[1:], secrets.count)[: len(first)] - 1
-        whole = secrets.joined(first, last + 1)
-        sizes = np.full((len(first), 2), self.reach)
-        ends = whole.bounds(chains, sizes, np.repeat(rests[whole.chain, None], 2, axis=1))
-        return _Groups(np.cumsum(begins) - 1, (first, last + 1), whole.chain, *ends)
+        meets &= (between <= 2 * int(self.sizes.max())) | rests[secrets.chain[1:]]
+        begins = np.concatenate(([True], ~meets))
+        return _Groups(np.cumsum(begins) - 1, secrets.chain[begins])
+
+    def _costs(
+        self, batch: ChainBatch, laid: _Laid, groups: _Groups, decider: Decider, model: Model
+    ) -> Integers:
+        """(groups,) how many records with a value what is laid there redacts by expectation, in
+        small units.
+        """
+        chains, (sizes, rests) = batch.arranged.chains, (self.sizes, self.rests)
+        begin, end = laid.secrets.bounds(chains, sizes[laid.which], rests[laid.which])
+        some = np.flatnonzero(end > begin)  # others fall on no record
+        laid = laid.part(some)
+        pieces = _Pieces.of_rows(begin[some], end[some])
+        looked, same = _looked_at(chains, laid, pieces, model)
+        costs = np.zeros(len(groups.chain), dtype=np.int64)
+        found = _expected(batch, laid, pieces, looked, decider, model)
+        np.add.at(costs, groups.of[laid.at[pieces.first]], found[same])
+        return costs
 
 
 class _Designed(NamedTuple):
@@ -160,15 +170,39 @@ class _Designed(NamedTuple):
 
 
 class _Groups(NamedTuple):
-    """of: (s,) the group of each secret. secrets: the first of each group, and the one after its
-    last. chain, begin, end: of each group, and the rows that its designs may fall on.
+    """of: (s,) the group of each secret. chain: of each group."""
+
+    of: Integers
+    chain: Integers
+
+
+class _Pieces(NamedTuple):
+    """Stretches of records that designs fall on, between which none does: what a group costs is
+    what its pieces cost, and most pieces are alike.
+
+    of: the piece of each design that is laid. first: the first design of each piece. begin, end:
+    its rows.
     """
 
     of: Integers
-    secrets: tuple[Integers, Integers]
-    chain: Integers
+    first: Integers
     begin: Integers
     end: Integers
+
+    @classmethod
+    def of_rows(cls, begin: Integers, end: Integers) -> _Pieces:
+        """From the rows of each design, which are sorted as their secrets are."""
+        until = np.maximum.accumulate(end)
+        since = np.minimum.accumulate(begin[::-1])[::-1]
+        begins = np.concatenate(([True], until[:-1] <= since[1:]))[: len(begin)]
+        first = np.flatnonzero(begins)
+        last = np.append(first[1:], len(begin))[: len(first)] - 1
+        return cls(np.cumsum(begins) - 1, first, since[first], until[last])
+
+    @property
+    def sizes(self) -> Integers:
+        """How many rows each has."""
+        return self.end - self.begin
 
 
 class _Laid(NamedTuple):
@@ -181,6 +215,11 @@ class _Laid(NamedTuple):
     at: Integers
     members: Integers
 
+    def part(self, kept: Integers) -> _Laid:
+        """Some of them."""
+        own, at, members = (one[kept] for one in self[1:])
+        return _Laid(self.secrets.joined(kept, kept + 1), own, at, members)
+
 
 def _laid(secrets: Secrets, own: Integers, clusters: _Designed, asked: Mask) -> _Laid:
     """Clusters, and the secrets that are asked for and in none of them, with their own designs."""
@@ -191,60 +230,68 @@ def _laid(secrets: Secrets, own: Integers, clusters: _Designed, asked: Mask) -> 
     begin = np.concatenate((alone, clusters.begin))
     end = np.concatenate((alone + 1, clusters.end))
     which = np.concatenate((own[alone], clusters.number))
-    order = np.argsort(begin)
+    order = np.argsort(begin, kind="stable")  # two sorted parts: far faster
     begin, end = begin[order], end[order]
     return _Laid(secrets.joined(begin, end), which[order], begin, end - begin)
 
 
 def _looked_at(
-    batch: ChainBatch,
-    groups: _Groups,
-    unsure: Integers,
-    options: list[tuple[Integers, _Designed]],
-    model: Model,
+    chains: Chains, laid: _Laid, pieces: _Pieces, model: Model
 ) -> tuple[Integers, Integers]:
-    """Groups to look at for others: those that are the same in all that costs depend on have the
-    same costs. Sorted; and which of them stands for each that is unsure.
+    """Pieces to look at for others: those that are the same in all that costs depend on have the
+    same costs. Sorted; and which of them stands for each.
     """
-    chains, secrets = batch.arranged.chains, batch.secrets
+    alone = np.arange(1, len(pieces.first) + 1)
     if not model.is_stationary:
-        return unsure, np.arange(len(unsure))
-    begin, end = groups.secrets
-    numbers = np.zeros(secrets.count, dtype=np.int64)
-    numbers[options[0][1].begin] = options[0][1].number + 1
-    lone = np.where(_is_complete(chains)[groups.chain], 0, np.arange(1, len(begin) + 1))
-    before = np.where(lone > 0, 0, secrets.low[begin] - groups.begin)
-    beyond = np.where(lone > 0, 0, groups.end - secrets.high[end - 1])
-    origin = np.repeat(secrets.first[begin], end - begin)
-    places = [one - origin for one in (secrets.first, secrets.last)]
-    columns = [*places, numbers, *(own for own, _ in options[1:])]
-    mixed = fingerprints(begin, end, *columns).view(np.int64)
-    rows = np.stack((mixed, lone, before, beyond, end - begin), axis=1)[unsure]
-    _, one, used = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        return alone - 1, alone - 1
+    chain = laid.secrets.chain[pieces.first]
+    origin, last = (_places(chains, chain, rows) for rows in (pieces.begin, pieces.end - 1))
+    alone[(last - origin == pieces.sizes - 1) & (_missing(chains, pieces) == 0)] = 0
+    after, of = np.append(pieces.first[1:], len(pieces.of)), pieces.of
+    places = [one - origin[of] for one in (laid.secrets.first, laid.secrets.last)]
+    mixed = fingerprints(pieces.first, after, *places, laid.which, pieces.sizes[of], alone[of])
+    _, one, same = np.unique(mixed, return_index=True, return_inverse=True)
     order = np.argsort(one)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    return unsure[one[order]], place[used.ravel()]
+    return one[order], place[same]
 
 
-def _costs(
+def _places(chains: Chains, chain: Integers, rows: Integers) -> Integers:
+    """The places of some rows in their chains."""
+    return rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
+
+
+def _missing(chains: Chains, pieces: _Pieces) -> Integers:
+    """How many rows of each piece have no value."""
+    if chains.whole:
+        return np.zeros(len(pieces.first), dtype=np.int64)
+    missing = np.flatnonzero(chains.codes == MISSING)
+    before = (np.searchsorted(missing, rows) for rows in (pieces.begin, pieces.end))
+    return -np.subtract(*before)
+
+
+def _expected(
     batch: ChainBatch,
     laid: _Laid,
-    groups: _Groups,
+    pieces: _Pieces,
     looked: Integers,
     decider: Decider,
     model: Model,
 ) -> Integers:
     """How many records with a value are redacted by expectation, in small units, in each of the
-    groups that are looked at; to what is laid there these are chains of their own.
+    pieces that are looked at; to what is laid there these are chains of their own.
     """
     chains, masses = batch.arranged.chains, batch.masses(model)
-    begin, sizes = groups.begin[looked], groups.end[looked] - groups.begin[looked]
+    begin, sizes = pieces.begin[looked], pieces.sizes[looked]
     starts = np.concatenate(([0], np.cumsum(sizes)))
     rows = np.repeat(begin - starts[:-1], sizes) + np.arange(int(starts[-1]))
     steps = None if chains.steps is None else chains.steps[rows]
     part = Chains(starts, chains.codes[rows], chains.order[rows], chains.timed, steps)
-    own = np.searchsorted(looked, groups.of[laid.at])
+    number = np.full(len(pieces.first), -1)
+    number[looked] = np.arange(len(looked))
+    laid = laid.part(np.flatnonzero(number[pieces.of] >= 0))
+    own = number[pieces.of[number[pieces.of] >= 0]]
     shift = starts[own] - begin[own]
     secrets = replace(
         laid.secrets, chain=own, low=laid.secrets.low + shift, high=laid.secrets.high + shift
@@ -270,12 +317,17 @@ def _is_complete(chains: Chains) -> Mask:
     return np.asarray((missing == 0) & (gaps == 0))
 
 
-def _rests(design: Design) -> tuple[bool, bool]:
-    """Whether it redacts to the ends of the chain; no design but local ones has alternatives."""
+def _local(design: Design) -> LocalDesign:
+    """No design but local ones has alternatives."""
     assert isinstance(design, LocalDesign)
+    return design
+
+
+def _rests(design: LocalDesign) -> tuple[bool, bool]:
+    """Whether it redacts to the ends of the chain."""
     return design.left_rest, design.right_rest
 
 
-def _goes_on(design: Design, row: tuple[int, ...], cap: int) -> bool:
+def _goes_on(design: LocalDesign, row: tuple[int, ...], cap: int) -> bool:
     """Whether it may redact beyond the rooms that surroundings of a secret name."""
     return any(rest and row[side] >= cap for side, rest in enumerate(_rests(design)))
