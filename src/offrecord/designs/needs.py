@@ -74,6 +74,9 @@ def fingerprints(begin: Integers, end: Integers, *columns: Integers) -> NDArray[
     for column in columns:
         mixed = (mixed ^ (mixed >> np.uint64(29))) * _ODD[0] + column[rows].astype(np.uint64)
         mixed = (mixed ^ (mixed >> np.uint64(32))) * _ODD[1]
+    for odd in _ODD:  # so that sums are as mixed in the last column as in the others
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * odd
+        mixed ^= mixed >> np.uint64(32)
     return np.asarray(np.add.reduceat(mixed, np.cumsum(sizes) - sizes)) if len(sizes) else mixed
 
 
