@@ -6,8 +6,9 @@ same clusters however its chains are brought.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop
 
 import numpy as np
 
@@ -95,8 +96,7 @@ def _patterns(
     columns = [column + 1 for one in places for column in one.T]
     rows, used, _ = distinct(*rooms, *columns)
     first, last = np.split(rows[:, 2:] - 1, 2, axis=1)
-    each = zip(rows[:, 0].tolist(), rows[:, 1].tolist(), first, last, strict=True)
-    return tuple(_surrounding(*one) for one in each), used
+    return tuple(_surroundings(rows[:, 0], rows[:, 1], first, last)), used
 
 
 def _rounded(rooms: Integers, grid: tuple[int, ...]) -> Integers:
@@ -104,15 +104,24 @@ def _rounded(rooms: Integers, grid: tuple[int, ...]) -> Integers:
     return nodes[np.searchsorted(nodes, np.minimum(rooms, grid[-1]))]
 
 
-def _surrounding(left: int, right: int, first: Integers, last: Integers) -> Surrounding:
-    """From the rooms of a cluster, and the places of its secrets from its first record on; −1 where
-    there is none.
+def _surroundings(
+    left: Integers, right: Integers, first: Integers, last: Integers
+) -> Iterator[Surrounding]:
+    """From the rooms of clusters, and (c, m) the places of their secrets from their first records
+    on; −1 where there is none.
     """
-    inside = bytearray(int(last.max()) + 1)
-    for begin, end in zip(first.tolist(), last.tolist(), strict=True):
-        if begin >= 0:
-            inside[begin : end + 1] = b"\1" * (end + 1 - begin)
-    return Surrounding(left, right, len(inside), inside=bytes(inside))
+    lengths = last.max(axis=1) + 1
+    width = int(lengths.max()) + 1
+    starts = np.arange(len(lengths)) * width
+    edges = np.zeros(len(lengths) * width, dtype=np.int8)
+    for begin, end in zip(first.T, last.T, strict=True):
+        there = begin >= 0
+        edges[(starts + begin)[there]] += 1
+        edges[(starts + end + 1)[there]] -= 1
+    inside = np.cumsum(edges, dtype=np.int8).tobytes()
+    columns = (one.tolist() for one in (left, right, lengths, starts))
+    for near, far, length, start in zip(*columns, strict=True):
+        yield Surrounding(near, far, length, inside=inside[start : start + length])
 
 
 def with_clusters(
@@ -144,9 +153,12 @@ def _affordable(secrets: Mapping[Surrounding, int], k: int) -> list[Surrounding]
     """Those that are designed, of the surroundings of clusters: by how many secrets they serve for
     the work they take.
     """
-    works = {one: len(one.private) * one.records(1) * k**2 // 2 for one in secrets}
+    works = {one: one.inside.count(1) * one.records(1) * k**2 // 2 for one in secrets}
+    best = [(-count / works[one], one) for one, count in secrets.items()]
+    heapify(best)  # of many, few are kept
     kept, spent = [], 0
-    for around in sorted(secrets, key=lambda one: (-secrets[one] / works[one], one)):
+    while best:
+        _, around = heappop(best)
         spent += works[around]
         if spent > WORK:
             break

@@ -63,21 +63,17 @@ class SurroundingCounts:
             yield Surrounding(left, right, length, self.phases.get(context, b""))
 
 
-def fingerprints(begin: Integers, end: Integers, *columns: Integers) -> NDArray[np.uint64]:
-    """(g,) a number for each group of rows begin[i] … end[i] − 1 of some columns, of which none is
-    empty: the same for groups that are the same, and for others another, but for rare chance.
+def mixed(*columns: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """(n,) a number for each row of some columns: the same for rows that are the same, and for
+    others another, but for rare chance; and so are sums of such numbers.
     """
-    sizes = end - begin
-    at = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    rows = np.repeat(begin, sizes) + at
-    mixed = at.astype(np.uint64)
+    numbers = np.full(len(columns[0]), _ODD[0])
     for column in columns:
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * _ODD[0] + column[rows].astype(np.uint64)
-        mixed = (mixed ^ (mixed >> np.uint64(32))) * _ODD[1]
-    for odd in _ODD:  # so that sums are as mixed in the last column as in the others
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * odd
-        mixed ^= mixed >> np.uint64(32)
-    return np.asarray(np.add.reduceat(mixed, np.cumsum(sizes) - sizes)) if len(sizes) else mixed
+        numbers += column.astype(np.uint64)
+        for odd in _ODD:
+            numbers *= odd
+            numbers ^= numbers >> np.uint64(32)
+    return numbers
 
 
 def distinct(*columns: Integers) -> tuple[Integers, Integers, Integers]:

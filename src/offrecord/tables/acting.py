@@ -15,18 +15,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.designs.needs import SurroundingCounts, fingerprints
+from offrecord.designs.needs import SurroundingCounts, mixed
 from offrecord.mechanisms.base import Decider, Design
-from offrecord.mechanisms.blocks import Mask, Secrets, blocks
+from offrecord.mechanisms.blocks import Block, Mask, Secrets
 from offrecord.mechanisms.local.design import LocalDesign
 from offrecord.mechanisms.surroundings import Surrounding
-from offrecord.models.base import Integers, Model
+from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.records import MISSING, Chains
 from offrecord.tables.batch import ChainBatch
 
 #: Rows that are decided at a time: so many that what is done once for each block counts little.
 BLOCK = 1 << 20
 _SURELY = 1e-6  # of a record: so much less is less in whatever order costs are summed
+_OVERLAPS = 8  # designs that fall on a piece, on average
 _UNIT = 2.0**32  # of a record: sums of whole numbers are the same in every order of their parts
 
 
@@ -149,11 +150,11 @@ class Alternatives:
         begin, end = laid.secrets.bounds(chains, sizes[laid.which], rests[laid.which])
         some = np.flatnonzero(end > begin)  # others fall on no record
         laid = laid.part(some)
-        pieces = _Pieces.of_rows(begin[some], end[some])
+        pieces = _Pieces.of(begin[some], end[some], laid.secrets.low, model.is_stationary)
         looked, same = _looked_at(chains, laid, pieces, model)
+        found = _expected(batch, laid, pieces.part(looked), decider, model)
         costs = np.zeros(len(groups.chain), dtype=np.int64)
-        found = _expected(batch, laid, pieces, looked, decider, model)
-        np.add.at(costs, groups.of[laid.at[pieces.first]], found[same])
+        np.add.at(costs, groups.of[laid.at[pieces.own]], found[same])
         return costs
 
 
@@ -177,32 +178,67 @@ class _Groups(NamedTuple):
 
 
 class _Pieces(NamedTuple):
-    """Stretches of records that designs fall on, between which none does: what a group costs is
-    what its pieces cost, and most pieces are alike.
+    """Stretches of rows that designs fall on: what a group costs is what its pieces cost, and most
+    pieces are alike.
 
-    of: the piece of each design that is laid. first: the first design of each piece. begin, end:
-    its rows.
+    own: a design of each, in its group. begin, end: its rows. first, after: designs that fall on
+    them are among first … after − 1. since, until: all rows that these fall on.
     """
 
-    of: Integers
-    first: Integers
+    own: Integers
     begin: Integers
     end: Integers
+    first: Integers
+    after: Integers
+    since: Integers
+    until: Integers
 
     @classmethod
-    def of_rows(cls, begin: Integers, end: Integers) -> _Pieces:
-        """From the rows of each design, which are sorted as their secrets are."""
+    def of(cls, begin: Integers, end: Integers, low: Integers, fine: bool) -> _Pieces:
+        """From the rows of designs, which are sorted as their secrets are. low: where a secret
+        begins. fine: cut where a secret begins, not only where no design falls.
+        """
         until = np.maximum.accumulate(end)
         since = np.minimum.accumulate(begin[::-1])[::-1]
-        begins = np.concatenate(([True], until[:-1] <= since[1:]))[: len(begin)]
-        first = np.flatnonzero(begins)
-        last = np.append(first[1:], len(begin))[: len(first)] - 1
-        return cls(np.cumsum(begins) - 1, first, since[first], until[last])
+        apart = np.concatenate(([True], until[:-1] <= since[1:]))[: len(begin)]
+        cuts = np.where(apart, since, low)
+        # A piece ends where the next one begins, or where no design falls any more.
+        stops = np.append(np.where(apart[1:], until[:-1], low[1:]), until[-1:])
+        coarse = cls._cut(np.flatnonzero(apart), (cuts, stops), since, until)
+        if not fine or len(begin) == 0:
+            return coarse
+        found = cls._cut(np.arange(len(begin)), (cuts, stops), since, until)
+        # Designs that reach over many secrets would be looked at again in each piece.
+        one, counts = np.cumsum(apart) - 1, coarse.after - coarse.first
+        many = np.bincount(one[found.own], found.after - found.first) > _OVERLAPS * counts
+        if not many.any():
+            return found
+        return cls._cut(np.flatnonzero(apart | ~many[one]), (cuts, stops), since, until)
+
+    @classmethod
+    def _cut(
+        cls, own: Integers, ends: tuple[Integers, Integers], since: Integers, until: Integers
+    ) -> _Pieces:
+        """Pieces that begin with some designs. ends: where a piece begins that does so with each,
+        and where one ends that ends before the next.
+        """
+        last = np.append(own[1:], len(since))[: len(own)] - 1
+        begin, end = ends[0][own], ends[1][last]
+        own, begin, end = (one[end > begin] for one in (own, begin, end))
+        first = np.searchsorted(until, begin, side="right")
+        after = np.searchsorted(since, end, side="left")
+        return cls(own, begin, end, first, after, since[first], until[after - 1])
+
+    def part(self, kept: Integers | slice) -> _Pieces:
+        """Some of them."""
+        return _Pieces(*(one[kept] for one in self))
 
     @property
-    def sizes(self) -> Integers:
-        """How many rows each has."""
-        return self.end - self.begin
+    def designs(self) -> tuple[Integers, Integers]:
+        """The numbers of all designs of each, and to which of them these belong."""
+        counts = self.after - self.first
+        which = np.repeat(np.arange(len(counts)), counts)
+        return np.arange(len(which)) - (np.cumsum(counts) - counts - self.first)[which], which
 
 
 class _Laid(NamedTuple):
@@ -241,20 +277,20 @@ def _looked_at(
     """Pieces to look at for others: those that are the same in all that costs depend on have the
     same costs. Sorted; and which of them stands for each.
     """
-    alone = np.arange(1, len(pieces.first) + 1)
-    if not model.is_stationary:
+    alone = np.arange(1, len(pieces.own) + 1)
+    if not model.is_stationary or len(alone) == 0:
         return alone - 1, alone - 1
-    chain = laid.secrets.chain[pieces.first]
+    secrets, sizes = laid.secrets, pieces.end - pieces.begin
+    chain = secrets.chain[pieces.own]
     origin, last = (_places(chains, chain, rows) for rows in (pieces.begin, pieces.end - 1))
-    alone[(last - origin == pieces.sizes - 1) & (_missing(chains, pieces) == 0)] = 0
-    after, of = np.append(pieces.first[1:], len(pieces.of)), pieces.of
-    places = [one - origin[of] for one in (laid.secrets.first, laid.secrets.last)]
-    mixed = fingerprints(pieces.first, after, *places, laid.which, pieces.sizes[of], alone[of])
-    _, one, same = np.unique(mixed, return_index=True, return_inverse=True)
-    order = np.argsort(one)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return one[order], place[same]
+    alone[(last - origin == sizes - 1) & (_missing(chains, pieces) == 0)] = 0
+    designs, which = pieces.designs
+    numbers = mixed(laid.which, secrets.last - secrets.first)[designs]
+    numbers = mixed(numbers, secrets.first[designs] - origin[which])
+    starts = np.flatnonzero(np.diff(which, prepend=-1))
+    numbers = mixed(np.add.reduceat(numbers, starts), sizes, alone)
+    _, one, same = np.unique(numbers, return_index=True, return_inverse=True)
+    return one, same
 
 
 def _places(chains: Chains, chain: Integers, rows: Integers) -> Integers:
@@ -265,45 +301,48 @@ def _places(chains: Chains, chain: Integers, rows: Integers) -> Integers:
 def _missing(chains: Chains, pieces: _Pieces) -> Integers:
     """How many rows of each piece have no value."""
     if chains.whole:
-        return np.zeros(len(pieces.first), dtype=np.int64)
+        return np.zeros(len(pieces.own), dtype=np.int64)
     missing = np.flatnonzero(chains.codes == MISSING)
     before = (np.searchsorted(missing, rows) for rows in (pieces.begin, pieces.end))
     return -np.subtract(*before)
 
 
 def _expected(
-    batch: ChainBatch,
-    laid: _Laid,
-    pieces: _Pieces,
-    looked: Integers,
-    decider: Decider,
-    model: Model,
+    batch: ChainBatch, laid: _Laid, pieces: _Pieces, decider: Decider, model: Model
 ) -> Integers:
-    """How many records with a value are redacted by expectation, in small units, in each of the
-    pieces that are looked at; to what is laid there these are chains of their own.
+    """How many records with a value are redacted by expectation, in small units, in each of some
+    pieces; to what is laid there these are chains of their own.
     """
-    chains, masses = batch.arranged.chains, batch.masses(model)
-    begin, sizes = pieces.begin[looked], pieces.sizes[looked]
+    masses, found = batch.masses(model), [np.empty(0, dtype=np.int64)]
+    ends, begin = np.cumsum(pieces.until - pieces.since), 0
+    while begin < len(ends):
+        done = ends[begin - 1] if begin else 0
+        end = max(int(np.searchsorted(ends, done + BLOCK, side="right")), begin + 1)
+        part = pieces.part(slice(begin, end))
+        found.append(_looked_into(batch.arranged.chains, laid, part, decider, masses))
+        begin = end
+    return np.concatenate(found)
+
+
+def _looked_into(
+    chains: Chains, laid: _Laid, pieces: _Pieces, decider: Decider, masses: Floats
+) -> Integers:
+    sizes = pieces.until - pieces.since
     starts = np.concatenate(([0], np.cumsum(sizes)))
-    rows = np.repeat(begin - starts[:-1], sizes) + np.arange(int(starts[-1]))
+    shift = starts[:-1] - pieces.since
+    rows = np.arange(int(starts[-1])) - np.repeat(shift, sizes)
     steps = None if chains.steps is None else chains.steps[rows]
     part = Chains(starts, chains.codes[rows], chains.order[rows], chains.timed, steps)
-    number = np.full(len(pieces.first), -1)
-    number[looked] = np.arange(len(looked))
-    laid = laid.part(np.flatnonzero(number[pieces.of] >= 0))
-    own = number[pieces.of[number[pieces.of] >= 0]]
-    shift = starts[own] - begin[own]
-    secrets = replace(
-        laid.secrets, chain=own, low=laid.secrets.low + shift, high=laid.secrets.high + shift
-    )
+    designs, own = pieces.designs
+    laid = laid.part(designs)
+    low, high = (one + shift[own] for one in (laid.secrets.low, laid.secrets.high))
+    secrets = replace(laid.secrets, chain=own, low=low, high=high)
+    block = Block(part, slice(0, len(rows)), secrets, laid.which)
     weights = masses if masses.ndim == 1 else masses[rows]
-    total = np.zeros(1, dtype=np.int64)
-    for block in blocks(part, secrets, laid.which, BLOCK):
-        likely = weights if weights.ndim == 1 else weights[block.rows]
-        redacted = 1.0 - decider.expect(block, likely).released
-        units = np.rint(np.where(block.codes == MISSING, 0.0, redacted) * _UNIT).astype(np.int64)
-        total = np.concatenate((total, total[-1] + np.cumsum(units)))
-    return np.asarray(total[starts[1:]] - total[starts[:-1]])
+    redacted = 1.0 - decider.expect(block, weights).released
+    units = np.rint(np.where(part.codes == MISSING, 0.0, redacted) * _UNIT).astype(np.int64)
+    total = np.concatenate(([0], np.cumsum(units)))
+    return np.asarray(total[pieces.end + shift] - total[pieces.begin + shift])
 
 
 def _is_complete(chains: Chains) -> Mask:
