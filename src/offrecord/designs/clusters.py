@@ -137,7 +137,10 @@ def with_clusters(
     setting = designs.setting
     standing = {} if known is None else {one.surrounding: one for one in known.designs}
     found, refused = [], designs.refused
-    for surrounding in followed(_affordable(secrets, setting.model.k), _DESIGNING, progress):
+    wanted = _affordable(secrets, setting.model.k)
+    apart = set(() if known is None else known.apart.intersection(wanted))
+    missing = [one for one in wanted if one not in apart]
+    for surrounding in followed(missing, _DESIGNING, progress):
         design = standing.get(surrounding)
         if design is None and known is not None and surrounding in known.candidates:
             problem = surrounding.problem(setting.model, setting.epsilon, setting.protect)
@@ -146,7 +149,10 @@ def with_clusters(
         design = design or _made(setting, surrounding)
         if design is not None:
             found.append(design)
-    return replace(designs, designs=(*designs.designs, *found), refused=refused)
+        else:
+            apart.add(surrounding)
+    every = (*designs.designs, *found)
+    return replace(designs, designs=every, refused=refused, apart=frozenset(apart))
 
 
 def _affordable(secrets: Mapping[Surrounding, int], k: int) -> list[Surrounding]:
