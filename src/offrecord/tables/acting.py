@@ -48,7 +48,8 @@ class Alternatives:
     together: by the surroundings of a cluster, the number of its design. windows: by those of a
     secret, the number of its window. plain: by those of a secret, 1 if its design redacts no more
     than its window where nothing else is near. sizes, rests: (designs, 2) how far a design redacts
-    to the left and right, and whether to the end of the chain.
+    to the left and right, and whether to the end of the chain. surely: (designs,) whether it always
+    redacts all of that.
     """
 
     together: Mapping[Surrounding, int]
@@ -56,6 +57,7 @@ class Alternatives:
     plain: Mapping[tuple[int, ...], int]
     sizes: Integers
     rests: Mask
+    surely: Mask
 
     @classmethod
     def of(
@@ -88,6 +90,7 @@ class Alternatives:
             dict(zip(needs.rows, plain, strict=True)),
             np.array(sizes, dtype=np.int64).reshape(-1, 2),
             np.array([_rests(one) for one in every], dtype=bool).reshape(-1, 2),
+            np.array([_is_sure(one) for one in every], dtype=bool),
         )
 
     def acting(self, batch: ChainBatch, which: Integers, decider: Decider, model: Model) -> Acting:
@@ -99,14 +102,22 @@ class Alternatives:
         unsure |= ~_is_complete(batch.arranged.chains)[groups.chain]
         unsure[groups.of[batch.looked_up(self.plain) == 0]] = True
         none = clusters.where(np.zeros(secrets.count, dtype=bool))
-        options = [(which, clusters), (which, none), (windows, none)]
         together, single, window = range(3)
         choice = np.full(len(unsure), single)
         if unsure.any():
-            asked, costs = unsure[groups.of], []
-            for own, joined in options:
+            near = np.zeros(len(unsure), dtype=bool)  # else what is together is what is single
+            near[groups.of[clusters.begin]] = True
+            options = (
+                (which, clusters, unsure & near),
+                (which, none, unsure),
+                (windows, none, unsure),
+            )
+            costs = []
+            for own, joined, looked in options:
+                asked = looked[groups.of]
                 laid = _laid(secrets, own, joined.where(asked), asked)
                 costs.append(self._costs(batch, laid, groups, decider, model))
+            costs[together] = np.where(near, costs[together], costs[single])
             choice[unsure] = np.argmin(np.stack(costs), axis=0)[unsure]
         chosen = choice[groups.of]
         own = np.where(chosen == window, windows, which)
@@ -147,14 +158,20 @@ class Alternatives:
         small units.
         """
         chains, (sizes, rests) = batch.arranged.chains, (self.sizes, self.rests)
+        masses = batch.masses(model)
         begin, end = laid.secrets.bounds(chains, sizes[laid.which], rests[laid.which])
         some = np.flatnonzero(end > begin)  # others fall on no record
         laid = laid.part(some)
-        pieces = _Pieces.of(begin[some], end[some], laid.secrets.low, model.is_stationary)
-        looked, same = _looked_at(chains, laid, pieces, model)
-        found = _expected(batch, laid, pieces.part(looked), decider, model)
+        surely = masses.ndim == 1 and bool(np.all(self.surely[laid.which]))
+        fine = model.is_stationary and not surely
+        pieces = _Pieces.of(begin[some], end[some], laid.secrets.low, fine)
+        if surely:
+            found = (pieces.end - pieces.begin - _missing(chains, pieces)) * _units(masses.sum())
+        else:
+            looked, same = _looked_at(chains, laid, pieces, model)
+            found = _expected(chains, laid, pieces.part(looked), decider, masses)[same]
         costs = np.zeros(len(groups.chain), dtype=np.int64)
-        np.add.at(costs, groups.of[laid.at[pieces.own]], found[same])
+        np.add.at(costs, groups.of[laid.at[pieces.own]], found)
         return costs
 
 
@@ -308,18 +325,18 @@ def _missing(chains: Chains, pieces: _Pieces) -> Integers:
 
 
 def _expected(
-    batch: ChainBatch, laid: _Laid, pieces: _Pieces, decider: Decider, model: Model
+    chains: Chains, laid: _Laid, pieces: _Pieces, decider: Decider, masses: Floats
 ) -> Integers:
     """How many records with a value are redacted by expectation, in small units, in each of some
     pieces; to what is laid there these are chains of their own.
     """
-    masses, found = batch.masses(model), [np.empty(0, dtype=np.int64)]
+    found = [np.empty(0, dtype=np.int64)]
     ends, begin = np.cumsum(pieces.until - pieces.since), 0
     while begin < len(ends):
         done = ends[begin - 1] if begin else 0
         end = max(int(np.searchsorted(ends, done + BLOCK, side="right")), begin + 1)
         part = pieces.part(slice(begin, end))
-        found.append(_looked_into(batch.arranged.chains, laid, part, decider, masses))
+        found.append(_looked_into(chains, laid, part, decider, masses))
         begin = end
     return np.concatenate(found)
 
@@ -340,9 +357,14 @@ def _looked_into(
     block = Block(part, slice(0, len(rows)), secrets, laid.which)
     weights = masses if masses.ndim == 1 else masses[rows]
     redacted = 1.0 - decider.expect(block, weights).released
-    units = np.rint(np.where(part.codes == MISSING, 0.0, redacted) * _UNIT).astype(np.int64)
+    units = _units(np.where(part.codes == MISSING, 0.0, redacted))
     total = np.concatenate(([0], np.cumsum(units)))
     return np.asarray(total[pieces.end + shift] - total[pieces.begin + shift])
+
+
+def _units(redacted: Floats | np.float64) -> Integers:
+    """Records as whole numbers of small units."""
+    return np.rint(redacted * _UNIT).astype(np.int64)
 
 
 def _is_complete(chains: Chains) -> Mask:
@@ -365,6 +387,11 @@ def _local(design: Design) -> LocalDesign:
 def _rests(design: LocalDesign) -> tuple[bool, bool]:
     """Whether it redacts to the ends of the chain."""
     return design.left_rest, design.right_rest
+
+
+def _is_sure(design: LocalDesign) -> bool:
+    """Whether it always redacts all that it falls on."""
+    return design.inside is None and all(bool(np.all(side.rows == 1)) for side in design.sides)
 
 
 def _goes_on(design: LocalDesign, row: tuple[int, ...], cap: int) -> bool:
