@@ -6,12 +6,14 @@ same clusters however its chains are brought.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop
 
 import numpy as np
 
 from offrecord.designs.library import Designs, Setting
+from offrecord.designs.needs import distinct
 from offrecord.mechanisms.base import Design
 from offrecord.mechanisms.blocks import Secrets
 from offrecord.mechanisms.surroundings import Nearness, Surrounding
@@ -59,24 +61,24 @@ class Clusters:
 
 def _cut(secrets: Secrets, nearness: Nearness) -> tuple[Integers, Integers]:
     """Where clusters begin and end: from the left as many secrets as a cluster may have."""
-    between = secrets.first[1:] - secrets.last[:-1] - 1
-    joins = (secrets.chain[1:] == secrets.chain[:-1]) & (between <= nearness.gap)
-    first, last = secrets.first, secrets.last
-    found: list[tuple[int, int]] = []
-    begin, end = 0, 1  # of the cluster that is being gathered
-    for at in np.flatnonzero(joins).tolist():  # secrets that are near the next one
-        if at >= end:
-            found.append((begin, end))
-            begin, end = at, at + 1
-        if end - begin < nearness.secrets and last[at + 1] - first[begin] < nearness.span:
-            end = at + 2
-        else:
-            found.append((begin, end))
-            begin, end = at + 1, at + 2
-    found.append((begin, end))
-    kept = [(begin, end) for begin, end in found if end - begin > 1]
-    begins, ends = np.array(kept, dtype=np.int64).reshape(-1, 2).T
-    return begins, ends
+    first, last, count = secrets.first, secrets.last, secrets.count
+    joins = np.zeros(count, dtype=bool)  # which secrets are near the next one
+    joins[:-1] = secrets.chain[1:] == secrets.chain[:-1]
+    joins[:-1] &= first[1:] - last[:-1] - 1 <= nearness.gap
+    after = np.arange(1, count + 1)  # the secret after the cluster that each would begin
+    more = np.flatnonzero(joins)
+    for _ in range(nearness.secrets - 1):
+        more = more[last[after[more]] - first[more] < nearness.span]
+        after[more] += 1
+        more = more[joins[after[more] - 1]]
+    begins, at = [], 0
+    following = after.tolist()
+    while at < count:
+        begins.append(at)
+        at = following[at]
+    begin = np.array(begins, dtype=np.int64)
+    begin = begin[after[begin] - begin > 1]
+    return begin, after[begin]
 
 
 def _patterns(
@@ -91,10 +93,10 @@ def _patterns(
     members = np.where(there, members, begin[:, None])
     origin = secrets.first[begin][:, None]
     places = [np.where(there, one[members] - origin, -1) for one in (secrets.first, secrets.last)]
-    columns = np.concatenate((np.stack(rooms, axis=1), *places), axis=1).astype(np.int32)
-    rows, used = np.unique(columns, axis=0, return_inverse=True)
-    around = tuple(_surrounding(row[0], row[1], row[2 : 2 + most], row[2 + most :]) for row in rows)
-    return around, used.ravel().astype(np.int64)
+    columns = [column + 1 for one in places for column in one.T]
+    rows, used, _ = distinct(*rooms, *columns)
+    first, last = np.split(rows[:, 2:] - 1, 2, axis=1)
+    return tuple(_surroundings(rows[:, 0], rows[:, 1], first, last)), used
 
 
 def _rounded(rooms: Integers, grid: tuple[int, ...]) -> Integers:
@@ -102,15 +104,24 @@ def _rounded(rooms: Integers, grid: tuple[int, ...]) -> Integers:
     return nodes[np.searchsorted(nodes, np.minimum(rooms, grid[-1]))]
 
 
-def _surrounding(left: int, right: int, first: Integers, last: Integers) -> Surrounding:
-    """From the rooms of a cluster, and the places of its secrets from its first record on; −1 where
-    there is none.
+def _surroundings(
+    left: Integers, right: Integers, first: Integers, last: Integers
+) -> Iterator[Surrounding]:
+    """From the rooms of clusters, and (c, m) the places of their secrets from their first records
+    on; −1 where there is none.
     """
-    inside = bytearray(int(last.max()) + 1)
-    for begin, end in zip(first.tolist(), last.tolist(), strict=True):
-        if begin >= 0:
-            inside[begin : end + 1] = b"\1" * (end + 1 - begin)
-    return Surrounding(int(left), int(right), len(inside), inside=bytes(inside))
+    lengths = last.max(axis=1) + 1
+    width = int(lengths.max()) + 1
+    starts = np.arange(len(lengths)) * width
+    edges = np.zeros(len(lengths) * width, dtype=np.int8)
+    for begin, end in zip(first.T, last.T, strict=True):
+        there = begin >= 0
+        edges[(starts + begin)[there]] += 1
+        edges[(starts + end + 1)[there]] -= 1
+    inside = np.cumsum(edges, dtype=np.int8).tobytes()
+    columns = (one.tolist() for one in (left, right, lengths, starts))
+    for near, far, length, start in zip(*columns, strict=True):
+        yield Surrounding(near, far, length, inside=inside[start : start + length])
 
 
 def with_clusters(
@@ -126,7 +137,10 @@ def with_clusters(
     setting = designs.setting
     standing = {} if known is None else {one.surrounding: one for one in known.designs}
     found, refused = [], designs.refused
-    for surrounding in followed(_affordable(secrets, setting.model.k), _DESIGNING, progress):
+    wanted = _affordable(secrets, setting.model.k)
+    apart = set(() if known is None else known.apart.intersection(wanted))
+    missing = [one for one in wanted if one not in apart]
+    for surrounding in followed(missing, _DESIGNING, progress):
         design = standing.get(surrounding)
         if design is None and known is not None and surrounding in known.candidates:
             problem = surrounding.problem(setting.model, setting.epsilon, setting.protect)
@@ -135,16 +149,22 @@ def with_clusters(
         design = design or _made(setting, surrounding)
         if design is not None:
             found.append(design)
-    return replace(designs, designs=(*designs.designs, *found), refused=refused)
+        else:
+            apart.add(surrounding)
+    every = (*designs.designs, *found)
+    return replace(designs, designs=every, refused=refused, apart=frozenset(apart))
 
 
 def _affordable(secrets: Mapping[Surrounding, int], k: int) -> list[Surrounding]:
     """Those that are designed, of the surroundings of clusters: by how many secrets they serve for
     the work they take.
     """
-    works = {one: len(one.private) * one.records(1) * k**2 // 2 for one in secrets}
+    works = {one: one.inside.count(1) * one.records(1) * k**2 // 2 for one in secrets}
+    best = [(-count / works[one], one) for one, count in secrets.items()]
+    heapify(best)  # of many, few are kept
     kept, spent = [], 0
-    for around in sorted(secrets, key=lambda one: (-secrets[one] / works[one], one)):
+    while best:
+        _, around = heappop(best)
         spent += works[around]
         if spent > WORK:
             break

@@ -55,7 +55,7 @@ class Designs:
     None for a model that is not stationary. loss: expected redactions that rounding rooms up to
     these grids costs a secret. sealed: read from a file as it was written. candidates: all there is
     of a file that is not sealed; a surrounding that needs one judges it, and `refused` counts those
-    it did not take.
+    it did not take. apart: clusters for which one design gains nothing.
     """
 
     setting: Setting
@@ -65,6 +65,7 @@ class Designs:
     sealed: bool = False
     candidates: Mapping[Surrounding, Design] = field(default_factory=dict)
     refused: int = 0
+    apart: frozenset[Surrounding] = frozenset()
 
     @property
     def model(self) -> Model:
@@ -105,11 +106,13 @@ class Designs:
             return self
         mine = {design.surrounding for design in self.designs}
         others = (design for design in known.designs if design.surrounding not in mine)
-        return replace(self, designs=(*self.designs, *others))
+        return replace(self, designs=(*self.designs, *others), apart=self.apart | known.apart)
 
     def adds_to(self, known: Designs) -> bool:
         """Something here is not known, or more of it is."""
         held = {design.surrounding: design.identity for design in known.designs}
+        if not self.apart <= known.apart:
+            return True
         return any(held.get(design.surrounding) != design.identity for design in self.designs)
 
     def for_gaps(self, lengths: Sequence[int]) -> Designs:
@@ -150,6 +153,7 @@ class Designs:
             "model": self.model.to_dict(),
             self.setting.mechanism.designs.shares: shared.listed,
             "designs": designs,
+            "apart": [[one.left, one.right, list(one.inside)] for one in sorted(self.apart)],
         }
 
     def save(self, path: str | Path, key: bytes | None = None) -> None:
@@ -190,7 +194,9 @@ def _from_dict(content: Any, setting: Setting, key: bytes | None) -> Designs:
         grids = None if content["grids"] is None else _grids(content["grids"])
         loss = read_number(content["loss"])
         if sealed:
-            return Designs(setting, _checked(read, grids, setting), grids, loss, sealed)
+            apart = _apart(content.get("apart", []))
+            checked = _checked(read, grids, setting)
+            return Designs(setting, checked, grids, loss, sealed, apart=apart)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError):
         raise InputError(_DAMAGED) from None
     return Designs(setting, (), candidates={design.surrounding: design for design in read})
@@ -292,6 +298,16 @@ def _inside(value: Any, length: int) -> bytes:
     if inside and not (len(inside) == length and inside[0] == inside[-1] == 1):
         raise ValueError("not a cluster of so many records")
     return inside
+
+
+def _apart(value: Any) -> frozenset[Surrounding]:
+    """Clusters that have no design, by their rooms and which of their records are private."""
+    found = []
+    for left, right, inside in map(read_list, read_list(value)):
+        length = len(read_list(inside))
+        rooms = read_count(left), read_count(right), read_count(length, 1)
+        found.append(Surrounding(*rooms, inside=_inside(inside, length)))
+    return frozenset(found)
 
 
 def _grids(value: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

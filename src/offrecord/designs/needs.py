@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -64,18 +63,17 @@ class SurroundingCounts:
             yield Surrounding(left, right, length, self.phases.get(context, b""))
 
 
-def fingerprints(begin: Integers, end: Integers, *columns: Integers) -> NDArray[np.uint64]:
-    """(g,) a number for each group of rows begin[i] … end[i] − 1 of some columns, of which none is
-    empty: the same for groups that are the same, and for others another, but for rare chance.
+def mixed(*columns: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """(n,) a number for each row of some columns: the same for rows that are the same, and for
+    others another, but for rare chance; and so are sums of such numbers.
     """
-    sizes = end - begin
-    at = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    rows = np.repeat(begin, sizes) + at
-    mixed = at.astype(np.uint64)
+    numbers = np.full(len(columns[0]), _ODD[0])
     for column in columns:
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * _ODD[0] + column[rows].astype(np.uint64)
-        mixed = (mixed ^ (mixed >> np.uint64(32))) * _ODD[1]
-    return np.asarray(np.add.reduceat(mixed, np.cumsum(sizes) - sizes)) if len(sizes) else mixed
+        numbers += column.astype(np.uint64)
+        for odd in _ODD:
+            numbers *= odd
+            numbers ^= numbers >> np.uint64(32)
+    return numbers
 
 
 def distinct(*columns: Integers) -> tuple[Integers, Integers, Integers]:
@@ -88,16 +86,13 @@ def distinct(*columns: Integers) -> tuple[Integers, Integers, Integers]:
     if len(columns[0]) == 0:
         none = np.empty(0, dtype=np.int64)
         return np.empty((0, len(columns)), dtype=np.int64), none, none
-    sizes = [int(column.max()) + 1 for column in columns]
-    if math.prod(sizes) >= 2**62:  # one number would not do
-        rows, used, counts = np.unique(
-            np.stack(columns, axis=1), axis=0, return_inverse=True, return_counts=True
-        )
-        return rows, used.ravel(), counts
-    codes = np.zeros(len(columns[0]), dtype=np.int64)
-    for column, size in zip(columns, sizes, strict=True):
-        codes = codes * size + column
-    if math.prod(sizes) < max(4 * len(codes), 1 << 20):
+    codes, size = np.zeros(len(columns[0]), dtype=np.int64), 1
+    for column in columns:
+        numbers, count = column, int(column.max()) + 1
+        if size * count >= 2**62:  # one number would not do
+            (codes, size), (numbers, count) = _numbered(codes), _numbered(column)
+        codes, size = codes * count + numbers, size * count
+    if size < max(4 * len(codes), 1 << 20):
         counts = np.bincount(codes)
         found = np.flatnonzero(counts)
         number = np.zeros(len(counts), dtype=np.int64)
@@ -105,4 +100,12 @@ def distinct(*columns: Integers) -> tuple[Integers, Integers, Integers]:
         used, counts = number[codes], counts[found]
     else:
         found, used, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    return np.stack(np.unravel_index(found, sizes), axis=1), used, counts
+    one = np.empty(len(found), dtype=np.int64)
+    one[used] = np.arange(len(used))
+    return np.stack([column[one] for column in columns], axis=1), used, counts
+
+
+def _numbered(column: Integers) -> tuple[Integers, int]:
+    """Numbers from 0 in the place of others, in the same order, and how many there are."""
+    found, numbers = np.unique(column, return_inverse=True)
+    return numbers, len(found)

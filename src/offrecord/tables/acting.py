@@ -15,18 +15,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.designs.needs import SurroundingCounts, fingerprints
+from offrecord.designs.needs import SurroundingCounts, mixed
 from offrecord.mechanisms.base import Decider, Design
-from offrecord.mechanisms.blocks import Mask, Secrets, blocks
+from offrecord.mechanisms.blocks import Block, Mask, Secrets
 from offrecord.mechanisms.local.design import LocalDesign
 from offrecord.mechanisms.surroundings import Surrounding
-from offrecord.models.base import Integers, Model
+from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.records import MISSING, Chains
 from offrecord.tables.batch import ChainBatch
 
 #: Rows that are decided at a time: so many that what is done once for each block counts little.
 BLOCK = 1 << 20
 _SURELY = 1e-6  # of a record: so much less is less in whatever order costs are summed
+_OVERLAPS = 8  # designs that fall on a piece, on average
 _UNIT = 2.0**32  # of a record: sums of whole numbers are the same in every order of their parts
 
 
@@ -46,15 +47,17 @@ class Alternatives:
 
     together: by the surroundings of a cluster, the number of its design. windows: by those of a
     secret, the number of its window. plain: by those of a secret, 1 if its design redacts no more
-    than its window where nothing else is near. rests: (designs,) whether a design redacts to an end
-    of the chain; reach: how far any does that does not.
+    than its window where nothing else is near. sizes, rests: (designs, 2) how far a design redacts
+    to the left and right, and whether to the end of the chain. surely: (designs,) whether it always
+    redacts all of that.
     """
 
     together: Mapping[Surrounding, int]
     windows: Mapping[tuple[int, ...], int]
     plain: Mapping[tuple[int, ...], int]
+    sizes: Integers
     rests: Mask
-    reach: int
+    surely: Mask
 
     @classmethod
     def of(
@@ -72,20 +75,22 @@ class Alternatives:
         plain, numbers = [], []
         masses = model.along().marginal(1) if model.is_stationary else None
         for row, i, j in zip(needs.rows, *(one.tolist() for one in which), strict=True):
-            pair = designs[i], windows[j]
+            pair = _local(designs[i]), _local(windows[j])
             is_plain = masses is not None and not any(_goes_on(one, row, cap) for one in pair)
             if masses is not None and is_plain:
                 own, window = (one.cost(masses, row[0], row[1]) for one in pair)
                 is_plain = own == window or own < window - _SURELY
             plain.append(int(is_plain))
             numbers.append(len(designs) + j)
-        every = [*designs, *windows]
+        every = [_local(one) for one in (*designs, *windows)]
+        sizes = [[side.size for side in one.sides] for one in every]
         return cls(
             {one.surrounding: i for i, one in enumerate(designs) if one.surrounding.inside},
             dict(zip(needs.rows, numbers, strict=True)),
             dict(zip(needs.rows, plain, strict=True)),
-            np.array([_rests(one) != (False, False) for one in every], dtype=bool),
-            max((one.reach for one in every), default=0),
+            np.array(sizes, dtype=np.int64).reshape(-1, 2),
+            np.array([_rests(one) for one in every], dtype=bool).reshape(-1, 2),
+            np.array([_is_sure(one) for one in every], dtype=bool),
         )
 
     def acting(self, batch: ChainBatch, which: Integers, decider: Decider, model: Model) -> Acting:
@@ -93,23 +98,27 @@ class Alternatives:
         secrets, windows = batch.secrets, batch.looked_up(self.windows)
         clusters = self._clusters(batch)
         groups = self._groups(batch, (which, windows), clusters)
-        unsure = np.bincount(groups.of, minlength=len(groups.begin)) > 1
+        unsure = np.bincount(groups.of, minlength=len(groups.chain)) > 1
         unsure |= ~_is_complete(batch.arranged.chains)[groups.chain]
         unsure[groups.of[batch.looked_up(self.plain) == 0]] = True
         none = clusters.where(np.zeros(secrets.count, dtype=bool))
-        options = [(which, clusters), (which, none), (windows, none)]
         together, single, window = range(3)
         choice = np.full(len(unsure), single)
         if unsure.any():
-            looked, used = _looked_at(batch, groups, np.flatnonzero(unsure), options, model)
-            asked = np.zeros(len(unsure), dtype=bool)
-            asked[looked] = True
-            asked = asked[groups.of]
+            near = np.zeros(len(unsure), dtype=bool)  # else what is together is what is single
+            near[groups.of[clusters.begin]] = True
+            options = (
+                (which, clusters, unsure & near),
+                (which, none, unsure),
+                (windows, none, unsure),
+            )
             costs = []
-            for own, joined in options:
+            for own, joined, looked in options:
+                asked = looked[groups.of]
                 laid = _laid(secrets, own, joined.where(asked), asked)
-                costs.append(_costs(batch, laid, groups, looked, decider, model))
-            choice[unsure] = np.argmin(np.stack(costs), axis=0)[used]
+                costs.append(self._costs(batch, laid, groups, decider, model))
+            costs[together] = np.where(near, costs[together], costs[single])
+            choice[unsure] = np.argmin(np.stack(costs), axis=0)[unsure]
         chosen = choice[groups.of]
         own = np.where(chosen == window, windows, which)
         laid = _laid(secrets, own, clusters.where(chosen == together), np.full(len(own), True))
@@ -132,19 +141,38 @@ class Alternatives:
         """
         secrets, chains = batch.secrets, batch.arranged.chains
         rests = np.zeros(chains.count, dtype=bool)
+        resting: Mask = np.any(self.rests, axis=1)
         for which in singles:
-            rests[secrets.chain[self.rests[which]]] = True
-        rests[secrets.chain[clusters.begin[self.rests[clusters.number]]]] = True
+            rests[secrets.chain[resting[which]]] = True
+        rests[secrets.chain[clusters.begin[resting[clusters.number]]]] = True
         between = secrets.first[1:] - secrets.last[:-1] - 1
         meets = secrets.chain[1:] == secrets.chain[:-1]
-        meets &= (between <= 2 * self.reach) | rests[secrets.chain[1:]]
-        begins = np.concatenate(([True], ~meets))[: secrets.count]
-        first = np.flatnonzero(begins)
-        last = np.append(first[1:], secrets.count)[: len(first)] - 1
-        whole = secrets.joined(first, last + 1)
-        sizes = np.full((len(first), 2), self.reach)
-        ends = whole.bounds(chains, sizes, np.repeat(rests[whole.chain, None], 2, axis=1))
-        return _Groups(np.cumsum(begins) - 1, (first, last + 1), whole.chain, *ends)
+        meets &= (between <= 2 * int(self.sizes.max())) | rests[secrets.chain[1:]]
+        begins = np.concatenate(([True], ~meets))
+        return _Groups(np.cumsum(begins) - 1, secrets.chain[begins])
+
+    def _costs(
+        self, batch: ChainBatch, laid: _Laid, groups: _Groups, decider: Decider, model: Model
+    ) -> Integers:
+        """(groups,) how many records with a value what is laid there redacts by expectation, in
+        small units.
+        """
+        chains, (sizes, rests) = batch.arranged.chains, (self.sizes, self.rests)
+        masses = batch.masses(model)
+        begin, end = laid.secrets.bounds(chains, sizes[laid.which], rests[laid.which])
+        some = np.flatnonzero(end > begin)  # others fall on no record
+        laid = laid.part(some)
+        surely = masses.ndim == 1 and bool(np.all(self.surely[laid.which]))
+        fine = model.is_stationary and not surely
+        pieces = _Pieces.of(begin[some], end[some], laid.secrets.low, fine)
+        if surely:
+            found = (pieces.end - pieces.begin - _missing(chains, pieces)) * _units(masses.sum())
+        else:
+            looked, same = _looked_at(chains, laid, pieces, model)
+            found = _expected(chains, laid, pieces.part(looked), decider, masses)[same]
+        costs = np.zeros(len(groups.chain), dtype=np.int64)
+        np.add.at(costs, groups.of[laid.at[pieces.own]], found)
+        return costs
 
 
 class _Designed(NamedTuple):
@@ -160,15 +188,74 @@ class _Designed(NamedTuple):
 
 
 class _Groups(NamedTuple):
-    """of: (s,) the group of each secret. secrets: the first of each group, and the one after its
-    last. chain, begin, end: of each group, and the rows that its designs may fall on.
-    """
+    """of: (s,) the group of each secret. chain: of each group."""
 
     of: Integers
-    secrets: tuple[Integers, Integers]
     chain: Integers
+
+
+class _Pieces(NamedTuple):
+    """Stretches of rows that designs fall on: what a group costs is what its pieces cost, and most
+    pieces are alike.
+
+    own: a design of each, in its group. begin, end: its rows. first, after: designs that fall on
+    them are among first … after − 1. since, until: all rows that these fall on.
+    """
+
+    own: Integers
     begin: Integers
     end: Integers
+    first: Integers
+    after: Integers
+    since: Integers
+    until: Integers
+
+    @classmethod
+    def of(cls, begin: Integers, end: Integers, low: Integers, fine: bool) -> _Pieces:
+        """From the rows of designs, which are sorted as their secrets are. low: where a secret
+        begins. fine: cut where a secret begins, not only where no design falls.
+        """
+        until = np.maximum.accumulate(end)
+        since = np.minimum.accumulate(begin[::-1])[::-1]
+        apart = np.concatenate(([True], until[:-1] <= since[1:]))[: len(begin)]
+        cuts = np.where(apart, since, low)
+        # A piece ends where the next one begins, or where no design falls any more.
+        stops = np.append(np.where(apart[1:], until[:-1], low[1:]), until[-1:])
+        coarse = cls._cut(np.flatnonzero(apart), (cuts, stops), since, until)
+        if not fine or len(begin) == 0:
+            return coarse
+        found = cls._cut(np.arange(len(begin)), (cuts, stops), since, until)
+        # Designs that reach over many secrets would be looked at again in each piece.
+        one, counts = np.cumsum(apart) - 1, coarse.after - coarse.first
+        many = np.bincount(one[found.own], found.after - found.first) > _OVERLAPS * counts
+        if not many.any():
+            return found
+        return cls._cut(np.flatnonzero(apart | ~many[one]), (cuts, stops), since, until)
+
+    @classmethod
+    def _cut(
+        cls, own: Integers, ends: tuple[Integers, Integers], since: Integers, until: Integers
+    ) -> _Pieces:
+        """Pieces that begin with some designs. ends: where a piece begins that does so with each,
+        and where one ends that ends before the next.
+        """
+        last = np.append(own[1:], len(since))[: len(own)] - 1
+        begin, end = ends[0][own], ends[1][last]
+        own, begin, end = (one[end > begin] for one in (own, begin, end))
+        first = np.searchsorted(until, begin, side="right")
+        after = np.searchsorted(since, end, side="left")
+        return cls(own, begin, end, first, after, since[first], until[after - 1])
+
+    def part(self, kept: Integers | slice) -> _Pieces:
+        """Some of them."""
+        return _Pieces(*(one[kept] for one in self))
+
+    @property
+    def designs(self) -> tuple[Integers, Integers]:
+        """The numbers of all designs of each, and to which of them these belong."""
+        counts = self.after - self.first
+        which = np.repeat(np.arange(len(counts)), counts)
+        return np.arange(len(which)) - (np.cumsum(counts) - counts - self.first)[which], which
 
 
 class _Laid(NamedTuple):
@@ -181,6 +268,11 @@ class _Laid(NamedTuple):
     at: Integers
     members: Integers
 
+    def part(self, kept: Integers) -> _Laid:
+        """Some of them."""
+        own, at, members = (one[kept] for one in self[1:])
+        return _Laid(self.secrets.joined(kept, kept + 1), own, at, members)
+
 
 def _laid(secrets: Secrets, own: Integers, clusters: _Designed, asked: Mask) -> _Laid:
     """Clusters, and the secrets that are asked for and in none of them, with their own designs."""
@@ -191,72 +283,88 @@ def _laid(secrets: Secrets, own: Integers, clusters: _Designed, asked: Mask) -> 
     begin = np.concatenate((alone, clusters.begin))
     end = np.concatenate((alone + 1, clusters.end))
     which = np.concatenate((own[alone], clusters.number))
-    order = np.argsort(begin)
+    order = np.argsort(begin, kind="stable")  # two sorted parts: far faster
     begin, end = begin[order], end[order]
     return _Laid(secrets.joined(begin, end), which[order], begin, end - begin)
 
 
 def _looked_at(
-    batch: ChainBatch,
-    groups: _Groups,
-    unsure: Integers,
-    options: list[tuple[Integers, _Designed]],
-    model: Model,
+    chains: Chains, laid: _Laid, pieces: _Pieces, model: Model
 ) -> tuple[Integers, Integers]:
-    """Groups to look at for others: those that are the same in all that costs depend on have the
-    same costs. Sorted; and which of them stands for each that is unsure.
+    """Pieces to look at for others: those that are the same in all that costs depend on have the
+    same costs. Sorted; and which of them stands for each.
     """
-    chains, secrets = batch.arranged.chains, batch.secrets
-    if not model.is_stationary:
-        return unsure, np.arange(len(unsure))
-    begin, end = groups.secrets
-    numbers = np.zeros(secrets.count, dtype=np.int64)
-    numbers[options[0][1].begin] = options[0][1].number + 1
-    lone = np.where(_is_complete(chains)[groups.chain], 0, np.arange(1, len(begin) + 1))
-    before = np.where(lone > 0, 0, secrets.low[begin] - groups.begin)
-    beyond = np.where(lone > 0, 0, groups.end - secrets.high[end - 1])
-    origin = np.repeat(secrets.first[begin], end - begin)
-    places = [one - origin for one in (secrets.first, secrets.last)]
-    columns = [*places, numbers, *(own for own, _ in options[1:])]
-    mixed = fingerprints(begin, end, *columns).view(np.int64)
-    rows = np.stack((mixed, lone, before, beyond, end - begin), axis=1)[unsure]
-    _, one, used = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(one)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return unsure[one[order]], place[used.ravel()]
+    alone = np.arange(1, len(pieces.own) + 1)
+    if not model.is_stationary or len(alone) == 0:
+        return alone - 1, alone - 1
+    secrets, sizes = laid.secrets, pieces.end - pieces.begin
+    chain = secrets.chain[pieces.own]
+    origin, last = (_places(chains, chain, rows) for rows in (pieces.begin, pieces.end - 1))
+    alone[(last - origin == sizes - 1) & (_missing(chains, pieces) == 0)] = 0
+    designs, which = pieces.designs
+    numbers = mixed(laid.which, secrets.last - secrets.first)[designs]
+    numbers = mixed(numbers, secrets.first[designs] - origin[which])
+    starts = np.flatnonzero(np.diff(which, prepend=-1))
+    numbers = mixed(np.add.reduceat(numbers, starts), sizes, alone)
+    _, one, same = np.unique(numbers, return_index=True, return_inverse=True)
+    return one, same
 
 
-def _costs(
-    batch: ChainBatch,
-    laid: _Laid,
-    groups: _Groups,
-    looked: Integers,
-    decider: Decider,
-    model: Model,
+def _places(chains: Chains, chain: Integers, rows: Integers) -> Integers:
+    """The places of some rows in their chains."""
+    return rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
+
+
+def _missing(chains: Chains, pieces: _Pieces) -> Integers:
+    """How many rows of each piece have no value."""
+    if chains.whole:
+        return np.zeros(len(pieces.own), dtype=np.int64)
+    missing = np.flatnonzero(chains.codes == MISSING)
+    before = (np.searchsorted(missing, rows) for rows in (pieces.begin, pieces.end))
+    return -np.subtract(*before)
+
+
+def _expected(
+    chains: Chains, laid: _Laid, pieces: _Pieces, decider: Decider, masses: Floats
 ) -> Integers:
-    """How many records with a value are redacted by expectation, in small units, in each of the
-    groups that are looked at; to what is laid there these are chains of their own.
+    """How many records with a value are redacted by expectation, in small units, in each of some
+    pieces; to what is laid there these are chains of their own.
     """
-    chains, masses = batch.arranged.chains, batch.masses(model)
-    begin, sizes = groups.begin[looked], groups.end[looked] - groups.begin[looked]
+    found = [np.empty(0, dtype=np.int64)]
+    ends, begin = np.cumsum(pieces.until - pieces.since), 0
+    while begin < len(ends):
+        done = ends[begin - 1] if begin else 0
+        end = max(int(np.searchsorted(ends, done + BLOCK, side="right")), begin + 1)
+        part = pieces.part(slice(begin, end))
+        found.append(_looked_into(chains, laid, part, decider, masses))
+        begin = end
+    return np.concatenate(found)
+
+
+def _looked_into(
+    chains: Chains, laid: _Laid, pieces: _Pieces, decider: Decider, masses: Floats
+) -> Integers:
+    sizes = pieces.until - pieces.since
     starts = np.concatenate(([0], np.cumsum(sizes)))
-    rows = np.repeat(begin - starts[:-1], sizes) + np.arange(int(starts[-1]))
+    shift = starts[:-1] - pieces.since
+    rows = np.arange(int(starts[-1])) - np.repeat(shift, sizes)
     steps = None if chains.steps is None else chains.steps[rows]
     part = Chains(starts, chains.codes[rows], chains.order[rows], chains.timed, steps)
-    own = np.searchsorted(looked, groups.of[laid.at])
-    shift = starts[own] - begin[own]
-    secrets = replace(
-        laid.secrets, chain=own, low=laid.secrets.low + shift, high=laid.secrets.high + shift
-    )
+    designs, own = pieces.designs
+    laid = laid.part(designs)
+    low, high = (one + shift[own] for one in (laid.secrets.low, laid.secrets.high))
+    secrets = replace(laid.secrets, chain=own, low=low, high=high)
+    block = Block(part, slice(0, len(rows)), secrets, laid.which)
     weights = masses if masses.ndim == 1 else masses[rows]
-    total = np.zeros(1, dtype=np.int64)
-    for block in blocks(part, secrets, laid.which, BLOCK):
-        likely = weights if weights.ndim == 1 else weights[block.rows]
-        redacted = 1.0 - decider.expect(block, likely).released
-        units = np.rint(np.where(block.codes == MISSING, 0.0, redacted) * _UNIT).astype(np.int64)
-        total = np.concatenate((total, total[-1] + np.cumsum(units)))
-    return np.asarray(total[starts[1:]] - total[starts[:-1]])
+    redacted = 1.0 - decider.expect(block, weights).released
+    units = _units(np.where(part.codes == MISSING, 0.0, redacted))
+    total = np.concatenate(([0], np.cumsum(units)))
+    return np.asarray(total[pieces.end + shift] - total[pieces.begin + shift])
+
+
+def _units(redacted: Floats | np.float64) -> Integers:
+    """Records as whole numbers of small units."""
+    return np.rint(redacted * _UNIT).astype(np.int64)
 
 
 def _is_complete(chains: Chains) -> Mask:
@@ -270,12 +378,22 @@ def _is_complete(chains: Chains) -> Mask:
     return np.asarray((missing == 0) & (gaps == 0))
 
 
-def _rests(design: Design) -> tuple[bool, bool]:
-    """Whether it redacts to the ends of the chain; no design but local ones has alternatives."""
+def _local(design: Design) -> LocalDesign:
+    """No design but local ones has alternatives."""
     assert isinstance(design, LocalDesign)
+    return design
+
+
+def _rests(design: LocalDesign) -> tuple[bool, bool]:
+    """Whether it redacts to the ends of the chain."""
     return design.left_rest, design.right_rest
 
 
-def _goes_on(design: Design, row: tuple[int, ...], cap: int) -> bool:
+def _is_sure(design: LocalDesign) -> bool:
+    """Whether it always redacts all that it falls on."""
+    return design.inside is None and all(bool(np.all(side.rows == 1)) for side in design.sides)
+
+
+def _goes_on(design: LocalDesign, row: tuple[int, ...], cap: int) -> bool:
     """Whether it may redact beyond the rooms that surroundings of a secret name."""
     return any(rest and row[side] >= cap for side, rest in enumerate(_rests(design)))

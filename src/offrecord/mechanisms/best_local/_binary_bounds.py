@@ -365,3 +365,22 @@ def pair(
         if start > rooms[0] or needed <= max(first_right + 1, earliest) or cost >= best:
             return best, m_left, m_right
         start += 1
+
+
+@compiled
+def least_costs(
+    intervals: Any,
+    epsilon: float,
+    rooms: Any,
+    together: bool,
+    span: int,
+    chain: Any,
+    free: Any,
+    end: Any,
+) -> Any:
+    """What `pair` costs at least, for intervals (n, 2) of the left side's share of ε."""
+    costs = np.empty(len(intervals))
+    for i in range(len(intervals)):
+        budgets = (epsilon * intervals[i, 1], epsilon * (1.0 - intervals[i, 0]))
+        costs[i] = pair(budgets, epsilon, rooms, together, span, chain, free, end)[0]
+    return costs

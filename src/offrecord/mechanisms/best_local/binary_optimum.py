@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,12 +222,7 @@ class _TwoSides:
         looks, most = 0, max(_LOOKS // states, 500)
         tolerance = self.tolerance
         while len(intervals) and looks < most:
-            bounds = np.array(
-                [
-                    self._pair(values, ceiling * b, ceiling * (1.0 - a), ceiling)[0]
-                    for a, b in intervals
-                ]
-            )
+            bounds = _binary_bounds.least_costs(intervals, float(ceiling), *self._given(values))
             looks += len(intervals)
             for i in np.argsort(bounds)[:3]:
                 share = float(intervals[i].mean())
@@ -256,16 +251,14 @@ class _TwoSides:
     ) -> tuple[float, int, int]:
         """See _binary_bounds.pair."""
         found: tuple[float, int, int] = _binary_bounds.pair(
-            (float(left), float(right)),
-            float(epsilon),
-            self.rooms,
-            self.together,
-            values.span,
-            self.chain,
-            tuple(values.free),
-            tuple(values.end),
+            (float(left), float(right)), float(epsilon), *self._given(values)
         )
         return found
+
+    def _given(self, values: _Tables) -> tuple[Any, ...]:
+        """What _binary_bounds.pair takes beside budgets."""
+        ends = tuple(values.free), tuple(values.end)
+        return self.rooms, self.together, values.span, self.chain, *ends
 
     # ---- paths that meet the bounds
 
