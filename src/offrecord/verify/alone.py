@@ -29,8 +29,8 @@ def told(problem: Problem) -> Ball:
 
 
 def _told_of(problem: Problem, chain: Chain, secret: Secret) -> Ball:
-    left = _side(chain, problem.outward(secret.first, -1), secret.first, -1)
-    right = _side(chain, problem.outward(secret.last, 1), secret.last, 1)
+    left = side(chain, problem.outward(secret.first, -1), secret.first, -1)
+    right = side(chain, problem.outward(secret.last, 1), secret.last, 1)
     ends = list(_ends(chain, secret))
     pairs = product(ends, ends)
     return largest(left[a][c] * right[b][d] for (a, b), (c, d) in pairs).log()
@@ -49,8 +49,10 @@ def _ends(chain: Chain, secret: Secret) -> Iterable[tuple[int, int]]:
             yield a, b
 
 
-def _side(chain: Chain, stretches: Iterable[Stretch], record: int, step: int) -> Ratios:
-    """The largest ratios of what can be seen on one side, at least 1: that nothing is seen yet."""
+def side(chain: Chain, stretches: Iterable[Stretch], record: int, step: int) -> Ratios:
+    """The largest ratios of what can be seen on one side of a record, at least 1: that nothing is
+    seen yet. Rows of the stretches are by the chain's states.
+    """
     k = chain.k
     possible = [not is_zero(often) for often in chain.marginal(record)]
     worst = [[flint.arb(1) for _ in range(k)] for _ in range(k)]
@@ -60,7 +62,7 @@ def _side(chain: Chain, stretches: Iterable[Stretch], record: int, step: int) ->
         shown = [j for j in range(k) if row[j] < 1.0]
         if not shown and chain.is_even:
             kernel = chain.forward(record) if step > 0 else chain.backward(record)
-            reached = reached * _power(kernel, count)
+            reached = reached * power(kernel, count)
             record += step * count
             continue
         for _ in range(count):
@@ -76,7 +78,7 @@ def _side(chain: Chain, stretches: Iterable[Stretch], record: int, step: int) ->
     return worst
 
 
-def _power(kernel: Matrix, count: int) -> Matrix:
+def power(kernel: Matrix, count: int) -> Matrix:
     """Of whole exponents from 1."""
     found, square = None, kernel
     while count:

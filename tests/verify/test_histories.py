@@ -1,0 +1,103 @@
+"""What local designs tell under a model of order above 1: by the definition, and by the design's own
+side, on certificates of real releases too.
+"""
+
+import math
+import time
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import offrecord as off
+from offrecord.release.certificate import Certificate
+from offrecord.verify import histories
+from offrecord.verify.balls import double, precision, upper
+from offrecord.verify.problem import Problem
+from small_chains import (
+    decimals,
+    fraction,
+    model_of,
+    nested,
+    problem_of,
+    random_redaction,
+    told_by_definition,
+)
+
+
+def stationary_of(kernel, k, order):
+    """The distribution of m records in fractions, by solving; None if there are several."""
+    import flint
+
+    size = k**order
+    rows = flint.fmpq_mat(size, size)
+    for code in range(size):
+        for value in range(k):
+            p = kernel[code][value]
+            rows[code * k % size + value, code] += flint.fmpq(p.numerator, p.denominator)
+        rows[code, code] -= 1
+    for code in range(size):
+        rows[size - 1, code] = 1
+    right = flint.fmpq_mat(size, 1)
+    right[size - 1, 0] = 1
+    try:
+        solved = rows.solve(right)
+    except ZeroDivisionError:
+        return None
+    return [Fraction(int(solved[i, 0].p), int(solved[i, 0].q)) for i in range(size)]
+
+
+def chain_of(rng, k, order, stationary, zeros):
+    """A model, and the probability of all values of a chain."""
+    size = k**order
+    kernel = [decimals(rng, k, zeros) for _ in range(size)]
+    exact = [[fraction(p) for p in row] for row in kernel]
+    if stationary:
+        start = stationary_of(exact, k, order)
+        if start is None:
+            return None
+    else:
+        start = [fraction(p) for p in decimals(rng, size, zeros)]
+    model = model_of(
+        nested(kernel, k, order + 1),
+        nested([float(p) for p in start], k, order),
+        k=k,
+        order=order,
+        stationary=stationary,
+    )
+
+    def likelihood(values):
+        code = 0
+        for value in values[:order]:
+            code = code * k + value
+        p = start[code]
+        for value in values[order:]:
+            p *= exact[code][value]
+            code = code * k % size + value
+        return p
+
+    return model, likelihood
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_it_is_what_the_definition_says(seed):
+    rng = np.random.default_rng(seed)
+    k, order = ((2, 2), (2, 3), (3, 2))[seed % 3]
+    n = int(rng.integers(order + 1, 7 if k == 2 else 6))
+    made = chain_of(rng, k, order, bool(rng.integers(2)), rng.choice([0.0, 0.0, 0.3]))
+    if made is None:
+        pytest.skip("no one stationary distribution")
+    model, likelihood = made
+    first = int(rng.integers(n))
+    last = min(first + int(rng.choice([0, 0, 1, 2])), n - 1)
+    secrets = [(first, last)]
+    matrix = random_redaction(rng, n, k, secrets)
+    exact = told_by_definition(likelihood, matrix, secrets, k)
+    with precision(96):
+        found = histories.told(problem_of(model, matrix, secrets))
+    if exact is None:
+        assert not found.is_finite()
+    else:
+        assert float(found) == pytest.approx(math.log(exact), abs=1e-13)
+        assert upper(found) >= math.log(exact) - 1e-15
