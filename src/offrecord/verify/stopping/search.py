@@ -38,6 +38,7 @@ def goals_of(kernels: Floats, levels: Sequence[int], rests: Floats) -> Floats:
         for step in range(last, 0, -1):
             begin = distance == step
             ahead[begin, :, value[begin]] = 1.0
+            goals[begin, step] = ahead[begin]
             live = np.flatnonzero(distance >= step)
             choices = np.einsum("cij,bxj->bcxi", kernels, ahead[live])
             met = (states[step - 1, live][:, np.newaxis] * choices).sum(axis=3)

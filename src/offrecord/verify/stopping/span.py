@@ -12,9 +12,10 @@ Floats: TypeAlias = NDArray[np.float64]
 _Numbers: TypeAlias = NDArray[np.intp]
 
 #: Of a ratio of two entries: a ray that others miss by no more is left out.
-_MISSED = 1e-12
-#: Units of 2⁻⁵³ of the quotient of two entries, each over a sum of four products, and one spare.
-_COMPARED = 16 * 2.0**-53
+_MISSED = 1e-9
+#: Units of 2⁻⁵³ of the quotient of two entries, each over a sum of some products, of which one
+#: factor is a sum of quotients for every ray kept.
+_COMPARED = 2.0**-53
 #: Cones that are so thin in some direction count as flat.
 _FLAT = 1e-13
 #: So many points are compared with all faces at once.
@@ -47,7 +48,7 @@ def spanning(rays: Floats, spare: int = 0) -> tuple[NDArray[np.bool_], float]:
     missed = _missed(positive, chart, vertices, faces, inner)
     near = missed <= _MISSED
     kept[inner[~near]] = True
-    return kept, float(missed[near].max(initial=0.0)) + _COMPARED
+    return kept, float(missed[near].max(initial=0.0)) + _COMPARED * 2 * (len(vertices) + 16)
 
 
 def _missed(
@@ -55,8 +56,9 @@ def _missed(
 ) -> Floats:
     """How much the largest ratio to a combination of kept rays exceeds the least, less 1."""
     corners, shares = chart.combined(vertices, faces, inner)
-    weights = np.maximum(shares, 0.0) / chart.sums[corners]
-    together = np.zeros((len(inner), rays.shape[1]))
+    weights = np.maximum(shares[:, 1:], 0.0) / chart.sums[corners]
+    # the middle of those that are kept, itself a combination of them
+    together = np.maximum(shares[:, :1], 0.0) * (rays[vertices] / chart.sums[vertices, None]).sum(axis=0)
     for at in range(corners.shape[1]):
         together += weights[:, at, np.newaxis] * rays[corners[:, at]]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -79,11 +81,11 @@ class _Chart:
         self.scaled = scaled / self.sums[:, np.newaxis]
         self.middle = self.scaled.mean(axis=0)
         apart = self.scaled - self.middle
-        axes = np.linalg.svd(apart.T @ apart)[2]
+        axes = np.linalg.svd(apart, full_matrices=False)[2]
         places = apart @ axes.T
         widths = np.abs(places).max(axis=0)
         wide = widths > _FLAT
-        wide[-1] = False  # sums are all the same
+        wide[3:] = False  # sums are all the same
         self.axes, self.widths = axes[wide], widths[wide]
         self.points = places[:, wide] / self.widths
 
@@ -106,16 +108,13 @@ class _Chart:
     def combined(
         self, vertices: _Numbers, faces: _Numbers, chosen: _Numbers
     ) -> tuple[_Numbers, Floats]:
-        """For each chosen point the numbers of some that it is between, and their shares: of an
-        apex, and of the corners of the face through which the line from there leaves.
+        """For each chosen point the corners of the face through which the line from the middle
+        leaves; and shares of the sum of all vertices, and of these corners.
         """
-        apex = vertices[0]
-        tips = np.full((len(chosen), 1), apex)
         if not len(faces):
-            return tips, np.ones((len(chosen), 1))
-        across = faces[~(faces == apex).any(axis=1)]
-        origin = self.points[apex]
-        inverse = np.linalg.pinv(self.points[across] - origin)
+            return np.empty((len(chosen), 0), dtype=np.intp), np.ones((len(chosen), 1))
+        origin = self.points[vertices].mean(axis=0)
+        inverse = np.linalg.pinv(self.points[faces] - origin)
         corners, shares = [], []
         for start in range(0, len(chosen), _AT_ONCE):
             apart = self.points[chosen[start : start + _AT_ONCE]] - origin
@@ -123,11 +122,11 @@ class _Chart:
             for corner in range(1, inverse.shape[2]):
                 np.minimum(least, apart @ inverse[:, :, corner].T, out=least)
             face = least.argmax(axis=1)
-            corners.append(across[face])
+            corners.append(faces[face])
             shares.append(np.einsum("nd,ndc->nc", apart, inverse[face]))
         share = np.concatenate(shares)
-        rest = 1.0 - share.sum(axis=1, keepdims=True)
-        return np.hstack((tips, np.concatenate(corners))), np.hstack((rest, share))
+        rest = (1.0 - share.sum(axis=1, keepdims=True)) / len(vertices)
+        return np.concatenate(corners), np.hstack((rest, share))
 
     def planes(self, forms: Floats) -> Floats:
         """Normals and offsets of planes on which linear forms of scaled points vanish."""
