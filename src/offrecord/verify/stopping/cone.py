@@ -1,0 +1,179 @@
+"""The cone of all that a walk may meet over a box of kernels of two values (O-sets, claims 1, 2).
+
+A walk under one sequence of kernels keeps four numbers U(x, i): no stop so far, value i there,
+given x at the secret's end. Once kernels are chosen all that is done to them is linear: so the
+convex cone of all U is spanned by images of rays that span it, by the corners of the box.
+
+Rays are doubles, and taken as just these numbers. What steps round off, and what rays that are left
+out lie outside the cone of those that are kept, is bounded and added up: `missed` says that every U
+is V ≤ U ≤ e^missed·V, entry by entry and after scaling, for some V in the cone. Only additions,
+multiplications and divisions of nonnegative doubles count there, each within a unit of 2⁻⁵³, and
+nothing underflows. Hulls and searches only propose what to keep: a wrong one costs rays, not truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.verify.balls import Ball, Exact, ball, double, infinite
+from offrecord.verify.stopping.outcomes import WHOLE
+from offrecord.verify.stopping.search import goals_of
+from offrecord.verify.stopping.span import Floats, spanning, wider
+
+_UNIT = flint.fmpq(1, 2**53)
+#: Units of a step: the kernel's entry, a product and a sum, in two entries of a ratio; one spare.
+_STEP = 7 * _UNIT
+#: Units of a level: the share that goes on, and the product with it.
+_LEVEL = 5 * _UNIT
+#: No number is smaller; far above where doubles lose digits.
+_LEAST = 2.0**-800
+#: No probability of a step is.
+_LEAST_STEP = 2.0**-100
+#: From so many rays on, a cone is replaced by a wider one with fewer.
+_MANY = 500
+#: More are too many.
+_MOST = 4000
+
+_Corners: TypeAlias = tuple[tuple[Exact, Exact], ...]
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """At a level, by value there: the largest U(0, i)/U(1, i) and U(1, i)/U(0, i), None where only
+    one of them can be; are: which can.
+    """
+
+    most: tuple[tuple[float, float], ...]
+    are: tuple[tuple[bool, bool], ...]
+    missed: Exact
+
+    def told(self, value: int, *units: int) -> Ball:
+        """The largest ratio of stopping with a value, thresholds by x; 0 where nobody does."""
+        can = [is_there and unit > 0 for is_there, unit in zip(self.are[value], units, strict=True)]
+        if not all(can):
+            return infinite() if any(can) else flint.arb(0)
+        zero, one = units
+        over, under = (ball(double(most) * (1 + 4 * _UNIT)) for most in self.most[value])
+        rounded = ball(self.missed).exp()
+        return (over * zero / one).max(under * one / zero) * rounded
+
+
+@lru_cache(maxsize=64)
+def extremes(
+    corners: _Corners, levels: tuple[int, ...], units: tuple[int, ...]
+) -> list[Extreme] | None:
+    """At each level; None where too little is known of rays. units: thresholds in 2⁻⁶⁴ by level but
+    the last, x and value there.
+    """
+    kernels = np.array([_kernel(*corner) for corner in corners])
+    if kernels.min() < _LEAST_STEP:
+        return None
+    rests = [_rest(units[4 * level : 4 * level + 4]) for level in range(len(levels) - 1)]
+    goals: list[Floats] = []
+
+    def goals_at(distance: int) -> Floats:
+        if not goals:
+            goals.append(goals_of(kernels, levels, np.array(rests).reshape(-1, 4)))
+        return goals[0][:, distance]
+
+    cone = _Cone(np.array([[1.0, 0.0, 0.0, 1.0]]), flint.fmpq(0), 0)
+    found, distance = [], 0
+    for level, stop in enumerate(levels):
+        while distance < stop:
+            distance += 1
+            cone = cone.stepped(kernels).thinned(goals_at, distance)
+            if not cone.is_sound:
+                return None
+        found.append(cone.extreme())
+        if level < len(rests):
+            cone = cone.through(rests[level])
+    return found
+
+
+def _kernel(up: Exact, down: Exact) -> list[list[float]]:
+    return [[_float(1 - up), _float(up)], [_float(down), _float(1 - down)]]
+
+
+def _float(number: Exact) -> float:
+    """The nearest double."""
+    return float(Fraction(int(number.p), int(number.q)))
+
+
+def _rest(units: Sequence[int]) -> list[float]:
+    """What thresholds leave of 1, to the nearest double."""
+    return [float(Fraction(WHOLE - unit, WHOLE)) for unit in units]
+
+
+@dataclass(frozen=True, eq=False)
+class _Cone:
+    """rays: (n, 4) U(0, 0), U(0, 1), U(1, 0), U(1, 1). narrow: how many there were when it was last
+    made wider.
+    """
+
+    rays: Floats
+    missed: Exact
+    narrow: int
+
+    def stepped(self, kernels: Floats) -> _Cone:
+        """One step further."""
+        a, b, c, d = self.rays.T
+        images = [
+            np.stack((a * p[0] + b * q[0], a * p[1] + b * q[1], c * p[0] + d * q[0], c * p[1] + d * q[1]))
+            for p, q in kernels
+        ]
+        rays = _scaled(np.concatenate(images, axis=1).T)
+        if not _is_sound(rays):
+            return _Cone(rays, self.missed, self.narrow)
+        kept, lost = spanning(rays)
+        return _Cone(rays[kept], self.missed + _STEP + double(lost), self.narrow)
+
+    def thinned(self, goals_at: Callable[[int], Floats], distance: int) -> _Cone:
+        """Of fewer rays, where there are many."""
+        if len(self.rays) < max(_MANY, 2 * self.narrow) or not _is_sound(self.rays):
+            return self
+        found = wider(self.rays, goals_at(distance))
+        if found is None or len(found[0]) >= len(self.rays) or not _is_sound(found[0]):
+            return self
+        rays, lost = found
+        return _Cone(rays, self.missed + double(lost), len(rays))
+
+    def through(self, rest: Sequence[float]) -> _Cone:
+        """Past a level."""
+        return _Cone(_scaled(self.rays * np.array(rest)), self.missed + _LEVEL, self.narrow)
+
+    @property
+    def is_sound(self) -> bool:
+        """All rays have the same zeros, no number is too small, and there are not too many."""
+        return len(self.rays) <= _MOST and _is_sound(self.rays)
+
+    def extreme(self) -> Extreme:
+        """What ratios there are."""
+        are = tuple(
+            (bool(self.rays[0, value]), bool(self.rays[0, 2 + value])) for value in (0, 1)
+        )
+        most = []
+        for value, both in enumerate(are):
+            zero, one = self.rays[:, value], self.rays[:, 2 + value]
+            quotients = (zero / one, one / zero) if all(both) else (np.zeros(1), np.zeros(1))
+            most.append(tuple(float(each.max()) for each in quotients))
+        return Extreme(tuple(most), are, self.missed)  # type: ignore[arg-type]
+
+
+def _scaled(rays: Floats) -> Floats:
+    """By a power of 2 each, which changes no digit."""
+    _, exponents = np.frexp(rays.max(axis=1))
+    return np.asarray(np.ldexp(rays, -exponents[:, np.newaxis]))
+
+
+def _is_sound(rays: Floats) -> bool:
+    positive: NDArray[np.bool_] = rays > 0
+    same = bool(np.all(positive == positive[0]))
+    return same and bool(np.all(rays[positive] >= _LEAST))

@@ -1,0 +1,190 @@
+"""Rays that span a cone, up to what others miss."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
+
+Floats: TypeAlias = NDArray[np.float64]
+_Numbers: TypeAlias = NDArray[np.intp]
+
+#: Of a ratio of two entries: a ray that others miss by no more is left out.
+_MISSED = 1e-9
+#: Units of 2⁻⁵³ of the quotient of two entries, each over a sum of some products, of which one
+#: factor is a sum of quotients for every ray kept.
+_COMPARED = 2.0**-53
+#: Cones that are so thin in some direction count as flat.
+_FLAT = 1e-13
+#: So many points are compared with all faces at once.
+_AT_ONCE = 1000
+#: Planes in directions that are spread evenly.
+_PLANES = 120
+
+
+def spanning(rays: Floats, spare: int = 0) -> tuple[NDArray[np.bool_], float]:
+    """Which rays to keep, and by how much the others may lie outside their cone: the log of a ratio
+    of two entries.
+
+    spare: so many, the first ones, need not be spanned.
+    """
+    everything = np.ones(len(rays), dtype=bool), 0.0
+    positive = rays[:, rays[0] > 0]
+    if len(rays) == 1 or not positive.shape[1]:
+        return everything
+    chart = _Chart(positive)
+    hull = chart.hull()
+    if hull is None:
+        return everything
+    vertices, faces = hull
+    kept = np.zeros(len(rays), dtype=bool)
+    kept[vertices] = True
+    inner = np.flatnonzero(~kept)
+    inner = inner[inner >= spare]
+    if not len(inner):
+        return kept, 0.0
+    missed = _missed(positive, chart, vertices, faces, inner)
+    near = missed <= _MISSED
+    kept[inner[~near]] = True
+    return kept, float(missed[near].max(initial=0.0)) + _COMPARED * 2 * (len(vertices) + 16)
+
+
+def _missed(
+    rays: Floats, chart: _Chart, vertices: _Numbers, faces: _Numbers, inner: _Numbers
+) -> Floats:
+    """How much the largest ratio to a combination of kept rays exceeds the least, less 1."""
+    corners, shares = chart.combined(vertices, faces, inner)
+    weights = np.maximum(shares[:, 1:], 0.0) / chart.sums[corners]
+    # the middle of those that are kept, itself a combination of them
+    together = np.maximum(shares[:, :1], 0.0) * (rays[vertices] / chart.sums[vertices, None]).sum(axis=0)
+    for at in range(corners.shape[1]):
+        together += weights[:, at, np.newaxis] * rays[corners[:, at]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quotients = rays[inner] / together
+        spread = quotients.max(axis=1) / quotients.min(axis=1) - 1.0
+    # an empty combination, or one with a zero, misses all
+    return np.where(np.isfinite(spread), spread, np.inf)
+
+
+class _Chart:
+    """Rays as points of a space in which they are spread evenly; a proposal, nothing more.
+
+    sums: by which rays are divided so that they lie in one plane.
+    """
+
+    def __init__(self, rays: Floats) -> None:
+        self.sizes = np.exp(np.log(rays).mean(axis=0))
+        scaled = rays / self.sizes
+        self.sums = scaled.sum(axis=1)
+        self.scaled = scaled / self.sums[:, np.newaxis]
+        self.middle = self.scaled.mean(axis=0)
+        apart = self.scaled - self.middle
+        axes = np.linalg.svd(apart, full_matrices=False)[2]
+        places = apart @ axes.T
+        widths = np.abs(places).max(axis=0)
+        wide = widths > _FLAT
+        wide[3:] = False  # sums are all the same
+        self.axes, self.widths = axes[wide], widths[wide]
+        self.points = places[:, wide] / self.widths
+
+    def hull(self) -> tuple[_Numbers, _Numbers] | None:
+        """Numbers of points that span the rest, and those of each face; None where none is found."""
+        count, dimension = self.points.shape
+        if dimension == 0:
+            return np.array([0]), np.empty((0, 0), dtype=np.intp)
+        if dimension == 1:
+            ends = np.array([self.points[:, 0].argmin(), self.points[:, 0].argmax()])
+            return ends, ends[:, np.newaxis]
+        if count <= dimension + 1:
+            return None
+        try:
+            found = ConvexHull(self.points)
+        except QhullError:
+            return None
+        return found.vertices.astype(np.intp), found.simplices.astype(np.intp)
+
+    def combined(
+        self, vertices: _Numbers, faces: _Numbers, chosen: _Numbers
+    ) -> tuple[_Numbers, Floats]:
+        """For each chosen point the corners of the face through which the line from the middle
+        leaves; and shares of the sum of all vertices, and of these corners.
+        """
+        if not len(faces):
+            return np.empty((len(chosen), 0), dtype=np.intp), np.ones((len(chosen), 1))
+        origin = self.points[vertices].mean(axis=0)
+        inverse = np.linalg.pinv(self.points[faces] - origin)
+        corners, shares = [], []
+        for start in range(0, len(chosen), _AT_ONCE):
+            apart = self.points[chosen[start : start + _AT_ONCE]] - origin
+            least = apart @ inverse[:, :, 0].T
+            for corner in range(1, inverse.shape[2]):
+                np.minimum(least, apart @ inverse[:, :, corner].T, out=least)
+            face = least.argmax(axis=1)
+            corners.append(faces[face])
+            shares.append(np.einsum("nd,ndc->nc", apart, inverse[face]))
+        share = np.concatenate(shares)
+        rest = (1.0 - share.sum(axis=1, keepdims=True)) / len(vertices)
+        return np.concatenate(corners), np.hstack((rest, share))
+
+    def planes(self, forms: Floats) -> Floats:
+        """Normals and offsets of planes on which linear forms of scaled points vanish."""
+        normals = (forms @ self.axes.T) * self.widths
+        lengths = np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-30)
+        return np.asarray(np.hstack((normals, (forms @ self.middle)[:, np.newaxis])) / lengths)
+
+    def rays(self, points: Floats) -> Floats:
+        """Those at some places."""
+        return np.asarray((self.middle + (points * self.widths) @ self.axes) * self.sizes)
+
+
+def wider(rays: Floats, goals: Floats) -> tuple[Floats, float] | None:
+    """Fewer rays whose cone holds the others, up to what it misses; None where none are found.
+
+    It is bounded by planes: for each of some outcomes farther on, those on which it is as likely
+    under one x, times a factor, as under the other; and others in directions that are spread
+    evenly. goals: (f, 2, 2) what leads from (x, i) to each outcome.
+    """
+    if not np.all(rays[0] > 0):
+        return None
+    chart = _Chart(rays)
+    if chart.points.shape[1] < 3:
+        return None
+    planes = np.concatenate((_outcome_planes(chart, goals), _even_planes(chart)))
+    try:
+        corners = HalfspaceIntersection(planes, chart.points.mean(axis=0)).intersections
+    except QhullError:
+        return None
+    proposed = chart.rays(corners[np.isfinite(corners).all(axis=1)])
+    proposed = proposed[(proposed > 0).all(axis=1)]
+    if not len(proposed):
+        return None
+    together = np.concatenate((proposed, rays))
+    kept, missed = spanning(together, len(proposed))
+    return together[kept], missed
+
+
+def _outcome_planes(chart: _Chart, goals: Floats) -> Floats:
+    forms = []
+    live = goals[goals.any(axis=(1, 2))]
+    for over in (0, 1):
+        above, below = np.zeros_like(live), np.zeros_like(live)
+        above[:, over], below[:, 1 - over] = live[:, over], live[:, 1 - over]
+        up, down = (part.reshape(-1, 4) * chart.sizes for part in (above, below))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factors = ((chart.scaled @ up.T) / (chart.scaled @ down.T)).max(axis=0)
+        fine = np.isfinite(factors)
+        forms.append(up[fine] - factors[fine, np.newaxis] * down[fine])
+    return chart.planes(np.concatenate(forms))
+
+
+def _even_planes(chart: _Chart) -> Floats:
+    """Each touching the points; and those beyond which entries would be less than they are."""
+    number = np.arange(_PLANES) + 0.5
+    height, turn = 1.0 - 2.0 * number / _PLANES, np.pi * (1.0 + np.sqrt(5.0)) * number
+    wide = np.sqrt(1.0 - height**2)
+    normals = np.stack((np.cos(turn) * wide, np.sin(turn) * wide, height), axis=1)
+    offsets = -(chart.points @ normals.T).max(axis=0)
+    least = chart.planes(chart.scaled.min(axis=0)[:, np.newaxis] - np.eye(4))
+    return np.concatenate((np.hstack((normals, offsets[:, np.newaxis])), least))
