@@ -1,20 +1,12 @@
-"""What local designs tell under a model of order above 1: by the definition, and by the design's own
-side, on certificates of real releases too.
+"""What local designs tell under a model of order above 1: by the definition, and by the
+design's own side, on certificates of real releases too.
 """
 
 import math
-import time
 from fractions import Fraction
 
 import numpy as np
-import polars as pl
 import pytest
-
-import offrecord as off
-from offrecord.release.certificate import Certificate
-from offrecord.verify import histories
-from offrecord.verify.balls import double, precision, upper
-from offrecord.verify.problem import Problem
 from small_chains import (
     decimals,
     fraction,
@@ -24,6 +16,9 @@ from small_chains import (
     random_redaction,
     told_by_definition,
 )
+
+from offrecord.verify import histories
+from offrecord.verify.balls import precision, upper
 
 
 def stationary_of(kernel, k, order):

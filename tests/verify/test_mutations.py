@@ -82,6 +82,7 @@ HARMLESS = {
     "designs.designs.stopping": "every stopping is judged",
     "designs.sides": MORE,
     "designs.stoppings.sides.budget": MORE,
+    "designs.stoppings.sides.ahead": "a side with one level or none has nothing to look ahead for",
     "designs.stoppings.sides.levels": "proven all the same: the chain forgets with distance",
     "designs.stoppings.pair.levels": "proven all the same: the chain forgets with distance",
     "designs.stoppings.pair.epsilon": MORE,
