@@ -449,19 +449,10 @@ def _by_tuples(problem: Problem, tuples: Tuples, secret: Secret) -> Ball:
     m = tuples.order
     first = max(secret.first - m + 1, 0)
     last = max(secret.last, first + m - 1)
-    if not _is_redacted(problem, first, last):
+    if not problem.is_redacted(first, last):
         return infinite()
     left = shown_by_states(problem.outward(first, -1), tuples.values(0))
     right = shown_by_states(problem.outward(last, 1), tuples.values(m - 1))
     values = tuples.values(secret.first - first) if secret.first == secret.last else None
     return told_of_states(tuples.chain, (first, last - m + 1), (left, right), values)
 
-
-def _is_redacted(problem: Problem, first: int, last: int) -> bool:
-    """Whether these records always are."""
-    left = last - first + 1
-    for count, row in problem.outward(first - 1, 1):
-        if left > 0 and min(row) < 1:
-            return False
-        left -= count
-    return left <= 0

@@ -87,6 +87,15 @@ class Problem:
             if count > 0:
                 yield Stretch(count, stretch.row)
 
+    def is_redacted(self, first: int, last: int) -> bool:
+        """Whether these records always are."""
+        left = last - first + 1
+        for count, row in self.outward(first - 1, 1):
+            if left > 0 and min(row) < 1:
+                return False
+            left -= count
+        return left <= 0
+
 
 def _filled(side: list[Stretch], rests: bool, room: int, k: int) -> list[Stretch]:
     """A side, and what lies beyond it within the room."""
