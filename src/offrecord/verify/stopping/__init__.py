@@ -125,14 +125,14 @@ class _Judge:
         """One side by itself."""
         if not self._is_served or not self._ends_within(side.side, side.levels):
             return infinite()
-        content = tuple(side.levels), side.ahead, side.stop
         if self.model.set is not None:
             box = box_of(self.model, side.side)
-            return infinite() if box is None else told_over(box, *content)
+            return infinite() if box is None else told_over(box, side)
         # a stationary chain of two values is its own reverse
-        towards = "right" if self._is_even and self.model.k ** self.model.order == 2 else side.side
+        towards = "right" if self._is_even and self.model.k**self.model.order == 2 else side.side
         return self._once(
-            (towards, *content), lambda: told_by(self._ways.towards(towards), side)
+            (towards, tuple(side.levels), side.ahead, side.stop),
+            lambda: told_by(self._ways.towards(towards), side),
         )
 
     def pair(self, pair: StoppingPair, sides: Sequence[StoppingSide]) -> Ball:

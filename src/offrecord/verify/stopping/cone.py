@@ -13,7 +13,7 @@ nothing underflows. Hulls and searches only propose what to keep: a wrong one co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -37,8 +37,6 @@ _LEVEL = 5 * _UNIT
 _LEAST = 2.0**-800
 #: No probability of a step is.
 _LEAST_STEP = 2.0**-100
-#: From so many rays on, a cone is replaced by a wider one with fewer.
-_MANY = 500
 #: More are too many.
 _MOST = 4000
 
@@ -68,10 +66,11 @@ class Extreme:
 
 @lru_cache(maxsize=64)
 def extremes(
-    corners: _Corners, levels: tuple[int, ...], units: tuple[int, ...]
+    corners: _Corners, levels: tuple[int, ...], units: tuple[int, ...], many: int
 ) -> list[Extreme] | None:
     """At each level; None where too little is known of rays. units: thresholds in 2⁻⁶⁴ by level but
-    the last, x and value there.
+    the last, x and value there. many: from so many rays on a cone is replaced by a wider one with
+    fewer.
     """
     kernels = np.array([_kernel(*corner) for corner in corners])
     if kernels.min() < _LEAST_STEP:
@@ -89,7 +88,9 @@ def extremes(
     for level, stop in enumerate(levels):
         while distance < stop:
             distance += 1
-            cone = cone.stepped(kernels).thinned(goals_at, distance)
+            cone = cone.stepped(kernels)
+            if len(cone.rays) >= max(many, 2 * cone.narrow):
+                cone = cone.thinned(goals_at(distance))
             if not cone.is_sound:
                 return None
         found.append(cone.extreme())
@@ -126,7 +127,9 @@ class _Cone:
         """One step further."""
         a, b, c, d = self.rays.T
         images = [
-            np.stack((a * p[0] + b * q[0], a * p[1] + b * q[1], c * p[0] + d * q[0], c * p[1] + d * q[1]))
+            np.stack(
+                (a * p[0] + b * q[0], a * p[1] + b * q[1], c * p[0] + d * q[0], c * p[1] + d * q[1])
+            )
             for p, q in kernels
         ]
         rays = _scaled(np.concatenate(images, axis=1).T)
@@ -135,11 +138,9 @@ class _Cone:
         kept, lost = spanning(rays)
         return _Cone(rays[kept], self.missed + _STEP + double(lost), self.narrow)
 
-    def thinned(self, goals_at: Callable[[int], Floats], distance: int) -> _Cone:
-        """Of fewer rays, where there are many."""
-        if len(self.rays) < max(_MANY, 2 * self.narrow) or not _is_sound(self.rays):
-            return self
-        found = wider(self.rays, goals_at(distance))
+    def thinned(self, goals: Floats) -> _Cone:
+        """Of fewer rays, if some are found; goals: what leads to outcomes farther on."""
+        found = wider(self.rays, goals) if _is_sound(self.rays) else None
         if found is None or len(found[0]) >= len(self.rays) or not _is_sound(found[0]):
             return self
         rays, lost = found
@@ -156,9 +157,7 @@ class _Cone:
 
     def extreme(self) -> Extreme:
         """What ratios there are."""
-        are = tuple(
-            (bool(self.rays[0, value]), bool(self.rays[0, 2 + value])) for value in (0, 1)
-        )
+        are = tuple((bool(self.rays[0, value]), bool(self.rays[0, 2 + value])) for value in (0, 1))
         most = []
         for value, both in enumerate(are):
             zero, one = self.rays[:, value], self.rays[:, 2 + value]

@@ -67,9 +67,11 @@ def _told(found: Sequence[_Outcome], budget: object) -> Ball:
     # a column for each outcome and first value
     columns = flint.arb_mat([[row[b] for one in found for row in one] for b in range(size)])
     sums = (beyond * columns).table()
-    return largest(
-        widest(row[at : at + size]) for row in sums for at in range(0, len(row), size)
-    ).max(1).log()
+    return (
+        largest(widest(row[at : at + size]) for row in sums for at in range(0, len(row), size))
+        .max(1)
+        .log()
+    )
 
 
 @dataclass(eq=False)
@@ -123,7 +125,9 @@ class _Between:
         ]
 
     def _released(
-        self, here: _Held, limits: _Limits,
+        self,
+        here: _Held,
+        limits: _Limits,
         contexts: Iterable[tuple[int, int]],
     ) -> list[_Outcome]:
         size = range(len(self.values))
@@ -133,8 +137,11 @@ class _Between:
         ]
 
     def _lose_all(
-        self, here: _Held, limits: _Limits,
-        contexts: Sequence[tuple[int, int]], nothing: _Outcome,
+        self,
+        here: _Held,
+        limits: _Limits,
+        contexts: Sequence[tuple[int, int]],
+        nothing: _Outcome,
     ) -> None:
         size = range(len(self.values))
         for x, b in product(size, size):
@@ -142,7 +149,9 @@ class _Between:
                 nothing[x][b] += here[x][b][i, j] * (WHOLE - limits[x][b][i][j][0])
 
     def _lose_one(
-        self, here: _Held, limits: _Limits,
+        self,
+        here: _Held,
+        limits: _Limits,
         state: tuple[int, int],
     ) -> None:
         first, last = state
@@ -162,9 +171,7 @@ class _Between:
     def _add(self, state: tuple[int, int], x: int, b: int, mass: Matrix) -> None:
         size, k = len(self.values), self.chain.k
         if state not in self.held:
-            self.held[state] = [
-                [flint.arb_mat(k, k) for _ in range(size)] for _ in range(size)
-            ]
+            self.held[state] = [[flint.arb_mat(k, k) for _ in range(size)] for _ in range(size)]
         self.held[state][x][b] = self.held[state][x][b] + mass
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import flint
 
@@ -24,17 +23,6 @@ WHOLE = 2**64
 ALWAYS = WHOLE - 1
 #: Ratios of what outcomes are, by the values x above and x′ below the line.
 Ratios = list[list[Ball]]
-
-
-class Sees(Protocol):
-    """What walks look up: levels, and thresholds that depend on the value at the next one."""
-
-    @property
-    def levels(self) -> Sequence[int]: ...
-    @property
-    def ahead(self) -> bool: ...
-    @property
-    def stop(self) -> str: ...
 
 
 def in_units(stop: str) -> list[int]:
@@ -52,7 +40,7 @@ class Outcome:
     likelihoods: Sequence[Ball]
 
 
-def outcomes(way: Way, side: Sees, labels: int = 1) -> Iterator[Outcome]:
+def outcomes(way: Way, side: StoppingSide | StoppingPair, labels: int = 1) -> Iterator[Outcome]:
     """All outcomes of a side with at least one level."""
     k, jumps, units = way.k, way.jumps(side.levels), in_units(side.stop)
     wide = k if side.ahead else 1
@@ -64,7 +52,10 @@ def outcomes(way: Way, side: Sees, labels: int = 1) -> Iterator[Outcome]:
             begin = (far * (len(jumps) - 1) + level) * size
             limits = [
                 [
-                    [units[begin + ((x * k + i) * wide + j) * labels :][:labels] for j in range(wide)]
+                    [
+                        units[begin + ((x * k + i) * wide + j) * labels :][:labels]
+                        for j in range(wide)
+                    ]
                     for i in range(k)
                 ]
                 for x in possible
@@ -147,13 +138,17 @@ def told_in_turn(ways: Ways, pair: StoppingPair, sides: Sequence[StoppingSide]) 
     for one in outcomes(first, pair, pair.labels):
         _note(one.likelihoods, by_label[one.label])
     after = {number: _ratios(second, sides[number]) for number in set(pair.seconds)}
-    return largest(
-        here[x][other] * after[number][x][other]
-        for here, number in zip(by_label, pair.seconds, strict=True)
-        for x in range(len(here))
-        for other in range(len(here))
-        if not is_zero(here[x][other])
-    ).max(1).log()
+    return (
+        largest(
+            here[x][other] * after[number][x][other]
+            for here, number in zip(by_label, pair.seconds, strict=True)
+            for x in range(len(here))
+            for other in range(len(here))
+            if not is_zero(here[x][other])
+        )
+        .max(1)
+        .log()
+    )
 
 
 def _none(size: int) -> Ratios:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import flint
 
-from offrecord.release.certificate import Model
-from offrecord.verify.balls import Ball, Exact, ball, decimal, infinite, largest
+from offrecord.release.certificate import Model, StoppingSide
+from offrecord.verify.balls import Ball, Exact, ball, decimal, double, infinite, largest
 from offrecord.verify.stopping.cone import extremes
 from offrecord.verify.stopping.outcomes import WHOLE, in_units
 
@@ -40,40 +40,45 @@ def box_of(model: Model, side: str) -> Box | None:
         [[decimal(one) for one in row] for row in end]
         for end in (known.backward if side == "left" else known.forward)
     )
-    found = Box(*(
-        (max(low[x][1 - x], 1 - high[x][x]), min(high[x][1 - x], 1 - low[x][x])) for x in (0, 1)
-    ))
+    found = Box(
+        *((max(low[x][1 - x], 1 - high[x][x]), min(high[x][1 - x], 1 - low[x][x])) for x in (0, 1))
+    )
     return found if all(0 < least <= most <= 1 for least, most in found) else None
 
 
-def told_over(box: Box, levels: Sequence[int], ahead: bool, stop: str) -> Ball:
-    """The largest log-ratio of an outcome, over all sequences of kernels."""
-    if not levels:
+#: From how many rays on cones are made wider, with fewer: the first that keeps a budget will do.
+_EFFORTS = 300, 1500
+
+
+def told_over(box: Box, side: StoppingSide) -> Ball:
+    """The largest log-ratio of an outcome of a side, over all sequences of kernels."""
+    if not side.levels:
         return flint.arb(0)
-    if ahead:
+    if side.ahead:
         return infinite()
-    if len(levels) == 1:
-        return _window(box, levels[0])
-    units = in_units(stop)
-    size = 4 * (len(levels) - 1)
-    return largest(
-        _stops(box, tuple(levels), tuple(units[far * size : (far + 1) * size]), far)
-        for far in (0, 1)
-    )
+    if len(side.levels) == 1:
+        return _window(box, side.levels[0])
+    most = ball(double(side.budget))
+    found = infinite()
+    for rays in _EFFORTS:
+        found = largest(_stops(box, side, far, rays) for far in (0, 1))
+        if found <= most:
+            break
+    return found
 
 
-def _stops(box: Box, levels: tuple[int, ...], units: tuple[int, ...], far: int) -> Ball:
+def _stops(box: Box, side: StoppingSide, far: int, rays: int) -> Ball:
     """Of all outcomes with one far value; units: thresholds by level, x and value there."""
-    worst = flint.arb(1)
-    found = extremes(tuple(box.corners), levels, units)
+    levels, size = tuple(side.levels), 4 * (len(side.levels) - 1)
+    units = in_units(side.stop)[far * size : (far + 1) * size]
+    found = extremes(tuple(box.corners), levels, tuple(units), rays)
     if found is None:
         return infinite()
-    for level, here in enumerate(found):
-        is_last = level == len(levels) - 1
-        for value in (far,) if is_last else (0, 1):
-            zero, one = (
-                WHOLE if is_last else units[(level * 2 + x) * 2 + value] for x in (0, 1)
-            )
+    *before, last = found
+    worst = last.told(far, WHOLE, WHOLE).max(1)
+    for level, here in enumerate(before):
+        for value in (0, 1):
+            zero, one = (units[(level * 2 + x) * 2 + value] for x in (0, 1))
             worst = worst.max(here.told(value, zero, one))
     return worst.log()
 
@@ -85,9 +90,7 @@ def _window(box: Box, distance: int) -> Ball:
     up, down = ([ball(end) for end in ends] for ends in box)
     worst = flint.arb(1)
     for value in (0, 1):
-        ratios = [
-            (1 - b) / a if value else b / (1 - a) for a, b in product(up, down)
-        ]
+        ratios = [(1 - b) / a if value else b / (1 - a) for a, b in product(up, down)]
         for _ in range(distance - 1):
             least, most = _ends(ratios)
             ratios = [

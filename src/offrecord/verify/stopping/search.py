@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.verify.stopping.span import Floats
 
@@ -58,10 +59,10 @@ def goals_of(kernels: Floats, levels: Sequence[int], rests: Floats) -> Floats:
         if not changed:
             break
     chosen = np.arange(0, len(batch), count) + ratios.reshape(-1, count).argmax(axis=1)
-    return goals[chosen]
+    return np.asarray(goals[chosen])
 
 
-def _forth(kernels: Floats, keeps: Floats, walks: np.ndarray) -> Floats:  # type: ignore[type-arg]
+def _forth(kernels: Floats, keeps: Floats, walks: NDArray[np.intp]) -> Floats:
     """(L + 1, f, 2, 2) what walks meet at each distance, after its stop."""
     size, last = walks.shape[0], walks.shape[1] - 1
     states = np.empty((last + 1, size, 2, 2))

@@ -58,7 +58,9 @@ def _missed(
     corners, shares = chart.combined(vertices, faces, inner)
     weights = np.maximum(shares[:, 1:], 0.0) / chart.sums[corners]
     # the middle of those that are kept, itself a combination of them
-    together = np.maximum(shares[:, :1], 0.0) * (rays[vertices] / chart.sums[vertices, None]).sum(axis=0)
+    together = np.maximum(shares[:, :1], 0.0) * (rays[vertices] / chart.sums[vertices, None]).sum(
+        axis=0
+    )
     for at in range(corners.shape[1]):
         together += weights[:, at, np.newaxis] * rays[corners[:, at]]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -90,7 +92,7 @@ class _Chart:
         self.points = places[:, wide] / self.widths
 
     def hull(self) -> tuple[_Numbers, _Numbers] | None:
-        """Numbers of points that span the rest, and those of each face; None where none is found."""
+        """Numbers of points that span the rest, and those of each face, if any are found."""
         count, dimension = self.points.shape
         if dimension == 0:
             return np.array([0]), np.empty((0, 0), dtype=np.intp)
