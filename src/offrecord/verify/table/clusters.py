@@ -7,7 +7,7 @@ or windows alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,9 +25,9 @@ from offrecord.verify.table.listed import Private
 from offrecord.verify.table.rows import Table
 from offrecord.verify.table.secrets import Secrets
 from offrecord.verify.table.serving import NONE, Serving, length_classes
-from offrecord.verify.table.stamps import Layout, Sheet
+from offrecord.verify.table.stamps import Layout, Sheet, covered
 
-_WINDOW = "window"
+_LARGE = 1 << 30  # more than any room that designs are made for
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +40,16 @@ class Option:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Secrets whose designs may meet: (s,) the group of each; of each group its chain and the rows
-    begin … end − 1 on which its designs may fall.
+    """Secrets whose designs may meet: (s,) the group of each; of each group its chain, the rows
+    begin … end − 1 on which its designs may fall, and the secrets first … after − 1.
     """
 
     of: Integers
     chain: Integers
     begin: Integers
     end: Integers
+    first: Integers
+    after: Integers
 
     def of_rows(self, rows: Integers) -> Integers:
         """(r,) the group on whose stretch each row lies, −1 for none."""
@@ -63,6 +65,77 @@ class Matches:
     begin: Integers
     end: Integers
     which: Integers
+
+    def from_the_left(self) -> Matches:
+        """Some that share no secret: of those that begin first the longest, and so on."""
+        taken, reached = [], 0
+        for at, (begin, end) in enumerate(zip(self.begin.tolist(), self.end.tolist(), strict=True)):
+            if begin >= reached:
+                taken.append(at)
+                reached = end
+        return self.part(np.array(taken, dtype=np.int64))
+
+    def part(self, chosen: Integers) -> Matches:
+        """Some of them."""
+        return Matches(self.begin[chosen], self.end[chosen], self.which[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """What may serve secrets. own, windows: (s,) the design of the surroundings of each, and the
+    window; NONE where there is none.
+    """
+
+    secrets: Secrets
+    own: Integers
+    windows: Integers
+    matches: Matches
+
+    def single(self, which: Integers) -> Option:
+        """Each secret by its own design."""
+        served = which != NONE
+        return Option(Layout(self.secrets.part(served), which[served]), served)
+
+    def clustered(self, chosen: Matches) -> Option:
+        """Some clusters, and the designs of surroundings for the secrets in none of them."""
+        joined = covered(chosen.begin, chosen.end, self.secrets.count)
+        alone = np.flatnonzero((self.own != NONE) & ~joined)
+        begin = np.concatenate((alone, chosen.begin))
+        order = np.argsort(begin, kind="stable")
+        end = np.concatenate((alone + 1, chosen.end))[order]
+        which = np.concatenate((self.own[alone], chosen.which))[order]
+        spans = self.secrets.joined(begin[order], end)
+        return Option(Layout(spans, which), (self.own != NONE) | joined)
+
+    def part(self, first: int, after: int, start: int) -> Ways:
+        """Of the secrets first … after − 1, in a table that begins with row `start` of this one and
+        holds their chain alone.
+        """
+        some = self.secrets.part(np.arange(first, after))
+        moved = Secrets(
+            np.zeros_like(some.chain), some.first, some.last, some.low - start, some.high - start
+        )
+        inside = (self.matches.begin >= first) & (self.matches.end <= after)
+        mine = self.matches.part(np.flatnonzero(inside))
+        shifted = Matches(mine.begin - first, mine.end - first, mine.which)
+        return Ways(moved, self.own[first:after], self.windows[first:after], shifted)
+
+    def layouts(self, most: int) -> Iterator[Option]:
+        """All choices of clusters that share no secret, at most so many."""
+        starting: dict[int, list[int]] = {}
+        for at, begin in enumerate(self.matches.begin.tolist()):
+            starting.setdefault(begin, []).append(at)
+        heads: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+        done = 0
+        while heads and done < most:
+            at, taken = heads.pop()
+            if at >= self.secrets.count:
+                done += 1
+                yield self.clustered(self.matches.part(np.array(taken, dtype=np.int64)))
+                continue
+            heads += [(int(self.matches.end[one]), (*taken, one)) for one in starting.get(at, ())]
+            if self.own[at] != NONE:
+                heads.append((at + 1, taken))
 
 
 class Alternatives:
@@ -112,29 +185,31 @@ class Alternatives:
 
     # ---- what may act
 
-    def options(self, table: Table, private: Private, secrets: Secrets) -> list[Option]:
-        """The ways in which secrets may be served, those of surroundings first."""
-        own = self._single(table, secrets, self.own.serving(table, private, secrets))
-        if not self.windows and not self.clusters:
-            return [own]
-        found = [own]
+    def ways(self, table: Table, private: Private, secrets: Secrets) -> Ways:
+        """What may serve each secret."""
+        own = self.own.serving(table, private, secrets)
+        windows = self._windows(table, secrets)
+        rooms = secrets.rooms(table)
+        for which in (own, windows):
+            served = np.flatnonzero(which != NONE)
+            fits = self.fits(which[served], rooms[0][served], rooms[1][served])
+            which[served[~fits]] = NONE
+        return Ways(secrets, own, windows, self.matches(table, secrets))
+
+    def options(self, ways: Ways) -> list[Option]:
+        """The ways in which all secrets may be served, those of surroundings first."""
+        found = [ways.single(ways.own)]
         if self.clusters:
-            found.append(self._together(table, secrets, own))
+            found.append(ways.clustered(ways.matches.from_the_left()))
         if self.windows:
-            found.append(self._single(table, secrets, self._windows(table, secrets)))
+            found.append(ways.single(ways.windows))
         return found
-
-    def _single(self, table: Table, secrets: Secrets, which: Integers) -> Option:
-        served = which != NONE
-        served[served] = self.fits(which[served], *self._rooms(table, secrets.part(served)))
-        return Option(Layout(secrets.part(served), which[served]), served)
-
-    def _rooms(self, table: Table, spans: Secrets) -> tuple[Integers, Integers]:
-        return spans.rooms(table)
 
     def _windows(self, table: Table, secrets: Secrets) -> Integers:
         """(s,) the window of each secret: of those that fit, the one for the least rooms."""
         length = secrets.last - secrets.first + 1
+        if not self.windows:
+            return np.full(secrets.count, NONE)
         if self.certificate.model.stationary and len(length):
             length = length_classes(self.certificate.model, length)
         return self._least(self.windows, secrets.rooms(table), length)
@@ -142,20 +217,19 @@ class Alternatives:
     def _least(
         self, numbers: Iterable[int], rooms: tuple[Integers, Integers], length: Integers
     ) -> Integers:
-        found = np.full(len(length), NONE)
-        # the last that is taken stays: those for the largest rooms that do not reach the true
-        # ones first, then from the largest that do to the least
-        ordered = sorted(numbers, key=lambda at: (self.listed[at].left, self.listed[at].right))
-        for number in ordered:
+        """(s,) of some designs for secrets of a length the one that fits their rooms best: the
+        least that are no smaller, else the largest.
+        """
+        found, best = np.full(len(length), NONE), np.full(len(length), np.iinfo(np.int64).max)
+        for number in numbers:
             one = self.listed[number]
-            fits = (one.length == length) & self._fits_one(number, rooms)
-            short = (rooms[0] > one.left) | (rooms[1] > one.right)
-            found[fits & short] = number
-        for number in reversed(ordered):
-            one = self.listed[number]
-            found[(one.length == length) & (rooms[0] <= one.left) & (rooms[1] <= one.right)] = (
-                number
-            )
+            rank = np.zeros(len(length), dtype=np.int64)
+            for room, said in zip(rooms, (one.left, one.right), strict=True):
+                made = min(said, _LARGE)
+                rank = (rank << 31) + np.where(room <= made, made, _LARGE - made)
+            better = (one.length == length) & self._fits_one(number, rooms) & (rank < best)
+            found[better] = number
+            best[better] = rank[better]
         return found
 
     def _fits_one(self, number: int, rooms: tuple[Integers, Integers]) -> Mask:
@@ -223,59 +297,30 @@ class Alternatives:
         kept = which != NONE
         return begin[kept], which[kept]
 
-    def _together(self, table: Table, secrets: Secrets, own: Option) -> Option:
-        """Clusters from the left, and the designs of their surroundings for all other secrets."""
-        matches = self.matches(table, secrets)
-        taken, reached = [], 0
-        pairs = zip(matches.begin.tolist(), matches.end.tolist(), strict=True)
-        for at, (begin, end) in enumerate(pairs):
-            if begin >= reached:
-                taken.append(at)
-                reached = end
-        chosen = np.array(taken, dtype=np.int64)
-        return self.with_clusters(
-            secrets, own, matches.begin[chosen], matches.end[chosen], matches.which[chosen]
-        )
-
-    def with_clusters(
-        self, secrets: Secrets, own: Option, begin: Integers, end: Integers, which: Integers
-    ) -> Option:
-        """Some clusters, and the designs of surroundings for the secrets in none of them."""
-        inside = np.zeros(secrets.count + 1, dtype=np.int64)
-        np.add.at(inside, begin, 1)
-        np.add.at(inside, end, -1)
-        joined = np.cumsum(inside)[:-1] > 0
-        numbers = np.full(secrets.count, NONE)
-        numbers[own.served] = own.layout.which
-        alone = np.flatnonzero(own.served & ~joined)
-        begins = np.concatenate((alone, begin))
-        order = np.argsort(begins, kind="stable")
-        ends = np.concatenate((alone + 1, end))[order]
-        spans = secrets.joined(begins[order], ends)
-        layout = Layout(spans, np.concatenate((numbers[alone], which))[order])
-        return Option(layout, own.served | joined)
-
     # ---- groups
 
-    def groups(self, table: Table, secrets: Secrets) -> Groups:
-        """Secrets with records between them on which both may act: all of a chain, where a design
-        goes to its end.
+    def groups(self, table: Table, ways: Ways) -> Groups:
+        """Secrets whose designs may fall on the same records: all of a chain, where one goes to its
+        end. None is larger than the groups for which it was chosen what acts.
         """
-        rests = bool(self.sheet.rests.any())
+        secrets, matches, rests = ways.secrets, ways.matches, self.sheet.resting
+        to_the_end = np.zeros(table.chains, dtype=bool)
+        for which in (ways.own, ways.windows):
+            to_the_end[secrets.chain[(which != NONE) & rests[which]]] = True
+        to_the_end[secrets.chain[matches.begin[rests[matches.which]]]] = True
         reach = int(self.sheet.reaches.max(initial=0))
-        between = secrets.first[1:] - secrets.last[:-1] - 1
-        longest = max((self.listed[one].length for one in self.clusters), default=0)
-        meets = (between <= max(2 * reach, longest)) | rests
-        begins = np.ones(secrets.count, dtype=bool)
-        begins[1:] = (secrets.chain[1:] != secrets.chain[:-1]) | ~meets
-        first = np.flatnonzero(begins)
+        meets = np.zeros(secrets.count, dtype=bool)  # the one before
+        meets[1:] = secrets.first[1:] - secrets.last[:-1] - 1 <= 2 * reach
+        meets |= to_the_end[secrets.chain]
+        meets |= covered(matches.begin + 1, matches.end, secrets.count)
+        meets[1:] &= secrets.chain[1:] == secrets.chain[:-1]
+        meets[:1] = False
+        first = np.flatnonzero(~meets)
         last = np.append(first[1:], secrets.count)[: len(first)] - 1
         chain = secrets.chain[first]
-        if rests:
-            ends = table.starts[chain], table.starts[chain + 1]
-        else:
-            ends = (
-                table.row_from(chain, np.maximum(secrets.first[first] - reach, 0)),
-                table.row_from(chain, secrets.last[last] + reach + 1),
-            )
-        return Groups(np.cumsum(begins) - 1, chain, *ends)
+        begin = table.row_from(chain, np.maximum(secrets.first[first] - reach, 0))
+        end = table.row_from(chain, secrets.last[last] + reach + 1)
+        whole = to_the_end[chain]
+        begin = np.where(whole, table.starts[chain], begin)
+        end = np.where(whole, table.starts[chain + 1], end)
+        return Groups(np.cumsum(~meets) - 1, chain, begin, end, first, last + 1)

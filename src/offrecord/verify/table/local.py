@@ -7,13 +7,14 @@ designs may meet, and there is a problem only where nothing that may act explain
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from offrecord.release.certificate import Certificate, ClusteredDesigns, LocalDesigns
 from offrecord.verify.table.cells import EMPTY, Integers, Mask
-from offrecord.verify.table.clusters import Alternatives, Option
+from offrecord.verify.table.clusters import Alternatives, Groups, Option, Ways
 from offrecord.verify.table.coins import ALWAYS, Coins, thresholds
 from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private
@@ -22,6 +23,8 @@ from offrecord.verify.table.secrets import Secrets, joins_of
 from offrecord.verify.table.stamps import Layout, Sheet
 
 _WRONG = 1 << 32  # rows without a value that must have been missing, to one that is wrong
+_MOST_GROUPS = 2000  # that are looked at one by one
+_MOST_LAYOUTS = 256  # that are tried of each
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +41,24 @@ class Verdict:
 
     def part(self, chosen: list[Mask]) -> Verdict:
         """Some of the rows of each."""
-        each = (self.shown, self.drawn, self.idle, self.told)
-        return Verdict(*(one[mask] for one, mask in zip(each, chosen, strict=True)))
+        return Verdict(*(one[mask] for one, mask in zip(_rows(self), chosen, strict=True)))
+
+    def within(self, begin: int, end: int) -> Verdict:
+        """Of rows begin … end − 1."""
+        return self.part([(one >= begin) & (one < end) for one in _rows(self)])
+
+    def moved(self, by: int) -> Verdict:
+        """Of rows further on."""
+        return Verdict(*(one + by for one in _rows(self)))
+
+    @property
+    def cost(self) -> int:
+        """How much is not explained."""
+        return (len(self.shown) + len(self.drawn) + len(self.told)) * _WRONG + len(self.idle)
 
     def joined(self, other: Verdict) -> Verdict:
         """Both."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        pairs = zip(_rows(self), _rows(other), strict=True)
         return Verdict(*(np.concatenate(pair) for pair in pairs))
 
 
@@ -154,37 +169,70 @@ def _say(certificate: Certificate, coins: Coins | None, found: Found) -> None:
 def _judged(judge: Judge, alternatives: Alternatives, private: Private, secrets: Secrets) -> Judged:
     """By the option that explains most, group by group."""
     table = judge.table
-    options = alternatives.options(table, private, secrets)
+    ways = alternatives.ways(table, private, secrets)
+    options = alternatives.options(ways)
     verdicts = [judge.verdict(option.layout) for option in options]
     if len(options) == 1:
         return Judged(verdicts[0], ~options[0].served, options[0].layout)
-    groups = alternatives.groups(table, secrets)
-    count = len(groups.chain)
+    groups = alternatives.groups(table, ways)
+    rows = [[groups.of_rows(one) for one in _rows(verdict)] for verdict in verdicts]
     costs = np.stack(
         [
-            _costs(
-                option, verdict, groups.of, [groups.of_rows(rows) for rows in _rows(verdict)], count
-            )
-            for option, verdict in zip(options, verdicts, strict=True)
+            _costs(option, groups.of, one, len(groups.chain))
+            for option, one in zip(options, rows, strict=True)
         ]
     )
     best = costs.argmin(axis=0)
-    total, unserved = _NOTHING, np.zeros(secrets.count, dtype=bool)
-    for at, (option, verdict) in enumerate(zip(options, verdicts, strict=True)):
-        of = [groups.of_rows(rows) for rows in _rows(verdict)]
-        chosen = [np.where(one < 0, at == 0, best[np.maximum(one, 0)] == at) for one in of]
-        total = total.joined(verdict.part(chosen))
+    total, unserved = _explained(judge, ways, groups, costs.min(axis=0))
+    best[total.explained] = len(options)
+    verdict = total.verdict
+    for at, (option, one, of) in enumerate(zip(options, verdicts, rows, strict=True)):
+        chosen = [np.where(each < 0, at == 0, best[np.maximum(each, 0)] == at) for each in of]
+        verdict = verdict.joined(one.part(chosen))
         unserved |= ~option.served & (best[groups.of] == at)
-    return Judged(total, unserved, None)
+    return Judged(verdict, unserved, None)
+
+
+class _Explained(NamedTuple):
+    """Groups that one of many layouts explains better than the usual ones, and what is left."""
+
+    explained: Integers
+    verdict: Verdict
+
+
+def _explained(
+    judge: Judge, ways: Ways, groups: Groups, costs: Integers
+) -> tuple[_Explained, Mask]:
+    """Look for other layouts of groups that none of the usual ones explains."""
+    found, verdict = [], _NOTHING
+    for group in np.flatnonzero(costs)[:_MOST_GROUPS].tolist():
+        chain, least = int(groups.chain[group]), int(costs[group])
+        table = judge.table.alone(chain)
+        start = int(judge.table.starts[chain])
+        coins = None if judge.coins is None else replace(judge.coins, table=table)
+        own = Judge(table, judge.sheet, coins)
+        limits = int(groups.begin[group]) - start, int(groups.end[group]) - start
+        best = None
+        part = ways.part(int(groups.first[group]), int(groups.after[group]), start)
+        for option in part.layouts(_MOST_LAYOUTS):
+            one = own.verdict(option.layout).within(*limits)
+            cost = one.cost
+            if cost < least:
+                least, best = cost, one
+            if cost == 0:
+                break
+        if best is not None:
+            found.append(group)
+            verdict = verdict.joined(best.moved(start))
+    explained = np.array(found, dtype=np.int64)
+    return _Explained(explained, verdict), np.zeros(ways.secrets.count, dtype=bool)
 
 
 def _rows(verdict: Verdict) -> tuple[Integers, Integers, Integers, Integers]:
     return verdict.shown, verdict.drawn, verdict.idle, verdict.told
 
 
-def _costs(
-    option: Option, verdict: Verdict, of: Integers, rows: list[Integers], count: int
-) -> Integers:
+def _costs(option: Option, of: Integers, rows: list[Integers], count: int) -> Integers:
     """(groups,) how much of each group an option does not explain."""
     shown, drawn, idle, told = (
         np.bincount(one[one >= 0], minlength=count).astype(np.int64) for one in rows

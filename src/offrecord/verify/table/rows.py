@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -82,6 +82,20 @@ class Table:
         assert self.steps is not None
         return np.repeat(np.arange(self.chains) * self.width, np.diff(self.starts)) + self.steps
 
+    def alone(self, chain: int) -> Table:
+        """A table of one chain."""
+        rows = slice(int(self.starts[chain]), int(self.starts[chain + 1]))
+        return replace(
+            self,
+            frame=self.frame[rows],
+            names=[series[rows] for series in self.names],
+            starts=np.array([0, rows.stop - rows.start]),
+            order=self.order[rows],
+            steps=None if self.steps is None else self.steps[rows],
+            codes=self.codes[rows],
+            kept=None if self.kept is None else self.kept[rows],
+        )
+
     def chain_of(self, rows: Integers) -> Integers:
         """(r,) the chains of some rows."""
         return np.asarray(np.searchsorted(self.starts, rows, side="right") - 1)
@@ -157,12 +171,7 @@ def table_of(frame: pl.DataFrame, certificate: Certificate, found: Found) -> Tab
     steps = _places(table, found)
     if steps is None:
         return None
-    stepped = None if step is None else steps
-    return Table(**{**_fields(table), "steps": stepped})
-
-
-def _fields(table: Table) -> dict[str, Any]:
-    return {name: getattr(table, name) for name in Table.__dataclass_fields__}
+    return table if step is None else replace(table, steps=steps)
 
 
 def _check_columns(frame: pl.DataFrame, certificate: Certificate, found: Found) -> bool:

@@ -113,6 +113,11 @@ class Sheet:
             last[side] = acts[-1] + 1 if len(acts) else 0
         return last[self.sides]
 
+    @cached_property
+    def resting(self) -> Mask:
+        """(designs,) whether it redacts to an end of the chain."""
+        return np.asarray(self.rests.any(axis=1))
+
     def bit(self, codes: NDArray[np.int8]) -> Bits:
         """(n,) the bit of each value, 0 for none."""
         table = np.zeros(256, dtype=self._type)
