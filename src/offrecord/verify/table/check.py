@@ -1,0 +1,114 @@
+"""A released table against its certificate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.release.certificate import Certificate, LocalDesigns
+from offrecord.verify.table.cells import EMPTY
+from offrecord.verify.table.coins import Coins, check_digest, coins_of
+from offrecord.verify.table.files import check_bytes, read_files
+from offrecord.verify.table.found import Found
+from offrecord.verify.table.listed import Private, by_list, by_positions
+from offrecord.verify.table.local import check_local
+from offrecord.verify.table.rows import Table, check_counts, is_empty, table_of
+
+
+def check_table(
+    certificate: Certificate,
+    released: Path,
+    private_list: Path | None = None,
+    key_file: Path | None = None,
+) -> Found:
+    """Compare a released table with its certificate.
+
+    private_list: which records are private, where the certificate does not publish it. key_file:
+    the publisher's key, to compute the coins anew. InputError for what cannot be read.
+    """
+    output = certificate.output
+    if output is None:
+        raise InputError("the certificate names no output: it is of a dry run")
+    found = Found()
+    files = check_bytes(output, Path(released), found)
+    if not files:
+        return found
+    table = table_of(read_files(files, output.format), certificate, found)
+    if table is None:
+        found.not_checked.append("Cells: the rows do not make chains of records.")
+        return found
+    check_counts(table, certificate, found)
+    private = _private(table, certificate, private_list, found)
+    if private is None:
+        _without_places(table, certificate, found)
+        return found
+    _check_private(table, private, certificate, found)
+    coins = None
+    if key_file is not None:
+        coins = coins_of(Path(key_file), certificate, table, found)
+        if coins is not None:
+            check_digest(coins, private, found)
+    _check_cells(table, private, certificate, coins, found)
+    return found
+
+
+def _private(
+    table: Table, certificate: Certificate, private_list: Path | None, found: Found
+) -> Private | None:
+    """The private records, None where nobody says which they are."""
+    positions = certificate.private.positions
+    published = None if positions is None else by_positions(table, positions, found)
+    if private_list is None:
+        return published
+    listed = by_list(table, Path(private_list), found)
+    if published is not None:
+        same = np.array_equal(published.chain, listed.chain)
+        if not (same and np.array_equal(published.place, listed.place)):
+            found.wrong("the private list names other records than private.positions")
+    return listed
+
+
+def _without_places(table: Table, certificate: Certificate, found: Found) -> None:
+    """What can be said where private records are not known."""
+    empty, counts = int(is_empty(table).sum()), certificate.counts
+    if counts.missing > empty:
+        found.wrong(f"counts.missing says {counts.missing:,}, but {empty:,} rows have no value")
+    found.not_checked.append(
+        "Cells against designs: the certificate does not say which records are private, and no"
+        " private list was given."
+    )
+
+
+def _check_private(table: Table, private: Private, certificate: Certificate, found: Found) -> None:
+    """Count private records, and see that all of them are redacted."""
+    found.unequal("counts.private", certificate.counts.private, private.count)
+    found.unequal("private.count", certificate.private.count, private.count)
+    rows = private.row[private.there]
+    shown = rows[table.codes[rows] != EMPTY]
+    found.wrong_at(table.named(shown), len(shown), "a private value is released")
+    if table.kept is not None and not table.columns.keep_all:
+        told = rows[table.kept[rows]]
+        found.wrong_at(table.named(told), len(told), "a kept cell beside a private value")
+    empty, missing = int(is_empty(table).sum()) - len(rows) + len(shown), certificate.counts.missing
+    if missing > empty:
+        found.wrong(
+            f"counts.missing says {missing:,}, but {empty:,} rows that are not private have no"
+            " value"
+        )
+    found.checked.append(f"{private.count:,} private records, all of them redacted.")
+
+
+def _check_cells(
+    table: Table,
+    private: Private,
+    certificate: Certificate,
+    coins: Coins | None,
+    found: Found,
+) -> None:
+    designs = certificate.designs
+    if isinstance(designs, LocalDesigns):
+        check_local(table, private, certificate, coins, found)
+    else:
+        found.not_checked.append(f"Cells against designs of the kind {designs.kind!r}.")
