@@ -70,18 +70,29 @@ def bounds(designs: OwnerDesigns, model: Model) -> Iterator[Kept]:
 
 def _of(stopping: Stopping, judge: _Judge, place: str, around: str) -> Iterator[Kept]:
     sides = stopping.sides
+
+    def kept(name: str, limit: float, asked: Callable[[], Ball]) -> Kept:
+        return Kept(f"{place}.{name}{around}", limit, partial(_sure, asked))
+
     first = [double(sides[number].budget) for number in stopping.options[0]]
-    yield Kept(f"{place}.options[0]{around}", stopping.epsilon, lambda: ball(sum(first)))
+    yield kept("options[0]", stopping.epsilon, lambda: ball(sum(first)))
     for number in sorted({number for option in stopping.options for number in option}):
-        asked = partial(judge.side, sides[number])
-        yield Kept(f"{place}.sides[{number}]{around}", sides[number].budget, asked)
+        side = sides[number]
+        yield kept(f"sides[{number}]", side.budget, partial(judge.side, side))
     if stopping.pair is not None:
         asked = partial(judge.pair, stopping.pair, sides)
-        yield Kept(f"{place}.pair{around}", stopping.pair.epsilon, asked)
+        yield kept("pair", stopping.pair.epsilon, asked)
     for number, gap in enumerate(stopping.gaps):
         for end, budget in enumerate(gap.budgets):
-            asked = partial(judge.gap, gap, end)
-            yield Kept(f"{place}.gaps[{number}].budgets[{end}]{around}", budget, asked)
+            yield kept(f"gaps[{number}].budgets[{end}]", budget, partial(judge.gap, gap, end))
+
+
+def _sure(asked: Callable[[], Ball]) -> Ball:
+    """Infinite where a model has no one stationary distribution."""
+    try:
+        return asked()
+    except ZeroDivisionError:
+        return infinite()
 
 
 @dataclass(frozen=True, eq=False)
