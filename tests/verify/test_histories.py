@@ -1,12 +1,19 @@
-"""What local designs tell under a model of order above 1: by the definition, and by the
-design's own side, on certificates of real releases too.
+"""What local designs tell under a model of order above 1: by the definition, and by the design's own
+side, on certificates of real releases too.
 """
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
+
+import offrecord as off
+from offrecord.verify import histories
+from offrecord.verify.balls import precision, upper
+from offrecord.verify.problem import Problem
+from releases import certificate_of, judged, table_of
 from small_chains import (
     decimals,
     fraction,
@@ -16,9 +23,6 @@ from small_chains import (
     random_redaction,
     told_by_definition,
 )
-
-from offrecord.verify import histories
-from offrecord.verify.balls import precision, upper
 
 
 def stationary_of(kernel, k, order):
@@ -96,3 +100,65 @@ def test_it_is_what_the_definition_says(seed):
     else:
         assert float(found) == pytest.approx(math.log(exact), abs=1e-13)
         assert upper(found) >= math.log(exact) - 1e-15
+
+
+def order_two(stationary=True):
+    kernel = [[[0.8, 0.2], [0.3, 0.7]], [[0.6, 0.4], [0.2, 0.8]]]
+    return off.MarkovChain(kernel, None if stationary else [[0.4, 0.1], [0.2, 0.3]], order=2)
+
+
+def written(chain):
+    k, order = chain.k, chain.order
+    return model_of(
+        nested(chain.transition, k, order + 1),
+        nested(chain.start, k, order),
+        k=k,
+        order=order,
+        stationary=chain.is_stationary,
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_design_side_says_no_less_of_long_sides(seed):
+    """Sides with too many outputs to follow are cut, or bounded by pairs of tuples."""
+    rng = np.random.default_rng(seed)
+    chain = order_two(stationary=seed % 3 > 0)
+    first, n = int(rng.integers(2, 30)), 60
+    last = first + int(rng.choice([0, 1, 4]))
+    matrix = rng.random((n, 2)) * (rng.random((n, 1)) < 0.8)
+    matrix[max(first - 12, 0) : last + 12] = 1.0
+    expected = off.leakage(off.Problem(chain, n, range(first + 1, last + 2), 1.0), matrix)
+    with precision(96):
+        found = histories.told(problem_of(written(chain), matrix, [(first, last)]))
+    assert upper(found) <= expected + 1e-12
+
+
+@pytest.mark.parametrize("protect", ["run", "each"])
+@pytest.mark.parametrize("mechanism", ["window", "3r-constant", "3r-relaxed", "best-local"])
+@pytest.mark.parametrize("stationary", [True, False])
+def test_certificates_of_releases_are_proven(mechanism, protect, stationary):
+    chain = order_two(stationary)
+    frame = table_of(chain, chains=2, n=24)
+    certificate, _ = certificate_of(chain, mechanism, frame=frame, protect=protect)
+    for proven, found, design in judged(certificate, histories.told):
+        assert proven
+        assert upper(found) <= design.leakage + 1e-12
+
+
+def test_less_redaction_is_not_proven():
+    chain = order_two()
+    certificate, _ = certificate_of(chain, "3r-constant", frame=table_of(chain, chains=1, n=24))
+    designs = certificate.designs
+    design = max(designs.designs, key=lambda one: one.leakage)
+    problem = Problem.of(designs, design, certificate.model)
+    with precision(96):
+        limit = upper(histories.told(problem))
+        worse = []
+        for at, stretch in enumerate(problem.stretches):
+            if 0 < min(stretch.row) < 1:
+                stretches = list(problem.stretches)
+                stretches[at] = stretch._replace(row=tuple(0.99 * p for p in stretch.row))
+                other = replace(problem, stretches=tuple(stretches))
+                worse.append(float(histories.told(other).lower()))
+    assert worse
+    assert max(worse) > limit

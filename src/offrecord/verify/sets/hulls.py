@@ -17,7 +17,7 @@ from scipy.spatial import ConvexHull, QhullError
 from offrecord.verify.sets.boxes import Floats
 
 _UNIT = 2.0**-53
-_AT_ONCE = 2_000  # points that are looked at together
+_AT_ONCE = 256  # points that are looked at together
 _TRIED = 64  # facets for each of them, at most
 _SAME_PLANE = 1e-9
 _FLAT = 1e-13  # what spans less has no dimension of its own
@@ -28,10 +28,12 @@ def spanning(points: Floats, tolerance: float) -> tuple[Floats, float]:
 
     Points with the same zeros are looked at together: no other has any with them as a neighbour.
     """
-    supports, group = np.unique(points > 0, axis=0, return_inverse=True)
+    powers = 2 ** np.arange(points.shape[1])
+    group = (points > 0) @ powers
     kept, lost = [], 0.0
-    for number, support in enumerate(supports):
-        here = points[group.ravel() == number][:, support]
+    for number in np.unique(group).tolist():
+        support = (number & powers) > 0
+        here = points[group == number][:, support]
         rays, more = _of_positive(here, tolerance)
         added = np.zeros((len(rays), points.shape[1]))
         added[:, support] = rays
@@ -48,9 +50,7 @@ def _of_positive(points: Floats, tolerance: float) -> tuple[Floats, float]:
     if hint is None:
         return np.unique(points, axis=0), 0.0
     rest = np.delete(np.arange(len(points)), hint.kept)
-    delta = np.concatenate(
-        [_missed(points[part], hint, tolerance) for part in np.array_split(rest, 1 + len(rest) // _AT_ONCE)]
-    )
+    delta = _missed(points[rest], hint, tolerance)
     far = ~(delta <= tolerance)
     return points[np.concatenate((hint.kept, rest[far]))], float(delta[~far].max(initial=0.0))
 
@@ -118,15 +118,26 @@ def _missed(points: Floats, hint: _Hint, tolerance: float) -> Floats:
     From inside through a point one leaves by a facet; of several in one plane each is tried, until
     one serves.
     """
-    flat, inner = hint.chart(points), hint.chart(hint.inner[np.newaxis])
-    room = np.maximum(-(inner @ hint.normals.T + hint.offsets), 1e-300)
-    leaves = (flat - inner) @ (hint.normals / room.T).T
-    through = leaves.argmax(axis=1)
+    outward, normals = _outward(points, hint)
+    through = np.empty(len(points), dtype=np.int64)
+    for at in range(0, len(points), _AT_ONCE):
+        part = slice(at, at + _AT_ONCE)
+        through[part] = (outward[part] @ normals).argmax(axis=1)
     found = _distances(points, hint.facets[through], hint.inner)
     missed = np.flatnonzero(~(found <= tolerance))
-    if len(missed):
-        found[missed] = _tried(points[missed], leaves[missed], hint, tolerance)
+    for at in range(0, len(missed), _AT_ONCE):
+        part = missed[at : at + _AT_ONCE]
+        found[part] = _tried(points[part], outward[part] @ normals, hint, tolerance)
     return found
+
+
+def _outward(points: Floats, hint: _Hint) -> tuple[Floats, Floats]:
+    """(N, r) from inside to each point, (r, F) the facets: their product says how much of the way
+    to a facet that is.
+    """
+    inner = hint.chart(hint.inner[np.newaxis])
+    room = np.maximum(-(inner @ hint.normals.T + hint.offsets), 1e-300)
+    return hint.chart(points) - inner, np.ascontiguousarray((hint.normals / room.T).T)
 
 
 def _tried(points: Floats, leaves: Floats, hint: _Hint, tolerance: float) -> Floats:
