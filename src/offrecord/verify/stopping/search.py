@@ -19,8 +19,9 @@ def goals_of(kernels: Floats, levels: Sequence[int], rests: Floats) -> Floats:
     """(2, f, L + 1, 2, 2) what leads from (x, i) at each distance, before its stop, to each outcome
     under its worst sequence, by the x above the line; 0 beyond it.
 
-    rests: (m − 1, 4) shares that go on by level. An outcome is a level and a value there. A kernel at a time is changed for the better, forth and back
-    along all walks at once, from each corner throughout.
+    rests: (m − 1, 4) shares that go on by level. An outcome is a level and a value there. A kernel
+    at a time is changed for the better, forth and back along all walks at once, from each corner
+    throughout.
     """
     last, count = levels[-1], len(kernels)
     keeps = np.ones((last + 1, 2, 2))
