@@ -170,8 +170,8 @@ class Stopping(Section):
 
         It does not say that sides and gaps keep their budgets: that takes the model.
         """
-        if self.epsilon != epsilon:
-            raise refused(f"{place}.epsilon", "must be that of the designs")
+        if self.epsilon > epsilon:
+            raise refused(f"{place}.epsilon", "must be at most that of the designs")
         for at, side in enumerate(self.sides):
             side.check(f"{place}.sides[{at}]", k)
             if side.budget > epsilon:

@@ -81,7 +81,7 @@ def extremes(
     def goals_at(distance: int) -> Floats:
         if not goals:
             goals.append(goals_of(kernels, levels, np.array(rests).reshape(-1, 4)))
-        return goals[0][:, distance]
+        return goals[0][:, :, distance]
 
     cone = _Cone(np.array([[1.0, 0.0, 0.0, 1.0]]), flint.fmpq(0), 0)
     found, distance = [], 0

@@ -2,9 +2,9 @@
 
 For each far value a walk of its own: U[x, i] is the likelihood of value i at a level together with
 no stop so far, given x at the secret's end. At each level U times the probability of stopping
-counts, by the value there (and at the next level, where it looks ahead); at the last level column l
-of U, for far value l. That the far value is l is as likely under every x from a level on, and so is
-left out; and so are factors 2⁻⁶⁴ of thresholds.
+counts, by the value there (and at the next level, where it looks ahead) as far as these can lead to
+the far value; at the last level column l of U, for far value l. That the far value is l is as
+likely under every x from a level on, and so is left out; and so are factors 2⁻⁶⁴ of thresholds.
 """
 
 from __future__ import annotations
@@ -45,41 +45,67 @@ def outcomes(way: Way, side: StoppingSide | StoppingPair, labels: int = 1) -> It
     k, jumps, units = way.k, way.jumps(side.levels), in_units(side.stop)
     wide = k if side.ahead else 1
     size = k * k * wide * labels  # thresholds of a level
-    possible = way.possible
+    possible, leading = way.possible, _leading(jumps)
     for far in range(k):
         reached = [[jumps[0][x, i] for i in range(k)] for x in possible]
         for level, jump in enumerate(jumps[1:]):
             begin = (far * (len(jumps) - 1) + level) * size
             limits = [
-                [
-                    [
-                        units[begin + ((x * k + i) * wide + j) * labels :][:labels]
-                        for j in range(wide)
-                    ]
-                    for i in range(k)
-                ]
+                _nested(units[begin + x * size // k : begin + (x + 1) * size // k], wide, labels)
                 for x in possible
             ]
-            yield from _stops(reached, limits, labels)
+            contexts = [
+                (i, j)
+                for i in range(k)
+                for j in range(wide)
+                if far in leading[level][i]
+                and (wide == 1 or (not is_zero(jump[i, j]) and far in leading[level + 1][j]))
+            ]
+            yield from _stops(reached, limits, contexts, labels)
             reached = _going_on(reached, limits, jump)
         yield Outcome(labels + far, [row[far] for row in reached])
 
 
+def _leading(jumps: Sequence[Matrix]) -> list[list[set[int]]]:
+    """For each level, which far values each value there can lead to."""
+    k = int(jumps[0].nrows())
+    found = [[{i} for i in range(k)]]
+    for jump in jumps[:0:-1]:
+        after = found[-1]
+        found.append(
+            [
+                set().union(*(after[j] for j in range(k) if not is_zero(jump[i, j])))
+                for i in range(k)
+            ]
+        )
+    return found[::-1]
+
+
+def _nested(units: Sequence[int], wide: int, labels: int) -> list[list[Sequence[int]]]:
+    """By value there, next value and label."""
+    by_next = [units[at : at + labels] for at in range(0, len(units), labels)]
+    return [by_next[at : at + wide] for at in range(0, len(by_next), wide)]
+
+
 def _stops(
-    reached: Sequence[Sequence[Ball]], limits: Sequence[Sequence[Sequence[Sequence[int]]]], c: int
+    reached: Sequence[Sequence[Ball]],
+    limits: Sequence[Sequence[Sequence[Sequence[int]]]],
+    contexts: Sequence[tuple[int, int]],
+    labels: int,
 ) -> Iterator[Outcome]:
-    """At one level: limits by x, value there, next value and label, which cumulate."""
-    for i in range(len(limits[0])):
-        for j in range(len(limits[0][i])):
-            below = [0] * len(reached)
-            for label in range(c):
-                here = [by_value[i][j][label] for by_value in limits]
-                likely = [
-                    row[i] * (limit - less)
-                    for row, limit, less in zip(reached, here, below, strict=True)
-                ]
-                yield Outcome(label, likely)
-                below = here
+    """At one level: limits by x, value there, next value and label, which cumulate; contexts: the
+    values there and next that can be.
+    """
+    for i, j in contexts:
+        below = [0] * len(reached)
+        for label in range(labels):
+            here = [of_x[i][j][label] for of_x in limits]
+            likely = [
+                row[i] * (limit - less)
+                for row, limit, less in zip(reached, here, below, strict=True)
+            ]
+            yield Outcome(label, likely)
+            below = here
 
 
 def _going_on(

@@ -16,17 +16,17 @@ _SWEEPS = 20
 
 
 def goals_of(kernels: Floats, levels: Sequence[int], rests: Floats) -> Floats:
-    """(f, L + 1, 2, 2) what leads from (x, i) at each distance, before its stop, to each outcome
-    under its worst sequence; 0 beyond it.
+    """(2, f, L + 1, 2, 2) what leads from (x, i) at each distance, before its stop, to each outcome
+    under its worst sequence, by the x above the line; 0 beyond it.
 
-    rests: (m − 1, 4) shares that go on by level. An outcome is a level, a value there and the x
-    whose likelihood is above the line. A kernel at a time is changed for the better, forth and back
-    along all walks at once, from each corner throughout.
+    rests: (m − 1, 4) shares that go on by level. An outcome is a level and a value there. A kernel
+    at a time is changed for the better, forth and back along all walks at once, from each corner
+    throughout.
     """
     last, count = levels[-1], len(kernels)
     keeps = np.ones((last + 1, 2, 2))
     keeps[list(levels[:-1])] = rests.reshape(-1, 2, 2)
-    targets = [(d, value, over) for d in levels for value in (0, 1) for over in (0, 1)]
+    targets = [(d, value, over) for over in (0, 1) for d in levels for value in (0, 1)]
     distance, value, over = (np.repeat(one, count) for one in np.array(targets).T)
     batch = np.arange(len(distance))
     walks = np.repeat(np.tile(np.arange(count), len(targets))[:, np.newaxis], last + 1, axis=1)
@@ -59,7 +59,7 @@ def goals_of(kernels: Floats, levels: Sequence[int], rests: Floats) -> Floats:
         if not changed:
             break
     chosen = np.arange(0, len(batch), count) + ratios.reshape(-1, count).argmax(axis=1)
-    return np.asarray(goals[chosen])
+    return np.asarray(goals[chosen].reshape(2, -1, last + 1, 2, 2))
 
 
 def _forth(kernels: Floats, keeps: Floats, walks: NDArray[np.intp]) -> Floats:

@@ -32,8 +32,8 @@ def spanning(rays: Floats, spare: int = 0) -> tuple[NDArray[np.bool_], float]:
     """
     everything = np.ones(len(rays), dtype=bool), 0.0
     positive = rays[:, rays[0] > 0]
-    if len(rays) == 1 or not positive.shape[1]:
-        return everything
+    if not positive.shape[1]:
+        return np.arange(len(rays)) == 0, 0.0
     chart = _Chart(positive)
     hull = chart.hull()
     if hull is None:
@@ -120,9 +120,12 @@ class _Chart:
         corners, shares = [], []
         for start in range(0, len(chosen), _AT_ONCE):
             apart = self.points[chosen[start : start + _AT_ONCE]] - origin
-            least = apart @ inverse[:, :, 0].T
-            for corner in range(1, inverse.shape[2]):
-                np.minimum(least, apart @ inverse[:, :, corner].T, out=least)
+            # one thread is quicker here than several that wait for each other
+            least, *others = (
+                np.einsum("nd,fd->nf", apart, by) for by in inverse.transpose(2, 0, 1)
+            )
+            for one in others:
+                np.minimum(least, one, out=least)
             face = least.argmax(axis=1)
             corners.append(faces[face])
             shares.append(np.einsum("nd,ndc->nc", apart, inverse[face]))
@@ -146,7 +149,7 @@ def wider(rays: Floats, goals: Floats) -> tuple[Floats, float] | None:
 
     It is bounded by planes: for each of some outcomes farther on, those on which it is as likely
     under one x, times a factor, as under the other; and others in directions that are spread
-    evenly. goals: (f, 2, 2) what leads from (x, i) to each outcome.
+    evenly. goals: (2, f, 2, 2) what leads from (x, i) to each outcome, by the x above the line.
     """
     if not np.all(rays[0] > 0):
         return None
@@ -169,8 +172,8 @@ def wider(rays: Floats, goals: Floats) -> tuple[Floats, float] | None:
 
 def _outcome_planes(chart: _Chart, goals: Floats) -> Floats:
     forms = []
-    live = goals[goals.any(axis=(1, 2))]
-    for over in (0, 1):
+    for over, each in enumerate(goals):
+        live = each[each.any(axis=(1, 2))]
         above, below = np.zeros_like(live), np.zeros_like(live)
         above[:, over], below[:, 1 - over] = live[:, over], live[:, 1 - over]
         up, down = (part.reshape(-1, 4) * chart.sizes for part in (above, below))
