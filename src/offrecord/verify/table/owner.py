@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
@@ -25,13 +25,13 @@ from offrecord.release.certificate import (
     Stopping,
     spelled_thresholds,
 )
-from offrecord.verify.table.cells import EMPTY, Integers
+from offrecord.verify.table.cells import EMPTY, Integers, Mask
 from offrecord.verify.table.channels import Channels
 from offrecord.verify.table.coins import Coins
 from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private
 from offrecord.verify.table.rows import Table
-from offrecord.verify.table.secrets import Secrets, joins_of
+from offrecord.verify.table.secrets import Joins, Secrets, joins_of
 from offrecord.verify.table.serving import NONE, Serving
 
 _NEVER = math.inf  # what no choice explains
@@ -384,13 +384,18 @@ def check_owner(
     """Compare redacted stretches with where walks may stop."""
     rule = Rule(certificate)
     joins, also = joins_of(table, private, certificate, found)
-    tried = [also] if also is not None else [np.zeros_like(joins.perhaps), joins.perhaps]
+    both = [joins.secrets(private, one) for one in _tried(joins, also)]
     best: dict[int, tuple[Explained, _Chain | None]] = {}
-    for one in tried:
-        secrets = joins.secrets(private, one)
-        for number, explained, chain in _explained(rule, table, private, secrets, found):
-            if number not in best or explained.cost < best[number][0].cost:
-                best[number] = explained, chain
+    for secrets in both:
+        _keep_best(best, _explained(rule, table, private, secrets, found))
+    open_ = 0
+    for number, mine, ways in joins.mixed(private) if also is None else ():
+        if not ways:  # too many
+            open_ += 1
+            best.pop(number, None)
+        elif number in best and best[number][0].cost:
+            for secrets in ways:
+                _keep_best(best, _explained(rule, table, mine, secrets, found))
     _check_elsewhere(table, private, certificate, found)
     total = _elsewhere(table, private)
     for explained, chain in best.values():
@@ -403,10 +408,33 @@ def check_owner(
             f"{total:,} rows have no value though no walk redacts them, but counts.missing says"
             f" {missing:,}"
         )
-    _say(certificate, coins, found, open_=also is None)
+    _say(coins, found)
+    if also is None:
+        found.not_checked.append(
+            "Whether private records with nothing but empty rows between them are one secret cannot"
+            " be told: either must explain what is redacted."
+            + (
+                f" Of {open_:,} chains with too many of these, nothing was checked."
+                if open_
+                else ""
+            )
+        )
 
 
-def _say(certificate: Certificate, coins: Coins | None, found: Found, *, open_: bool) -> None:
+def _tried(joins: Joins, also: Mask | None) -> list[Mask]:
+    return [also] if also is not None else [np.zeros_like(joins.perhaps), joins.perhaps]
+
+
+def _keep_best(
+    best: dict[int, tuple[Explained, _Chain | None]],
+    chains: Iterable[tuple[int, Explained, _Chain | None]],
+) -> None:
+    for number, explained, chain in chains:
+        if number not in best or explained.cost < best[number][0].cost:
+            best[number] = explained, chain
+
+
+def _say(coins: Coins | None, found: Found) -> None:
     found.checked.append(
         "Every redacted stretch: walks stop at levels of sides that their clusters may take, and"
         " what lies beyond the last levels is released, but for what was missing."
@@ -415,11 +443,6 @@ def _say(certificate: Certificate, coins: Coins | None, found: Found, *, open_: 
         "Which option a cluster took is not told: one of those that it may take must explain what"
         " is redacted."
     )
-    if open_:
-        found.not_checked.append(
-            "Whether private records with nothing but empty rows between them are one secret cannot"
-            " be told; both was tried."
-        )
     found.not_checked.append(
         "Draws: those of walks depend on values that are not released."
         if coins is not None
