@@ -5,7 +5,8 @@ cells    what cells say                 steps     distances of records
 rows     a table as chains              listed    which records are private
 secrets  runs of private records        serving   which design serves a secret
 stamps   designs laid onto records      clusters  what may act around near secrets
-local    cells by local designs         coins     draws anew from the key
+local    cells by local designs         owner     stretches by owner's designs
+channels what clusters hide            coins     draws anew from the key
 check    all of it
 """
 

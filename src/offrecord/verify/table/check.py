@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.release.certificate import Certificate, LocalDesigns
+from offrecord.release.certificate import Certificate, LocalDesigns, OwnerDesigns
 from offrecord.verify.table.cells import EMPTY
 from offrecord.verify.table.coins import Coins, check_digest, coins_of
 from offrecord.verify.table.files import check_bytes, read_files
 from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private, by_list, by_positions
 from offrecord.verify.table.local import check_local
+from offrecord.verify.table.owner import check_owner
 from offrecord.verify.table.rows import Table, check_counts, is_empty, table_of
 
 
@@ -110,5 +111,7 @@ def _check_cells(
     designs = certificate.designs
     if isinstance(designs, LocalDesigns):
         check_local(table, private, certificate, coins, found)
+    elif isinstance(designs, OwnerDesigns):
+        check_owner(table, private, certificate, coins, found)
     else:
         found.not_checked.append(f"Cells against designs of the kind {designs.kind!r}.")

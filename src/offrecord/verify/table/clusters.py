@@ -111,10 +111,7 @@ class Ways:
         """Of the secrets first … after − 1, in a table that begins with row `start` of this one and
         holds their chain alone.
         """
-        some = self.secrets.part(np.arange(first, after))
-        moved = Secrets(
-            np.zeros_like(some.chain), some.first, some.last, some.low - start, some.high - start
-        )
+        moved = self.secrets.part(np.arange(first, after)).alone(start)
         inside = (self.matches.begin >= first) & (self.matches.end <= after)
         mine = self.matches.part(np.flatnonzero(inside))
         shifted = Matches(mine.begin - first, mine.end - first, mine.which)

@@ -36,6 +36,7 @@ _ENDINGS = {
 _SPARK = {"json": "ndjson"}
 _PACKED = (".gz", ".zst")
 _MOST = 1 << 36  # bytes that a packed text may come to
+_BLOCK = 1 << 20
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 _IPC_FILE = b"ARROW1"
 
@@ -162,11 +163,13 @@ def _unpacked(path: Path, packing: str) -> bytes:
         else:
             from backports import zstd
         module = zstd
+    content = io.BytesIO()
     with module.open(path, "rb") as file:
-        content: bytes = file.read(_MOST + 1)
-    if len(content) > _MOST:
-        raise InputError(f"{path} unpacks to more than {_MOST >> 30} GiB, which is refused")
-    return content
+        while block := file.read(_BLOCK):
+            content.write(block)
+            if content.tell() > _MOST:
+                raise InputError(f"{path} unpacks to more than {_MOST >> 30} GiB, which is refused")
+    return content.getvalue()
 
 
 def _sheet(path: Path) -> pl.DataFrame:
@@ -182,4 +185,10 @@ def _sheet(path: Path) -> pl.DataFrame:
         raise InputError(f"{path} must be a workbook of one sheet with a name over each column")
     rows.columns = list(header)
     filled: pl.DataFrame = rows.select(pl.when(pl.all() != "").then(pl.all()))
-    return filled
+    return filled.with_columns(_days(filled[name]) for name in filled.columns)
+
+
+def _days(cells: pl.Series) -> pl.Series:
+    """A column of midnights as days: workbooks have no others."""
+    are_days = cells.str.contains(r"^\d{4}-\d\d-\d\d 00:00:00$").all()
+    return cells.str.head(10) if are_days and len(cells) else cells

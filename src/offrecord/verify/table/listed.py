@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import time
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,16 @@ class Private:
     def count(self) -> int:
         """How many there are."""
         return len(self.place)
+
+    def part(self, some: slice) -> Private:
+        """Some of them."""
+        return Private(
+            self.chain[some], self.place[some], self.order[some], self.row[some], self.there[some]
+        )
+
+    def alone(self, start: int) -> Private:
+        """In a table of their chain alone, which begins with row `start` of this one."""
+        return replace(self, chain=np.zeros_like(self.chain), row=self.row - start)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ designs may meet, and there is a problem only where nothing that may act explain
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from offrecord.verify.table.coins import ALWAYS, Coins, thresholds
 from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private
 from offrecord.verify.table.rows import Table
-from offrecord.verify.table.secrets import Secrets, joins_of
+from offrecord.verify.table.secrets import Joins, Secrets, joins_of
 from offrecord.verify.table.stamps import Layout, Sheet
 
 _WRONG = 1 << 32  # rows without a value that must have been missing, to one that is wrong
@@ -93,6 +92,12 @@ class Judge:
             idle = np.union1d(idle, more)
         return Verdict(shown, drawn, idle, told)
 
+    def alone(self, chain: int) -> Judge:
+        """For a table of one chain."""
+        table = self.table.alone(chain)
+        coins = None if self.coins is None else replace(self.coins, table=table)
+        return Judge(table, self.sheet, coins)
+
     def _drawn(self, layout: Layout, rows: Integers) -> tuple[Integers, Integers]:
         """Of rows that are redacted at times: those that their draw redacts, and those without a
         value that it does not redact, whatever the value was.
@@ -109,14 +114,49 @@ class Judge:
 
 
 @dataclass(frozen=True, eq=False)
+class Unserved:
+    """Secrets that no design serves: the chain of each, and the place of its first record."""
+
+    chain: Integers
+    place: Integers
+
+    @classmethod
+    def of(cls, secrets: Secrets, chosen: Mask) -> Unserved:
+        """Some secrets."""
+        return cls(secrets.chain[chosen], secrets.first[chosen])
+
+    def joined(self, other: Unserved, chosen: Mask) -> Unserved:
+        """These, and some of others."""
+        return Unserved(
+            np.concatenate((self.chain, other.chain[chosen])),
+            np.concatenate((self.place, other.place[chosen])),
+        )
+
+
+_NOBODY = Unserved(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
 class Judged:
-    """What secrets came to: the best that can be said of each group. unserved: (s,) secrets that no
-    design serves. which: the layout, where there is but one.
+    """What secrets came to: the best that can be said of each group. unserved: secrets that no
+    design serves. layout: where there is but one.
     """
 
     verdict: Verdict
-    unserved: Mask
+    unserved: Unserved
     layout: Layout | None
+
+    def costs(self, table: Table) -> Integers:
+        """(chains,) how much is not explained."""
+        found = np.bincount(self.unserved.chain, minlength=table.chains) * _WRONG
+        for rows, weight in zip(_rows(self.verdict), (_WRONG, _WRONG, 1, _WRONG), strict=True):
+            found = found + np.bincount(table.chain_of(rows), minlength=table.chains) * weight
+        return np.asarray(found)
+
+    def moved(self, chain: int, start: int) -> Judged:
+        """From a table of one chain to that of all."""
+        unserved = Unserved(np.full_like(self.unserved.chain, chain), self.unserved.place)
+        return Judged(self.verdict.moved(start), unserved, None)
 
 
 def check_local(
@@ -134,19 +174,50 @@ def check_local(
     judge = Judge(table, sheet, coins)
     joins, also = joins_of(table, private, certificate, found)
     if also is not None:
-        secrets = joins.secrets(private, also)
-        judged = _judged(judge, alternatives, private, secrets)
+        judged = _judged(judge, alternatives, private, joins.secrets(private, also))
         _check_uses(certificate, judged, found)
     else:
-        some = [joins.secrets(private, one) for one in (None, joins.perhaps)]
-        each = [_judged(judge, alternatives, private, secrets) for secrets in some]
-        secrets, judged = _better(table, some, each)
-        found.not_checked.append(
-            f"Whether {int(joins.perhaps.sum()):,} private records are one secret with those before"
-            " them, as rows between them have no value, cannot be told; both was tried."
-        )
-    _report(table, secrets, judged, certificate, found)
+        judged = _judged_open(judge, alternatives, private, joins, found)
+    _report(table, judged, certificate, found)
     _say(certificate, coins, found)
+
+
+def _judged_open(
+    judge: Judge, alternatives: Alternatives, private: Private, joins: Joins, found: Found
+) -> Judged:
+    """Where it is open which private records join: by whatever explains most, chain by chain."""
+    table = judge.table
+    both = [joins.secrets(private, one) for one in (None, joins.perhaps)]
+    judged = [_judged(judge, alternatives, private, secrets) for secrets in both]
+    costs = np.stack([one.costs(table) for one in judged])
+    taken = costs.argmin(axis=0)
+    least, open_ = costs.min(axis=0), 0
+    others: list[Judged] = []
+    for chain, mine, ways in joins.mixed(private):
+        if not least[chain]:
+            continue
+        start = int(table.starts[chain])
+        own = judge.alone(chain)
+        for secrets in ways:
+            one = _judged(own, alternatives, mine.alone(start), secrets.alone(start))
+            cost = int(one.costs(own.table)[0])
+            if cost < least[chain]:
+                least[chain], taken[chain] = cost, len(judged) + len(others)
+                others.append(one.moved(chain, start))
+        if not ways:  # too many
+            taken[chain], open_ = -1, open_ + 1
+    verdict, unserved = _NOTHING, _NOBODY
+    for at, one in enumerate([*judged, *others]):
+        rows = [taken[table.chain_of(rows)] == at for rows in _rows(one.verdict)]
+        verdict = verdict.joined(one.verdict.part(rows))
+        unserved = unserved.joined(one.unserved, taken[one.unserved.chain] == at)
+    found.not_checked.append(
+        f"Whether {int(joins.perhaps.sum()):,} private records are one secret with those before"
+        " them, as rows between them have no value, cannot be told: cells were compared with what"
+        " either comes to."
+        + (f" Of {open_:,} chains with too many of these, nothing was." if open_ else "")
+    )
+    return Judged(verdict, unserved, None)
 
 
 def _say(certificate: Certificate, coins: Coins | None, found: Found) -> None:
@@ -173,7 +244,7 @@ def _judged(judge: Judge, alternatives: Alternatives, private: Private, secrets:
     options = alternatives.options(ways)
     verdicts = [judge.verdict(option.layout) for option in options]
     if len(options) == 1:
-        return Judged(verdicts[0], ~options[0].served, options[0].layout)
+        return Judged(verdicts[0], Unserved.of(secrets, ~options[0].served), options[0].layout)
     groups = alternatives.groups(table, ways)
     rows = [[groups.of_rows(one) for one in _rows(verdict)] for verdict in verdicts]
     costs = np.stack(
@@ -183,49 +254,34 @@ def _judged(judge: Judge, alternatives: Alternatives, private: Private, secrets:
         ]
     )
     best = costs.argmin(axis=0)
-    total, unserved = _explained(judge, ways, groups, costs.min(axis=0))
-    best[total.explained] = len(options)
-    verdict = total.verdict
+    explained, verdict = _explained(judge, ways, groups, costs.min(axis=0))
+    best[explained] = len(options)
+    unserved = np.zeros(secrets.count, dtype=bool)
     for at, (option, one, of) in enumerate(zip(options, verdicts, rows, strict=True)):
         chosen = [np.where(each < 0, at == 0, best[np.maximum(each, 0)] == at) for each in of]
         verdict = verdict.joined(one.part(chosen))
         unserved |= ~option.served & (best[groups.of] == at)
-    return Judged(verdict, unserved, None)
-
-
-class _Explained(NamedTuple):
-    """Groups that one of many layouts explains better than the usual ones, and what is left."""
-
-    explained: Integers
-    verdict: Verdict
+    return Judged(verdict, Unserved.of(secrets, unserved), None)
 
 
 def _explained(
     judge: Judge, ways: Ways, groups: Groups, costs: Integers
-) -> tuple[_Explained, Mask]:
-    """Look for other layouts of groups that none of the usual ones explains."""
+) -> tuple[Integers, Verdict]:
+    """The groups that some other layout explains better than the usual ones, and what is left."""
     found, verdict = [], _NOTHING
     for group in np.flatnonzero(costs)[:_MOST_GROUPS].tolist():
         chain, least = int(groups.chain[group]), int(costs[group])
-        table = judge.table.alone(chain)
-        start = int(judge.table.starts[chain])
-        coins = None if judge.coins is None else replace(judge.coins, table=table)
-        own = Judge(table, judge.sheet, coins)
+        start, own, best = int(judge.table.starts[chain]), judge.alone(chain), None
         limits = int(groups.begin[group]) - start, int(groups.end[group]) - start
-        best = None
         part = ways.part(int(groups.first[group]), int(groups.after[group]), start)
         for option in part.layouts(_MOST_LAYOUTS):
             one = own.verdict(option.layout).within(*limits)
-            cost = one.cost
-            if cost < least:
-                least, best = cost, one
-            if cost == 0:
-                break
+            if one.cost < least:
+                least, best = one.cost, one
         if best is not None:
             found.append(group)
             verdict = verdict.joined(best.moved(start))
-    explained = np.array(found, dtype=np.int64)
-    return _Explained(explained, verdict), np.zeros(ways.secrets.count, dtype=bool)
+    return np.array(found, dtype=np.int64), verdict
 
 
 def _rows(verdict: Verdict) -> tuple[Integers, Integers, Integers, Integers]:
@@ -241,23 +297,6 @@ def _costs(option: Option, of: Integers, rows: list[Integers], count: int) -> In
     return (shown + drawn + told + unserved) * _WRONG + idle
 
 
-def _better(table: Table, some: list[Secrets], each: list[Judged]) -> tuple[Secrets, Judged]:
-    """Of two ways to join secrets the better one, chain by chain."""
-    costs = []
-    for secrets, judged in zip(some, each, strict=True):
-        cost = np.bincount(secrets.chain[judged.unserved], minlength=table.chains) * _WRONG
-        for rows, weight in zip(_rows(judged.verdict), (_WRONG, _WRONG, 1, _WRONG), strict=True):
-            cost = cost + np.bincount(table.chain_of(rows), minlength=table.chains) * weight
-        costs.append(cost)
-    best = np.stack(costs).argmin(axis=0)
-    total = _NOTHING
-    for at, judged in enumerate(each):
-        chosen = [best[table.chain_of(rows)] == at for rows in _rows(judged.verdict)]
-        total = total.joined(judged.verdict.part(chosen))
-    unserved = each[0].unserved & (best[some[0].chain] == 0)
-    return some[0], Judged(total, unserved, None)
-
-
 def _check_uses(certificate: Certificate, judged: Judged, found: Found) -> None:
     """Each design serves as many secrets as it says."""
     designs = certificate.designs.designs
@@ -270,23 +309,13 @@ def _check_uses(certificate: Certificate, judged: Judged, found: Found) -> None:
         found.unequal(f"designs[{at}].uses", design.uses, there)
 
 
-def _report(
-    table: Table,
-    secrets: Secrets,
-    judged: Judged,
-    certificate: Certificate,
-    found: Found,
-) -> None:
+def _report(table: Table, judged: Judged, certificate: Certificate, found: Found) -> None:
     several = isinstance(certificate.designs, ClusteredDesigns)
     by = "every design that may act here" if several else "the designs of the secrets around it"
-    lost = np.flatnonzero(judged.unserved)
-    names = (
-        table.told(chain, place)
-        for chain, place in zip(
-            secrets.chain[lost].tolist(), secrets.first[lost].tolist(), strict=True
-        )
-    )
-    found.wrong_at(names, len(lost), "a secret that no design of the certificate serves")
+    lost = judged.unserved
+    places = zip(lost.chain.tolist(), lost.place.tolist(), strict=True)
+    names = (table.told(chain, place) for chain, place in places)
+    found.wrong_at(names, len(lost.chain), "a secret that no design of the certificate serves")
     shown, drawn, idle, told = _rows(judged.verdict)
     found.wrong_at(table.named(shown), len(shown), f"a value is released that {by} always redacts")
     found.wrong_at(table.named(told), len(told), "a kept cell beside a value that is redacted")

@@ -6,6 +6,7 @@ whether two private records with nothing but such rows between them are one secr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,8 @@ from offrecord.verify.table.cells import Integers, Mask
 from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private
 from offrecord.verify.table.rows import Table, is_empty
+
+_MOST_OPEN = 8  # private records of a chain of which every way to join is tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,11 @@ class Secrets:
             self.high[last],
         )
 
+    def alone(self, start: int) -> Secrets:
+        """In a table of their chain alone, which begins with row `start` of this one."""
+        low, high = self.low - start, self.high - start
+        return Secrets(np.zeros_like(self.chain), self.first, self.last, low, high)
+
     def rooms(self, table: Table) -> tuple[Integers, Integers]:
         """How many places lie to the left and right of each."""
         return self.first, table.lengths[self.chain] - 1 - self.last
@@ -74,6 +82,23 @@ class Joins:
             private.row[first],
             after[last],
         )
+
+    def mixed(self, private: Private) -> Iterator[tuple[int, Private, list[Secrets]]]:
+        """Of chains in which several may join: the chain, its private records, and the secrets that
+        some joining, but not all, makes of them; none of these where there are too many ways.
+        """
+        chains, counts = np.unique(private.chain[self.perhaps], return_counts=True)
+        for chain, count in zip(chains[counts > 1].tolist(), counts[counts > 1], strict=True):
+            begin, end = np.searchsorted(private.chain, (chain, chain + 1)).tolist()
+            mine = private.part(slice(begin, end))
+            own = Joins(self.sure[begin:end], self.perhaps[begin:end])
+            at = np.flatnonzero(own.perhaps)
+            found = []
+            for chosen in range(1, (1 << count) - 1) if count <= _MOST_OPEN else ():
+                also = np.zeros(end - begin, dtype=bool)
+                also[at[(chosen >> np.arange(count)) & 1 == 1]] = True
+                found.append(own.secrets(mine, also))
+            yield chain, mine, found
 
 
 def joins_of(
