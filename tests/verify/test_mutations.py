@@ -305,6 +305,32 @@ def test_one_unit_in_the_last_place_of_a_probability_counts(tmp_path):
                 assert within(share, epsilon) == (mpmath.mpf(epsilon) >= mpmath.log(exact))
 
 
+def test_walks_in_phases_are_cut_where_the_chain_has_forgotten(tmp_path):
+    """Their designs keep to a little less than ε, for what the beginning of the chain may add; such
+    a certificate can be read, and is proven with that.
+    """
+    model = off.PhasedChain("hour", HOURS, np.tile([0.75, 0.25], (24, 1)), zone="UTC")
+    hours = pl.datetime_range(
+        pl.datetime(2026, 3, 1), pl.datetime(2026, 3, 7, 23), "1h", eager=True, time_zone="UTC"
+    )
+    private = [at == 84 for at in range(len(hours))]
+    values = np.random.default_rng(5).integers(0, 2, len(hours))
+    release = off.redact(
+        pl.DataFrame({"t": hours, "v": values, "p": private}),
+        value="v", order="t", private="p", single_chain=True, step="1h", epsilon=1.0, model=model,
+        mechanism="owner", dataset="phases", key_file=tmp_path / "key" / "key.json",
+        accept_model=True,
+    )  # fmt: skip
+    release.write(tmp_path / "out.csv")
+    file = tmp_path / "out.csv.certificate.json"
+    content = json.loads(file.read_bytes())
+    assert content["designs"]["left_limit"] == content["designs"]["designs"][0]["left"]
+    assert content["designs"]["stoppings"][0]["epsilon"] < content["designs"]["epsilon"]
+    verdict = verify(file, tmp_path / "out.csv")
+    assert verdict.is_verified
+    assert 1 - 2.0**-20 < verdict.told <= 1
+
+
 @pytest.mark.parametrize("name", ["clustered", "owner"])
 def test_a_design_swapped_or_missing(name, certificates, refused):
     content = certificates[name]
