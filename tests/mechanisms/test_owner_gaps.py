@@ -344,3 +344,12 @@ def test_policies_of_near_secrets():
                 released += chance * likely * mask.sum()
         assert policy.utility == pytest.approx(released / 8, abs=1e-9)
         assert policy.is_private
+
+
+def test_long_gaps_of_rare_values_are_judged_within_what_floats_hold():
+    """Likelihoods and how often values are have hundreds of digits each, and so have products."""
+    chain = off.MarkovChain([[0.9987, 0.0013], [0.3, 0.7]])
+    gap = gap_stopping(chain, 9, (2.0, 2.0))
+    assert is_proven(gap, chain)
+    assert released_law(gap, chain).sum() > 0.1
+    assert all(np.isfinite(told).all() for told in told_between(gap, chain))

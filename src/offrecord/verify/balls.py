@@ -95,7 +95,7 @@ def decided(bound: Callable[[], Ball], limit: float) -> tuple[bool, Ball]:
             found = bound()
             if found <= most:
                 return True, found
-            if found > most or not found.is_finite():
+            if found > most:
                 return False, found
     return False, found
 

@@ -31,7 +31,9 @@ _SLACK = 2.0**-46  # what floats may change of a ratio of exact sums
 #: Of budgets, for what a solver may leave: its tolerance, by how rare a context may be.
 _SPARE = 1e-7
 _ROUNDS = 30  # of clipping
-_BITS = 900  # of whole numbers that become floats
+#: Of whole numbers that become floats: of likelihoods, and of how often values are. Products of
+#: both are floats, too.
+_BITS, _LAW_BITS = 880, 120
 #: Up to so many columns outcomes are compared by all that may lie beyond; above, each by itself,
 #: which asks for a little more.
 _FEW_COLUMNS = 300
@@ -479,7 +481,7 @@ class _Judge:
         self.kernel = exact_kernel(chain.transition)
         self.values = np.flatnonzero(chain.marginal(1) > 0)
         law = exact_law(chain, 1)
-        shift = max(int(law.high.max()).bit_length() - _BITS, 0)
+        shift = max(int(law.high.max()).bit_length() - _LAW_BITS, 0)
         self.low = (law.low[self.values] >> shift).astype(np.float64)
         self.high = (-(-law.high[self.values] >> shift)).astype(np.float64)
         pattern = np.eye(chain.k, dtype=bool)
