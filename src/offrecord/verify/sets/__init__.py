@@ -47,7 +47,9 @@ def _told_of(problem: Problem, boxes: Boxes, secret: Secret) -> Ball:
     right = list(shown_by_states(problem.outward(last, 1), newest))
     ratios = [
         _side(left, [_of_step(problem, boxes.backward, t) for t in _back(boxes, first)], k**m),
-        _side(right, [_of_step(problem, boxes.forward, t) for t in _on(boxes, last, problem.n)], k**m),
+        _side(
+            right, [_of_step(problem, boxes.forward, t) for t in _on(boxes, last, problem.n)], k**m
+        ),
     ]
     if secret.first == secret.last:
         value = [code // k ** (m - 1 - (secret.first - first)) % k for code in codes]
@@ -55,8 +57,10 @@ def _told_of(problem: Problem, boxes: Boxes, secret: Secret) -> Ball:
         found = largest(_ball(ratios[0][a, b]) * _ball(ratios[1][a, b]) for a, b in pairs)
         return flint.arb(1).max(found).log()
     after = _follows(problem, boxes, first, last - m + 1)
-    as_balls = ([[_ball(one) for one in row] for row in side.tolist()] for side in ratios)
-    return combined(*as_balls, after)
+    left_balls, right_balls = (
+        [[_ball(one) for one in row] for row in side.tolist()] for side in ratios
+    )
+    return combined(left_balls, right_balls, after)
 
 
 def _ball(number: float) -> Ball:
