@@ -260,3 +260,20 @@ def test_a_wider_set_or_less_redaction_is_not_proven():
         stretches[at] = stretches[at]._replace(row=tuple(0.9 * p for p in stretches[at].row))
         worse.append(float(sets.told(replace(problem, stretches=tuple(stretches))).lower()))
     assert max(worse) > limit + 1e-7
+
+
+def test_numbers_too_small_for_doubles_are_never_taken_for_none():
+    """A value that is all but never redacted, or all but never follows, counts as if it might."""
+    rng = np.random.default_rng(3)
+    model, _, _ = random_set(rng, 3, 1, 0.02)
+    matrix = np.array([[1.0, 1.0, 1.0], [5e-324, 0.5, 1.0], [1e-300, 1.0, 1.0]])
+    found = [
+        upper(sets.told(problem_of(model, rows, [(0, 0)])))
+        for rows in (matrix, np.where(matrix < 1e-60, 0.0, matrix))
+    ]
+    assert found[0] == found[1]
+    rare = ((0.9, 5e-324, 0.05), (0.2, 0.5, 0.2), (0.2, 0.2, 0.5))
+    most = ((0.95, 1e-300, 0.1), (0.25, 0.6, 0.25), (0.25, 0.25, 0.6))
+    tiny = replace(model, set=replace(model.set, forward=(rare, most)))
+    released = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]])
+    assert np.isinf(upper(sets.told(problem_of(tiny, released, [(0, 0)]))))

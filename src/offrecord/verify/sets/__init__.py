@@ -17,7 +17,7 @@ import numpy as np
 from offrecord.verify.balls import Ball, infinite, largest
 from offrecord.verify.problem import Problem, Secret, Stretch
 from offrecord.verify.sets import bounds, cones
-from offrecord.verify.sets.boxes import Box, Boxes, Floats, boxes_of
+from offrecord.verify.sets.boxes import SMALLEST, Box, Boxes, Floats, boxes_of
 from offrecord.verify.sets.walks import Walk
 from offrecord.verify.states import Follows, combined, shown_by_states
 
@@ -101,7 +101,12 @@ def _follows(problem: Problem, boxes: Boxes, first: int, last: int) -> Follows:
 
 def _side(stretches: list[Stretch], boxes: list[Box], states: int) -> Floats:
     """(S, S) upper bounds of the largest ratios that one side can show."""
-    walk = Walk.of(stretches, boxes)
+    # a number that is too small to compute with counts as 0, which only tells more (F3)
+    sound = [
+        Stretch(count, tuple(share if share > SMALLEST else 0.0 for share in row))
+        for count, row in stretches
+    ]
+    walk = Walk.of(sound, boxes)
     if walk.records == 0:
         return np.ones((states, states))
     return _of_walk(walk.stretches, walk.ends, tuple(boxes[: walk.records]))
