@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, NamedTuple
 
 import flint
@@ -20,16 +19,10 @@ import flint
 from offrecord.release.certificate import Model
 from offrecord.verify.alone import Ratios, power
 from offrecord.verify.balls import Ball, Matrix, ball, double, infinite, is_zero, largest
-from offrecord.verify.chain import Chain, completed, stationary
+from offrecord.verify.chain import Chain, completed
 from offrecord.verify.pairs_of_outputs import largest_ratio
 from offrecord.verify.problem import Problem, Secret, Stretch
-from offrecord.verify.states import (
-    combined,
-    follows,
-    shown_by_states,
-    told_of_states,
-    unit,
-)
+from offrecord.verify.states import combined, follows, shown_by_states, told_of_states
 
 #: Outputs of a side at most, and pairs of them; else so many times the tuples there are.
 _MOST, _MOST_PAIRS, _TIMES = 4096, 2**22, 4
@@ -455,4 +448,3 @@ def _by_tuples(problem: Problem, tuples: Tuples, secret: Secret) -> Ball:
     right = shown_by_states(problem.outward(last, 1), tuples.values(m - 1))
     values = tuples.values(secret.first - first) if secret.first == secret.last else None
     return told_of_states(tuples.chain, (first, last - m + 1), (left, right), values)
-

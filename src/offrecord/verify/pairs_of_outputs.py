@@ -103,9 +103,7 @@ def _bounds(part: Part, scale: list[list[Ball]]) -> tuple[NDArray[Any], NDArray[
 
 def _doubles(rows: list[list[Ball]], scales: list[Ball]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Doubles below and above numbers; 0 stands for 0 alone above."""
-    numbers = [
-        [number * scale for number in row] for row, scale in zip(rows, scales, strict=True)
-    ]
+    numbers = [[number * scale for number in row] for row, scale in zip(rows, scales, strict=True)]
     middle = np.array([[float(one.mid()) for one in row] for row in numbers])
     width = np.array([[float(one.rad()) for one in row] for row in numbers])
     zero = np.array([[is_zero(one) for one in row] for row in numbers])

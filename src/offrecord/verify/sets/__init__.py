@@ -17,7 +17,7 @@ import numpy as np
 from offrecord.verify.balls import Ball, infinite, largest
 from offrecord.verify.problem import Problem, Secret, Stretch
 from offrecord.verify.sets import bounds, cones
-from offrecord.verify.sets.boxes import Box, Boxes, Floats, boxes_of
+from offrecord.verify.sets.boxes import SMALLEST, Box, Boxes, Floats, boxes_of
 from offrecord.verify.sets.walks import Walk
 from offrecord.verify.states import Follows, combined, shown_by_states
 
@@ -47,7 +47,9 @@ def _told_of(problem: Problem, boxes: Boxes, secret: Secret) -> Ball:
     right = list(shown_by_states(problem.outward(last, 1), newest))
     ratios = [
         _side(left, [_of_step(problem, boxes.backward, t) for t in _back(boxes, first)], k**m),
-        _side(right, [_of_step(problem, boxes.forward, t) for t in _on(boxes, last, problem.n)], k**m),
+        _side(
+            right, [_of_step(problem, boxes.forward, t) for t in _on(boxes, last, problem.n)], k**m
+        ),
     ]
     if secret.first == secret.last:
         value = [code // k ** (m - 1 - (secret.first - first)) % k for code in codes]
@@ -55,8 +57,10 @@ def _told_of(problem: Problem, boxes: Boxes, secret: Secret) -> Ball:
         found = largest(_ball(ratios[0][a, b]) * _ball(ratios[1][a, b]) for a, b in pairs)
         return flint.arb(1).max(found).log()
     after = _follows(problem, boxes, first, last - m + 1)
-    as_balls = ([[_ball(one) for one in row] for row in side.tolist()] for side in ratios)
-    return combined(*as_balls, after)
+    left_balls, right_balls = (
+        [[_ball(one) for one in row] for row in side.tolist()] for side in ratios
+    )
+    return combined(left_balls, right_balls, after)
 
 
 def _ball(number: float) -> Ball:
@@ -97,7 +101,12 @@ def _follows(problem: Problem, boxes: Boxes, first: int, last: int) -> Follows:
 
 def _side(stretches: list[Stretch], boxes: list[Box], states: int) -> Floats:
     """(S, S) upper bounds of the largest ratios that one side can show."""
-    walk = Walk.of(stretches, boxes)
+    # a number that is too small to compute with counts as 0, which only tells more (F3)
+    sound = [
+        Stretch(count, tuple(share if share > SMALLEST else 0.0 for share in row))
+        for count, row in stretches
+    ]
+    walk = Walk.of(sound, boxes)
     if walk.records == 0:
         return np.ones((states, states))
     return _of_walk(walk.stretches, walk.ends, tuple(boxes[: walk.records]))

@@ -167,7 +167,7 @@ def _stepped(ratios: Floats | None, row: Row, fill: Fill) -> Floats:
             nearer[square] = np.minimum(
                 nearer[square], _of_few(ratios, shares, fill, (rows, columns))
             )
-        return np.maximum(found, nearer)
+        return np.asarray(np.maximum(found, nearer))
     return found if ratios is None else np.maximum(found, largest_ratios(ratios, shares, fill))
 
 

@@ -22,6 +22,8 @@ from offrecord.verify.balls import Exact, decimal
 
 Floats = NDArray[np.float64]
 
+#: Smaller numbers are moved outwards, so that no product underflows.
+SMALLEST = 1e-60
 #: Rows that lead to more states have too many vertices to list.
 MOST_LISTED = 6
 
@@ -97,8 +99,9 @@ def tightened(low: Sequence[Exact], high: Sequence[Exact]) -> tuple[list[Exact],
     Where decimals do not let it, they are widened by what is missing.
     """
     missing = max(sum(low) - 1, 1 - sum(high), flint.fmpq(0))
-    least = [max(one - missing, flint.fmpq(0)) for one in low]
-    most = [one + missing if one > 0 else one for one in high]
+    tiny = decimal(SMALLEST)
+    least = [one - missing if one - missing > tiny else flint.fmpq(0) for one in low]
+    most = [max(one + missing, tiny) if one > 0 else one for one in high]
     spare, excess = 1 - sum(least), sum(most) - 1
     return (
         [max(a, b - excess) for a, b in zip(least, most, strict=True)],

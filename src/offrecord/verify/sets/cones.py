@@ -25,7 +25,7 @@ from offrecord.verify.sets.walks import Row, Walk
 
 UNIT = 2.0**-53
 #: Rays with smaller numbers would lose digits.
-_LEAST = 1e-250
+_LEAST = 1e-150
 #: Once ratios beyond a record differ by less, they are taken to be 1, and this much is lost.
 _FORGOTTEN = 2e-12
 #: Up to how many records, and rays, cones are followed, by states.

@@ -1,4 +1,4 @@
-"""Boxes as doubles that are rounded outwards, of one step or of several, and averages under them."""
+"""Boxes as doubles, rounded outwards, of one step or of several, and averages under them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Fill:
     @cached_property
     def room(self) -> Floats:
         """How much more than its least each may have."""
-        return np.maximum(self.high - self.low, 0.0)
+        return np.asarray(np.maximum(self.high - self.low, 0.0))
 
     @cached_property
     def rest(self) -> Floats:
         """(R,) the mass that the least leave."""
-        return np.maximum(1.0 - self.low.sum(axis=1), 0.0)
+        return np.asarray(np.maximum(1.0 - self.low.sum(axis=1), 0.0))
 
     def of_rows(self, rows: list[int], states: list[int]) -> Fill:
         """Of some rows, which lead to these states alone."""

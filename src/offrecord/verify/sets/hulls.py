@@ -126,8 +126,8 @@ def _missed(points: Floats, hint: _Hint, tolerance: float) -> Floats:
     found = _distances(points, hint.facets[through], hint.inner)
     missed = np.flatnonzero(~(found <= tolerance))
     for at in range(0, len(missed), _AT_ONCE):
-        part = missed[at : at + _AT_ONCE]
-        found[part] = _tried(points[part], outward[part] @ normals, hint, tolerance)
+        some = missed[at : at + _AT_ONCE]
+        found[some] = _tried(points[some], outward[some] @ normals, hint, tolerance)
     return found
 
 

@@ -1,4 +1,4 @@
-"""One side of a secret as a walk towards it: rows of redaction by state, and a box for each step."""
+"""One side of a secret as a walk towards it: redaction by state, and a box for each step."""
 
 from __future__ import annotations
 
