@@ -5,4 +5,5 @@ the certificate's own form. A test walks the imports.
 
 balls    numbers in balls                  chain     the model as exact numbers
 problem  what a local design redacts       alone     what it tells under the model alone
+table    a released table, cell by cell
 """
