@@ -152,7 +152,13 @@ def _text(path: Path, kind: str, packing: str | None) -> pl.DataFrame:
         source = io.BytesIO(_unpacked(path, packing))
     if kind == "ndjson":
         return pl.read_ndjson(source, infer_schema_length=None)
-    return pl.read_csv(source, infer_schema=False, empty_string_is_null=True, glob=False)
+    frame = pl.read_csv(source, infer_schema=False, glob=False)
+    # in quotes or not, an empty cell is none
+    return frame.with_columns(
+        pl.when(pl.col(name) != "").then(pl.col(name)).alias(name)
+        for name in frame.columns
+        if (frame[name] == "").any()
+    )
 
 
 def _unpacked(path: Path, packing: str) -> bytes:
