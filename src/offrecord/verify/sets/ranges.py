@@ -11,6 +11,7 @@ pair of levels gives a bound, and the least counts. All pairs of rows are looked
 
 from __future__ import annotations
 
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -73,30 +74,19 @@ def _largest(pairs: _Pairs, a: Floats, b: Floats) -> Floats:
     used = (pairs.low + pairs.room + pairs.other_low + pairs.other_room) > 0
     least = np.where(used, a, np.inf).min(axis=1)
     most = np.where(used, b, 0.0).max(axis=1)
-    best, event = np.full(len(a), np.inf), np.zeros(a.shape, dtype=bool)
-    for mu in (least, most):
-        for nu in (least, most):
-            _improve(pairs, (a, b), (mu, nu), best, event)
-    for _ in range(_ROUNDS):
-        v = np.where(event, b, a)
-        mu = _level(-v, pairs.room, pairs.rest)
-        nu = _level(v, pairs.other_room, pairs.other_rest)
-        _improve(pairs, (a, b), (-mu, nu), best, event)
+    best = np.full(len(a), np.inf)
+    for start in product((least, most), repeat=2):
+        levels = start
+        for _ in range(1 + _ROUNDS):
+            found, event = _by_levels(pairs, (a, b), levels)
+            best = np.minimum(best, found)
+            v = np.where(event, b, a)
+            above = -_level(-v, pairs.room, pairs.rest)
+            below = _level(v, pairs.other_room, pairs.other_rest)
+            levels = (above, below)
+        for mixed in ((start[0], below), (above, start[1])):
+            best = np.minimum(best, _by_levels(pairs, (a, b), mixed)[0])
     return best
-
-
-def _improve(
-    pairs: _Pairs,
-    between: tuple[Floats, Floats],
-    levels: tuple[Floats, Floats],
-    best: Floats,
-    event: NDArray[np.bool_],
-) -> None:
-    """Enter the bounds by these levels where they are less, and the events where they are met."""
-    found, where = _by_levels(pairs, between, levels)
-    better = (found < best) | ~np.isfinite(best)
-    best[better] = found[better]
-    event[better] = where[better]
 
 
 def _level(values: Floats, room: Floats, rest: Floats) -> Floats:
