@@ -50,7 +50,7 @@ def check_table(
     if key_file is not None:
         coins = coins_of(Path(key_file), certificate, table, found)
         if coins is not None:
-            check_digest(coins, private, found)
+            coins = check_digest(coins, private, found)
     _check_cells(table, private, certificate, coins, found)
     return found
 
