@@ -6,6 +6,7 @@ text, truth values or numbers. Bins and rare values are labels of text as all ot
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -182,11 +183,19 @@ def whole_of(series: pl.Series) -> Integers | None:
     return None
 
 
+def _unit(text: str) -> Fraction:
+    if re.fullmatch(r"\d{1,12}(\.\d{1,12})?", text) is None or Fraction(text) == 0:
+        raise InputError(f"columns.order_unit {text!r} is no unit")
+    return Fraction(text)
+
+
 def units_of(series: pl.Series, unit: str) -> Integers | None:
     """How many of a decimal unit each number is; None where some cell is no whole multiple, up to a
     millionth of the unit and the rounding of floats.
     """
-    size = Fraction(unit)
+    if not (series.dtype.is_numeric() or series.dtype == pl.String):
+        return None
+    size = _unit(unit)
     if series.dtype.is_integer():
         values = [Fraction(value) / size for value in series.unique().to_list()]
         if any(value.denominator > 1 for value in values):

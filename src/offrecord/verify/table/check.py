@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from offrecord.errors import InputError
-from offrecord.release.certificate import Certificate, LocalDesigns, OwnerDesigns
+from offrecord.release.certificate import Certificate, LocalDesigns, Output, OwnerDesigns
 from offrecord.verify.table.cells import EMPTY
 from offrecord.verify.table.coins import Coins, check_digest, coins_of
 from offrecord.verify.table.files import check_bytes, read_files
@@ -29,11 +30,25 @@ def check_table(
     private_list: which records are private, where the certificate does not publish it. key_file:
     the publisher's key, to compute the coins anew. InputError for what cannot be read.
     """
-    output = certificate.output
-    if output is None:
+    released = Path(released)
+    if certificate.output is None:
         raise InputError("the certificate names no output: it is of a dry run")
-    found = Found()
-    files = check_bytes(output, Path(released), found)
+    try:
+        return _checked(certificate, certificate.output, released, (private_list, key_file))
+    except (pl.exceptions.PolarsError, OverflowError):
+        raise InputError(f"{released} holds cells that cannot be compared") from None
+    except MemoryError:
+        raise InputError(f"{released} is too large for this machine's memory") from None
+
+
+def _checked(
+    certificate: Certificate,
+    output: Output,
+    released: Path,
+    others: tuple[Path | None, Path | None],
+) -> Found:
+    found, (private_list, key_file) = Found(), others
+    files = check_bytes(output, released, found)
     if not files:
         return found
     table = table_of(read_files(files, output.format), certificate, found)
@@ -50,7 +65,7 @@ def check_table(
     if key_file is not None:
         coins = coins_of(Path(key_file), certificate, table, found)
         if coins is not None:
-            check_digest(coins, private, found)
+            coins = check_digest(coins, private, found)
     _check_cells(table, private, certificate, coins, found)
     return found
 

@@ -18,7 +18,6 @@ from offrecord.release.certificate import (
     ClusteredDesign,
     LocalDesign,
     LocalDesigns,
-    spelled_rows,
 )
 from offrecord.verify.table.cells import Integers, Mask
 from offrecord.verify.table.listed import Private
@@ -168,8 +167,8 @@ class Alternatives:
                     found[number, side] = room > 0 and (rests or ends)
                     continue
                 # how the chain began may be told by what is redacted at times
-                rows = spelled_rows(designs.sides[one.redaction_left])
-                all_gone = rests and all(min(row) == 1 for row in rows)
+                side_rows = designs.sides[one.redaction_left]
+                all_gone = rests and all(min(row) == 1 for _, row in side_rows)
                 found[number, side] = room > 0 and (all_gone or reach + 1 < room)
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate
-from offrecord.verify.table.cells import Integers, is_timed, nanoseconds
+from offrecord.verify.table.cells import Integers, is_timed, nanoseconds, times_of
 from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private
 from offrecord.verify.table.rows import Table
@@ -53,11 +53,14 @@ def thresholds(redaction: NDArray[np.float64]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class Coins:
-    """The coins of a release."""
+    """The coins of a release. typed: names of chains that are text here were large numbers, truth
+    values or times in what was redacted.
+    """
 
     key: bytes = field(repr=False)
     certificate: Certificate
     table: Table
+    typed: bool = False
 
     @property
     def id(self) -> str:
@@ -76,7 +79,8 @@ class Coins:
     def tags(self, chains: Integers) -> NDArray[np.uint64]:
         """(c, 2) the tags of some chains."""
         rows = self.table.starts[chains]
-        columns = [_fields(series.gather(rows)) for series in self.table.names]
+        names = [series.gather(rows) for series in self.table.names]
+        columns = [_fields(_typed(series) if self.typed else series) for series in names]
         found = bytearray()
         for at in range(len(chains)):
             tag = self._named.copy()
@@ -125,6 +129,18 @@ class Coins:
         return f"{mixed.astype('<u8').tobytes().hex()}:{private.count}"
 
 
+def _typed(series: pl.Series) -> pl.Series:
+    """Text as the large numbers, truth values or times that it stands for, if it does."""
+    if series.dtype != pl.String:
+        return series
+    if series.str.contains(r"^-?\d{1,20}$").all():
+        return series.cast(pl.Int128)
+    if series.is_in(["true", "false"]).all():
+        return series == "true"
+    times = times_of(series)
+    return series if times is None else times
+
+
 def _field(kind: int, content: bytes) -> bytes:
     return bytes((kind,)) + len(content).to_bytes(8, "little") + content
 
@@ -160,11 +176,17 @@ def coins_of(key_file: Path, certificate: Certificate, table: Table, found: Foun
     return coins
 
 
-def check_digest(coins: Coins, private: Private, found: Found) -> None:
-    """Compare the digest of private records with what the certificate says."""
+def check_digest(coins: Coins, private: Private, found: Found) -> Coins:
+    """Compare the digest of private records with what the certificate says; the coins by which
+    names of chains are what they were.
+    """
     said = coins.certificate.private.digest
     if said is None:
         found.not_checked.append("The digest of private records: the certificate has none.")
-        return
-    found.unequal("private.digest", said, coins.digest(private))
+        return coins
+    there, typed = coins.digest(private), replace(coins, typed=True)
+    if there != said and typed.digest(private) == said:
+        there, coins = said, typed
+    found.unequal("private.digest", said, there)
     found.checked.append("The private records are those of the certificate's digest.")
+    return coins

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,7 @@ _ENDINGS = {
 _SPARK = {"json": "ndjson"}
 _PACKED = (".gz", ".zst")
 _MOST = 1 << 36  # bytes that a packed text may come to
+_MOST_SHEET = 1 << 33  # bytes of a workbook, unpacked
 _BLOCK = 1 << 20
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 _IPC_FILE = b"ARROW1"
@@ -111,7 +113,11 @@ def format_of(path: Path) -> tuple[str | None, str | None]:
 
 def read_files(paths: list[Path], said: str | None = None) -> pl.DataFrame:
     """Files of one table, one after the other."""
-    return pl.concat([read_file(path, said) for path in paths], how="vertical_relaxed")
+    frames = [read_file(path, said) for path in paths]
+    if len({tuple(frame.columns) for frame in frames}) > 1:
+        raise InputError(f"{paths[0].parent}: its files do not have the same columns")
+    with _readable(paths[0].parent):
+        return pl.concat(frames, how="vertical_relaxed")
 
 
 def read_file(path: Path, said: str | None = None) -> pl.DataFrame:
@@ -184,6 +190,9 @@ def _sheet(path: Path) -> pl.DataFrame:
         import fastexcel
     except ImportError:
         raise InputError("Excel workbooks need fastexcel: pip install 'offrecord[excel]'") from None
+    with zipfile.ZipFile(path) as packed:
+        if sum(part.file_size for part in packed.infolist()) > _MOST_SHEET:
+            raise InputError(f"{path} unpacks to more than {_MOST_SHEET >> 30} GiB")
     book = fastexcel.read_excel(path)
     cells = book.load_sheet(0, header_row=None, dtypes="string").to_polars()
     header, rows = cells.row(0), cells[1:]

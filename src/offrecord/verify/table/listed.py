@@ -113,7 +113,7 @@ def _names(name: str, cells: list[Any]) -> pl.Series:
     if len(kinds) == 1:
         try:
             return pl.Series(name, cells)
-        except (OverflowError, TypeError):
+        except (OverflowError, TypeError, pl.exceptions.PolarsError):
             pass
     return pl.Series(name, [str(cell) for cell in cells], dtype=pl.String)
 

@@ -305,8 +305,11 @@ def _check_uses(certificate: Certificate, judged: Judged, found: Found) -> None:
         found.unequal("uses of all designs", certificate.counts.secrets, total)
         return
     counted = np.bincount(judged.layout.which, minlength=len(designs)).tolist()
-    for at, (design, there) in enumerate(zip(designs, counted, strict=True)):
-        found.unequal(f"designs[{at}].uses", design.uses, there)
+    pairs = enumerate(zip(designs, counted, strict=True))
+    others = [
+        f"designs[{at}].uses, {one.uses:,}" for at, (one, there) in pairs if one.uses != there
+    ]
+    found.wrong_at(others, len(others), "it serves another number of secrets")
 
 
 def _report(table: Table, judged: Judged, certificate: Certificate, found: Found) -> None:

@@ -398,10 +398,17 @@ def check_owner(
                 _keep_best(best, _explained(rule, table, mine, secrets, found))
     _check_elsewhere(table, private, certificate, found)
     total = _elsewhere(table, private)
+    lost = []
     for explained, chain in best.values():
-        total += 0 if explained.cost == _NEVER else int(explained.cost)
-        if explained.cost == _NEVER and chain is not None:
-            _tell(table, chain, explained, found)
+        if explained.cost < _NEVER:
+            total += int(explained.cost)
+        elif chain is not None:
+            lost.append(_told(table, chain, explained))
+        else:
+            lost.append("a chain that is too short for a tuple of its model's order")
+    says = "what is redacted there, or further to the left, is explained by no option"
+    found.wrong_at(lost, len(lost), says)
+    _check_kept(table, private, certificate, found)
     missing = certificate.counts.missing
     if total > missing:
         found.wrong(
@@ -450,14 +457,23 @@ def _say(coins: Coins | None, found: Found) -> None:
     )
 
 
-def _tell(table: Table, chain: _Chain, explained: Explained, found: Found) -> None:
+def _told(table: Table, chain: _Chain, explained: Explained) -> str:
+    """Where the first stretch is that is not explained."""
     at = min(explained.gap, chain.count - 1)
-    name = table.told(chain.number, chain.begin[at])
     where = "before" if explained.gap < chain.count else "after"
-    found.wrong(
-        f"{name}: what is redacted {where} this secret, or further to the left, is explained by no"
-        " option that its cluster may take"
-    )
+    return f"{where} the secret at {table.told(chain.number, chain.begin[at])}"
+
+
+def _check_kept(table: Table, private: Private, certificate: Certificate, found: Found) -> None:
+    """Kept cells are empty beside a redacted value, though not beside one that was missing."""
+    if table.kept is None or table.columns.keep_all:
+        return
+    told = (table.codes == EMPTY) & table.kept
+    told[private.row[private.there]] = False
+    rows = np.flatnonzero(told)
+    if len(rows) > certificate.counts.missing:
+        says = "a kept cell beside a value that is redacted, or there are more missing than said"
+        found.wrong_at(table.named(rows), len(rows), says)
 
 
 def _elsewhere(table: Table, private: Private) -> int:
@@ -487,9 +503,7 @@ def _explained(
     serving = Serving(rule.certificate, range(len(rule.designs.designs)))
     which = serving.serving(table, private, secrets)
     lost = np.flatnonzero(which == NONE)
-    names = (
-        table.told(int(secrets.chain[at]), int(secrets.first[at])) for at in lost[:10].tolist()
-    )
+    names = (table.told(int(secrets.chain[at]), int(secrets.first[at])) for at in lost.tolist())
     found.wrong_at(names, len(lost), "a secret that no design of the certificate serves")
     stoppings = np.array([one.stopping for one in rule.designs.designs] + [-1])[which]
     begins = np.flatnonzero(np.diff(secrets.chain, prepend=-1))

@@ -180,6 +180,8 @@ def _check_columns(frame: pl.DataFrame, certificate: Certificate, found: Found) 
     assert output is not None
     ordering = [] if columns.order == ROW else [columns.order]
     should = [*columns.by, *ordering, columns.value, *columns.keep]
+    if len(set(should)) < len(should):
+        raise InputError("the certificate names a column twice among value, order, by and keep")
     found.unequal("columns", listed(output.columns), listed(frame.columns))
     if list(output.columns) != should:
         found.wrong(f"output.columns must be {listed(should)}, are {listed(output.columns)}")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate, Design, Model, spelled_phases
 from offrecord.verify.table.cells import Integers, Mask
 from offrecord.verify.table.listed import Private, gap_times
@@ -18,6 +19,7 @@ from offrecord.verify.table.secrets import Secrets
 from offrecord.verify.table.steps import phases_of
 
 _LONGEST = 1 << 16  # records of a secret whose ends are looked at one by one
+_MOST = 10**7  # records of a design with phases
 NONE = -1  #: the number of no design
 
 
@@ -37,6 +39,8 @@ class Serving:
             phases = None
             if one.phases is not None:
                 modulus = self.certificate.model.phase_count or 1
+                if designs.records(one, 1) > _MOST:
+                    raise InputError("the certificate's phases are too many to be laid out")
                 phases = bytes(spelled_phases(designs.phases[one.phases], modulus))
             found[one.left, one.right, one.length, phases] = number
         return found

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from offrecord.errors import InputError
 from offrecord.release.certificate import (
     ClusteredDesign,
     LocalDesign,
@@ -27,6 +28,7 @@ from offrecord.verify.table.secrets import Secrets
 
 Bits: TypeAlias = NDArray[Any]
 _Lay = Callable[[Integers, Integers], None]
+_MOST = 10**8  # probabilities in the sides of a certificate
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,8 @@ class Sheet:
     """
 
     def __init__(self, designs: LocalDesigns, model: Model) -> None:
+        if sum(count for side in designs.sides for count, _ in side) * model.k > _MOST:
+            raise InputError("the certificate's sides have too many rows to be laid out")
         spelled = [spelled_rows(side) for side in designs.sides]
         self.k = model.k
         self.rows = np.array([row for side in spelled for row in side]).reshape(-1, model.k)
