@@ -1,0 +1,98 @@
+"""The verb verify: 0 if a release holds, 1 with reasons if it does not, 2 if it cannot be read."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import offrecord as off
+from offrecord import cli
+
+
+@pytest.fixture
+def released(tmp_path):
+    """A release of a small table, and its list of private records."""
+    rng = np.random.default_rng(2)
+    table = pl.DataFrame(
+        {
+            "site": np.repeat(np.arange(30), 20),
+            "day": np.tile(np.arange(20), 30),
+            "rain": rng.integers(0, 2, 600),
+        }
+    )
+    private = pl.DataFrame({"site": [3, 3, 20], "day": [5, 6, 10]})
+    private.write_csv(tmp_path / "optouts.csv")
+    release = off.redact(
+        table,
+        value="rain", order="day", by="site", private_list=private, epsilon=1.0,
+        model=off.MarkovChain.binary(0.3, 0.4), mechanism="best-local", dataset="rain",
+        key_file=tmp_path / "key" / "key.json", accept_model=True,
+    )  # fmt: skip
+    release.write(tmp_path / "out.csv")
+    return tmp_path / "out.csv"
+
+
+def proof_of(file):
+    return file.with_name(f"{file.name}.certificate.json")
+
+
+def test_a_release_is_verified_and_says_what_was_not_checked(released, capsys):
+    optouts = str(released.with_name("optouts.csv"))
+    given = [str(proof_of(released)), str(released), "--private-list", optouts]
+    assert cli.main(["verify", *given]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("verified: designs tell at most ")
+    assert "not checked" in said
+    key = str(released.parent / "key" / "key.json")
+    assert cli.main(["verify", *given, "--key-file", key, "--json"]) == 0
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["verified"] is True
+    assert verdict["problems"] == []
+    assert 0 < verdict["told"] <= verdict["epsilon"] == 1.0
+
+
+def test_what_does_not_hold_is_exit_1_with_reasons(released, capsys):
+    certificate = proof_of(released)
+    content = json.loads(certificate.read_bytes())
+    content["claim"]["epsilon"] = 0.5
+    certificate.write_text(json.dumps(content))
+    assert cli.main(["verify", str(certificate)]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("NOT VERIFIED: ")
+    assert "designs.epsilon is 1.0, but claimed are 0.5" in said
+
+
+def test_another_table_is_exit_1(released, capsys):
+    text = released.read_text()
+    released.write_text(text.replace("\n0,0,", "\n0,0,1" if "\n0,0,0" in text else "\n0,0,0", 1))
+    assert cli.main(["verify", str(proof_of(released)), str(released)]) == 1
+    assert "NOT VERIFIED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda file: file.write_bytes(file.read_bytes()[:-200]), "not JSON"),
+        (lambda file: file.unlink(), "No such file"),
+        (
+            lambda file: file.write_text('{"format": "offrecord-certificate", "version": 99}'),
+            "newer",
+        ),
+        (lambda file: file.write_text("[" * 10_000), ""),
+        (lambda file: file.write_text('{"format": NaN}'), ""),
+    ],
+)
+def test_what_cannot_be_read_is_exit_2_and_one_line(released, capsys, change, says):
+    change(proof_of(released))
+    assert cli.main(["verify", str(proof_of(released))]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert says in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_a_list_without_a_table_is_asked_back(released, capsys):
+    optouts = str(released.with_name("optouts.csv"))
+    assert cli.main(["verify", str(proof_of(released)), "--private-list", optouts]) == 2
+    assert "with the released table" in capsys.readouterr().err
