@@ -32,7 +32,7 @@ from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private
 from offrecord.verify.table.rows import Table
 from offrecord.verify.table.secrets import Joins, Secrets, joins_of
-from offrecord.verify.table.serving import NONE, Serving
+from offrecord.verify.table.serving import Serving
 
 _NEVER = math.inf  # what no choice explains
 _WORTH = 0.25  # records that a gap releases by expectation, to be held out
@@ -556,9 +556,7 @@ class _Seen:
         ends = np.searchsorted(self.valued, self.table.starts[chain : chain + 2])
         return bool(ends[1] > ends[0])
 
-    def chain(
-        self, secrets: Secrets, begin: int, end: int, stoppings: Integers
-    ) -> _Chain | _Unserved | None:
+    def chain(self, secrets: Secrets, begin: int, end: int, stoppings: Integers) -> _Chain | None:
         """The secrets of a chain; None if it is too short for a tuple."""
         number = int(secrets.chain[begin])
         length = int(self.table.lengths[number]) - self.extra
