@@ -32,7 +32,7 @@ from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private
 from offrecord.verify.table.rows import Table
 from offrecord.verify.table.secrets import Joins, Secrets, joins_of
-from offrecord.verify.table.serving import NONE, Serving
+from offrecord.verify.table.serving import Serving
 
 _NEVER = math.inf  # what no choice explains
 _WORTH = 0.25  # records that a gap releases by expectation, to be held out
@@ -126,30 +126,40 @@ class Rule:
 
     def allowed(self, cluster: Cluster, secrets: _Chain, *, leaning: bool) -> list[Option]:
         """What a cluster may take. leaning: a gap beside it is held out."""
-        one, other = secrets.which[cluster.first], secrets.which[cluster.after - 1]
-        stopping = self.designs.stoppings[one]
+        inside = range(cluster.first, cluster.after)
+        away = tuple(
+            (secrets.begin[i] - cluster.begin, cluster.end - secrets.end[i]) for i in inside
+        )
+        ends = secrets.which[cluster.first], secrets.which[cluster.after - 1]
         if leaning:
-            return [self.base(one)]
+            return [self.base(ends[0])]
+        is_single = len(away) == 1 and secrets.is_single[cluster.first]
+        return self._allowed(ends, away if self.is_known else (), is_single)
+
+    @cache  # noqa: B019
+    def _allowed(
+        self, ends: tuple[int, int], away: tuple[tuple[int, int], ...], is_single: bool
+    ) -> list[Option]:
+        """By the stoppings of its first and last secret, and how far each is from its ends."""
+        one, other = ends
+        stopping = self.designs.stoppings[one]
         both = [*self.options(one), (_CLOSED, (0.0, 0.0))]
         if one != other:
             right = [*self.options(other), (_CLOSED, (0.0, 0.0))]
             both = [((a[0], b[1]), (s[0], t[1])) for a, s in both for b, t in right]
         found = []
         for option, budgets in both:
-            if sum(budgets) <= stopping.epsilon or self._keeps(cluster, secrets, budgets):
+            if sum(budgets) <= stopping.epsilon or self._keeps(away, budgets):
                 found.append(option)
-        single = cluster.after - cluster.first == 1 and secrets.is_single[cluster.first]
-        if single and one == other and stopping.pair is not None and self.has_pairs:
+        if is_single and one == other and stopping.pair is not None and self.has_pairs:
             found.append(_pair(stopping))
         return list(dict.fromkeys(found))
 
-    def _keeps(self, cluster: Cluster, secrets: _Chain, budgets: tuple[float, float]) -> bool:
+    def _keeps(self, away: tuple[tuple[int, int], ...], budgets: tuple[float, float]) -> bool:
         """Whether larger budgets keep every secret of a cluster within ε."""
-        if not self.is_known or cluster.after - cluster.first < 2:
+        if not self.is_known or len(away) < 2:
             return False
-        inside = range(cluster.first, cluster.after)
-        away = {(secrets.begin[i] - cluster.begin, cluster.end - secrets.end[i]) for i in inside}
-        return self.channels.keeps(sorted(away), budgets, self.designs.epsilon)
+        return self.channels.keeps(sorted(set(away)), budgets, self.designs.epsilon)
 
     @cached_property
     def held_out(self) -> dict[int, bool | None]:
@@ -270,6 +280,13 @@ class _Chain:
         return len(self.begin)
 
 
+class _Unserved(NamedTuple):
+    """The first secret of a chain that no design serves."""
+
+    chain: int
+    place: int
+
+
 class Explained(NamedTuple):
     """cost: rows that must have been missing, infinite if nothing explains a chain. gap: then the
     first that is not explained.
@@ -385,9 +402,9 @@ def check_owner(
     rule = Rule(certificate)
     joins, also = joins_of(table, private, certificate, found)
     both = [joins.secrets(private, one) for one in _tried(joins, also)]
-    best: dict[int, tuple[Explained, _Chain | None]] = {}
+    best: dict[int, tuple[Explained, _Chain | _Unserved | None]] = {}
     for secrets in both:
-        _keep_best(best, _explained(rule, table, private, secrets, found))
+        _keep_best(best, _explained(rule, table, private, secrets))
     open_ = 0
     for number, mine, ways in joins.mixed(private) if also is None else ():
         if not ways:  # too many
@@ -395,19 +412,22 @@ def check_owner(
             best.pop(number, None)
         elif number in best and best[number][0].cost:
             for secrets in ways:
-                _keep_best(best, _explained(rule, table, mine, secrets, found))
+                _keep_best(best, _explained(rule, table, mine, secrets))
     _check_elsewhere(table, private, certificate, found)
     total = _elsewhere(table, private)
-    lost = []
+    lost, unserved = [], []
     for explained, chain in best.values():
         if explained.cost < _NEVER:
             total += int(explained.cost)
+        elif isinstance(chain, _Unserved):
+            unserved.append(table.told(chain.chain, chain.place))
         elif chain is not None:
             lost.append(_told(table, chain, explained))
         else:
             lost.append("a chain that is too short for a tuple of its model's order")
     says = "what is redacted there, or further to the left, is explained by no option"
     found.wrong_at(lost, len(lost), says)
+    found.wrong_at(unserved, len(unserved), "a secret that no design of the certificate serves")
     _check_kept(table, private, certificate, found)
     missing = certificate.counts.missing
     if total > missing:
@@ -433,8 +453,8 @@ def _tried(joins: Joins, also: Mask | None) -> list[Mask]:
 
 
 def _keep_best(
-    best: dict[int, tuple[Explained, _Chain | None]],
-    chains: Iterable[tuple[int, Explained, _Chain | None]],
+    best: dict[int, tuple[Explained, _Chain | _Unserved | None]],
+    chains: Iterable[tuple[int, Explained, _Chain | _Unserved | None]],
 ) -> None:
     for number, explained, chain in chains:
         if number not in best or explained.cost < best[number][0].cost:
@@ -497,14 +517,11 @@ def _check_elsewhere(
 
 
 def _explained(
-    rule: Rule, table: Table, private: Private, secrets: Secrets, found: Found
-) -> Iterator[tuple[int, Explained, _Chain | None]]:
+    rule: Rule, table: Table, private: Private, secrets: Secrets
+) -> Iterator[tuple[int, Explained, _Chain | _Unserved | None]]:
     """Each chain with secrets, and how it is explained."""
     serving = Serving(rule.certificate, range(len(rule.designs.designs)))
     which = serving.serving(table, private, secrets)
-    lost = np.flatnonzero(which == NONE)
-    names = (table.told(int(secrets.chain[at]), int(secrets.first[at])) for at in lost.tolist())
-    found.wrong_at(names, len(lost), "a secret that no design of the certificate serves")
     stoppings = np.array([one.stopping for one in rule.designs.designs] + [-1])[which]
     begins = np.flatnonzero(np.diff(secrets.chain, prepend=-1))
     ends = np.append(begins[1:], secrets.count)
@@ -514,6 +531,8 @@ def _explained(
     for begin, end in zip(begins.tolist(), ends[: len(begins)].tolist(), strict=True):
         number = int(secrets.chain[begin])
         if np.any(stoppings[begin:end] < 0):
+            at = begin + int(np.argmax(stoppings[begin:end] < 0))
+            yield number, Explained(_NEVER, 0), _Unserved(number, int(secrets.first[at]))
             continue
         chain = seen.chain(secrets, begin, end, stoppings)
         if chain is None:
