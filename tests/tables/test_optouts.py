@@ -14,6 +14,7 @@ from offrecord.tables.chains import Columns, arrange
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.secrets import private_records
 from offrecord.tables.steps import Step
+from offrecord.verify import verify
 
 CHAIN = off.MarkovChain([[0.9, 0.1], [0.3, 0.7]])
 COLUMNS = Columns("v", "t", ("chain",))
@@ -308,3 +309,20 @@ def test_a_fit_takes_the_same_lists():
     late = pl.DataFrame({"chain": ["a"], "from": [date(2025, 1, 1)], "to": [None]})
     with pytest.raises(InputError, match="names 1 range that the table does not have"):
         off.fit(HOURS, private_list=late, **columns)
+
+
+def test_a_range_that_ends_with_a_day_leaves_the_next_midnight_out(tmp_path):
+    """Records at midnight, a day apart: the next one begins where the range has ended."""
+    days = pl.datetime_range(pl.datetime(2026, 3, 1), pl.datetime(2026, 3, 20), "1d", eager=True)
+    listed = pl.DataFrame({"from": ["2026-03-05"], "to": ["2026-03-06"]})
+    release = off.redact(
+        pl.DataFrame({"t": days, "v": [0, 1] * 10}),
+        value="v", order="t", single_chain=True, step="1d", private_list=listed, epsilon=1.0,
+        model=off.MarkovChain.binary(0.4, 0.4), mechanism="window", dataset="days",
+        accept_model=True, publish_positions=True,
+    )  # fmt: skip
+    assert release.certificate["private"]["count"] == 2
+    release.write(tmp_path / "out.csv")
+    certificate, optouts = tmp_path / "out.csv.certificate.json", tmp_path / "optouts.csv"
+    listed.write_csv(optouts)
+    assert verify(certificate, tmp_path / "out.csv", private_list=optouts).is_verified

@@ -110,7 +110,7 @@ class OptOuts:
         if self.form == "records":
             first = last = _places(arranged, chain, low, step)
         else:
-            first, last = _spans(arranged, chain, low, high, step)
+            first, last = _spans(arranged, chain, (low, high), step, days=self.days)
         there = (first >= 0) & (first <= last)
         found = np.zeros(self.count, dtype=bool)
         found[rows[there]] = True
@@ -366,14 +366,20 @@ def _places(arranged: Arranged, chain: Integers, order: Integers, step: Step | N
 
 
 def _spans(
-    arranged: Arranged, chain: Integers, low: Integers, high: Integers, step: Step | None
+    arranged: Arranged,
+    chain: Integers,
+    bounds: tuple[Integers, Integers],
+    step: Step | None,
+    *,
+    days: bool,
 ) -> tuple[Integers, Integers]:
     """The first and last place of each range in its chain, the first after the last where it
     holds none.
 
     Under a step a gap is in a range as a key would find it: up to a quarter step beyond its ends.
+    days: a range ends with a day, and the next one begins at midnight sharp.
     """
-    chains = arranged.chains
+    chains, (low, high) = arranged.chains, bounds
     begin, end = chains.starts[chain], chains.starts[chain + 1]
     row = _first_row(chains, chain, low, above=False)
     beyond = _first_row(chains, chain, high, above=True)
@@ -384,8 +390,9 @@ def _spans(
     # a step outside of the chain is as good as any further: no number becomes too large
     least = np.maximum(since, _LOWEST + step.length) - step.length
     most = np.minimum(chains.order[end - 1].astype(np.int64), _HIGHEST - step.length) + step.length
-    first, from_before = _nearest(step, since, np.clip(low, least, most), arranged.zone)
-    last, to_before = _nearest(step, since, np.clip(high, least, most), arranged.zone)
+    first, from_before = _nearest(step, since, np.clip(low, least, most), arranged.zone, 0.25)
+    beyond_end = 0.0 if days else 0.25
+    last, to_before = _nearest(step, since, np.clip(high, least, most), arranged.zone, beyond_end)
     first, last = first + (from_before < 0), last - (to_before > 0)
     held = beyond > row  # rows that are in it by their own order values are in it
     first[held] = np.minimum(first[held], chains.steps[row[held]])
@@ -394,14 +401,14 @@ def _spans(
 
 
 def _nearest(
-    step: Step, since: Integers, order: Integers, zone: str | None
+    step: Step, since: Integers, order: Integers, zone: str | None, share: float
 ) -> tuple[Integers, Integers]:
-    """The step nearest to each order value, and whether that lies more than a quarter step before
-    (−1) or after it (1).
+    """The step nearest to each order value, and whether that lies more than a share of a step
+    before (−1) or after it (1).
     """
     place, off = step.counted(since, order, zone)
     beside = np.sign(step.onward(since, place, zone) - order)
-    return place, np.where(4 * off <= step.length, 0, beside)
+    return place, np.where(off <= share * step.length, 0, beside)
 
 
 def _first_row(chains: Chains, chain: Integers, order: Integers, *, above: bool) -> Integers:

@@ -179,8 +179,8 @@ def _ranges(table: Table, frame: pl.DataFrame, ranged: bool) -> _Ranges:
     """All records between two order values in each row, or a whole chain."""
     count = frame.height
     low, high = np.full(count, _LOW), np.full(count, _HIGH)
+    days = ranged and _are_days(frame[_TO])
     if ranged:
-        days = _are_days(frame[_TO])
         for ends, name in ((low, _FROM), (high, _TO)):
             there = frame[name].is_not_null().to_numpy()
             if there.any():
@@ -195,7 +195,7 @@ def _ranges(table: Table, frame: pl.DataFrame, ranged: bool) -> _Ranges:
     begin = table.starts[safe]
     first, last = row - begin, beyond - 1 - begin
     if table.step is not None:
-        first, last = _stepped(table, safe, (low, high), (row, beyond))
+        first, last = _stepped(table, safe, (low, high), (row, beyond), days=days)
     first[chain < 0], last[chain < 0] = 1, 0
     return _Ranges(chain, first, last, low, whole)
 
@@ -205,9 +205,12 @@ def _stepped(
     chain: Integers,
     ends: tuple[Integers, Integers],
     rows: tuple[Integers, Integers],
+    *,
+    days: bool,
 ) -> tuple[Integers, Integers]:
     """The places of ranges: those of the rows that are in it, and all steps that a key in it would
-    find, which is up to a quarter step beyond its ends.
+    find, which is up to a quarter step beyond its ends. days: those that end with a day do so at
+    midnight sharp.
     """
     step, zone = table.step, table.columns.zone
     assert step is not None
@@ -221,7 +224,8 @@ def _stepped(
         place, off = step.counted(since, cut, zone)
         at = step.onward(since, place, zone)
         # a step that lies beyond the end, and further than a quarter step, is not in it
-        outside = (4 * off > step.length) & (np.sign(at - cut) == outwards)
+        sharp = days and outwards > 0
+        outside = (sharp | (4 * off > step.length)) & (np.sign(at - cut) == outwards)
         places.append(place - outwards * outside)
     first, last = places
     row, beyond = rows
