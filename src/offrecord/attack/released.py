@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -261,6 +262,15 @@ class Table:
                 break
             gone = certain
         return replace(found, exposed=open_)._noted()
+
+    @cached_property
+    def _plain(self) -> Shown:
+        none = np.empty(0, dtype=np.int64)
+        return Shown.of(self.chains, self.codes, none, np.zeros((0, self.said.model.k)))
+
+    def rows(self, chain: Integers, place: Integers) -> Integers:
+        """(r,) the rows of some places; −1 where there is none."""
+        return self._plain.rows(chain, place)
 
     def certainty(self) -> Any:
         """(n,) whether each record is redacted never, at times or always."""

@@ -308,7 +308,7 @@ class _Walks:
         ratio = np.empty(len(some))
         for at in range(len(some)) if self.steps.into is not None else ():
             ends = self._ends(int(some[at])) & (prior[at] > 0)[:, np.newaxis]
-            ratio[at] = _of_ends(left[at : at + 1], right[at : at + 1], ends[np.newaxis])[0]
+            ratio[at] = of_ends(left[at : at + 1], right[at : at + 1], ends[np.newaxis])[0]
         if self.steps.into is None:
             pattern = self.steps.kernels[0] > 0
             for count in np.unique(between).tolist():
@@ -319,7 +319,7 @@ class _Walks:
                     continue
                 for one in np.array_split(here, -(-len(here) * reached.size // (1 << 22))):
                     ends = reached & (prior[one] > 0)[:, :, np.newaxis]
-                    ratio[one] = _of_ends(left[one], right[one], ends)
+                    ratio[one] = of_ends(left[one], right[one], ends)
         return ratio
 
     def _ends(self, secret: int) -> Mask:
@@ -388,8 +388,10 @@ def _of_all_ends(left: Floats, right: Floats) -> Floats:
     return np.where(high < low, -gap, gap)
 
 
-def _of_ends(left: Floats, right: Floats, ends: Mask) -> Floats:
-    """(n,) the same over those that occur together."""
+def of_ends(left: Floats, right: Floats, ends: Mask) -> Floats:
+    """(n,) the largest log-ratio over sums of an entry of either that occur together, with its
+    sign.
+    """
     with np.errstate(invalid="ignore"):
         sums = left[:, :, np.newaxis] + right[:, np.newaxis, :]
     likely = np.where(ends, sums, 0.0).reshape(len(left), -1)
