@@ -128,5 +128,3 @@ def check(chain, frame, keys, epsilon, folder, protect="run", **options):
 @SETTINGS
 def test_any_table(tmp_path_factory, table, epsilon, protect, mechanism):
     check(*table, epsilon, tmp_path_factory.mktemp("t"), protect, mechanism=mechanism)
-
-

@@ -50,6 +50,7 @@ def by_definition(chain, likely, n, first, last):
     return np.log(max(ratios) / min(ratios)), posterior / posterior.sum()
 
 
+MOST = 12  # outcomes that are attacked of each
 CASES = [
     (off.MarkovChain.binary(0.3, 0.4), 7, [3], 0.5),
     (off.MarkovChain.binary(0.3, 0.4), 8, [0], 0.7),
@@ -69,7 +70,9 @@ def test_every_outcome(tmp_path, chain, n, private, epsilon):
     _, path = released(chain, frame, keys, epsilon, tmp_path, mechanism="owner")
     table = Table.read(path, Said.load(Path(f"{path}.certificate.json")))
     attacked = 0
-    for shown, likely in law(chain, table).items():
+    every = law(chain, table)
+    for shown in sorted(every, key=hash)[:MOST]:
+        likely = every[shown]
         out = pl.DataFrame({"chain": [1] * n, "t": range(n), "v": shown})
         out = out.with_columns(pl.when(pl.col("v") >= 0).then(pl.col("v")).alias("v"))
         out.write_parquet(path)

@@ -118,7 +118,11 @@ class _Attacks:
     def steps(self) -> Steps:
         """Those of the certificate's model."""
         model = self.table.said.model
-        return phased(self.table, model) if isinstance(model, PhasedChain) else Steps.of_chain(model.along())
+        return (
+            phased(self.table, model)
+            if isinstance(model, PhasedChain)
+            else Steps.of_chain(model.along())
+        )
 
     def _own(self) -> tuple[Told, tuple[tuple[str, int], ...]]:
         """By the certificate's model, and how many secrets were not attacked, and why."""
@@ -164,7 +168,7 @@ class _Attacks:
         """What was not tried."""
         if self.is_local or not self.others:
             return
-        yield "attackers of longer memory, with a clock or a corner are not tried on owner's designs"
+        yield "not tried on owner's designs: longer memories, clocks, and corners of a set"
 
     def _instead(self) -> Iterator[Attacker]:
         """What other releases of the same records would have told."""
@@ -181,9 +185,7 @@ class _Attacks:
         table = self.table
         batch, windows = table.batch, table.rule.windows
         which = batch.looked_up(windows.which)
-        begin, end = batch.secrets.bounds(
-            table.chains, windows.sizes[which], windows.rests[which]
-        )
+        begin, end = batch.secrets.bounds(table.chains, windows.sizes[which], windows.rests[which])
         edges = np.zeros(len(table.codes) + 1, dtype=np.int32)
         np.add.at(edges, begin, 1)
         np.add.at(edges, end, -1)

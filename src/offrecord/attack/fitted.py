@@ -76,8 +76,11 @@ class _Phases:
     """The phases of the places of a table, also of those without a row."""
 
     def __init__(self, table: Table, model: PhasedChain) -> None:
-        self.table, self.shown = table, Shown.of(
-            table.chains, table.codes, np.empty(0, dtype=np.int64), np.zeros((0, model.k))
+        self.table, self.shown = (
+            table,
+            Shown.of(
+                table.chains, table.codes, np.empty(0, dtype=np.int64), np.zeros((0, model.k))
+            ),
         )
         self.phases = table.arranged.phases(model.phase, model.zone)
         self.spec = replace(table.said.spec, model=model)

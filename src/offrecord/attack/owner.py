@@ -31,7 +31,7 @@ _ODD = "no walk stops where releasing begins beside them"
 _KIND = "owner's designs for a model of order above 1, or one that is not stationary"
 
 
-class _Unknown(Exception):
+class _UnknownError(Exception):
     """Why something is not computed."""
 
 
@@ -121,7 +121,7 @@ class _Laws:
         if sight.stop is None:
             return np.ones(k)
         if sight.stop != deadline:
-            raise _Unknown(_ODD)
+            raise _UnknownError(_ODD)
         return np.asarray(self.power(sight.column, deadline)[:, sight.value(deadline)])
 
     def pair(self, number: int, sights: tuple[_Sight, _Sight]) -> Floats:
@@ -140,7 +140,7 @@ class _Laws:
             name = ("second", number, label)
             try:
                 other = self.labelled(name, second.levels, limits, sight)
-            except _Unknown as error:
+            except _UnknownError as error:
                 if error.args[0] != _ODD:
                     raise
                 continue  # with this label the other walk never stops there
@@ -162,27 +162,30 @@ class _Laws:
         k, labels, column = len(self.kernels[0]), limits.shape[-1], sight.column
         deadline, stop, room = int(levels[-1]), sight.stop, sight.room
         if stop is not None and stop not in levels:
-            raise _Unknown(_ODD)
+            raise _UnknownError(_ODD)
         if stop is None and deadline <= room:
-            raise _Unknown(_ODD)
+            raise _UnknownError(_ODD)
         found = np.zeros((labels + k, k))
         for far in range(k):
-            on = self._onward(deadline, far, sight)
             going = self.power(column, int(levels[0]))  # (x, value at the level)
             for level, distance in enumerate(levels[:-1].tolist()):
                 after = int(levels[level + 1])
                 shares = stopped_shares(limits[far, level])  # (x, i, 1 or j, label)
                 parts = np.diff(shares, axis=-1, prepend=0.0)
                 if stop == distance:
-                    i, next_law = sight.value(distance), on(after)
+                    i, next_law = sight.value(distance), self._ahead(after, deadline, far, sight)
                     if next_law is not None:
                         held = going[:, i, np.newaxis] * next_law  # (x, j)
-                        found[:labels] += np.einsum("xj,xjb->bx", held, parts[:, i] + 0.0 * held[..., np.newaxis])
+                        found[:labels] += np.einsum(
+                            "xj,xjb->bx", held, parts[:, i] + 0.0 * held[..., np.newaxis]
+                        )
                     break
                 step = going[:, :, np.newaxis] * self.power(column, after - distance)
                 if stop is None and distance > room:
                     rest = step * self.power(column, deadline - after)[:, far]
-                    found[:labels] += np.einsum("xij,xijb->bx", rest, parts + 0.0 * rest[..., np.newaxis])
+                    found[:labels] += np.einsum(
+                        "xij,xijb->bx", rest, parts + 0.0 * rest[..., np.newaxis]
+                    )
                 going = (step * (1.0 - shares[..., -1])).sum(axis=1)
             else:
                 found[labels + far] += self._at_deadline(going, far, deadline, sight)
@@ -196,24 +199,19 @@ class _Laws:
             return np.asarray(going[:, far])
         return np.zeros(len(going))
 
-    def _onward(self, deadline: int, far: int, sight: _Sight):  # type: ignore[no-untyped-def]
-        """For a next level the (k,) law of the value there together with the far one, given what is
-        released; None where that is another.
+    def _ahead(self, after: int, deadline: int, far: int, sight: _Sight) -> Floats | None:
+        """(k,) how likely each value at the next level is together with the far one, given what is
+        released; None where the far value is another.
         """
-        k, column, room = len(self.kernels[0]), sight.column, sight.room
-
-        def law(after: int) -> Floats | None:
-            if deadline <= room:
-                if sight.value(deadline) != far:
-                    return None
-                return np.eye(k)[sight.value(after)]
-            last = sight.value(room)
-            if after <= room:
-                return np.asarray(np.eye(k)[sight.value(after)] * self.power(column, deadline - room)[last, far])
-            beyond = self.power(column, after - room)[last]
-            return np.asarray(beyond * self.power(column, deadline - after)[:, far])
-
-        return law
+        column, room, one = sight.column, sight.room, np.eye(len(self.kernels[0]))
+        if deadline <= room:
+            return one[sight.value(after)] if sight.value(deadline) == far else None
+        last = sight.value(room)
+        if after <= room:
+            likely = self.power(column, deadline - room)[last, far]
+            return np.asarray(one[sight.value(after)] * likely)
+        beyond = self.power(column, after - room)[last]
+        return np.asarray(beyond * self.power(column, deadline - after)[:, far])
 
     def gap(self, gap: GapStopping, held: tuple[int, int] | None, ends: tuple[int, int]) -> Floats:
         """(k, k) how likely what a gap that one choice serves shows is, together with the value of
@@ -231,7 +229,8 @@ class _Laws:
         # by the values x and b beside the gap, and i and j at the ends of what is held out: what
         # lies between i and j is left out, as it is the same whatever x and b are
         reached: dict[tuple[int, int], Floats] = {
-            (1, gap.length): kernel[:, np.newaxis, :, np.newaxis] * kernel.T[np.newaxis, :, np.newaxis, :]
+            (1, gap.length): kernel[:, np.newaxis, :, np.newaxis]
+            * kernel.T[np.newaxis, :, np.newaxis, :]
         }
         for number, (first, last) in enumerate(gap.states):
             here = reached.pop((first, last), np.zeros((k,) * 4))
@@ -247,7 +246,7 @@ class _Laws:
             for target, part in (((first + 1, last), less), ((first, last - 1), more)):
                 reached[target] = reached.get(target, 0.0) + part
         if held is not None:
-            raise _Unknown(_ODD)
+            raise _UnknownError(_ODD)
         return nothing
 
 
@@ -263,10 +262,10 @@ class _Sight(NamedTuple):
     values: Integers
 
     def value(self, distance: int) -> int:
-        """The value at a distance; _Unknown if it is not shown."""
+        """The value at a distance; _UnknownError if it is not shown."""
         value = int(self.values[distance - 1]) if distance <= len(self.values) else MISSING
         if value < 0:
-            raise _Unknown(_MISSING)
+            raise _UnknownError(_MISSING)
         return value
 
     def seen(self, levels: Integers) -> tuple[int | None, ...]:
@@ -275,7 +274,7 @@ class _Sight(NamedTuple):
         if self.stop is None:
             return None, min(self.room, deadline)
         if self.stop not in levels:
-            raise _Unknown(_ODD)
+            raise _UnknownError(_ODD)
         at = int(np.searchsorted(levels, self.stop))
         after = int(levels[min(at + 1, len(levels) - 1)])
         looked = [self.stop, min(after, self.room), min(deadline, self.room)]
@@ -285,7 +284,7 @@ class _Sight(NamedTuple):
 def _closed(sight: _Sight, k: int) -> Floats:
     """(k,) of a closed side, which is redacted to the chain's end."""
     if sight.stop is not None:
-        raise _Unknown(_ODD)
+        raise _UnknownError(_ODD)
     return np.ones(k)
 
 
@@ -307,7 +306,7 @@ class _Groups:
                 end += 1
             try:
                 found: list[tuple[Floats, Floats]] | str = self._group(begin, end)
-            except _Unknown as error:
+            except _UnknownError as error:
                 found = str(error)
             for at in range(begin, end):
                 yield at, found if isinstance(found, str) else found[at - begin]
@@ -318,7 +317,7 @@ class _Groups:
         pair = int(self.plan.choice.pairs[begin])
         if pair >= 0:
             if self.plan.blocked[begin].any():
-                raise _Unknown(_MISSING)
+                raise _UnknownError(_MISSING)
             sights = self._sight(begin, LEFT), self._sight(begin, RIGHT)
             return [(self.prior * self.laws.pair(pair, sights), np.ones(len(self.prior)))]
         gaps = [self._gap(at) for at in range(begin, end - 1)]
@@ -343,18 +342,20 @@ class _Groups:
         return self.laws.side(int(plan.choice.sides[cluster, column]), sight)
 
     def _sight(self, cluster: int, column: int) -> _Sight:
-        """What is seen beside a cluster; _Unknown where that does not say where its walk stopped."""
-        plan, ends = self.plan, self.plan.clusters.ends
-        room, deadline = int(plan.clusters.gaps[cluster, column]), int(plan.deadlines[cluster, column])
+        """What is seen beside a cluster; _UnknownError where that does not say where its walk
+        stopped.
+        """
+        plan = self.plan
+        room = int(plan.clusters.gaps[cluster, column])
+        deadline = int(plan.deadlines[cluster, column])
         looked = min(room, max(deadline, 1))
         values = self._values(cluster, column, looked)
         shown = np.flatnonzero(values >= 0)
         stop = int(shown[0]) + 1 if len(shown) else None
         if stop is None and plan.clusters.faces[cluster, column]:
-            raise _Unknown(_CLOSED)
+            raise _UnknownError(_CLOSED)
         if np.any(self._is_missing(cluster, column, looked)):
-            raise _Unknown(_MISSING)
-        del ends
+            raise _UnknownError(_MISSING)
         return _Sight(column, stop, room, values)
 
     def _places(self, cluster: int, column: int, count: int) -> tuple[Integers, Integers]:
@@ -382,5 +383,5 @@ class _Groups:
             return self.laws.gap(gap, None, (0, 0))
         first, last = int(shown[0]), int(shown[-1])
         if len(shown) != last - first + 1:
-            raise _Unknown(_ODD)
+            raise _UnknownError(_ODD)
         return self.laws.gap(gap, (first + 1, last + 1), (int(values[first]), int(values[last])))

@@ -23,7 +23,9 @@ def ratio_chart(found: Attack) -> Any:
     finite = [np.abs(one.ratios[np.isfinite(one.ratios)]).max(initial=0.0) for one in some]
     edge = 1.05 * max([*finite, found.epsilon])
     names = [one.name for one in some]
-    scale = alt.Scale(domain=names, range=[_PALETTE[at % len(_PALETTE)] for at in range(len(names))])
+    scale = alt.Scale(
+        domain=names, range=[_PALETTE[at % len(_PALETTE)] for at in range(len(names))]
+    )
     lines = (
         alt.Chart(alt.Data(values=[row for one in some for row in _rows(one, edge)]))
         .mark_line(strokeWidth=2, interpolate="step-after")
@@ -38,7 +40,9 @@ def ratio_chart(found: Attack) -> Any:
             ),
         )
     )
-    levels = [{"level": sign * found.epsilon, "name": f"{text}ε"} for sign, text in ((1, ""), (-1, "−"))]
+    levels = [
+        {"level": sign * found.epsilon, "name": f"{text}ε"} for sign, text in ((1, ""), (-1, "−"))
+    ]
     rule = (
         alt.Chart(alt.Data(values=levels))
         .mark_rule(strokeDash=[6, 4], color="black")

@@ -144,7 +144,10 @@ class Said:
             around = Surrounding(*rooms, np.array(phases, dtype=np.int8).tobytes(), inside)
             around = alike.get((*rooms, tuple(phases)), around)
             left, right = design.window
-            yield Made(around, design.leakage, design.rounding, design.method, (left, right)), content
+            yield (
+                Made(around, design.leakage, design.rounding, design.method, (left, right)),
+                content,
+            )
 
     def optouts(self, arranged: Arranged, listed: Any) -> OptOuts:
         """The private records that are listed, or published; InputError if they are neither."""
@@ -223,9 +226,7 @@ class Table:
         return self.batch.arranged.chains
 
     @classmethod
-    def read(
-        cls, path: Path, said: Said, listed: Any = None, missing: Mask | None = None
-    ) -> Table:
+    def read(cls, path: Path, said: Said, listed: Any = None, missing: Mask | None = None) -> Table:
         """Read a table. listed: the private list, where the certificate has none. missing: which
         rows have no value, where that is known.
         """
@@ -284,7 +285,8 @@ class Table:
     def _noted(self) -> Table:
         """With what a person should know of how it was read."""
         notes = []
-        counts, said = self.said.certificate.counts, {}
+        counts = self.said.certificate.counts
+        said: dict[tuple[int, ...], int] = {}
         for one in self.said.designs.designs:
             key = one.left, one.right, one.length
             said[key] = said.get(key, 0) + one.uses
@@ -302,8 +304,8 @@ class Table:
             found[key] = found.get(key, 0) + count
         if {key: one for key, one in found.items() if one} != {k: v for k, v in said.items() if v}:
             notes.append(
-                "which design acted around some secrets is not what the certificate counts: taken is"
-                " what redact would do with what is known"
+                "which designs acted is not what the certificate counts: taken is what redact would do"
+                " with what is known"
             )
         return replace(self, notes=tuple(notes))
 
@@ -364,9 +366,7 @@ def _private(arranged: Arranged, said: Said, listed: Any) -> Private:
     return private
 
 
-def _ruled(
-    arranged: Arranged, private: Private, said: Said, codes: Codes, missing: Mask
-) -> Table:
+def _ruled(arranged: Arranged, private: Private, said: Said, codes: Codes, missing: Mask) -> Table:
     """A table, if these rows are missing and all others have a value, whether it is shown or not:
     which value that is decides nothing here.
     """

@@ -157,7 +157,9 @@ class Attack:
         if BEYOND in kinds:
             lines.append("* knows more than the promise is about, or believes to")
         if ORIGINAL in kinds:
-            lines.append("† what another release of the same records would have told: not for others")
+            lines.append(
+                "† what another release of the same records would have told: not for others"
+            )
         if self.wrong:
             lines.append(
                 f"{many(self.wrong, 'value')} released that the certificate always redacts: this is"

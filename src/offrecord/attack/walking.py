@@ -102,15 +102,15 @@ class Steps:
         by_place = np.argsort(place, kind="stable")
         chain, place = chain[by_place], place[by_place]
         weights, at = self.begun(chain), self.order - 1
-        done = np.searchsorted(place, at, side="right")
+        done = int(np.searchsorted(place, at, side="right"))
         found[:done] = weights[:done]
         while done < len(place):
             at += 1
             here = np.full(len(place) - done, at)
             weights = self.onward(weights[-len(here) :], chain[done:], here)
-            more = np.searchsorted(place, at, side="right")
+            more = int(np.searchsorted(place, at, side="right"))
             found[done:more] = weights[: more - done]
-            done = int(more)
+            done = more
         out = np.empty_like(found)
         out[by_place] = found
         return out
@@ -118,8 +118,8 @@ class Steps:
 
 class Told(NamedTuple):
     """What is told of secrets. ratio: (s,) the largest log-ratio of the likelihoods of what is
-    shown under two values; above 0 where the value of higher number is the likelier one, else below;
-    NaN where what is shown cannot be, or was not attacked. prior, posterior: (s, k) of the value of
+    shown under two values; above 0 where the value of higher number is the likelier one, else
+    below; NaN where what is shown cannot be, or was not attacked. prior, posterior: (s, k) of the value of
     a secret's first record.
     """
 
@@ -186,7 +186,9 @@ class _Walks:
         total = joint.sum(axis=1, keepdims=True)
         posterior = np.divide(joint, total, out=np.full_like(joint, np.nan), where=total > 0)
         ratio = np.where(total[:, 0] > 0, self._ratios(near, far, joint, prior), np.nan)
-        return Told(ratio, _by_value(prior, first, self.shown.k), _by_value(posterior, first, self.shown.k))
+        return Told(
+            ratio, _by_value(prior, first, self.shown.k), _by_value(posterior, first, self.shown.k)
+        )
 
     def _first_values(self) -> Integers:
         """(s, S) the value of the secret's first record in each state."""
@@ -375,7 +377,7 @@ def _spread(likely: Floats, can_be: Mask) -> Floats:
         logs = np.log(likely)
         high, low = np.where(can_be, logs, -np.inf), np.where(can_be, logs, np.inf)
         gap = high.max(axis=1) - low.min(axis=1)
-    return np.where(high.argmax(axis=1) < low.argmin(axis=1), -gap, gap)
+    return np.asarray(np.where(high.argmax(axis=1) < low.argmin(axis=1), -gap, gap))
 
 
 def _of_all_ends(left: Floats, right: Floats) -> Floats:
@@ -385,7 +387,7 @@ def _of_all_ends(left: Floats, right: Floats) -> Floats:
     ends = [(one.argmax(axis=1), one.argmin(axis=1)) for one in (left, right)]
     states = left.shape[1]
     high, low = (ends[0][one] * states + ends[1][one] for one in range(2))
-    return np.where(high < low, -gap, gap)
+    return np.asarray(np.where(high < low, -gap, gap))
 
 
 def of_ends(left: Floats, right: Floats, ends: Mask) -> Floats:
@@ -400,4 +402,4 @@ def of_ends(left: Floats, right: Floats, ends: Mask) -> Floats:
         high = np.where(can_be, likely, -np.inf)
         low = np.where(can_be, likely, np.inf)
         gap = high.max(axis=1) - low.min(axis=1)
-    return np.where(high.argmax(axis=1) < low.argmin(axis=1), -gap, gap)
+    return np.asarray(np.where(high.argmax(axis=1) < low.argmin(axis=1), -gap, gap))

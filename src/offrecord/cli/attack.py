@@ -25,10 +25,6 @@ def attack(
         Path | None,
         typer.Option(help="The table that was redacted: what plain erasure would have told."),
     ] = None,
-    promised: Annotated[
-        bool,
-        typer.Option("--promised", help="Only attackers that the promise is about."),
-    ] = False,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Exit 1 if any attacker finds more than ε."),
@@ -54,7 +50,6 @@ def attack(
             certificate=certificate,
             private_list=private_list,
             original=original,
-            others=not promised,
         )
     if picture is not None:
         from offrecord.attack.picture import ratio_chart
