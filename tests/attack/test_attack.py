@@ -70,9 +70,9 @@ def release(tmp_path):
 @pytest.mark.parametrize("mechanism", ["best-local", "window", "3r-relaxed"])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
 def test_the_promise_holds_and_erasure_would_not(tmp_path, mechanism, epsilon):
-    frame = drawn(BINARY, 40, 50, 3)
+    frame = drawn(BINARY, 30, 40, 3)
     frame.write_parquet(tmp_path / "original.parquet")
-    keys = private_of(frame, 0.05, 4)
+    keys = private_of(frame, 0.02, 4)
     _, path = released(BINARY, frame, keys, epsilon, tmp_path, mechanism=mechanism)
     found = attack(path, original=tmp_path / "original.parquet", others=False)
     kinds = {one.name: one for one in found.attackers}
@@ -87,10 +87,10 @@ def test_the_promise_holds_and_erasure_would_not(tmp_path, mechanism, epsilon):
 
 def test_missing_values_that_nobody_knows(tmp_path):
     """Without the original, an empty cell that may have been redacted counts as such."""
-    frame = drawn(BINARY, 40, 50, 5)
+    frame = drawn(BINARY, 30, 40, 5)
     empty = np.random.default_rng(6).random(frame.height) < 0.05
     frame = frame.with_columns(v=pl.when(pl.Series(~empty)).then(pl.col("v")))
-    keys = private_of(frame, 0.05, 7)
+    keys = private_of(frame, 0.02, 7)
     for protect in ("run", "each"):
         _, path = released(BINARY, frame, keys, 1.0, tmp_path, protect=protect)
         found = attack(path, others=False)
@@ -132,16 +132,17 @@ def test_a_longer_memory_finds_what_the_model_does_not_know(tmp_path):
     assert found.own.largest == pytest.approx(0.0, abs=1e-12)
     assert longer.kind == BEYOND
     assert longer.largest > 2.0
-    assert longer.above(0.5) > 0.9
+    assert longer.above(0.5) > 0.8
     assert "a memory of 2 records" in found.exceeded
 
 
 def test_the_next_chain_and_the_clock(tmp_path):
-    """Chains in twos that show the same, and values that go by the hour."""
+    """Chains in twos that show the same, and values that stay by day and not by night."""
     rng = np.random.default_rng(13)
-    hours = np.arange(24 * 20)
-    odd = (hours % 24 < 12).astype(int)
-    values = np.where(rng.random((10, len(hours))) < 0.1, 1 - odd, odd)
+    values = rng.integers(0, 2, (10, 24 * 20))
+    for t in range(1, values.shape[1]):
+        stays = rng.random(10) < 0.99 if t % 24 < 12 else np.zeros(10, dtype=bool)
+        values[:, t] = np.where(stays, values[:, t - 1], values[:, t])
     values[1::2] = values[::2]
     frame = long_table(values).with_columns(
         t=pl.datetime(2026, 1, 1) + pl.duration(hours=pl.col("t"))
@@ -154,7 +155,7 @@ def test_the_next_chain_and_the_clock(tmp_path):
         by="chain",
         step="1h",
         private_list=keys,
-        model=off.MarkovChain.binary(0.2, 0.2),
+        model=off.MarkovChain.binary(0.25, 0.25),
         epsilon=1.0,
         dataset="d",
         mechanism="window",
@@ -168,7 +169,7 @@ def test_the_next_chain_and_the_clock(tmp_path):
     found = attack(out)
     named = {one.name: one for one in found.attackers}
     assert found.holds
-    assert named["the next chain alone"].largest > 2.0
+    assert named["the next chain alone"].largest > 1.0
     assert named["the hour"].largest > 1.0
     assert "the weekday" in named
 
@@ -178,7 +179,7 @@ def test_the_next_chain_and_the_clock(tmp_path):
 
 def one_chain(likes):
     """Evidence of a chain whose every record shows something of its own."""
-    n, k = likes.shape
+    n = len(likes)
     chains = Chains(np.array([0, n]), np.zeros(n, dtype=np.int8), np.arange(n), False, None)
     codes = np.full(n, -1, dtype=np.int8)
     released = np.flatnonzero((likes > 0).sum(axis=1) == 1)
@@ -216,10 +217,11 @@ def test_chains_of_any_kind(chain):
     for first, last in [(0, 0), (1, 1), (3, 3), (5, 5), (2, 3), (0, 1), (1, 4), (3, 5), (0, 5)]:
         for _ in range(4):
             likes = shows_of(rng, n, chain.k, first, last)
-            ratio, prior, posterior = bayes(chain, likes, first, last)
             found = told(Steps.of_chain(chain), one_chain(likes), secret(first, last))
-            if np.isnan(found.ratio[0]):
+            expected = bayes(chain, likes, first, last)
+            if expected is None:
                 continue
+            ratio, prior, posterior = expected
             assert abs(found.ratio[0]) == pytest.approx(ratio, abs=1e-9)
             assert found.prior[0] == pytest.approx(prior, abs=1e-9)
             assert found.posterior[0] == pytest.approx(posterior, abs=1e-9)

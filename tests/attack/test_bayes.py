@@ -60,7 +60,7 @@ def probability(chain, values):
 
 def bayes(chain, likes, first, last):
     """The log-ratio about the records first … last, and prior and posterior of the first; likes:
-    (n, k) how likely what is shown of each record is, by value.
+    (n, k) how likely what is shown of each record is, by value. None if it cannot be.
     """
     exact = [[Fraction(float(one)) for one in row] for row in likes]
     seen, mass = {}, {}
@@ -72,6 +72,8 @@ def bayes(chain, likes, first, last):
         seen[secret] = seen.get(secret, 0) + chance
     likely = [seen[secret] / mass[secret] for secret in mass if mass[secret]]
     total = sum(seen.values())
+    if total == 0:
+        return None
     prior, posterior = (
         [float(sum(found[s] for s in found if s[0] == x) / whole) for x in range(chain.k)]
         for found, whole in ((mass, sum(mass.values())), (seen, total))

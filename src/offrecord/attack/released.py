@@ -304,8 +304,8 @@ class Table:
             found[key] = found.get(key, 0) + count
         if {key: one for key, one in found.items() if one} != {k: v for k, v in said.items() if v}:
             notes.append(
-                "which designs acted is not what the certificate counts: taken is what redact would do"
-                " with what is known"
+                "which designs acted is not what the certificate counts: taken is what redact would"
+                " do with what is known"
             )
         return replace(self, notes=tuple(notes))
 

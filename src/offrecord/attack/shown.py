@@ -18,8 +18,8 @@ NOTHING = 0  #: the symbol of a record that shows nothing: it is private, or mis
 @dataclass(frozen=True, eq=False)
 class Shown:
     """symbols: (n,) which row of `likes` each row of the table has: NOTHING, then the k released
-    values, then redacted records. likes: (s, k) how likely what is shown is, by the record's value, up to a
-    factor that is the same for all values.
+    values, then redacted records. likes: (s, k) how likely what is shown is, by the record's value,
+    up to a factor that is the same for all values.
     """
 
     chains: Chains

@@ -119,8 +119,8 @@ class Steps:
 class Told(NamedTuple):
     """What is told of secrets. ratio: (s,) the largest log-ratio of the likelihoods of what is
     shown under two values; above 0 where the value of higher number is the likelier one, else
-    below; NaN where what is shown cannot be, or was not attacked. prior, posterior: (s, k) of the value of
-    a secret's first record.
+    below; NaN where what is shown cannot be, or was not attacked. prior, posterior: (s, k) of the
+    value of a secret's first record.
     """
 
     ratio: Floats
