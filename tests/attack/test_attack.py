@@ -254,6 +254,47 @@ def test_order_two_in_a_table(tmp_path, monkeypatch):
     check(chain, long_table(values), keys, 1.0, tmp_path)
 
 
+def test_a_clock_in_the_model(tmp_path, monkeypatch):
+    """Two values that follow each other by the weekday; a day without a row lies between."""
+    monkeypatch.setattr(plan, "proven", lambda designs, known=None: designs)
+    rng = np.random.default_rng(25)
+    kernels, starts = rng.dirichlet([3, 3], (7, 2)), rng.dirichlet([3, 3], 7)
+    model = off.PhasedChain("weekday", kernels, starts).rounded()
+    days = [0, 1, 2, 3, 5, 6]
+    frame = pl.DataFrame({"day": days, "v": [0, 1, 1, 0, 0, 1]}).with_columns(
+        day=pl.date(2026, 1, 1) + pl.duration(days=pl.col("day"))  # a Thursday
+    )
+    release = off.redact(
+        frame,
+        value="v",
+        order="day",
+        single_chain=True,
+        step="1d",
+        private_list=frame[[2]].select("day"),
+        model=model,
+        epsilon=0.4,
+        dataset="d",
+        mechanism="best-local",
+        accept_model=True,
+        publish_positions=True,
+        key_file=tmp_path / "keys" / "key.json",
+    )
+    path = tmp_path / "out" / "released.csv"
+    path.parent.mkdir()
+    release.write(path)
+    found = attack(path)
+    rule = release.explain().select(pl.col("^Pr.*$")).to_numpy()
+    likes = np.ones((7, 2))
+    for place, value, chances in zip(days, release.frame["v"].to_list(), rule, strict=True):
+        likes[place] = chances if value is None else np.eye(2)[value]
+    chain = model.along((np.arange(7) + 3) % 7)
+    ratio, prior, posterior = bayes(chain, likes, 2, 2)
+    assert abs(found.own.ratios[0]) == pytest.approx(ratio, abs=1e-9)
+    assert found.prior[0] == pytest.approx(prior, abs=1e-9)
+    assert found.posterior[0] == pytest.approx(posterior, abs=1e-9)
+    assert found.holds
+
+
 # ---- the command
 
 

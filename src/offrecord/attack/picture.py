@@ -28,7 +28,7 @@ def ratio_chart(found: Attack) -> Any:
     )
     lines = (
         alt.Chart(alt.Data(values=[row for one in some for row in _rows(one, edge)]))
-        .mark_line(strokeWidth=2, interpolate="step-after")
+        .mark_line(strokeWidth=2, interpolate="step-before")
         .encode(
             x=alt.X("share:Q", title="Secrets, sorted", axis=alt.Axis(format="%")),
             y=alt.Y("ratio:Q", title="Log-ratio of the likelihoods of what is released"),
