@@ -16,6 +16,7 @@ import numpy as np
 
 from offrecord.attack.released import Table
 from offrecord.attack.walking import Told, of_ends
+from offrecord.mechanisms.blocks import Mask
 from offrecord.mechanisms.owner.deciding.clusters import LEFT, RIGHT, SIGNS
 from offrecord.mechanisms.owner.deciding.decider import OwnerDecider, Plan
 from offrecord.mechanisms.owner.designing.repair import stopped_shares
@@ -73,22 +74,13 @@ def _tell(
     """Note what is told of the secrets of a cluster. vectors: how likely all to its left is
     together with the value of its first record, and all to its right by that of its last.
     """
-    near, far = vectors
     ends, every = plan.clusters.ends, table.batch.secrets
     for secret in range(*secrets):
         first, last = int(every.first[secret]), int(every.last[secret])
-        left = near @ laws.power(RIGHT, first - int(ends.first[cluster]))
-        right = laws.power(RIGHT, int(ends.last[cluster]) - last) @ far
-        across = laws.power(RIGHT, last - first)
-        joint = left * (across @ right)
-        if not joint.sum() > 0:
-            continue  # cannot be
-        together = pattern_power(laws.kernels[RIGHT] > 0, last - first)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(left) - np.log(prior), np.log(right)
-        possible = together & (prior > 0)[:, np.newaxis]
-        found.ratio[secret] = of_ends(logs[0][np.newaxis], logs[1][np.newaxis], possible)[0]
-        found.prior[secret], found.posterior[secret] = prior, joint / joint.sum()
+        away = first - int(ends.first[cluster]), last - first, int(ends.last[cluster]) - last
+        ratio, posterior = laws.told(vectors, away, prior)
+        found.prior[secret] = prior
+        found.ratio[secret], found.posterior[secret] = ratio, posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +97,28 @@ class _Laws:
         if (column, steps) not in self.powers:
             self.powers[column, steps] = np.linalg.matrix_power(self.kernels[column], steps)
         return self.powers[column, steps]
+
+    def told(
+        self, vectors: tuple[Floats, Floats], away: tuple[int, int, int], prior: Floats
+    ) -> tuple[float, Floats]:
+        """The log-ratio about a secret and the posterior of its first record. vectors: of its
+        cluster. away: steps from there to the secret, through it, and from it to the other end.
+        """
+        key = ("told", *(one.tobytes() for one in vectors), *away)
+        if key not in self.known:
+            left = vectors[0] @ self.power(RIGHT, away[0])
+            right = self.power(RIGHT, away[2]) @ vectors[1]
+            joint = left * (self.power(RIGHT, away[1]) @ right)
+            if not joint.sum() > 0:  # it cannot be
+                self.known[key] = np.full(len(prior) + 1, np.nan)
+                return self.told(vectors, away, prior)
+            ends = pattern_power(self.kernels[RIGHT] > 0, away[1]) & (prior > 0)[:, np.newaxis]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs = np.log(left) - np.log(prior), np.log(right)
+            ratio = of_ends(logs[0][np.newaxis], logs[1][np.newaxis], ends)
+            self.known[key] = np.append(ratio, joint / joint.sum())
+        found = self.known[key]
+        return float(found[0]), found[1:]
 
     def side(self, number: int, sight: _Sight) -> Floats:
         """(k,) how likely a walk by one side is, by the value it leads away from."""
@@ -273,9 +287,9 @@ class _Sight(NamedTuple):
         deadline = int(levels[-1])
         if self.stop is None:
             return None, min(self.room, deadline)
-        if self.stop not in levels:
+        at = int(levels.searchsorted(self.stop))
+        if at == len(levels) or levels[at] != self.stop:
             raise _UnknownError(_ODD)
-        at = int(np.searchsorted(levels, self.stop))
         after = int(levels[min(at + 1, len(levels) - 1)])
         looked = [self.stop, min(after, self.room), min(deadline, self.room)]
         return (self.stop, min(self.room, deadline), *map(self.value, looked))
@@ -349,35 +363,32 @@ class _Groups:
         room = int(plan.clusters.gaps[cluster, column])
         deadline = int(plan.deadlines[cluster, column])
         looked = min(room, max(deadline, 1))
-        values = self._values(cluster, column, looked)
+        values, missing = self._beside(cluster, column, looked)
         shown = np.flatnonzero(values >= 0)
         stop = int(shown[0]) + 1 if len(shown) else None
         if stop is None and plan.clusters.faces[cluster, column]:
             raise _UnknownError(_CLOSED)
-        if np.any(self._is_missing(cluster, column, looked)):
+        if missing.any():
             raise _UnknownError(_MISSING)
         return _Sight(column, stop, room, values)
 
-    def _places(self, cluster: int, column: int, count: int) -> tuple[Integers, Integers]:
-        """The chain and the places beside a cluster, by distance from 1."""
-        ends = self.plan.clusters.ends
-        end = int((ends.first if column == LEFT else ends.last)[cluster])
-        places = end + SIGNS[column] * np.arange(1, count + 1)
-        return np.full(count, int(ends.chain[cluster])), places
-
-    def _values(self, cluster: int, column: int, count: int) -> Integers:
-        row = self.table.rows(*self._places(cluster, column, count))
-        return np.where(row < 0, MISSING, self.table.codes[row]).astype(np.int64)
-
-    def _is_missing(self, cluster: int, column: int, count: int) -> Integers:
-        row = self.table.rows(*self._places(cluster, column, count))
-        return np.where(row < 0, True, self.table.missing[row])
+    def _beside(self, cluster: int, column: int, count: int) -> tuple[Integers, Mask]:
+        """What is released beside a cluster, and what is missing, by distance from 1."""
+        ends, table, sign = self.plan.clusters.ends, self.table, SIGNS[column]
+        end, chain = (ends.first, ends.last)[column][cluster], ends.chain[cluster]
+        away = np.arange(1, count + 1)
+        if table.chains.steps is None:
+            row = table.chains.starts[chain] + end + sign * away
+            return table.codes[row].astype(np.int64), table.missing[row]
+        row = table.rows(np.full(count, chain), end + sign * away)
+        values = np.where(row < 0, MISSING, table.codes[row]).astype(np.int64)
+        return values, np.asarray((row < 0) | table.missing[row])
 
     def _gap(self, cluster: int) -> Floats:
         """(k, k) of the gap to the right of a cluster that one choice serves."""
         length = int(self.plan.clusters.gaps[cluster, RIGHT])
         gap = next(one for one in self.laws.decider.bridges.gaps if one.length == length)
-        values = self._values(cluster, RIGHT, length)
+        values, _ = self._beside(cluster, RIGHT, length)
         shown = np.flatnonzero(values >= 0)
         if not len(shown):
             return self.laws.gap(gap, None, (0, 0))
