@@ -423,6 +423,62 @@ def test_a_list_does_as_well_as_positions(run, release):
     assert run("attack", table, "--private-list", listed, "--json")[1] == with_positions
 
 
+HOURS = pl.datetime_range(
+    pl.datetime(2026, 3, 28, time_zone="Europe/Berlin"),
+    pl.datetime(2026, 3, 29, 6, time_zone="Europe/Berlin"),
+    "1h",
+    eager=True,
+).head(30)
+READ = {
+    "rows": {"by": "site", "order": "row"},
+    "zone": {"by": "site", "order": "time", "step": "1h"},
+    "unit": {"by": "site", "order": "x", "order_unit": "0.1", "step": 1},
+    "each": {"by": "site", "order": "i", "protect": "each"},
+}
+
+
+@pytest.mark.parametrize("read", READ)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_positions_are_found_however_the_table_is_read(tmp_path, read, ending):
+    frame = pl.DataFrame(
+        {
+            "site": ["a b"] * 30 + ["07"] * 30,
+            "w": np.random.default_rng(26).choice(["dry", "wet"], 60),
+            "i": [*range(30)] * 2,
+            "time": [*HOURS, *HOURS],
+            "x": [0.1 * i for i in range(30)] * 2,
+        }
+    )
+    release = off.redact(
+        frame,
+        value="w",
+        private=pl.Series([i in (5, 9, 40) for i in range(60)]),
+        model=off.MarkovChain.binary(0.3, 0.4, labels=["dry", "wet"]),
+        epsilon=1.0,
+        dataset="d",
+        mechanism="best-local",
+        accept_model=True,
+        publish_positions=True,
+        key_file=tmp_path / "keys" / "key.json",
+        **READ[read],
+    )
+    path = tmp_path / "out" / f"released.{ending}"
+    path.parent.mkdir()
+    release.write(path)
+    found = attack(path, others=False)
+    assert (found.secrets, len(found.own.found), found.notes) == (3, 3, ())
+    assert 0 < found.own.largest <= 1.0 + 1e-9
+
+
+def test_no_secret(tmp_path):
+    frame = drawn(BINARY, 2, 5, 27)
+    _, path = released(BINARY, frame, None, 1.0, tmp_path, private=[False] * 10, allow_none=True)
+    found = attack(path)
+    assert found.holds
+    assert found.most_moved is None
+    assert "0 secrets" in str(found)
+
+
 def test_private_values_change_nothing(release):
     """What is found follows from what was released: the original's private values do not matter."""
     table, original = release / "released.parquet", release / "original.parquet"
