@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from offrecord.cli.answer import answer
+from offrecord.cli.attack import attack
 from offrecord.cli.compare import compare
 from offrecord.cli.demo import demo
 from offrecord.cli.design import design
@@ -43,5 +44,5 @@ def _root(
 
 
 # In the order in which a person meets them.
-for verb in (demo, fit, redact, verify, design, compare, reproduce, ledger, answer, key):
+for verb in (demo, fit, redact, verify, attack, design, compare, reproduce, ledger, answer, key):
     app.command()(verb)

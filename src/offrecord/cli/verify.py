@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from offrecord.cli.parameters import offering
 from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import busy
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from offrecord.verify import Verdict
 
 
+@offering("certificate", "released", "private_list", "key_file", "as_json")
 def verify(
     certificate: Annotated[
         Path, typer.Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")

@@ -1,0 +1,426 @@
+"""A released table and its certificate, read as whoever receives them can: the secrets, and how
+likely each record was redacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from offrecord.attack.shown import Shown
+from offrecord.designs.clusters import with_clusters
+from offrecord.designs.library import Designs, Setting
+from offrecord.designs.needs import SurroundingCounts
+from offrecord.designs.sharing import designs_for, room_limits
+from offrecord.errors import InputError
+from offrecord.mechanisms import BestWindow, Mechanism, mechanism_named
+from offrecord.mechanisms.base import Design, Made
+from offrecord.mechanisms.blocks import ALWAYS, NEVER, Mask
+from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.models.base import Integers, Model
+from offrecord.models.loading import model_from_dict
+from offrecord.models.records import MISSING, UNKNOWN, Chains, Codes
+from offrecord.release import certificate as form
+from offrecord.tables.acting import Acting
+from offrecord.tables.alphabet import Alphabet
+from offrecord.tables.batch import ChainBatch, Reading, TableSpec
+from offrecord.tables.chains import Arranged, Columns, arrange
+from offrecord.tables.formats import read_frame
+from offrecord.tables.frames import listed_keys
+from offrecord.tables.optouts import OptOuts
+from offrecord.tables.rule import Rule
+from offrecord.tables.secrets import Private, private_records
+from offrecord.tables.steps import Step
+from offrecord.text import many
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LOCAL = ("local", form.CLUSTERED)
+_LOOKS = 3  # at which records are missing for certain
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """What a certificate says, as the package's own objects."""
+
+    certificate: form.Certificate
+    model: Model
+    columns: Columns
+    step: Step | None
+    setting: Setting
+
+    @classmethod
+    def of(cls, certificate: form.Certificate) -> Said:
+        """InputError for designs of a kind that is not known here."""
+        designs, columns = certificate.designs, certificate.columns
+        if designs.kind not in form.KINDS:
+            raise InputError(f"designs of kind {designs.kind!r} are not known here")
+        content = certificate.model.to_dict()
+        model = model_from_dict({name: one for name, one in content.items() if one is not None})
+        named = Columns.named(
+            columns.value,
+            columns.order,
+            columns.by or None,
+            not columns.by,
+            order_unit=columns.order_unit,
+        )
+        step = None if columns.step is None else Step.parsed(columns.step)
+        mechanism: Mechanism = BestWindow()  # of one's own: all that acts is listed
+        try:
+            mechanism = mechanism_named(designs.mechanism)
+        except InputError:
+            if designs.kind != "local":
+                raise
+        setting = Setting(model, designs.epsilon, mechanism, designs.protect)
+        return cls(certificate, model, named, step, setting)
+
+    @classmethod
+    def load(cls, path: Path) -> Said:
+        """From a certificate file."""
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from None
+        try:
+            return cls.of(form.Certificate.from_json(content))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    @property
+    def designs(self) -> form.Designs:
+        """The designs, as the certificate has them."""
+        return self.certificate.designs
+
+    @property
+    def spec(self) -> TableSpec:
+        """How the table is read."""
+        reading = Reading(self.columns, None, self.step)
+        limits = room_limits(self.model, self.setting.epsilon, self._gridded(()))
+        nearness = None
+        if self.designs.kind == form.CLUSTERED and limits[0] is not None:
+            model, epsilon, mechanism, protect = self.setting
+            nearness = mechanism.nearness(model, epsilon, protect, limits[0])
+        return TableSpec(reading, self.setting.protect, self.model, limits, nearness)
+
+    def known(self, needs: SurroundingCounts) -> tuple[Designs, Designs]:
+        """The designs that the certificate lists: those of its mechanism, and windows that act
+        instead.
+        """
+        kind = self.setting.mechanism.designs
+        entries = list(self._entries(needs))
+        shared = self.designs.to_dict()[kind.shares]
+        every: list[Design] = list(kind.read(entries, shared, self.model))
+        is_window = [content.get("mechanism") == BestWindow.name for _, content in entries]
+        if self.setting.mechanism.name == BestWindow.name:
+            is_window = [False] * len(every)
+        own = [one for one, window in zip(every, is_window, strict=True) if not window]
+        windows = [one for one, window in zip(every, is_window, strict=True) if window]
+        instead = self.setting._replace(mechanism=BestWindow())
+        return self._gridded(own), Designs(instead, tuple(windows))
+
+    def _gridded(self, designs: Sequence[Design]) -> Designs:
+        grids = self.designs.grids
+        rooms = None if grids is None else (tuple(grids.left), tuple(grids.right))
+        return Designs(self.setting, tuple(designs), rooms, self.designs.loss)
+
+    def _entries(self, needs: SurroundingCounts) -> Iterator[tuple[Made, Mapping[str, Any]]]:
+        """What is said of each design; needs: whose phases may be told in a shorter way."""
+        alike = {(*one[:3], tuple(one.along.tolist())): one for one in needs if one.phases}
+        modulus = self.certificate.model.phase_count
+        for design in self.designs.designs:
+            content = design.to_dict()
+            phases: list[int] = []
+            if design.phases is not None and modulus is not None:
+                phases = form.spelled_phases(self.designs.phases[design.phases], modulus)
+            rooms = design.left, design.right, design.length
+            inside = bytes(content.get("inside") or ())
+            around = Surrounding(*rooms, np.array(phases, dtype=np.int8).tobytes(), inside)
+            around = alike.get((*rooms, tuple(phases)), around)
+            left, right = design.window
+            yield (
+                Made(around, design.leakage, design.rounding, design.method, (left, right)),
+                content,
+            )
+
+    def optouts(self, arranged: Arranged, listed: Any) -> OptOuts:
+        """The private records that are listed, or published; InputError if they are neither."""
+        if listed is not None:
+            keys = listed_keys(listed, self.columns.by)
+            assert keys is not None
+            return OptOuts.of(keys, self.columns)
+        positions = self.certificate.private.positions
+        if positions is None:
+            raise InputError(
+                "the certificate does not say which records are private: give --private-list"
+            )
+        return OptOuts.of(_published(positions, self.columns, arranged), self.columns)
+
+
+def _published(positions: form.Positions, columns: Columns, arranged: Arranged) -> pl.DataFrame:
+    """Published positions as a list of keys, order values as the table has them."""
+    import polars as pl
+
+    cells = list(zip(*positions.keys, strict=True)) or [()] * len(positions.columns)
+    *names, order = (list(one) for one in cells)
+    keys = [pl.Series(name, one) for name, one in zip(columns.by, names, strict=True)]
+    name, kind = columns.order or "row", arranged.order_type
+    if columns.unit is not None:
+        size = columns.unit.size
+        told = pl.Series(name, [_decimal(size * int(one)) for one in order], dtype=pl.String)
+    elif kind == pl.Date:
+        told = pl.Series(name, order, dtype=pl.Int64).cast(pl.Datetime("ns")).cast(pl.Date)
+    elif isinstance(kind, pl.Datetime):
+        told = pl.Series(name, order, dtype=pl.Int64).cast(pl.Datetime("ns", kind.time_zone))
+    else:
+        told = pl.Series(name, order, dtype=pl.Int64)
+    return pl.DataFrame([*keys, told])
+
+
+def _decimal(number: Fraction) -> str:
+    """A number whose denominator is a power of ten, in decimals."""
+    digits = len(str(number.denominator)) * 4
+    scaled = abs(number.numerator) * 10**digits // number.denominator
+    text = f"{scaled // 10**digits}.{scaled % 10**digits:0{digits}d}"
+    return ("-" if number < 0 else "") + text.rstrip("0").rstrip(".")
+
+
+class Evidence(NamedTuple):
+    """What a table shows. never: (n,) which rows no design redacts. wrong: how many values are
+    released that the certificate always redacts.
+    """
+
+    shown: Shown
+    never: Mask
+    wrong: int
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A released table: its secrets, and by which rule it was redacted.
+
+    codes: (n,) the values that are released, MISSING where there is none. missing: (n,) rows of
+    which it is known that they have no value. needs, which: as for designs.
+    """
+
+    said: Said
+    arranged: Arranged
+    batch: ChainBatch
+    codes: Codes
+    missing: Mask
+    rule: Rule
+    designs: Designs
+    acting: Acting
+    notes: tuple[str, ...]
+    exposed: Integers
+
+    @property
+    def chains(self) -> Chains:
+        """Its records."""
+        return self.batch.arranged.chains
+
+    @classmethod
+    def read(cls, path: Path, said: Said, listed: Any = None, missing: Mask | None = None) -> Table:
+        """Read a table. listed: the private list, where the certificate has none. missing: which
+        rows have no value, where that is known.
+        """
+        columns = said.columns
+        frame = read_frame(path, columns.released)
+        alphabet = Alphabet(said.model.labels)
+        arranged = arrange(frame, columns, alphabet=alphabet, step=said.step)
+        _check_table(arranged, said)
+        return cls.of(arranged, said, listed, missing)
+
+    @classmethod
+    def of(
+        cls, arranged: Arranged, said: Said, listed: Any = None, missing: Mask | None = None
+    ) -> Table:
+        """From a table that is arranged."""
+        codes = arranged.chains.codes
+        private = _private(arranged, said, listed)
+        rows = private.rows(arranged.chains)
+        open_ = rows[codes[rows] >= 0]
+        if len(open_):
+            codes = codes.copy()
+            codes[open_] = MISSING
+        empty = codes == MISSING
+        is_known = missing is not None or said.certificate.counts.missing == 0
+        gone = np.zeros(len(codes), dtype=bool) if missing is None else missing
+        for _ in range(1 if is_known else _LOOKS):
+            found = _ruled(arranged, private, said, codes, gone)
+            if is_known:
+                break
+            # what is never redacted and yet empty has no value
+            certain = empty & (found.certainty() == NEVER)
+            certain[rows] = False
+            if np.array_equal(certain, gone):
+                break
+            gone = certain
+        return replace(found, exposed=open_)._noted()
+
+    @cached_property
+    def _plain(self) -> Shown:
+        none = np.empty(0, dtype=np.int64)
+        return Shown.of(self.chains, self.codes, none, np.zeros((0, self.said.model.k)))
+
+    def rows(self, chain: Integers, place: Integers) -> Integers:
+        """(r,) the rows of some places; −1 where there is none."""
+        return self._plain.rows(chain, place)
+
+    def certainty(self) -> Any:
+        """(n,) whether each record is redacted never, at times or always."""
+        masses = self.batch.masses(self.said.model)
+        parts = []
+        for block in self.rule.blocks(self.batch, self.acting):
+            weights = masses if masses.ndim == 1 else masses[block.rows]
+            parts.append(self.rule.decider.expect(block, weights).certainty)
+        return np.concatenate(parts)
+
+    def _noted(self) -> Table:
+        """With what a person should know of how it was read."""
+        notes = []
+        counts = self.said.certificate.counts
+        said: dict[tuple[int, ...], int] = {}
+        for one in self.said.designs.designs:
+            key = one.left, one.right, one.length
+            said[key] = said.get(key, 0) + one.uses
+        if self.batch.secrets.count != counts.secrets:
+            notes.append(
+                f"{self.batch.secrets.count:,} secrets are told apart where the certificate counts"
+                f" {counts.secrets:,}: which records between private ones are missing is not known"
+            )
+        uses = self.acting.uses
+        if uses is None:
+            uses = np.bincount(self.acting.which, minlength=len(self.designs.designs))
+        found: dict[tuple[int, ...], int] = {}
+        for design, count in zip(self.designs.designs, uses.tolist(), strict=True):
+            key = design.surrounding[:3]
+            found[key] = found.get(key, 0) + count
+        if {key: one for key, one in found.items() if one} != {k: v for k, v in said.items() if v}:
+            notes.append(
+                "which designs acted is not what the certificate counts: taken is what redact would"
+                " do with what is known"
+            )
+        return replace(self, notes=tuple(notes))
+
+    def shown(self) -> Evidence:
+        """What a table by local designs shows."""
+        k, rules, rows, wrong = self.said.model.k, [], [], 0
+        never = np.ones(len(self.codes), dtype=bool)
+        for block in self.rule.blocks(self.batch, self.acting):
+            if not block.secrets.count:
+                continue
+            told = self.rule.decider.explain(block, self.said.model.labels)
+            start, codes = block.rows.start, self.codes[block.rows]
+            touched = np.flatnonzero(told.certainty != NEVER)
+            never[touched + start] = False
+            rule = np.stack([one[touched] for one in told.rule.values()], axis=1)
+            own = codes[touched]
+            wrong += int((rule[np.arange(len(own)), own][own >= 0] == 1.0).sum())
+            holes = (own == MISSING) & (told.certainty[touched] != ALWAYS)
+            rules.append(rule[holes])
+            rows.append(touched[holes] + start)
+        likely = np.concatenate([*rules, np.zeros((0, k))])
+        holes = np.concatenate([*rows, np.empty(0, dtype=np.int64)]).astype(np.int64)
+        there = ~self.missing[holes]
+        shown = Shown.of(self.chains, self.codes, holes[there], likely[there])
+        return Evidence(shown, never, wrong)
+
+
+def _check_table(arranged: Arranged, said: Said) -> None:
+    """InputError for a table that is not the certificate's."""
+    counts, chains = said.certificate.counts, arranged.chains
+    for what, found, told in (
+        ("row", len(chains.codes), counts.rows),
+        ("chain", chains.count, counts.chains),
+    ):
+        if found != told:
+            raise InputError(
+                f"the table has {many(found, what)}, its certificate is about {told:,}: these are"
+                " not of the same release"
+            )
+    unknown = int((chains.codes == UNKNOWN).sum())
+    if unknown:
+        raise InputError(
+            f"value column {arranged.columns.value!r} holds values that the certificate's model"
+            f" does not know, in {many(unknown, 'row')}"
+        )
+
+
+def _private(arranged: Arranged, said: Said, listed: Any) -> Private:
+    """The private records; InputError unless they are as many as the certificate says."""
+    optouts = said.optouts(arranged, listed)
+    private = private_records(arranged, optouts, said.step)
+    count = said.certificate.private.count
+    if private.count != count:
+        optouts.check_found(private.found, private.known, stepped=said.step is not None)
+        raise InputError(
+            f"the list names {many(private.count, 'private record')}, the certificate {count:,}"
+        )
+    return private
+
+
+def _ruled(arranged: Arranged, private: Private, said: Said, codes: Codes, missing: Mask) -> Table:
+    """A table, if these rows are missing and all others have a value, whether it is shown or not:
+    which value that is decides nothing here.
+    """
+    held = np.where(missing, np.int8(MISSING), np.maximum(codes, 0)).astype(np.int8)
+    held[private.rows(arranged.chains)] = 0
+    standing = replace(arranged, chains=replace(arranged.chains, codes=held))
+    batch = said.spec.batch(standing, private)
+    needs = batch.needs
+    known, windows = said.known(needs)
+    designs, which = designs_for(said.setting, needs, known=known)
+    if said.designs.kind == "local" and said.setting.mechanism.name != said.designs.mechanism:
+        _check_listed(designs, known)
+    instead, others = None, np.empty(0, dtype=np.int64)
+    if said.designs.kind == form.CLUSTERED:
+        designs = with_clusters(designs, batch.clusters.secrets, known=known)
+        instead, others = designs_for(windows.setting, needs, known=windows)
+    designs = designs.for_gaps(needs.gaps)
+    rule = Rule.of(designs, instead, needs, (which, others))
+    every = designs
+    if instead is not None:
+        every = replace(designs, designs=(*designs.designs, *instead.designs))
+    acting = rule.acting(batch)
+    none = np.empty(0, dtype=np.int64)
+    return Table(said, arranged, batch, codes, missing, rule, every, acting, (), none)
+
+
+def _check_listed(designs: Designs, known: Designs) -> None:
+    """InputError for a design that the certificate does not list, of a mechanism not known here."""
+    listed = {one.identity for one in known.designs}
+    if any(one.identity not in listed for one in designs.designs):
+        raise InputError("the certificate has no design for some of the secrets of this table")
+
+
+def original_codes(path: Path, table: Table) -> tuple[Integers, Mask]:
+    """The values of the table that was redacted, row by row as in the released one, without those
+    of private records; and which rows have none. InputError if it is another table.
+    """
+    said, columns = table.said, table.said.columns
+    learned = said.certificate.learned
+    bins = None if learned is None or learned.bins is None else tuple(learned.bins)
+    alphabet = Alphabet(said.model.labels, bins, None if learned is None else learned.others)
+    frame = read_frame(path, columns.released)
+    arranged = arrange(frame, columns, alphabet=alphabet, step=said.step)
+    _check_original(arranged, table)
+    codes = np.maximum(arranged.chains.codes, np.int8(MISSING))
+    missing = np.asarray(arranged.chains.codes == MISSING)
+    codes[table.batch.private.rows(table.chains)] = MISSING
+    missing[table.batch.private.rows(table.chains)] = False
+    return codes, missing
+
+
+def _check_original(arranged: Arranged, table: Table) -> None:
+    here, there = table.chains, arranged.chains
+    same = np.array_equal(here.starts, there.starts) and np.array_equal(here.order, there.order)
+    shown = table.codes >= 0
+    if not same or not np.array_equal(table.codes[shown], there.codes[shown]):
+        raise InputError("--original must be the table that was redacted: its rows are others")

@@ -1,0 +1,72 @@
+"""The verb attack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from offrecord.cli.parameters import offering
+from offrecord.cli.printing import Json, as_json_text
+from offrecord.cli.progress import busy
+
+
+@offering(
+    "released",
+    "certificate",
+    "private_list",
+    "original",
+    "strict",
+    "picture",
+    "force",
+    "as_json",
+)
+def attack(
+    released: Annotated[Path, typer.Argument(metavar="RELEASED", help="The released table.")],
+    certificate: Annotated[
+        Path | None,
+        typer.Option(help="Its certificate.  [default: RELEASED.certificate.json]"),
+    ] = None,
+    private_list: Annotated[
+        Path | None,
+        typer.Option(help="The list of private records, where the certificate has none."),
+    ] = None,
+    original: Annotated[
+        Path | None,
+        typer.Option(help="The table that was redacted: what plain erasure would have told."),
+    ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit 1 if any attacker finds more than ε."),
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the ratios of all secrets: .svg, .png or .html.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the picture.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Infer private records from a release as anyone could, and as some who know more: exit 0 if
+    what is promised holds, 1 if it does not.
+    """
+    from offrecord.attack import attack as attacked
+
+    if picture is not None:
+        from offrecord.paper.charts import check_picture
+
+        check_picture(picture, force=force)
+    with busy("attacking"):
+        found = attacked(
+            released,
+            certificate=certificate,
+            private_list=private_list,
+            original=original,
+        )
+    if picture is not None:
+        from offrecord.attack.picture import ratio_chart
+        from offrecord.paper.charts import write_chart
+
+        write_chart(ratio_chart(found), picture, force=force)
+    typer.echo(as_json_text(found.to_dict()) if as_json else str(found))
+    if not found.holds or (strict and found.exceeded):
+        raise typer.Exit(1)
