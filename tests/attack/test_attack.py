@@ -18,7 +18,6 @@ from offrecord.attack.shown import Shown
 from offrecord.attack.walking import Steps, told
 from offrecord.mechanisms.blocks import Secrets
 from offrecord.models.records import Chains
-from offrecord.tables import plan
 
 BINARY = off.MarkovChain.binary(0.1, 0.3)
 
@@ -246,17 +245,15 @@ def test_hidden_states():
         assert abs(found.ratio[0]) == pytest.approx(np.log(max(ratios) / min(ratios)), abs=1e-9)
 
 
-def test_order_two_in_a_table(tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "proven", lambda designs, known=None: designs)
+def test_order_two_in_a_table(tmp_path):
     chain = off.MarkovChain([[[0.8, 0.2], [0.4, 0.6]], [[0.6, 0.4], [0.3, 0.7]]], order=2)
     values = np.random.default_rng(22).integers(0, 2, (2, 7))
     keys = pl.DataFrame({"chain": [0, 1, 1], "t": [3, 1, 2]})
     check(chain, long_table(values), keys, 1.0, tmp_path)
 
 
-def test_a_clock_in_the_model(tmp_path, monkeypatch):
+def test_a_clock_in_the_model(tmp_path):
     """Two values that follow each other by the weekday; a day without a row lies between."""
-    monkeypatch.setattr(plan, "proven", lambda designs, known=None: designs)
     rng = np.random.default_rng(25)
     kernels, starts = rng.dirichlet([3, 3], (7, 2)), rng.dirichlet([3, 3], 7)
     model = off.PhasedChain("weekday", kernels, starts).rounded()
@@ -493,3 +490,13 @@ def test_private_values_change_nothing(release):
         warnings.simplefilter("error")
         again = attack(table, original=original)
     assert json.dumps(found.to_dict()) == json.dumps(again.to_dict())
+
+
+def test_memories_that_are_too_long_to_walk_are_said(tmp_path):
+    twelve = off.MarkovChain((np.full((12, 12), 0.5) + 6.0 * np.eye(12)) / 12)
+    frame = drawn(twelve, 20, 30, 11)
+    keys = private_of(frame, 0.01, 12)
+    _, path = released(twelve, frame, keys, 1.0, tmp_path, mechanism="window")
+    found = attack(path)
+    assert any("a memory of 3 records" in note for note in found.notes)
+    assert any(one.name == "a memory of 2 records" for one in found.attackers)

@@ -15,13 +15,6 @@ from definition import samples
 from offrecord.attack import attack
 from offrecord.attack.released import Said, Table
 from offrecord.mechanisms.owner.outcomes import outcomes_of
-from offrecord.tables import plan
-
-
-@pytest.fixture(autouse=True)
-def _no_proofs(monkeypatch):
-    """Proving takes long, and is tested elsewhere."""
-    monkeypatch.setattr(plan, "proven", lambda designs, known=None: designs)
 
 
 def law(chain, table):

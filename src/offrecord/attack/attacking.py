@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.attack.fitted import by_clock, corners, of_order, phased
+from offrecord.attack.fitted import by_clock, corners, is_too_long, of_order, phased
 from offrecord.attack.neighbours import beside
 from offrecord.attack.owner import told_by_walks
 from offrecord.attack.released import LOCAL, Evidence, Said, Table, original_codes
@@ -166,9 +166,16 @@ class _Attacks:
 
     def _left_out(self) -> Iterator[str]:
         """What was not tried."""
-        if self.is_local or not self.others:
+        if not self.others:
             return
-        yield "not tried on owner's designs: longer memories, clocks, and corners of a set"
+        if not self.is_local:
+            yield "not tried on owner's designs: longer memories, clocks, and corners of a set"
+        elif self.steps.hidden:
+            yield "not tried on a chain on hidden states: longer memories"
+        else:
+            longer = [self.steps.order + more for more in (1, 2)]
+            for order in (one for one in longer if is_too_long(self.evidence.shown, one)):
+                yield f"not tried, for too many tuples: a memory of {order} records"
 
     def _instead(self) -> Iterator[Attacker]:
         """What other releases of the same records would have told."""

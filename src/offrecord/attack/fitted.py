@@ -47,9 +47,14 @@ def counted(shown: Shown, free: Mask, order: int) -> Floats:
     return found.reshape((k,) * (order + 1))
 
 
+def is_too_long(shown: Shown, order: int) -> bool:
+    """Whether a memory of so many records has too many tuples to walk over."""
+    return bool(shown.k**order > _MOST_STATES)
+
+
 def of_order(shown: Shown, free: Mask, order: int) -> Steps | None:
     """A chain with a memory of so many records; None where it has too many tuples to walk over."""
-    if shown.k**order > _MOST_STATES:
+    if is_too_long(shown, order):
         return None
     counts = counted(shown, free, order) + _HALF
     kernel = counts / counts.sum(axis=-1, keepdims=True)
