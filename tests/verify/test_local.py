@@ -6,12 +6,14 @@ from itertools import pairwise, product
 
 import flint
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import offrecord as off
 from offrecord.release.certificate import Model, ModelSet
-from offrecord.verify import balls
+from offrecord.verify import balls, verify
 from offrecord.verify.alone import told
 from offrecord.verify.problem import Problem, Secret, Stretch
 from offrecord.verify.two_values import told as told_over
@@ -143,6 +145,24 @@ def test_long_stretches_are_as_good_as_one_record_after_the_other():
         )
     assert one.overlaps(other)
     assert one.rad() < 1e-20
+
+
+@pytest.mark.parametrize("rates", [(0.3, 0.7), (0.1, 0.3)])
+@pytest.mark.parametrize("private", [[3], [1], [6]])
+def test_a_budget_of_nothing_is_kept_where_nothing_is_told(rates, private, tmp_path):
+    """By independent records, and by redacting everything: exactly 0, not about 0."""
+    table = pl.DataFrame({"t": range(1, 7), "v": [0, 1, 0, 0, 1, 1]})
+    release = off.redact(
+        table.with_columns(p=pl.col("t").is_in(private)),
+        value="v", order="t", private="p", single_chain=True, epsilon=0.0,
+        model=off.MarkovChain.binary(*rates), mechanism="best-local", dataset=f"{rates}{private}",
+        accept_model=True,
+    )  # fmt: skip
+    release.write(tmp_path / "out.csv")
+    verdict = verify(tmp_path / "out.csv.certificate.json")
+    assert verdict.is_verified
+    assert verdict.told == 0.0
+    assert release.frame["v"].null_count() == (1 if sum(rates) == 1.0 else 6)
 
 
 # ---- sets of two values

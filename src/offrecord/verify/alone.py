@@ -25,6 +25,8 @@ Ratios = list[list[Ball]]
 def told(problem: Problem) -> Ball:
     """The largest log-ratio of an output under two values of a secret, over all secrets."""
     chain = chain_of(problem.model, problem.n, problem.phases)
+    if chain.independent:
+        return flint.arb(0)
     return largest(_told_of(problem, chain, secret) for secret in problem.secrets)
 
 

@@ -33,11 +33,13 @@ class Chain:
     """Records 0 … n − 1 of a chain of order 1 on states, each with a kernel to the next.
 
     kernels: one for all steps, or n − 1. start: of the first record; None: stationary.
+    independent: no record depends on another.
     """
 
     n: int
     kernels: Sequence[Matrix]
     start: Sequence[Ball] | None
+    independent: bool = False
 
     @property
     def k(self) -> int:
@@ -137,6 +139,7 @@ def chain_of(model: Model, n: int, phases: Sequence[int] | None = None) -> Chain
         chosen = [by_phase[phase] for phase in phases[:-1]]
         return Chain(n, chosen, [ball(one) for one in completed(start[phases[0]])])
     each = kernels if model.length is not None else [kernels]
-    exact = [matrix([completed(row) for row in kernel]) for kernel in each]
+    exact = [[completed(row) for row in kernel] for kernel in each]
     begun = None if model.stationary else [ball(one) for one in completed(start)]
-    return Chain(n, exact, begun)
+    independent = all(row == kernel[0] for kernel in exact for row in kernel)
+    return Chain(n, [matrix(kernel) for kernel in exact], begun, independent)

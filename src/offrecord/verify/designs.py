@@ -53,6 +53,8 @@ def _judged(designs: Designs, design: Design, model: Model, place: str) -> Judge
         return Judged(place, designs.epsilon, INFINITE, why)
     if isinstance(designs, LocalDesigns) and isinstance(design, LocalDesign):
         problem, bound = Problem.of(designs, design, model), _bound(model)
+        if problem.tells_nothing:
+            return Judged(place, designs.epsilon, 0.0, None)
         found = _within(
             place,
             lambda: bound(problem) + slack(designs, design, model),
