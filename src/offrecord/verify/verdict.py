@@ -15,9 +15,9 @@ from offrecord.verify.document import disagreements
 _LARGEST = 1 << 30  # bytes of a certificate
 #: What no check of a certificate can say.
 NEVER_CHECKED = (
-    "that the model is right, or that the truth lies in its set",
-    "that the assumptions hold, which the certificate lists",
-    "who made the certificate: it is not signed",
+    "That the model is right, or that the truth lies in its set.",
+    "That the assumptions hold, which the certificate lists.",
+    "Who made the certificate: it is not signed.",
 )
 
 
@@ -67,8 +67,8 @@ def verify(
     problems = list(disagreements(read))
     problems += [f"{one.place} {one.why}" for one in found if one.why is not None]
     checked = [
-        "the form of the certificate, and that it agrees with itself",
-        f"{len(found)} bounds on what designs tell, by arithmetic that rounds outwards",
+        "The form of the certificate, and that it agrees with itself.",
+        f"{len(found)} bounds on what designs tell, by arithmetic that rounds outwards.",
     ]
     not_checked = list(_left_out(read))
     if released is not None:
@@ -82,7 +82,7 @@ def verify(
     elif private_list is not None or key_file is not None:
         raise InputError("a list of private records and a key are checked with the released table")
     else:
-        not_checked.append("the released table: none was given")
+        not_checked.append("The released table: none was given.")
     told = max((one.told for one in found), default=0.0)
     return Verdict(problems, told, read.claim.epsilon, checked, [*not_checked, *NEVER_CHECKED])
 
@@ -106,10 +106,10 @@ def _left_out(certificate: Certificate) -> list[str]:
     found = []
     if certificate.release.composed is not True:
         found.append(
-            "other releases of the data set: together they may tell more than this certificate says"
+            "Other releases of the data set: together they may tell more than is said here."
         )
     if certificate.model_check.accepted:
-        found.append(f"the model, against which speaks: {certificate.model_check.accepted[0]}")
+        found.append(f"The model, against which speaks: {certificate.model_check.accepted[0]}.")
     if certificate.learned is None or certificate.learned.audit is None:
-        found.append("whether the promise held in data: no audit is in the certificate")
+        found.append("Whether the promise held in data: no audit is in the certificate.")
     return found

@@ -113,7 +113,7 @@ def _check_private(table: Table, private: Private, certificate: Certificate, fou
             f"counts.missing says {missing:,}, but {empty:,} rows that are not private have no"
             " value"
         )
-    found.checked.append(f"{private.count:,} private records, all of them redacted.")
+    found.checked.append(f"That each of {private.count:,} private records is redacted.")
 
 
 def _check_cells(
