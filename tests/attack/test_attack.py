@@ -11,7 +11,6 @@ import pytest
 import offrecord as off
 from attack.test_bayes import bayes, check, released
 from definition import samples
-from offrecord import cli
 from offrecord.attack import attack
 from offrecord.attack.result import BEYOND, ORIGINAL, PROMISED
 from offrecord.attack.shown import Shown
@@ -40,18 +39,6 @@ def drawn(chain, count, n, seed):
 def private_of(frame, share, seed):
     taken = np.random.default_rng(seed).random(frame.height) < share
     return frame.filter(pl.Series(taken)).select("chain", "t")
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs the command: exit code, standard output, standard error."""
-
-    def run(*arguments):
-        code = cli.main(list(map(str, arguments)))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ from offrecord.tables.rule import Rule
 from offrecord.tables.secrets import Private, private_records
 from offrecord.tables.steps import Step
 from offrecord.text import many
+from offrecord.verify.verdict import read_certificate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,12 +85,9 @@ class Said:
     @classmethod
     def load(cls, path: Path) -> Said:
         """From a certificate file."""
+        certificate = read_certificate(path)
         try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror}") from None
-        try:
-            return cls.of(form.Certificate.from_json(content))
+            return cls.of(certificate)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 

@@ -238,11 +238,11 @@ def _checked(
 def _seal(content: dict[str, Any], key: bytes) -> str:
     """What only this version and the key's owner can write under a designs file.
 
-    The purpose has a number because an earlier form of it also sealed designs that had been judged
-    in the wrong room.
+    The purpose has a number because earlier forms of it also sealed designs that had been judged in
+    rooms of their own making, or that no verifier had proven.
     """
     text = json.dumps([version("offrecord"), content], sort_keys=True)
-    return hmac.new(subkey(key, b"offrecord/seal 2"), text.encode(), "sha256").hexdigest()
+    return hmac.new(subkey(key, b"offrecord/seal 3"), text.encode(), "sha256").hexdigest()
 
 
 # ---- what a file says, if it is of its kind; ValueError otherwise

@@ -64,7 +64,7 @@ def side(chain: Chain, stretches: Iterable[Stretch], record: int, step: int) -> 
         shown = [j for j in range(k) if row[j] < 1.0]
         if not shown and chain.is_even:
             kernel = chain.forward(record) if step > 0 else chain.backward(record)
-            reached = reached * power(kernel, count)
+            reached = reached * kernel**count
             record += step * count
             continue
         for _ in range(count):
@@ -78,18 +78,6 @@ def side(chain: Chain, stretches: Iterable[Stretch], record: int, step: int) -> 
     sums = [sum((reached[x, j] for j in range(k)), flint.arb(0)) for x in range(k)]
     _note(sums, possible, worst)
     return worst
-
-
-def power(kernel: Matrix, count: int) -> Matrix:
-    """Of whole exponents from 1."""
-    found, square = None, kernel
-    while count:
-        if count & 1:
-            found = square if found is None else found * square
-        count >>= 1
-        if count:
-            square = square * square
-    return found
 
 
 def _scaled(reached: Matrix, kept: Sequence[Ball]) -> Matrix:

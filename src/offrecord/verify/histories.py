@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import flint
 
 from offrecord.release.certificate import Model
-from offrecord.verify.alone import Ratios, power
+from offrecord.verify.alone import Ratios
 from offrecord.verify.balls import Ball, Matrix, ball, double, infinite, is_zero, largest
 from offrecord.verify.chain import Chain, completed
 from offrecord.verify.pairs_of_outputs import largest_ratio
@@ -96,7 +96,7 @@ def _rows(numbers: Any, depth: int) -> Iterator[Sequence[float]]:
 
 def _at(start: Sequence[Ball], kernel: Matrix, steps: int) -> list[Ball]:
     row = flint.arb_mat([list(start)])
-    return list((row * power(kernel, steps) if steps else row).entries())
+    return list((row * kernel**steps if steps else row).entries())
 
 
 # ---- all outputs
@@ -323,7 +323,7 @@ def _after(tuples: Tuples, side: list[Stretch], reach: _Reach) -> list[list[Ball
         seen = _Seen([[flint.arb(1)] * size], [()])
     else:
         codes = range(size)
-        beyond = power(back, m)
+        beyond = back**m
         rows = beyond.tolist()
         seen = _Seen([rows[code] for code in codes], [_digits(code, k, m) for code in codes])
         seen = _kept(seen.vectors, seen.recent, m)
@@ -358,7 +358,7 @@ class _Steps:
         """Past records that are redacted, whatever they are."""
         if count == 0:
             return seen
-        rows = flint.arb_mat(seen.vectors) * power(self.silently, count)
+        rows = flint.arb_mat(seen.vectors) * self.silently**count
         return _Seen(rows.tolist(), [()] * len(seen.recent))
 
     def _past(self, seen: _Seen, row: tuple[float, ...]) -> _Seen:

@@ -11,7 +11,7 @@ from itertools import product
 
 import flint
 
-from offrecord.verify.alone import Ratios, power, side
+from offrecord.verify.alone import Ratios, side
 from offrecord.verify.balls import Ball, Matrix, is_zero, largest
 from offrecord.verify.chain import Chain
 from offrecord.verify.problem import Stretch
@@ -51,7 +51,7 @@ def follows(chain: Chain, ends: tuple[int, int]) -> Follows:
     k = chain.k
     reached = unit(k)
     if chain.is_even and ends[1] > ends[0]:
-        reached = power(pattern(chain.forward(ends[0])), ends[1] - ends[0])
+        reached = pattern(chain.forward(ends[0])) ** (ends[1] - ends[0])
     else:
         for record in range(*ends):
             reached = pattern(reached * pattern(chain.forward(record)))

@@ -158,12 +158,12 @@ class _Cone:
     def extreme(self) -> Extreme:
         """What ratios there are."""
         are = tuple((bool(self.rays[0, value]), bool(self.rays[0, 2 + value])) for value in (0, 1))
-        most = []
+        most: list[tuple[float, float]] = []
         for value, both in enumerate(are):
             zero, one = self.rays[:, value], self.rays[:, 2 + value]
             quotients = (zero / one, one / zero) if all(both) else (np.zeros(1), np.zeros(1))
-            most.append(tuple(float(each.max()) for each in quotients))
-        return Extreme(tuple(most), are, self.missed)  # type: ignore[arg-type]
+            most.append((float(quotients[0].max()), float(quotients[1].max())))
+        return Extreme(tuple(most), are, self.missed)
 
 
 def _scaled(rays: Floats) -> Floats:
