@@ -13,8 +13,9 @@ import offrecord as off
 from attack.test_bayes import probability, released
 from definition import samples
 from offrecord.attack import attack
-from offrecord.attack.released import Said, Table
+from offrecord.attack.released import Table
 from offrecord.mechanisms.owner.outcomes import outcomes_of
+from offrecord.tables.certified import Said
 
 
 def law(chain, table):

@@ -4,9 +4,7 @@ likely each record was redacted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,178 +13,28 @@ import numpy as np
 
 from offrecord.attack.shown import Shown
 from offrecord.designs.clusters import with_clusters
-from offrecord.designs.library import Designs, Setting
-from offrecord.designs.needs import SurroundingCounts
-from offrecord.designs.sharing import designs_for, room_limits
+from offrecord.designs.library import Designs
+from offrecord.designs.sharing import designs_for
 from offrecord.errors import InputError
-from offrecord.mechanisms import BestWindow, Mechanism, mechanism_named
-from offrecord.mechanisms.base import Design, Made
 from offrecord.mechanisms.blocks import ALWAYS, NEVER, Mask
-from offrecord.mechanisms.surroundings import Surrounding
-from offrecord.models.base import Integers, Model
-from offrecord.models.loading import model_from_dict
+from offrecord.models.base import Integers
 from offrecord.models.records import MISSING, UNKNOWN, Chains, Codes
 from offrecord.release import certificate as form
 from offrecord.tables.acting import Acting
 from offrecord.tables.alphabet import Alphabet
-from offrecord.tables.batch import ChainBatch, Reading, TableSpec
-from offrecord.tables.chains import Arranged, Columns, arrange
+from offrecord.tables.batch import ChainBatch
+from offrecord.tables.certified import Said
+from offrecord.tables.chains import Arranged, arrange
 from offrecord.tables.formats import read_frame
-from offrecord.tables.frames import listed_keys
-from offrecord.tables.optouts import OptOuts
 from offrecord.tables.rule import Rule
 from offrecord.tables.secrets import Private, private_records
-from offrecord.tables.steps import Step
 from offrecord.text import many
-from offrecord.verify.verdict import read_certificate
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 LOCAL = ("local", form.CLUSTERED)
 _LOOKS = 3  # at which records are missing for certain
-
-
-@dataclass(frozen=True, eq=False)
-class Said:
-    """What a certificate says, as the package's own objects."""
-
-    certificate: form.Certificate
-    model: Model
-    columns: Columns
-    step: Step | None
-    setting: Setting
-
-    @classmethod
-    def of(cls, certificate: form.Certificate) -> Said:
-        """InputError for designs of a kind that is not known here."""
-        designs, columns = certificate.designs, certificate.columns
-        if designs.kind not in form.KINDS:
-            raise InputError(f"designs of kind {designs.kind!r} are not known here")
-        content = certificate.model.to_dict()
-        model = model_from_dict({name: one for name, one in content.items() if one is not None})
-        named = Columns.named(
-            columns.value,
-            columns.order,
-            columns.by or None,
-            not columns.by,
-            order_unit=columns.order_unit,
-        )
-        step = None if columns.step is None else Step.parsed(columns.step)
-        mechanism: Mechanism = BestWindow()  # of one's own: all that acts is listed
-        try:
-            mechanism = mechanism_named(designs.mechanism)
-        except InputError:
-            if designs.kind != "local":
-                raise
-        setting = Setting(model, designs.epsilon, mechanism, designs.protect)
-        return cls(certificate, model, named, step, setting)
-
-    @classmethod
-    def load(cls, path: Path) -> Said:
-        """From a certificate file."""
-        certificate = read_certificate(path)
-        try:
-            return cls.of(certificate)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-
-    @property
-    def designs(self) -> form.Designs:
-        """The designs, as the certificate has them."""
-        return self.certificate.designs
-
-    @property
-    def spec(self) -> TableSpec:
-        """How the table is read."""
-        reading = Reading(self.columns, None, self.step)
-        limits = room_limits(self.model, self.setting.epsilon, self._gridded(()))
-        nearness = None
-        if self.designs.kind == form.CLUSTERED and limits[0] is not None:
-            model, epsilon, mechanism, protect = self.setting
-            nearness = mechanism.nearness(model, epsilon, protect, limits[0])
-        return TableSpec(reading, self.setting.protect, self.model, limits, nearness)
-
-    def known(self, needs: SurroundingCounts) -> tuple[Designs, Designs]:
-        """The designs that the certificate lists: those of its mechanism, and windows that act
-        instead.
-        """
-        kind = self.setting.mechanism.designs
-        entries = list(self._entries(needs))
-        shared = self.designs.to_dict()[kind.shares]
-        every: list[Design] = list(kind.read(entries, shared, self.model))
-        is_window = [content.get("mechanism") == BestWindow.name for _, content in entries]
-        if self.setting.mechanism.name == BestWindow.name:
-            is_window = [False] * len(every)
-        own = [one for one, window in zip(every, is_window, strict=True) if not window]
-        windows = [one for one, window in zip(every, is_window, strict=True) if window]
-        instead = self.setting._replace(mechanism=BestWindow())
-        return self._gridded(own), Designs(instead, tuple(windows))
-
-    def _gridded(self, designs: Sequence[Design]) -> Designs:
-        grids = self.designs.grids
-        rooms = None if grids is None else (tuple(grids.left), tuple(grids.right))
-        return Designs(self.setting, tuple(designs), rooms, self.designs.loss)
-
-    def _entries(self, needs: SurroundingCounts) -> Iterator[tuple[Made, Mapping[str, Any]]]:
-        """What is said of each design; needs: whose phases may be told in a shorter way."""
-        alike = {(*one[:3], tuple(one.along.tolist())): one for one in needs if one.phases}
-        modulus = self.certificate.model.phase_count
-        for design in self.designs.designs:
-            content = design.to_dict()
-            phases: list[int] = []
-            if design.phases is not None and modulus is not None:
-                phases = form.spelled_phases(self.designs.phases[design.phases], modulus)
-            rooms = design.left, design.right, design.length
-            inside = bytes(content.get("inside") or ())
-            around = Surrounding(*rooms, np.array(phases, dtype=np.int8).tobytes(), inside)
-            around = alike.get((*rooms, tuple(phases)), around)
-            left, right = design.window
-            yield (
-                Made(around, design.leakage, design.rounding, design.method, (left, right)),
-                content,
-            )
-
-    def optouts(self, arranged: Arranged, listed: Any) -> OptOuts:
-        """The private records that are listed, or published; InputError if they are neither."""
-        if listed is not None:
-            keys = listed_keys(listed, self.columns.by)
-            assert keys is not None
-            return OptOuts.of(keys, self.columns)
-        positions = self.certificate.private.positions
-        if positions is None:
-            raise InputError(
-                "the certificate does not say which records are private: give --private-list"
-            )
-        return OptOuts.of(_published(positions, self.columns, arranged), self.columns)
-
-
-def _published(positions: form.Positions, columns: Columns, arranged: Arranged) -> pl.DataFrame:
-    """Published positions as a list of keys, order values as the table has them."""
-    import polars as pl
-
-    cells = list(zip(*positions.keys, strict=True)) or [()] * len(positions.columns)
-    *names, order = (list(one) for one in cells)
-    keys = [pl.Series(name, one) for name, one in zip(columns.by, names, strict=True)]
-    name, kind = columns.order or "row", arranged.order_type
-    if columns.unit is not None:
-        size = columns.unit.size
-        told = pl.Series(name, [_decimal(size * int(one)) for one in order], dtype=pl.String)
-    elif kind == pl.Date:
-        told = pl.Series(name, order, dtype=pl.Int64).cast(pl.Datetime("ns")).cast(pl.Date)
-    elif isinstance(kind, pl.Datetime):
-        told = pl.Series(name, order, dtype=pl.Int64).cast(pl.Datetime("ns", kind.time_zone))
-    else:
-        told = pl.Series(name, order, dtype=pl.Int64)
-    return pl.DataFrame([*keys, told])
-
-
-def _decimal(number: Fraction) -> str:
-    """A number whose denominator is a power of ten, in decimals."""
-    digits = len(str(number.denominator)) * 4
-    scaled = abs(number.numerator) * 10**digits // number.denominator
-    text = f"{scaled // 10**digits}.{scaled % 10**digits:0{digits}d}"
-    return ("-" if number < 0 else "") + text.rstrip("0").rstrip(".")
 
 
 class Evidence(NamedTuple):

@@ -235,7 +235,8 @@ def _is_streamed(stream: bool | None, places: _Places, asked: FileOptions) -> bo
             "--stream is for files: a table on a standard stream is held in memory, as it takes two"
             " looks"
         )
-    if stream is None and not (is_piped or asked.fit or asked.single_chain):
+    whole = asked.fit or asked.single_chain or asked.after is not None
+    if stream is None and not (is_piped or whole):
         return is_too_large(places.table, places.said)
     return bool(stream)
 

@@ -312,6 +312,6 @@ def _apart(value: Any) -> frozenset[Surrounding]:
 
 def _grids(value: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     left, right = (tuple(read_count(node) for node in read_list(grid)) for grid in read_list(value))
-    if not all(grid[0] == 0 and list(grid) == sorted(set(grid)) for grid in (left, right)):
+    if not all(grid and list(grid) == sorted(set(grid)) for grid in (left, right)):
         raise ValueError("not grids of rooms")
     return left, right

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias, TypeGuard
 
@@ -76,16 +76,21 @@ def designs_for(
     needs: SurroundingCounts,
     *,
     known: Designs | None = None,
+    growing: bool = False,
     progress: Progress = unwatched,
     max_minutes: float = math.inf,
 ) -> tuple[Designs, Integers]:
     """The designs that some secrets need, and which of them each surrounding gets; rooms are within
     `room_limits`.
 
-    known: designs from before, used where they fit, and candidates, judged where they do.
+    known: designs from before, used where they fit, and candidates, judged where they do. growing:
+    chains will go on, so designs are for all the room that makes a difference to the right, and to
+    the left for that or none; they do not change as a table grows (F14).
     """
     if len(needs) == 0:
         return Designs(setting, ()), np.empty(0, dtype=np.int64)
+    if growing:
+        known = _for_growing(setting, known)
     if setting.model.is_stationary:
         return _by_rooms(setting, needs, known, progress)
     return _one_by_one(setting, needs, known, progress, max_minutes)
@@ -105,7 +110,9 @@ def windows_for(
         return designs.designs, which
     setting = setting._replace(mechanism=window)
     # a design knows its window, so those for the very rooms of a secret stand
-    found, used = designs_for(setting, needs, known=Designs(setting, designs.designs))
+    is_growing = designs.grids is not None and designs.grids[1][0] > 0
+    known = Designs(setting, designs.designs)
+    found, used = designs_for(setting, needs, known=known, growing=is_growing)
     return found.designs, used
 
 
@@ -255,7 +262,8 @@ def _by_rooms(
             rooms.workshop.work(task)
         stock.standing.update((one, rooms.workshop.around(one)) for one in missing)
     found = tuple(stock.standing[surrounding] for surrounding in wanted)
-    if were_missing and not rooms.workshop.serves_every_room:
+    is_rounded = grids[1][0] == 0  # and not made for more room on purpose
+    if were_missing and is_rounded and not rooms.workshop.serves_every_room:
 
         def make(surrounding: Surrounding) -> Design:
             return stock.taken(surrounding) or rooms.workshop.around(surrounding)
@@ -263,6 +271,21 @@ def _by_rooms(
         exact = np.stack((left, right), axis=1)
         loss = expected_loss(setting, found, exact, needs.counts, used, grids, make)
     return Designs(setting, found, grids, loss, refused=refused), used
+
+
+def _for_growing(setting: Setting, known: Designs | None) -> Designs:
+    """What is known, with the grids of a table that grows; InputError where that cannot be."""
+    if not setting.model.is_stationary:
+        raise InputError(
+            "--growing needs a stationary model: one kernel for all times, and no start of its own"
+        )
+    cap = _cap(setting.model.along(), setting.epsilon)
+    grids = (0, cap), (cap,)
+    if known is None:
+        return Designs(setting, (), grids)
+    if known.grids not in (None, grids):
+        raise InputError("--designs holds designs for tables that do not grow; give another file")
+    return replace(known, grids=grids)
 
 
 def _length_classes(chain: MarkovChain, lengths: Integers) -> Integers:

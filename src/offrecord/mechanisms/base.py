@@ -102,6 +102,20 @@ class Design(Protocol):
     def identity(self) -> bytes:
         """Everything in it that decides which records are redacted."""
 
+    @property
+    def lasting(self) -> dict[str, bytes]:
+        """The parts of its identity that stand for themselves, by name: as tables grow, others may
+        join them.
+        """
+        return {"": self.identity}
+
+    @property
+    def back(self) -> tuple[int, int] | None:
+        """In a table that grows: how far to its left it redacts, and how near to it a later secret
+        may change what it does; None: it is not for such tables, or redacts without end.
+        """
+        return None
+
     def cost(self, masses: Floats, left: int, right: int) -> float:
         """Expected redactions beside the secret, in rooms no larger than it was made for."""
 

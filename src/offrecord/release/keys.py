@@ -121,6 +121,11 @@ class Key:
         return self.file.with_name(f"{self.file.stem}.ledger.json")
 
     @property
+    def releases_folder(self) -> Path:
+        """Where it is remembered which records were private in what left: beside it."""
+        return self.file.with_name(f"{self.file.stem}.releases")
+
+    @property
     def fits_folder(self) -> Path:
         """Where it is remembered which records models were learned from: beside it."""
         return self.file.with_name(f"{self.file.stem}.fits")

@@ -37,7 +37,8 @@ class ChainBatch:
 
     surroundings: (s, 4) of each secret the columns of SurroundingCounts. contexts: the phases that
     their numbers stand for. phases: of each record, if the model has them. clusters: secrets that
-    one design is made for, if they are worth it.
+    one design is made for, if they are worth it. waits: (n,) which records leave later, in a table
+    that grows; None where none does.
     """
 
     arranged: Arranged
@@ -47,6 +48,7 @@ class ChainBatch:
     contexts: dict[int, bytes]
     phases: Phases | None
     clusters: Clusters
+    waits: Mask | None = None
 
     @property
     def rows(self) -> int:
@@ -55,15 +57,27 @@ class ChainBatch:
 
     @cached_property
     def valued(self) -> Mask | None:
-        """(n,) which records have a value, as far as anyone is told: of private ones, all. None if
-        every record has one.
+        """(n,) which records have a value, as far as anyone is told: of private ones, all; of those
+        that wait, none. None if every record has one.
         """
         chains = self.arranged.chains
-        if chains.whole:
+        if chains.whole and self.waits is None:
             return None
         valued: Mask = chains.codes != MISSING
         valued[self.private.rows(chains)] = True
-        return valued
+        return valued if self.waits is None else valued & ~self.waits
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many records wait that have a value, as far as anyone is told, and how many of these
+        are private.
+        """
+        if self.waits is None:
+            return 0, 0
+        valued = replace(self, waits=None).valued
+        private = self.waits[self.private.rows(self.arranged.chains)]
+        waits = self.waits if valued is None else self.waits & valued
+        return int(waits.sum()), int(private.sum())
 
     @cached_property
     def distinct(self) -> tuple[Integers, Integers, Integers]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from offrecord.designs.library import Designs
 from offrecord.designs.sharing import room_limits
@@ -20,33 +21,44 @@ if TYPE_CHECKING:
     from offrecord.tables.plan import Plan
 
 
+class Stands(NamedTuple):
+    """How a release stands in the ledger, and to other releases that it is judged with."""
+
+    release: form.Release
+    joint: form.Joint | None = None
+
+
 def certificate_of(
     plan: Plan,
     acting: tuple[Designs, Integers],
     comparison: Comparison | None,
     accepted: tuple[str, ...],
     unseen: bool | None,
-    release: form.Release,
+    stands: Stands,
 ) -> form.Certificate:
     """The certificate of what a plan came to; it names no output yet.
 
     acting: the designs that do, and how many secrets each serves. comparison: of model and table.
     accepted: what speaks against the model, and was accepted. unseen: the model was learned from no
     record that may be redacted, None where that is not known.
-    release: how it stands in the ledger.
+    stands: in the ledger, and to other releases.
     """
     job, model = plan.job, plan.designs.model
+    release, joint = stands
+    growing = _growing(plan)
     compared = None if comparison is None else form.ModelComparison(**comparison.to_dict())
     said = model_section(model)
     return form.Certificate(
         claim=_claim(plan, acting[0]),
-        assumptions=form.assumptions(said, kept=bool(job.columns.keep)),
+        assumptions=form.assumptions(said, growing or joint, kept=bool(job.columns.keep)),
         dataset=job.options.dataset,
         key_id=None if job.options.dry_run else job.key.id,
         columns=_columns(plan),
         counts=_counts(plan),
         private=_private(plan),
         release=release,
+        growing=growing,
+        joint=joint,
         designs=designs_section(*acting, plan.designs),
         model=said,
         learned=_learned(model),
@@ -74,6 +86,11 @@ def _claim(plan: Plan, designs: Designs) -> form.Claim:
         leakage_is_exact=designs.is_exact,
         statement=form.claim_statement(epsilon),
     )
+
+
+def _growing(plan: Plan) -> form.Growing | None:
+    holding = plan.rule.holding
+    return None if holding is None else form.Growing(**asdict(holding))
 
 
 def _columns(plan: Plan) -> form.Columns:

@@ -24,6 +24,7 @@ from offrecord.models.clock import phase_count
 from offrecord.models.loading import load_model
 from offrecord.release.coins import KEY_BYTES, Coins
 from offrecord.release.keys import Key, default_key_file
+from offrecord.release.ledger import Ledger
 from offrecord.tables.alphabet import Wanted
 from offrecord.tables.batch import Reading, TableSpec
 from offrecord.tables.chains import Columns
@@ -32,6 +33,7 @@ from offrecord.tables.frames import listed_keys
 from offrecord.tables.options import Options
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.seen import Seen
+from offrecord.tables.several.growing import Before
 from offrecord.tables.steps import Step
 from offrecord.tables.worker import Worker
 from offrecord.text import printable
@@ -188,6 +190,8 @@ class Job:
         mechanism, why = self.mechanism, _unserved(self.mechanism, model)
         if why is None and self.options.mechanism is None:
             why = _unfit(model)
+            if why is None and self.options.after is not None:
+                why = "releases of the owner's mechanism are not judged together with others"
         if why is not None:
             mechanism = BestLocal()
         setting = Setting(model, share * self.epsilon, mechanism, self.options.protect)
@@ -253,11 +257,58 @@ def _check(options: Options, columns: Columns) -> None:
     if options.drop and options.single_chain:
         raise InputError("--drop removes whole chains: with --single-chain nothing would be left")
     _check_model(options)
+    _check_growing(options, columns)
+    _check_after(options, columns)
     minutes = options.design_minutes
     if not (isinstance(minutes, (int, float)) and minutes >= 0):
         raise InputError(f"--design-minutes must be a number of at least 0, got {minutes}")
     if isinstance(options.private, str) and options.private in columns.released:
         raise InputError(f"the private column {options.private!r} cannot be released too")
+
+
+def _check_growing(options: Options, columns: Columns) -> None:
+    """InputError for options of a growing table that are wrong or do not go together."""
+    lag = options.lag
+    if not options.growing:
+        if lag is not None:
+            raise InputError("--lag is for --growing")
+        return
+    if options.step is None or columns.order is None:
+        raise InputError(
+            "--growing needs --order, a column, and --step: how far a later opt-out reaches is"
+            " counted in steps"
+        )
+    if lag is not None and (isinstance(lag, bool) or not isinstance(lag, int) or lag < 0):
+        raise InputError(f"--lag must be a whole number of steps, got {lag}")
+    if options.fit:
+        raise InputError(
+            "--growing takes one model for all releases: make it with offrecord fit, and give"
+            " --model instead of --fit"
+        )
+    if options.drop or options.another_release:
+        flag = "--drop" if options.drop else "--another-release"
+        raise InputError(f"--growing and {flag} do not go together: what left stays in the table")
+
+
+def _check_after(options: Options, columns: Columns) -> None:
+    """InputError for options about releases before that are wrong or do not go together."""
+    accepted = options.joint_epsilon
+    if options.after is None:
+        if accepted is not None or options.opted_in:
+            flag = "--opted-in" if accepted is None else "--joint-epsilon"
+            raise InputError(f"{flag} is for --after")
+        return
+    for flag, given in (
+        ("--growing", options.growing),
+        ("--another-release", options.another_release),
+        ("--drop", options.drop),
+    ):
+        if given:
+            raise InputError(f"--after and {flag} do not go together")
+    if columns.order is None:
+        raise InputError("--after needs --order, a column: it tells which records are the same")
+    if accepted is not None and not (isinstance(accepted, (int, float)) and accepted >= 0):
+        raise InputError(f"--joint-epsilon must be a number of at least 0, got {accepted}")
 
 
 def _check_model(options: Options) -> None:
@@ -300,8 +351,17 @@ class ModelledJob:
         job, options = self.job, self.job.options
         model, epsilon, _, protect = self.setting
         limits = room_limits(model, epsilon, self.known)
-        nearness = _nearness(self.setting, limits[0])
+        nearness = None if options.growing else _nearness(self.setting, limits[0])
         spec = TableSpec(job.reading, protect, model, limits, nearness)
         coins = Coins(job.key.secret, options.dataset, options.value)
         publish = options.publish_positions and not options.dry_run
-        return Worker(spec, coins, publish, self.seen)
+        return Worker(spec, coins, publish, self.seen, before=self.before)
+
+    @cached_property
+    def before(self) -> Before | None:
+        """The release that one of a growing table is to continue, if there is one."""
+        options = self.job.options
+        if not options.growing:
+            return None
+        book = Ledger.read(self.job.key)
+        return Before.of(book.releases.get(options.dataset, ()), options.dataset)

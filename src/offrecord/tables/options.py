@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Concatenate,
     ParamSpec,
     Protocol,
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 DESIGN_MINUTES = 10.0
 #: Goes through a list of what is to be designed, and may show how far it is.
 Listwise: TypeAlias = Callable[[list[Any]], Iterable[Any]]
+
+#: One certificate file, or several.
+Certificates: TypeAlias = str | Path | Sequence[str | Path] | None
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -101,12 +105,20 @@ class Options:
 
     key_file: the secret behind the coins, made on first use. allow_none: go on although no record
     is private. another_release: release data again that were released differently before.
+    after: certificates of earlier releases of these records, judged together with this one, which
+    may tell joint_epsilon with them, without it epsilon; opted_in: who was private before and is
+    not now has opted in again.
+    growing: the table will be released again when it has grown; a record leaves lag steps after it
+    came, when no later opt-out can reach it any more.
     publish_positions: put the private positions into the certificate. dry_run: design and report
     what to expect, without a look at the values; nothing is written, no key, ledger or designs.
 
     progress: goes through a list of what is to be designed, and may show how far it is. say: is
     told which values fit=True learns from, before it does.
     """
+
+    #: The release is one file, so that later ones can be judged together with it.
+    is_one_file: ClassVar[bool] = True
 
     value: str = option("Column with the records' values: 2 to 64 distinct ones.")
     order: str = option(
@@ -222,6 +234,31 @@ class Options:
     another_release: bool = option(
         "Release data again that were released differently before.", default=False
     )
+    after: Certificates = option(
+        "Certificate of an earlier release of these records, its table beside it; once for each:"
+        " what all of them tell together is computed, and stated.",
+        default=None,
+        metavar="FILE",
+    )
+    joint_epsilon: float | None = option(
+        "With --after: how much all releases may tell together, if more than ε; inf: anything.",
+        default=None,
+        metavar="NUMBER",
+    )
+    opted_in: bool = option(
+        "With --after: who was private before and is not any more has opted in again.",
+        default=False,
+    )
+    growing: bool = option(
+        "The table grows: a record leaves when no later opt-out can reach it any more, and every"
+        " release repeats the ones before.",
+        default=False,
+    )
+    lag: int | None = option(
+        "With --growing: how many steps a record waits; without it, as many as its designs need.",
+        default=None,
+        metavar="STEPS",
+    )
     publish_positions: bool = option(
         "Put the private positions into the certificate.", default=False
     )
@@ -277,6 +314,8 @@ class SparkOptions(Options):
     """partitions: chains are spread over so many, and a task holds one in memory: a few million
     rows each are well; without it, four for each core of the cluster.
     """
+
+    is_one_file: ClassVar[bool] = False
 
     partitions: int | None = None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from offrecord.designs.clusters import with_clusters
 from offrecord.designs.library import Designs
+from offrecord.designs.needs import SurroundingCounts
 from offrecord.designs.sharing import designs_for
 from offrecord.errors import ChosenByValue, InputError, advise
 from offrecord.fitting.audit.audit import EPSILONS
@@ -29,7 +30,8 @@ from offrecord.models.learned import Learned
 from offrecord.release.certificate import Certificate
 from offrecord.release.certificate import Release as Standing
 from offrecord.release.ledger import Ledger, ledger
-from offrecord.tables.certifying import certificate_of
+from offrecord.tables.batch import ChainBatch
+from offrecord.tables.certifying import Stands, certificate_of
 from offrecord.tables.erasure import erasure_leakage
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.meaning import Meaning
@@ -45,6 +47,19 @@ from offrecord.tables.model_check import (
 from offrecord.tables.proving import proven
 from offrecord.tables.rule import Rule
 from offrecord.tables.secrets import check_all_found
+from offrecord.tables.several.accounting import Accounted, accounted_for
+from offrecord.tables.several.growing import (
+    DESIGNS,
+    GROWING,
+    KNOWN,
+    SETTLED,
+    Before,
+    Holding,
+    holding_of,
+    told_designs,
+    told_holding,
+)
+from offrecord.tables.several.remembered import entry_digest
 from offrecord.tables.summary import Summary, models_told
 from offrecord.tables.survey import Dropped, Survey, digest_text
 from offrecord.tables.tally import Tally
@@ -103,14 +118,17 @@ class Plan:
         warnings = [*survey.warnings(job.columns, job.step), *_model_warnings(modelled)]
         designs, which = _designed(modelled, survey)
         warnings += [*_design_warnings(job, designs), *_column_warnings(job)]
+        holding = _holding(modelled, survey, designs) if job.options.growing else None
         identity = _release_identity(job, survey, dropped, designs, which)
+        if holding is not None:
+            identity |= {GROWING: told_holding(holding), DESIGNS: told_designs(designs)}
         if job.options.dry_run:
-            warnings += _foretold_refusal(job, identity)
+            warnings += _foretold_refusal(modelled, survey, identity)
         else:
-            _refuse_another(job, Ledger.read(job.key), identity)
+            _refuse_another(modelled, Ledger.read(job.key), survey, identity)
         uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
         windows, instead = _windows(modelled, survey)
-        rule = Rule.of(designs, windows, survey.needs, (which, instead))
+        rule = Rule.of(designs, windows, survey.needs, (which, instead), holding)
         told = tuple(warnings)
         return cls(
             modelled, survey, dropped, designs, uses, windows, rule, identity, accepted, told
@@ -124,7 +142,11 @@ class Plan:
     @property
     def worker(self) -> Worker:
         """What decides the table."""
-        return replace(self.modelled.worker, rule=self.rule)
+        options = self.job.options
+        is_local = self.designs.setting.mechanism.designs.kind == "local"
+        is_named = options.is_one_file and self.job.columns.order is not None
+        remembers = is_local and is_named and not options.dry_run
+        return replace(self.modelled.worker, rule=self.rule, remembers=remembers)
 
     def judged(self, tally: Tally) -> Outcome:
         """What a decision says about what it rests on; InputError if that speaks against the
@@ -164,6 +186,7 @@ class Outcome:
     """What came of a plan.
 
     comparison: of model and table. accepted: what speaks against the model, and was accepted.
+    accounted: with which releases before it was judged together, if it was.
     """
 
     plan: Plan
@@ -171,6 +194,16 @@ class Outcome:
     comparison: Comparison | None
     accepted: tuple[str, ...]
     warnings: tuple[str, ...]
+    accounted: Accounted | None = None
+
+    def after(self, batch: ChainBatch) -> Outcome:
+        """Judged together with the releases that it comes after; InputError if they tell too much
+        together.
+        """
+        if self.plan.job.options.after is None:
+            return self
+        accounted = accounted_for(self.plan, batch)
+        return replace(self, accounted=accounted, warnings=(*self.warnings, *accounted.warnings))
 
     @property
     def acting(self) -> tuple[Designs, Integers]:
@@ -185,7 +218,12 @@ class Outcome:
     @property
     def _identity(self) -> dict[str, str]:
         """What tells the release from others: what decides it, and what leaves."""
-        return {**self.plan.identity, CONTENT: f"{self.tally.content:032x}"}
+        left = {CONTENT: f"{self.tally.content:032x}"}
+        if self.plan.rule.holding is not None:
+            grown = self.tally.grown
+            left[SETTLED] = f"{grown.settled:032x}"
+            left[KNOWN] = digest_text(grown.digest, grown.known)
+        return {**self.plan.identity, **left}
 
     def advise(self, more: Iterable[str] = ()) -> None:
         """Warn of what a person should know before a release is entered; InputError, and no
@@ -193,7 +231,7 @@ class Outcome:
         """
         job = self.plan.job
         if not job.options.dry_run:
-            _refuse_another(job, Ledger.read(job.key), self._identity)
+            self._refuse_another(Ledger.read(job.key))
         advise([*self.warnings, *more])
 
     def enter(self) -> Entered | None:
@@ -204,17 +242,45 @@ class Outcome:
         if job.options.dry_run:
             return None
         with ledger(job.key) as book:
-            _refuse_another(job, book, self._identity)
+            self._refuse_another(book)
+            self._remember()
             book.add(job.options.dataset, self._identity)
-            return _standing(job, book, self._identity)
+            return _standing(job, book, self._identity, self.accounted)
+
+    def _remember(self) -> None:
+        """Keep what later releases need to be judged together with this one."""
+        if self.plan.worker.remembers:
+            held = self.tally.remembered.renumbered(self._numbered)
+            held.save(self.plan.job.key, self.certificate(None), entry_digest(self._identity))
+
+    @property
+    def _numbered(self) -> Integers | None:
+        """How many secrets each design serves, where a certificate lists only those that act."""
+        return None if self.plan.windows is None else self.tally.uses
+
+    def _refuse_another(self, book: Ledger) -> None:
+        """InputError if the release may not be entered."""
+        plan = self.plan
+        if self.accounted is not None:
+            self.accounted.check_all(book, plan.job.options.dataset, self._identity)
+            return
+        _refuse_another(plan.modelled, book, plan.survey, self._identity)
+        before = plan.modelled.before
+        if before is not None and before.is_unsettled(f"{self.tally.grown.repeated:032x}"):
+            raise _not_continued(
+                plan.job, ["what left before would leave otherwise: values or rows have changed"]
+            )
 
     def certificate(self, entered: Entered | None) -> Certificate:
         """The certificate; it names no output yet."""
         release = _not_entered(self.plan.job) if entered is None else entered.said
         unseen = None if self.plan.modelled.seen is None else self.tally.seen.count == 0
         return certificate_of(
-            self.plan, self.acting, self.comparison, self.accepted, unseen, release
+            self.plan, self.acting, self.comparison, self.accepted, unseen, self._stands(release)
         )
+
+    def _stands(self, release: Standing) -> Stands:
+        return Stands(release, None if self.accounted is None else self.accounted.joint)
 
     def summary(self, entered: Entered | None) -> Summary:
         """What the release amounts to."""
@@ -222,7 +288,8 @@ class Outcome:
         designs, uses = self.acting
         joint = [bool(one.surrounding.inside) for one in designs.designs]
         model = designs.model
-        valued, touched = max(survey.rows - survey.missing, 1), tally.touched
+        grown, touched = tally.grown, tally.touched
+        valued = max(survey.rows - survey.missing - grown.waiting, 1)
         return Summary(
             dataset=plan.job.options.dataset,
             dry_run=plan.job.options.dry_run,
@@ -238,7 +305,8 @@ class Outcome:
             touched_released=touched.released / max(touched.records, 1),
             lost=touched.lost,
             closed=touched.closed,
-            redacted=survey.rows - survey.missing - round(tally.released),
+            redacted=survey.rows - survey.missing - grown.waiting - round(tally.released),
+            waiting=grown.waiting,
             released=tally.released / valued,
             window=tally.window / valued,
             leakage=designs.leakage,
@@ -247,7 +315,7 @@ class Outcome:
             meaning=Meaning.of(model, survey.needs, designs.most_told),
             erasure=erasure_leakage(model, survey.needs),
             erasure_is_least=model.box is not None,
-            regions=tally.named_regions(survey.private_rows),
+            regions=tally.named_regions(survey.private_rows - grown.private),
             designs=len(designs.designs),
             loss=designs.loss,
             seconds=round(time.monotonic() - plan.job.started, 3),
@@ -410,6 +478,7 @@ def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]
         modelled.setting,
         survey.needs,
         known=known,
+        growing=options.growing,
         progress=listwise(options.progress),
         max_minutes=options.design_minutes,
     )
@@ -427,7 +496,8 @@ def _windows(modelled: ModelledJob, survey: Survey) -> tuple[Designs | None, Int
     """The windows of a table and which each surrounding gets, if they may act instead of designs of
     its mechanism; one of one's own need not know.
     """
-    if not getattr(modelled.setting.mechanism, "keeps_to_windows", False):
+    is_asked = getattr(modelled.setting.mechanism, "keeps_to_windows", False)
+    if not is_asked or modelled.job.options.growing:  # then rules may not depend on what comes
         return None, np.empty(0, dtype=np.int64)
     found, which = designs_for(modelled.setting._replace(mechanism=BestWindow()), survey.needs)
     return proven(found), which
@@ -509,9 +579,18 @@ def _designs_digest(survey: Survey, designs: Designs, which: Integers) -> str:
     return digest.hexdigest()
 
 
-def _refuse_another(job: Job, book: Ledger, identity: dict[str, str]) -> None:
-    """InputError for a second, different release."""
-    dataset = job.options.dataset
+def _refuse_another(
+    modelled: ModelledJob, book: Ledger, survey: Survey, identity: dict[str, str]
+) -> None:
+    """InputError for a second, different release, and for one of a growing table that does not
+    continue the one before.
+    """
+    job, dataset = modelled.job, modelled.job.options.dataset
+    if job.options.growing:
+        _check_continued(modelled, book, survey, identity)
+        return
+    if job.options.after is not None:
+        return  # what all releases tell together decides, once that is known
     differences = book.differences(dataset, identity)
     if differences and not job.options.another_release:
         raise InputError(
@@ -524,16 +603,57 @@ def _refuse_another(job: Job, book: Ledger, identity: dict[str, str]) -> None:
         )
 
 
-def _foretold_refusal(job: Job, identity: dict[str, str]) -> list[str]:
+def _check_continued(
+    modelled: ModelledJob, book: Ledger, survey: Survey, identity: dict[str, str]
+) -> None:
+    """InputError unless a release of a growing table continues the last one."""
+    job, before = modelled.job, modelled.before
+    last = Before.of(book.releases.get(job.options.dataset, ()), job.options.dataset)
+    if last is None:
+        return
+    if before is None or before.entry != last.entry:
+        raise InputError(f"data set {job.options.dataset!r} was released meanwhile; start again")
+    known = digest_text(survey.known_digest, survey.known)
+    differences = before.differences(identity, known, survey.reached)
+    if differences:
+        raise _not_continued(job, differences)
+
+
+def _not_continued(job: Job, differences: Sequence[str]) -> InputError:
+    return InputError(
+        f"this does not continue the last release of data set {job.options.dataset!r}, so that"
+        f" together they may tell more than e^ε: {differences[0]}"
+    )
+
+
+def _holding(modelled: ModelledJob, survey: Survey, designs: Designs) -> Holding:
+    """What waits in a growing table, whatever secrets come later."""
+    room = modelled.worker.spec.limits[0] or 0
+    lengths = (1, 2) if modelled.setting.protect == "run" else (1,)
+    any_of = SurroundingCounts.of(
+        np.array([[room, room, length, 0] for length in lengths]),
+        np.ones(len(lengths), dtype=np.int64),
+        {},
+        (),
+    )
+    standing = replace(designs, sealed=True)
+    later, _ = designs_for(modelled.setting, any_of, known=standing, growing=True)
+    every = replace(designs, designs=(*designs.designs, *later.designs))
+    return holding_of(every, survey.newest, modelled.job.options.lag)
+
+
+def _foretold_refusal(modelled: ModelledJob, survey: Survey, identity: dict[str, str]) -> list[str]:
     """What the ledger would say against a release, for a dry run; what would leave is not known."""
     try:
-        _refuse_another(job, Ledger.read(job.key), identity)
+        _refuse_another(modelled, Ledger.read(modelled.job.key), survey, identity)
     except InputError as error:
         return [f"the ledger would refuse this, as far as can be told without deciding it: {error}"]
     return []
 
 
-def _standing(job: Job, book: Ledger, identity: dict[str, str]) -> Entered:
+def _standing(
+    job: Job, book: Ledger, identity: dict[str, str], accounted: Accounted | None
+) -> Entered:
     """How a release that has been entered stands in the ledger."""
     dataset, key = job.options.dataset, job.key
     others = book.others(dataset, identity)
@@ -544,6 +664,11 @@ def _standing(job: Job, book: Ledger, identity: dict[str, str]) -> Entered:
             " with another key is a second look at the data"
         )
     unpublished = book.others_forgotten(dataset, identity)
+    if job.options.growing and book.complete and not unpublished:
+        return Entered(Standing(other_releases=others, composed=True), tuple(warnings))
+    if accounted is not None and book.complete and not unpublished:
+        said = Standing(other_releases=others, composed=accounted.is_kept(job.epsilon))
+        return Entered(said, tuple(warnings))
     if others:
         had = many(others, "other release")
         warnings.append(

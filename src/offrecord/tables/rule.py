@@ -20,12 +20,14 @@ from offrecord.tables.acting import BLOCK, Acting, Alternatives
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.chains import Arranged
 from offrecord.tables.problems import Check, Places
+from offrecord.tables.several.growing import Grown, Holding
 from offrecord.tables.tally import Tally
 from offrecord.tables.windows import Windows
 
 if TYPE_CHECKING:
     import polars as pl
 
+WAITS = "waits"  #: what is called a record that leaves later, in a table that grows
 #: Which designs the surroundings of secrets have, and which windows.
 Which: TypeAlias = tuple[Integers, Integers]
 
@@ -35,7 +37,8 @@ class Rule:
     """Designs, and for each surrounding that a secret of the table has which of them is its own.
 
     windows: what the best data-independent mechanism would redact. reach: how far any of the
-    designs redacts. alternatives: what may act instead of a secret's own design.
+    designs redacts. alternatives: what may act instead of a secret's own design. holding: which
+    records of a growing table wait.
     """
 
     model: Model
@@ -44,10 +47,16 @@ class Rule:
     windows: Windows
     reach: int
     alternatives: Alternatives | None
+    holding: Holding | None = None
 
     @classmethod
     def of(
-        cls, designs: Designs, instead: Designs | None, needs: SurroundingCounts, which: Which
+        cls,
+        designs: Designs,
+        instead: Designs | None,
+        needs: SurroundingCounts,
+        which: Which,
+        holding: Holding | None = None,
     ) -> Rule:
         """From the designs of the surroundings of a whole table. instead: windows that may act in
         their place. which: of either, those that each surrounding of a secret has.
@@ -69,7 +78,14 @@ class Rule:
             Windows.of(*windows, needs),
             max((design.reach for design in designs.designs), default=0),
             alternatives,
+            holding,
         )
+
+    def due(self, batch: ChainBatch) -> ChainBatch:
+        """A batch with what waits in it, where the table grows."""
+        if self.holding is None:
+            return batch
+        return replace(batch, waits=self.holding.waits(batch.arranged, batch.private))
 
     def acting(self, batch: ChainBatch) -> Acting:
         """Which design acts around each secret of a batch; InputError if it was not surveyed."""
@@ -84,15 +100,22 @@ class Rule:
 
     def expect(self, batch: ChainBatch) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
+        batch = self.due(batch)
         masses, acting = batch.masses(self.model), self.acting(batch)
         counted, unknown = Tally(), []
         for block in self.blocks(batch, acting):
             weights = masses if masses.ndim == 1 else masses[block.rows]
             expected = self.decider.expect(block, weights)
-            unknown.append(unknown_rows(block, expected.certainty))
-            counted += Tally.of(batch, block, expected.released, expected.certainty)
+            certainty = with_waiting(batch, block, expected.certainty)
+            unknown.append(unknown_rows(block, certainty))
+            counted += Tally.of(batch, block, expected.released, certainty)
         check_known(batch.arranged, unknown)
-        return replace(counted, window=self.windows.released(batch), uses=acting.uses)
+        return replace(
+            counted,
+            window=self.windows.released(batch),
+            uses=acting.uses,
+            grown=Grown(*batch.waiting),
+        )
 
     def explain(self, batch: ChainBatch) -> pl.DataFrame:
         """For each row its region and the rule: never what was drawn."""
@@ -108,14 +131,24 @@ class Rule:
 
     def _explained(self, batch: ChainBatch) -> tuple[NDArray[np.str_], dict[str, Floats]]:
         """The region of each row, and the columns that tell its rule."""
+        batch = self.due(batch)
         private = np.zeros(batch.rows, dtype=bool)
         private[batch.private.rows(batch.arranged.chains)] = True
         labels, acting = batch.arranged.labels, self.acting(batch)
         told = [self.decider.explain(block, labels) for block in self.blocks(batch, acting)]
         certainty = np.concatenate([one.certainty for one in told])
         columns = {name: np.concatenate([one.rule[name] for one in told]) for name in told[0].rule}
-        named = np.array([*REGIONS, PRIVATE])[np.where(private, len(REGIONS), certainty)]
+        named = np.array([*REGIONS, PRIVATE, WAITS])[np.where(private, len(REGIONS), certainty)]
+        if batch.waits is not None:
+            named[batch.waits & ~private] = WAITS
         return named, columns
+
+
+def with_waiting(batch: ChainBatch, block: Block, certainty: Certainty) -> Certainty:
+    """How certain it is that records are redacted, those that wait included."""
+    if batch.waits is None:
+        return certainty
+    return np.where(batch.waits[block.rows], np.int8(ALWAYS), certainty)
 
 
 def unknown_rows(block: Block, certainty: Certainty) -> Integers:

@@ -45,7 +45,7 @@ class Private:
 
     def rows(self, chains: Chains) -> Integers:
         """The rows that are private."""
-        before, after = _rows(chains, self)
+        before, after = rows_of(chains, self.chain, self.place)
         return before[after > before]
 
     def whole_chains(self, chains: Chains) -> Mask:
@@ -53,10 +53,13 @@ class Private:
         of = np.searchsorted(chains.starts, self.rows(chains), side="right") - 1
         return np.asarray(np.bincount(of, minlength=chains.count) == np.diff(chains.starts))
 
+    def of(self, here: Mask) -> Private:
+        """Some of them."""
+        return Private(self.chain[here], self.place[here], self.order[here], self.found, self.known)
+
     def of_chains(self, chosen: Mask) -> Private:
         """Those of some chains."""
-        here = chosen[self.chain]
-        return Private(self.chain[here], self.place[here], self.order[here], self.found, self.known)
+        return self.of(chosen[self.chain])
 
 
 def private_records(arranged: Arranged, optouts: OptOuts | None, step: Step | None) -> Private:
@@ -146,7 +149,7 @@ def _all_between(first: Integers, last: Integers) -> Integers:
 def _fill_order(arranged: Arranged, private: Private, line: Integers, listed: Named | None) -> None:
     """Fill in the order values of private records. listed: what has listed its own."""
     chains = arranged.chains
-    before, after = _rows(chains, private)
+    before, after = rows_of(chains, private.chain, private.place)
     there = after > before  # a row has its own order value, beside the grid as it may be
     private.order[there] = chains.order[before[there]]
     gaps = ~there
@@ -169,7 +172,7 @@ def _fill_order(arranged: Arranged, private: Private, line: Integers, listed: Na
 
 def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
     """Private records as secrets: runs of them, whatever is missing in between, or each alone."""
-    before, after = _rows(chains, private)
+    before, after = rows_of(chains, private.chain, private.place)
     joins = np.zeros(private.count, dtype=bool)  # to the private record before it
     if protect == "run":
         joins[1:] = private.chain[1:] == private.chain[:-1]
@@ -184,12 +187,12 @@ def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
     return Secrets(private.chain[first], *ends, before[first], after[last], private.order[first])
 
 
-def _rows(chains: Chains, private: Private) -> tuple[Integers, Integers]:
-    """The row of each private record, and the one after; for a gap, twice the row after it."""
+def rows_of(chains: Chains, chain: Integers, place: Integers) -> tuple[Integers, Integers]:
+    """The row of each place, and the one after; for a gap, twice the row after it."""
     if chains.steps is None:
-        rows = chains.starts[private.chain] + private.place
+        rows = chains.starts[chain] + place
         return rows, rows + 1
-    keys = private.chain * chains.width + private.place
+    keys = chain * chains.width + place
     before = np.searchsorted(chains.keys, keys, side="left")
     return before, np.searchsorted(chains.keys, keys, side="right")
 

@@ -42,7 +42,8 @@ class Summary:
     value that gains most, None without secrets. erasure: what erasing private records alone would
     have leaked; at least, over a set of models, if erasure_is_least. loss: expected redactions that
     rounding rooms up to a grid costs a secret. near, together: secrets that are near others, where
-    such are designed together, and how many have been. unserved: why it is another mechanism than
+    such are designed together, and how many have been. waiting: records of a growing table that
+    leave later, which count nowhere else. unserved: why it is another mechanism than
     was asked for. verdict: what the fit of the model said about itself, audit: whether the promise
     held in data that the model has not seen, None if the model does not say.
     """
@@ -76,6 +77,7 @@ class Summary:
     seconds: float
     near: int = 0
     together: int = 0
+    waiting: int = 0
     unserved: str | None = None
     verdict: str | None = None
     audit: str | None = None
@@ -90,7 +92,8 @@ class Summary:
     @property
     def short(self) -> str:
         """The release in less than a line."""
-        released = f"{self.released:.2%} of {self.rows - self.missing:,} records released"
+        records = self.rows - self.missing - self.waiting
+        released = f"{self.released:.2%} of {records:,} records released"
         return f"{self.dataset!r}: {released}, odds at most {odds(self.leakage)} to 1"
 
     def figures(self) -> str:
@@ -99,6 +102,7 @@ class Summary:
             "released": self._released(),
             "protected": self._protected(),
             "in these": self._cost(),
+            "waiting": self._waiting(),
             "meaning": None if self.meaning is None else str(self.meaning),
             "odds": self._odds(),
             "for": self.models,
@@ -111,9 +115,15 @@ class Summary:
         }
         return aligned([[name, line] for name, line in lines.items() if line is not None])
 
+    def _waiting(self) -> str | None:
+        """None where nothing waits."""
+        if self.waiting == 0:
+            return None
+        return f"{many(self.waiting, 'record')} until no later opt-out can reach them"
+
     def _released(self) -> str:
         expected = " expected" if self.dry_run else ""
-        records = f"{self.rows - self.missing:,} records"
+        records = f"{self.rows - self.missing - self.waiting:,} records"
         shares = share_text(self.released), share_text(self.window)
         return f"{shares[0]} of {records}{expected} (window: {shares[1]})"
 

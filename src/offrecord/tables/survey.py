@@ -39,6 +39,8 @@ _COUNTED = (
     "beside",
     "pairs",
     "linked",
+    "known",
+    "reached",
 )
 
 
@@ -78,7 +80,9 @@ class Survey:
     names_are_integers, names_are_text: whether all chain names are whole numbers, and whether they
     came as text, column by column. clustered: how many secrets there are in clusters with each
     surrounding. secrets_digests: (m, 2) for each surrounding the digest of its
-    secrets. private_digest: that of the private records.
+    secrets. private_digest: that of the private records. newest: the largest order value. known,
+    known_digest, reached: where the table was released before it grew, the private records that
+    were known, and secrets that were not but reach records that have left.
     """
 
     rows: int
@@ -102,6 +106,10 @@ class Survey:
     secrets_digests: NDArray[np.uint64]
     private_digest: NDArray[np.uint64]
     positions: list[list[Any]]
+    newest: int
+    known: int
+    known_digest: NDArray[np.uint64]
+    reached: int
 
     @property
     def is_timed(self) -> bool:
@@ -185,9 +193,9 @@ class Survey:
             needs=needs,
             clustered=_clustered(part.clustered for part in parts),
             secrets_digests=digests,
-            private_digest=np.bitwise_xor.reduce(
-                np.stack([part.private_digest for part in parts]), axis=0
-            ),
+            private_digest=np.bitwise_xor.reduce([part.private_digest for part in parts], axis=0),
+            known_digest=np.bitwise_xor.reduce([part.known_digest for part in parts], axis=0),
+            newest=max(part.newest for part in parts),
             positions=[row for part in parts for row in part.positions],
         )
 

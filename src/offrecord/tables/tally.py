@@ -13,6 +13,8 @@ from offrecord.models.base import Floats, Integers
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.choice import Choice
 from offrecord.tables.seen import Sighting
+from offrecord.tables.several.growing import Grown
+from offrecord.tables.several.remembered import Remembered
 from offrecord.tables.telling import Sample
 
 
@@ -62,7 +64,8 @@ class Tally:
     rows with their kept cells, a sample of them. rows: how many were decided, those without a value
     too. content: a digest of what leaves of the chains that hold a secret, record by record, for
     the key's owner alone. seen: records that may be redacted, and that the model was learned from.
-    uses: how many secrets each design of the rule serves.
+    uses: how many secrets each design of the rule serves. grown: what is counted of a table that
+    grows. remembered: what is kept for later releases, where that is asked for.
     """
 
     regions: tuple[int, ...] = (0, 0, 0)
@@ -77,6 +80,8 @@ class Tally:
     content: int = 0
     seen: Sighting = field(default_factory=Sighting)
     uses: Integers | None = None
+    grown: Grown = field(default_factory=Grown)
+    remembered: Remembered = field(default_factory=Remembered)
 
     @classmethod
     def of(
@@ -108,6 +113,8 @@ class Tally:
             self.content ^ other.content,
             self.seen + other.seen,
             _sum(self.uses, other.uses),
+            self.grown + other.grown,
+            self.remembered + other.remembered,
         )
 
     def named_regions(self, private: int) -> dict[str, int]:

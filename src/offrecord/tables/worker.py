@@ -18,6 +18,7 @@ from offrecord.models.base import Integers
 from offrecord.models.records import MISSING, Chains
 from offrecord.release import coins
 from offrecord.release.coins import RECORDS, ChainTags, Coins, Counter, Draws
+from offrecord.tables.acting import Acting
 from offrecord.tables.batch import ChainBatch, Chosen, TableSpec
 from offrecord.tables.chains import Arranged
 from offrecord.tables.choice import choice_of
@@ -29,9 +30,11 @@ from offrecord.tables.model_check import (
     model_counts,
 )
 from offrecord.tables.optouts import OptOuts
-from offrecord.tables.rule import Rule, check_known, unknown_rows
+from offrecord.tables.rule import Rule, check_known, unknown_rows, with_waiting
 from offrecord.tables.secrets import Private
 from offrecord.tables.seen import Seen, Sighting
+from offrecord.tables.several.growing import Before, Grown, Holding
+from offrecord.tables.several.remembered import Remembered
 from offrecord.tables.survey import Dropped, Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.telling import Sample
@@ -92,7 +95,8 @@ class Worker:
     """Reads and surveys batches and, once there is a rule, decides them.
 
     positions: surveys list the keys of private records. seen: what the model was learned from, as
-    far as that is known.
+    far as that is known. before: the release of a growing table that this one is to continue.
+    remembers: what is private, and what acts around it, is kept for later releases.
     """
 
     spec: TableSpec
@@ -100,6 +104,8 @@ class Worker:
     positions: bool = False
     seen: Seen | None = None
     rule: Rule | None = None
+    before: Before | None = None
+    remembers: bool = False
 
     def without_key(self) -> Worker:
         """The same, to be shown to whoever may not have the key."""
@@ -147,6 +153,10 @@ class Worker:
         check_lengths(self.spec.model, chains)
         rows, used, _ = batch.distinct
         alone = np.zeros(private.count, dtype=np.int64)
+        known, reached = np.zeros(private.count, dtype=bool), 0
+        if self.before is not None:
+            known = self.before.known_private(arranged, private)
+            reached = self.before.reached(arranged, private, secrets, self.spec.protect)
         return Survey(
             rows=batch.rows,
             chains=chains.count,
@@ -169,12 +179,19 @@ class Worker:
             secrets_digests=keyed.set_digests(secrets.chain, secrets.order, used, len(rows)),
             private_digest=keyed.set_digests(private.chain, private.order, alone, 1)[0],
             positions=_positions(batch) if self.positions else [],
+            newest=int(chains.order.max()),
+            known=int(known.sum()),
+            known_digest=keyed.set_digests(
+                private.chain[known], private.order[known], alone[known], 1
+            )[0],
+            reached=reached,
         )
 
     def decide(self, keyed: KeyedBatch) -> tuple[pl.DataFrame, Tally]:
         """Decide a batch: the released rows, and counts."""
         assert self.rule is not None
-        batch, rule, model = keyed.batch, self.rule, self.spec.model
+        rule, model = self.rule, self.spec.model
+        batch = rule.due(keyed.batch)
         chains, acting = batch.arranged.chains, rule.acting(batch)
         gone, sure = np.zeros(batch.rows, dtype=bool), np.zeros(batch.rows, dtype=bool)
         counted = Tally()
@@ -183,6 +200,9 @@ class Worker:
         contents, unknown = [], []
         for block in rule.blocks(batch, acting):
             redacted, certainty = rule.decider.decide(block, keyed.draw)
+            if batch.waits is not None:
+                redacted = redacted | batch.waits[block.rows]
+                certainty = with_waiting(batch, block, certainty)
             unknown.append(unknown_rows(block, certainty))
             gone[block.rows], sure[block.rows] = redacted, certainty == NEVER
             counted += Tally.of(batch, block, ~redacted, certainty)
@@ -208,8 +228,33 @@ class Worker:
             content=content,
             seen=seen,
             uses=acting.uses,
+            grown=self._grown(keyed, batch.waiting, gone),
+            remembered=_remembered(keyed, acting) if self.remembers else Remembered(),
         )
         return _released(batch.arranged, gone), tally
+
+    def _grown(self, keyed: KeyedBatch, waiting: tuple[int, int], gone: Mask) -> Grown:
+        """What is counted of a table that grows."""
+        assert self.rule is not None
+        holding, private = self.rule.holding, keyed.batch.private
+        if holding is None:
+            return Grown()
+        place = holding.known(keyed.batch.arranged)[private.chain]
+        chain, order = (one[private.place <= place] for one in (private.chain, private.order))
+        digest = keyed.set_digests(chain, order, np.zeros(len(chain), dtype=np.int64), 1)[0]
+        before = 0 if self.before is None else _settled(keyed, self.before.holding, gone)
+        return Grown(*waiting, len(chain), digest, _settled(keyed, holding, gone), before)
+
+
+def _remembered(keyed: KeyedBatch, acting: Acting) -> Remembered:
+    """What is kept for later releases."""
+    private, secrets = keyed.batch.private, acting.secrets
+    return Remembered(
+        keyed.tags_of(private.chain),
+        np.stack((private.place, private.order), axis=1),
+        keyed.tags_of(secrets.chain),
+        np.stack((secrets.first, secrets.last, acting.which), axis=1),
+    )
 
 
 def _positions(batch: ChainBatch) -> list[list[Any]]:
@@ -234,6 +279,23 @@ def _contents(chains: Chains, rows: slice, redacted: Mask) -> NDArray[np.uint64]
     mixed = record_numbers(chains.order[rows], shown)
     first, end = np.searchsorted(chains.starts, (rows.start, rows.stop))
     return np.add.reduceat(mixed, chains.starts[first:end] - rows.start)
+
+
+def _settled(keyed: KeyedBatch, holding: Holding, gone: Mask) -> int:
+    """A digest of what leaves of records that do not wait, in chains with a private record of which
+    that is known.
+    """
+    arranged, private = keyed.batch.arranged, keyed.batch.private
+    if private.count == 0:
+        return 0
+    chains = arranged.chains
+    known = np.unique(private.chain[private.place <= holding.known(arranged)[private.chain]])
+    settled = chains.places < holding.begins(arranged, private)[chains.chain_of]
+    shown = ((chains.codes + np.int8(1)) * ~gone).view(np.uint8)
+    mixed = record_numbers(chains.order, shown) * settled
+    contents = np.add.reduceat(mixed, chains.starts[:-1])[known]
+    lengths = np.add.reduceat(settled, chains.starts[:-1], dtype=np.int64)[known]
+    return keyed.coins.content_digest(keyed.tags_of(known), contents, lengths)
 
 
 def _released(arranged: Arranged, gone: Mask) -> pl.DataFrame:

@@ -8,6 +8,7 @@ record together with the least of their probabilities, those with other coins wi
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -39,11 +40,18 @@ def joint_redaction(releases: Mapping[Hashable, Sequence[Redaction]]) -> Redacti
         np.concatenate([[0, n], *((one.starts, one.stops) for one in every)], axis=None)
     )
     begins = cuts[:-1].astype(np.int64)
-    rows = np.ones((len(begins), k))
-    for several in releases.values():
-        together = np.min([_rows(one, begins) for one in several], axis=0)
-        rows = _times(rows, together)
+    rows = joint_rows(
+        {coins: [_rows(one, begins) for one in several] for coins, several in releases.items()}
+    )
     return Redaction(n, begins, cuts[1:].astype(np.int64), rows).compressed()
+
+
+def joint_rows(releases: Mapping[Hashable, Sequence[Floats]]) -> Floats:
+    """(n, k) the same of rows of redaction probabilities: by the coins that releases share, those
+    of each of them for the same records.
+    """
+    together = [reduce(np.minimum, several) for several in releases.values()]
+    return reduce(_times, together)
 
 
 def _rows(redaction: Redaction, positions: Integers) -> Floats:

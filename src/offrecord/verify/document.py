@@ -48,7 +48,9 @@ def _about_the_claim(certificate: Certificate) -> Iterator[str]:
     if claim.statement != claim_statement(claim.epsilon):
         yield "claim.statement does not say what claim.epsilon promises"
     columns = certificate.columns
-    needed = assumptions(certificate.model, kept=bool(columns.keep) or columns.keep_all)
+    others = certificate.growing or certificate.joint
+    kept = bool(columns.keep) or columns.keep_all
+    needed = assumptions(certificate.model, others, kept=kept)
     missing = [text for text in needed if text not in certificate.assumptions]
     if missing:
         yield f"assumptions leave out: {missing[0]}"
@@ -92,6 +94,8 @@ def _about_counts(certificate: Certificate) -> Iterator[str]:
     if counts.secrets > counts.private:
         yield f"counts.secrets, {counts.secrets}, is more than counts.private, {counts.private}"
     if certificate.release.composed is not None:
+        joint, growing = certificate.joint, certificate.growing
+        kept = joint is not None and joint.leakage <= certificate.claim.epsilon
         alone = certificate.release.other_releases == 0
-        if certificate.release.composed != alone:
+        if certificate.release.composed != (alone or kept or growing is not None):
             yield "release.composed and release.other_releases do not go together"

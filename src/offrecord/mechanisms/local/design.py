@@ -116,6 +116,18 @@ class LocalDesign:
         """How far it redacts, apart from what it redacts to the chain's end."""
         return max(self.left.size, self.right.size)
 
+    @property
+    def lasting(self) -> dict[str, bytes]:
+        """All of it stands for itself."""
+        return {"": self.identity}
+
+    @property
+    def back(self) -> tuple[int, int] | None:
+        """In a table that grows: how far to its left it redacts, and that a record after it may
+        make its secret longer, and so the design another one.
+        """
+        return None if self.left_rest else (self.left.size, 1)
+
     @cached_property
     def identity(self) -> bytes:
         """Everything in it that decides which records are redacted."""

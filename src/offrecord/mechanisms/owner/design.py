@@ -57,6 +57,21 @@ class OwnerDesign:
         """How far it redacts, apart from what it redacts to the chain's end."""
         return self.stopping.reach
 
+    @property
+    def back(self) -> tuple[int, int] | None:
+        """In a table that grows: how far walks lead to the left, and how far a later secret must be
+        for neither's walks to depend on it: as far as both lead.
+        """
+        is_closed = self.stopping.options[0][0].is_closed
+        return None if is_closed else (self.reach, 2 * self.reach + 1)
+
+    @property
+    def lasting(self) -> dict[str, bytes]:
+        """What of it acts on tables with other gaps too, and each of its gaps."""
+        stopping = self.stopping
+        gaps = {f"gap {gap.length}": gap.identity for gap in stopping.gaps}
+        return {"": replace(stopping, gaps=()).identity, **gaps}
+
     @cached_property
     def identity(self) -> bytes:
         """Everything in it that decides which records are redacted."""

@@ -125,6 +125,11 @@ class GapStopping:
         """What may be held out."""
         return gap_states(self.length)
 
+    @property
+    def identity(self) -> bytes:
+        """Everything in it that decides what is released."""
+        return repr((self.length, self.budgets)).encode() + self.limits.astype("<u8").tobytes()
+
 
 @dataclass(frozen=True, eq=False)
 class Stopping:
@@ -162,9 +167,7 @@ class Stopping:
             for side in self.pair.seconds:
                 told.update(side.identity)
         for gap in self.gaps:
-            told.update(
-                repr((gap.length, gap.budgets)).encode() + gap.limits.astype("<u8").tobytes()
-            )
+            told.update(gap.identity)
         return told.digest()
 
 

@@ -118,10 +118,10 @@ class Grids(Section):
     right: Annotated[Sequence[int], listed(whole(0, MAX_COUNT))]
 
     def check(self) -> None:
-        """InputError unless both begin with 0, increase, and end with the same room."""
+        """InputError unless both increase and end with the same room."""
         for name, grid in (("left", self.left), ("right", self.right)):
-            if not grid or grid[0] != 0 or list(grid) != sorted(set(grid)):
-                raise refused(f"designs.grids.{name}", "must begin with 0 and increase")
+            if not grid or list(grid) != sorted(set(grid)):
+                raise refused(f"designs.grids.{name}", "must hold a room or more, and increase")
         if not 0 < self.left[-1] == self.right[-1]:
             raise refused("designs.grids", "must end with the same room, of at least 1")
 

@@ -14,6 +14,7 @@ from offrecord.errors import InputError
 from offrecord.release.certificate.designs import Designs, Protect, designs_of
 from offrecord.release.certificate.form import (
     MAX_COUNT,
+    MAX_WHOLE,
     Count,
     Entry,
     Number,
@@ -25,6 +26,7 @@ from offrecord.release.certificate.form import (
     listed,
     mapped,
     matching,
+    number_or_infinite,
     optional,
     parsed,
     refused,
@@ -36,7 +38,7 @@ from offrecord.release.certificate.form import (
 from offrecord.release.certificate.model import Learned, Model, ModelCheck, OptionalText
 
 FORMAT = "offrecord-certificate"
-CERTIFICATE_VERSION = 4
+CERTIFICATE_VERSION = 5
 #: Of the model alone, and of a set of models.
 FOLLOWS = "The records of a chain follow the model given here."
 FOLLOWS_SET = (
@@ -57,7 +59,17 @@ ASSUMPTIONS = (
     "Whoever attacks knows none of the redacted values otherwise.",
     "The key stays secret; each record's coin is its own.",
     "Each secret is protected on its own, not several of them jointly.",
-    "No other release of these records, or of records that depend on them, exists.",
+)
+#: Of a release that stands alone, of one of a growing table, and of one after others.
+ALONE = "No other release of these records, or of records that depend on them, exists."
+GROWN = (
+    "No other release of these records, or of records that depend on them, exists, except earlier"
+    " ones of the same growing table, all of which this one repeats; of every record but the newest"
+    " lag less reach steps it was known whether it is private."
+)
+ACCOUNTED = (
+    "No other release of these records, or of records that depend on them, exists, except those"
+    " named here, with which it was judged together."
 )
 
 KEPT = "The columns kept beside the value carry nothing about it."
@@ -103,12 +115,15 @@ def claim_statement(epsilon: float) -> str:
     )
 
 
-def assumptions(model: Model, *, kept: bool) -> tuple[str, ...]:
-    """What the promise rests on; kept: columns leave beside the value."""
+def assumptions(model: Model, others: Growing | Joint | None, *, kept: bool) -> tuple[str, ...]:
+    """What the promise rests on. others: how it stands to other releases, if there may be some.
+    kept: columns leave beside the value.
+    """
     follows = FOLLOWS
     if model.set is not None:
         follows = FOLLOWS_SET if model.set.start == "stationary" else FOLLOWS_FORWARDS
-    return (follows, *ASSUMPTIONS, *((KEPT,) if kept else ()))
+    only = ALONE if others is None else GROWN if isinstance(others, Growing) else ACCOUNTED
+    return (follows, *ASSUMPTIONS, only, *((KEPT,) if kept else ()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,12 +180,56 @@ class Private(Section):
 @dataclass(frozen=True, kw_only=True)
 class Release(Section):
     """How the release stands in the ledger. other_releases: of the data set, when this one was
-    entered; composed: there were none. Both None, with the reason, where nobody can know.
+    entered; composed: there were none, or what is promised holds for all of them together. Both
+    None, with the reason, where nobody can know.
     """
 
     other_releases: Annotated[int | None, optional(whole(0, MAX_COUNT))]
     composed: Annotated[bool | None, optional(truth)]
     why: OptionalText = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growing(Section):
+    """Which records of a growing table wait for a later release, so that all releases together tell
+    what the last one does.
+
+    until: the newest order value. lag: records wait so many steps. reach: how far to its left a
+    secret redacts. link: how near to the end of what is known secrets may depend on later ones.
+    """
+
+    until: Annotated[int, whole(-MAX_WHOLE, MAX_WHOLE)]
+    lag: Count
+    reach: Count
+    link: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier(Section):
+    """Another release that this one was judged together with. certificate: the SHA-256 of its
+    certificate. same_coins: it drew the same coins for the same records.
+    """
+
+    dataset: Text
+    certificate: Annotated[str, _DIGEST]
+    same_coins: Truth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joint(Section):
+    """What this release and others of the same records tell together about any secret of any of
+    them.
+
+    epsilon: what was accepted. leakage: what they tell. floor: what the others told without this
+    one, which nothing can undo. secrets: how many were judged.
+    """
+
+    epsilon: Annotated[float, number_or_infinite]
+    leakage: Annotated[float, number_or_infinite]
+    leakage_is_exact: Truth
+    floor: Annotated[float, number_or_infinite]
+    secrets: Count
+    releases: Annotated[Sequence[Earlier], listed(Earlier.read)]
 
 
 # ---- the release as it left
@@ -211,6 +270,8 @@ class Certificate(Section):
     counts: Counts
     private: Private
     release: Release
+    growing: Annotated[Growing | None, optional(Growing.read)] = None
+    joint: Annotated[Joint | None, optional(Joint.read)] = None
     designs: Annotated[Designs, designs_of]
     model: Model
     learned: Annotated[Learned | None, optional(Learned.read)]

@@ -168,7 +168,7 @@ def _redacted(frame: Native, options: MemoryOptions) -> Release:
         tally = plan.rule.expect(keyed.batch)
     else:
         out, tally = plan.worker.decide(keyed)
-    outcome = plan.judged(tally)
+    outcome = plan.judged(tally).after(keyed.batch)
     native = None
     entered = None
     if options.remember or options.dry_run:

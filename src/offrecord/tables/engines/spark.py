@@ -186,6 +186,8 @@ def _redacted(df: DataFrame, options: SparkOptions) -> SparkRelease:
 
 def _check(df: DataFrame, job: Job) -> None:
     """InputError for what does not go through Spark."""
+    if job.options.after is not None:
+        raise InputError("--after takes the tables at once, and not on Spark")
     if job.options.single_chain or job.columns.order is None:
         raise InputError(
             "Spark needs chains and an order column: by and order, not single_chain nor order='row'"

@@ -96,6 +96,8 @@ def _redacted(table: str | Path, output: str | Path | None, options: FileOptions
         )
     if options.single_chain:
         raise InputError("a single chain is decided as a whole: leave --stream away")
+    if options.after is not None:
+        raise InputError("--after takes the tables at once: leave --stream away")
     if (output is None) != options.dry_run:
         raise InputError("give either an output or a dry run")
     out = None if output is None else _Output.checked(Path(output), job, options)

@@ -1,0 +1,218 @@
+"""A release by local designs as one matrix: its records, and how likely each value was redacted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.mechanisms.base import Decider
+from offrecord.mechanisms.blocks import Mask, Secrets, blocks
+from offrecord.models.base import Floats, Integers, Label
+from offrecord.models.records import MISSING, Chains
+from offrecord.release import certificate as form
+from offrecord.release.coins import ChainTags, Coins, joined
+from offrecord.release.keys import Key
+from offrecord.tables.acting import BLOCK, Acting
+from offrecord.tables.alphabet import Alphabet
+from offrecord.tables.batch import ChainBatch
+from offrecord.tables.certified import Said
+from offrecord.tables.chains import Arranged, arrange
+from offrecord.tables.formats import read_frame
+from offrecord.tables.rule import Rule
+from offrecord.tables.secrets import Private, rows_of
+from offrecord.tables.several.growing import Holding
+from offrecord.tables.several.remembered import Remembered
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CERTIFICATE = ".certificate.json"  #: what the name of a certificate adds to that of its table
+ORDER = "order"  #: the column of order values; those of chain names are called by their numbers
+_LOCAL = ("local", form.CLUSTERED)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Laid:
+    """A release. coins: releases with the same draw the same coins for the same records. records: a
+    row for each, its chain and order value, with redaction probabilities rows (n, k); what is not
+    there is redacted. private: the private records.
+    """
+
+    coins: Hashable
+    records: pl.DataFrame
+    rows: Floats
+    private: pl.DataFrame
+
+    @classmethod
+    def of(
+        cls,
+        coins: Hashable,
+        arranged: Arranged,
+        private: Private,
+        decider: Decider,
+        acting: Acting,
+    ) -> Laid:
+        """Of a whole table, by what acts in it."""
+        import polars as pl
+
+        chains = arranged.chains
+        told = [
+            np.stack(list(decider.explain(block, arranged.labels).rule.values()), axis=1)
+            for block in blocks(chains, acting.secrets, acting.which, BLOCK)
+        ]
+        rows = np.concatenate(told)
+        rows[private.rows(chains)] = 1.0
+        names = _named(arranged)
+        order = pl.Series(ORDER, chains.order.astype(np.int64))
+        listed = names[chains.starts[private.chain]].with_columns(pl.Series(ORDER, private.order))
+        return cls(coins, names.with_columns(order), rows, listed)
+
+    def without(self, some: Mask) -> Laid:
+        """Without some records: nobody can tell one that is not there from a redacted one."""
+        rows = np.where(some[:, None], 1.0, self.rows)
+        return Laid(self.coins, self.records, rows, self.private)
+
+
+def _named(arranged: Arranged) -> pl.DataFrame:
+    """The names of each row's chain as text, which is the same however a table is kept."""
+    import polars as pl
+
+    if not arranged.columns.by:
+        return pl.DataFrame({"0": np.zeros(len(arranged.chains.codes), dtype=np.int8)}).cast(
+            pl.String
+        )
+    return arranged.names.select(
+        pl.col(name).cast(pl.String).alias(str(at)) for at, name in enumerate(arranged.columns.by)
+    )
+
+
+def laid_now(coins: Hashable, batch: ChainBatch, rule: Rule) -> Laid:
+    """What is about to be released."""
+    arranged = batch.arranged
+    laid = Laid.of(coins, arranged, batch.private, rule.decider, rule.acting(batch))
+    return laid.without(arranged.chains.codes == MISSING)
+
+
+# ---- releases from before
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Earlier:
+    """A release from before. told: what another certificate says of it. is_exact: no record was
+    without a value, which looks as if it had been redacted. entry: a digest of its entry in the
+    ledger of this key.
+    """
+
+    told: form.Earlier
+    columns: form.Columns
+    laid: Laid
+    is_exact: bool
+    entry: str
+
+
+def earlier_of(path: Path, key: Key, labels: Sequence[Label], mine: Hashable) -> Earlier:
+    """From a certificate, its table beside it and what is kept beside the key; InputError where one
+    of these is not there, or does not belong to it. mine: the coins of the release it is for.
+    """
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    said = Said.load(path)
+    certificate = said.certificate
+    if certificate.designs.kind not in _LOCAL:
+        raise InputError(
+            f"{path}: releases of the kind {certificate.designs.kind!r} are judged together with"
+            " others only if they are the same, or the table grows (--growing); take a local"
+            " --mechanism from the first release on"
+        )
+    columns = certificate.columns
+    if columns.order == "row":
+        raise InputError(f"{path}: by --order row nobody can tell which records are the same")
+    arranged = _released(path, said)
+    kept = Remembered.load(key, certificate)
+    if kept is None:
+        raise InputError(
+            f"{path}: nothing is kept beside the key {key.file} of which records were private in"
+            " this release: bring back the folder beside the key, or the key it was made with"
+        )
+    held, entry = kept
+    tags = Coins(key.secret, certificate.dataset, columns.value).chain_tags(
+        joined(arranged.chain_values(np.arange(arranged.chains.count)), arranged.chains.count)
+    )
+    private = _private(held, tags)
+    decider = said.setting.mechanism.designs.decider(said.every, said.model)
+    coins = coins_of(certificate)
+    laid = Laid.of(coins, arranged, private, decider, _acting(held, tags, arranged.chains))
+    # what no design redacts, and yet is empty, had no value
+    laid = laid.without((arranged.chains.codes == MISSING) & ~laid.rows.any(axis=1))
+    if certificate.growing is not None:
+        holding = Holding(**certificate.growing.to_dict())
+        laid = laid.without(holding.waits(arranged, private))
+    rows = _as_labelled(laid.rows, said.model.labels, labels, path)
+    laid = Laid(coins, laid.records, rows, laid.private)
+    told = form.Earlier(dataset=certificate.dataset, certificate=digest, same_coins=coins == mine)
+    return Earlier(told, columns, laid, certificate.counts.missing == 0, entry)
+
+
+def coins_of(certificate: form.Certificate) -> Hashable:
+    """What decides the coins of records."""
+    columns = certificate.columns
+    return certificate.key_id, certificate.dataset, columns.value, tuple(columns.by)
+
+
+def _released(path: Path, said: Said) -> Arranged:
+    """The table of a certificate, which lies beside it."""
+    output = said.certificate.output
+    table = path.with_name(path.name.removesuffix(CERTIFICATE))
+    if output is None or output.sha256 is None or not table.is_file() or table == path:
+        raise InputError(
+            f"{path}: its released table must lie beside it, as {table.name}, in one file"
+        )
+    with table.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != output.sha256:
+            raise InputError(f"{table} is not the table of {path.name}: its SHA-256 is another")
+    frame = read_frame(table, said.columns.released)
+    return arrange(frame, said.columns, alphabet=Alphabet(said.model.labels), step=said.step)
+
+
+def _private(held: Remembered, tags: ChainTags) -> Private:
+    chain = _numbers(held.tags, tags)
+    place, order = held.private.T
+    sorted_ = np.lexsort((place, chain))
+    return Private(chain[sorted_], place[sorted_], order[sorted_])
+
+
+def _acting(held: Remembered, tags: ChainTags, chains: Chains) -> Acting:
+    """Which design acted around secrets, or clusters of them."""
+    chain = _numbers(held.around, tags)
+    sorted_ = np.lexsort((held.acting[:, 0], chain))
+    chain, (first, last, which) = chain[sorted_], held.acting[sorted_].T
+    low, high = rows_of(chains, chain, first)[0], rows_of(chains, chain, last)[1]
+    return Acting(Secrets(chain, first, last, low, high, np.zeros_like(first)), which)
+
+
+def _numbers(wanted: ChainTags, tags: ChainTags) -> Integers:
+    """(m,) which chain each tag is."""
+    numbers = {tag: number for number, tag in enumerate(map(tuple, tags.tolist()))}
+    try:
+        found = [numbers[tag] for tag in map(tuple, wanted.tolist())]
+    except KeyError:
+        raise InputError(
+            "what is kept of an earlier release beside the key is not of its table"
+        ) from None
+    return np.array(found, dtype=np.int64)
+
+
+def _as_labelled(rows: Floats, old: Sequence[Label], new: Sequence[Label], path: Path) -> Floats:
+    """With a column for each of the labels that are in use now."""
+    if sorted(map(str, old)) != sorted(map(str, new)):
+        raise InputError(f"{path}: its records have other values than those of this table")
+    at = {str(label): number for number, label in enumerate(old)}
+    return np.ascontiguousarray(rows[:, [at[str(label)] for label in new]])

@@ -1,0 +1,102 @@
+"""What a release by local designs leaves beside its key, so that later ones can be judged with it:
+which records were private, and which design acted around them. Nothing of it depends on a value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.files import write_bytes
+from offrecord.models.base import Integers
+from offrecord.release.certificate import Certificate
+from offrecord.release.coins import ChainTags
+from offrecord.release.keys import Key
+
+_MOST = 1 << 21  # private records: more than these are not remembered
+#: What a certificate says of its file and place in the ledger, and of the programs at work.
+_CIRCUMSTANCES = ("release", "output", "versions")
+
+
+def _none(columns: int) -> Integers:
+    return np.zeros((0, columns), dtype=np.int64)
+
+
+def _no_tags() -> ChainTags:
+    return np.zeros((0, 2), dtype=np.uint64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Remembered:
+    """Private records and what acted around them.
+
+    tags: (p, 2) the chain of each private record, as coins know it. private: (p, 2) its place and
+    order value. around: (s, 2) the chain of each secret or cluster. acting: (s, 3) its first and
+    last place, and the number of its design.
+    """
+
+    tags: ChainTags = field(default_factory=_no_tags)
+    private: Integers = field(default_factory=lambda: _none(2))
+    around: ChainTags = field(default_factory=_no_tags)
+    acting: Integers = field(default_factory=lambda: _none(3))
+
+    def __add__(self, other: Remembered) -> Remembered:
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Remembered(*(np.concatenate(pair) for pair in pairs))
+
+    def renumbered(self, uses: Integers | None) -> Remembered:
+        """With the numbers that designs have in a certificate, which lists those that act."""
+        if uses is None:
+            return self
+        acting = self.acting.copy()
+        acting[:, 2] = (np.cumsum(uses > 0) - 1)[acting[:, 2]]
+        return Remembered(self.tags, self.private, self.around, acting)
+
+    def save(self, key: Key, certificate: Certificate, entry: str) -> None:
+        """Keep it beside a key, for a certificate. entry: a digest of the ledger's entry."""
+        if len(self.private) > _MOST:
+            return
+        content = io.BytesIO()
+        told = np.frombuffer(entry.encode(), dtype=np.uint8)
+        np.savez_compressed(content, entry=told, **vars(self))
+        try:
+            key.releases_folder.mkdir(exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise InputError(f"{key.releases_folder} cannot be made: {error.strerror}") from None
+        write_bytes(_file(key, certificate), content.getvalue(), force=True, mode=0o600)
+
+    @classmethod
+    def load(cls, key: Key, certificate: Certificate) -> tuple[Remembered, str] | None:
+        """What is kept beside a key of a certificate's release, and of which entry of the ledger;
+        None if nothing is.
+        """
+        file = _file(key, certificate)
+        if not file.exists():
+            return None
+        try:
+            with np.load(file, allow_pickle=False) as content:
+                found = cls(*(content[name] for name in ("tags", "private", "around", "acting")))
+                entry = content["entry"].tobytes().decode()
+        except (OSError, ValueError, KeyError, BadZipFile, EOFError):
+            raise InputError(f"{file} is damaged: bring it back from a copy") from None
+        return found, entry
+
+
+def entry_digest(entry: dict[str, str]) -> str:
+    """What tells an entry of the ledger from others."""
+    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
+
+
+def _file(key: Key, certificate: Certificate) -> Path:
+    """Named by all that a certificate says, under the key: for another one there is nothing."""
+    said = {k: v for k, v in certificate.to_dict().items() if k not in _CIRCUMSTANCES}
+    text = json.dumps(said, sort_keys=True, ensure_ascii=False).encode()
+    name = hashlib.blake2b(text, key=key.secret, digest_size=16, person=b"offrecord/after")
+    return key.releases_folder / f"{name.hexdigest()}.npz"
