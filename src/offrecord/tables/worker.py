@@ -34,7 +34,7 @@ from offrecord.tables.rule import Rule, check_known, unknown_rows, with_waiting
 from offrecord.tables.secrets import Private
 from offrecord.tables.seen import Seen, Sighting
 from offrecord.tables.several.growing import Before, Grown, Holding
-from offrecord.tables.several.remembered import Remembered
+from offrecord.tables.several.remembered import Remembered, begins
 from offrecord.tables.survey import Dropped, Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.telling import Sample
@@ -251,7 +251,7 @@ def _remembered(keyed: KeyedBatch, acting: Acting) -> Remembered:
     private, secrets = keyed.batch.private, acting.secrets
     return Remembered(
         keyed.tags_of(private.chain),
-        np.stack((private.place, private.order), axis=1),
+        np.stack((private.place, private.order, begins(keyed.batch)), axis=1),
         keyed.tags_of(secrets.chain),
         np.stack((secrets.first, secrets.last, acting.which), axis=1),
     )

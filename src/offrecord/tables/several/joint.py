@@ -10,12 +10,11 @@ import numpy as np
 
 from offrecord.designs.library import Setting
 from offrecord.errors import InputError
-from offrecord.mechanisms.blocks import Mask, Secrets
+from offrecord.mechanisms.blocks import Secrets
 from offrecord.models.base import Floats, Integers, Model
-from offrecord.models.records import MISSING, Chains
+from offrecord.models.records import Chains
 from offrecord.release import certificate as form
-from offrecord.tables.secrets import Private, secrets_of
-from offrecord.tables.several.laid import ORDER, Earlier, Laid
+from offrecord.tables.several.laid import BEGINS, ORDER, Earlier, Laid
 from offrecord.tables.steps import Step
 from offrecord.text import many
 from offrecord.theory.leakage import is_exact, worst_output
@@ -25,7 +24,7 @@ from offrecord.theory.several import joint_rows
 if TYPE_CHECKING:
     import polars as pl
 
-_AT = "place among all"
+_AT, _FIRST, _LAST = "place among all", "first", "last"
 
 
 class Grid(NamedTuple):
@@ -59,10 +58,12 @@ def joint_of(
     """
     if not setting.model.is_stationary:
         raise InputError("--after needs a stationary model, to judge releases together")
+    for one in before:
+        _check_values(now, one.laid)
     together = _Together.of(now, [one.laid for one in before], grid, opted_in=opted_in)
-    secrets = secrets_of(together.chains, together.private, setting.protect)
-    told = most_told(together.chains, secrets, _joined(together.releases), setting)
-    floor = most_told(together.chains, secrets, _joined(together.releases[1:]), setting)
+    chains, secrets = together.chains, together.secrets
+    told = most_told(chains, secrets, _joined(together.releases), setting)
+    floor = most_told(chains, secrets, _joined(together.releases[1:]), setting)
     return form.Joint(
         epsilon=accepted,
         leakage=told.leakage,
@@ -71,6 +72,25 @@ def joint_of(
         secrets=secrets.count,
         releases=tuple(one.told for one in before),
     )
+
+
+def _check_values(now: Laid, before: Laid) -> None:
+    """InputError if records show another value than before: then they are not the same records.
+    What is always redacted now is not looked at.
+    """
+    import polars as pl
+
+    keys = now.records.columns
+    may_leave = np.any(now.rows < 1.0, axis=1) & (now.values >= 0)
+    mine = now.records.with_columns(pl.Series("now", now.values)).filter(pl.Series(may_leave))
+    theirs = before.records.with_columns(pl.Series("before", before.values))
+    both = theirs.filter(pl.col("before") >= 0).join(mine, on=keys)
+    other = both.filter(pl.col("now") != pl.col("before")).height
+    if other:
+        raise InputError(
+            f"of {many(other, 'record')} a release before showed another value than this table has:"
+            " what both tell together about the same records cannot be said"
+        )
 
 
 def _joined(releases: Sequence[tuple[Hashable, Floats]]) -> Floats:
@@ -82,14 +102,15 @@ def _joined(releases: Sequence[tuple[Hashable, Floats]]) -> Floats:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Together:
-    """All records of some releases, in the chains that hold a private one.
+    """All records of some releases, in the chains that hold a private one, and every secret of any
+    of them.
 
     releases: of each its coins, and (n, k) redaction probabilities of all records; of those that it
     does not have, 1.
     """
 
     chains: Chains
-    private: Private
+    secrets: Secrets
     releases: list[tuple[Hashable, Floats]]
 
     @classmethod
@@ -98,44 +119,70 @@ class _Together:
         import polars as pl
 
         every = [now, *before]
-        keys = now.records.columns
-        listed = _still_private(now, before, opted_in=opted_in)
-        names = listed.select(keys[:-1]).unique()
-        held = [one.records.join(names, on=keys[:-1], how="semi") for one in every]
-        places = [one.select(keys) for one in (*held, listed)]
-        union = pl.concat(places).unique().sort(keys).with_row_index(_AT)
-        k = now.rows.shape[1]
+        *names, order = now.records.columns
+        again = _opted_in_again(now, before, allowed=opted_in)
+        listed = [_without(one.private, again) for one in every]
+        secrets = pl.concat([_secrets(one, names) for one in listed]).unique()
+        touched = secrets.select(names).unique()
+        records = [one.records.join(touched, on=names, how="semi") for one in every]
+        places = [one.select(*names, order) for one in (*records, *listed)]
+        union = pl.concat(places).unique().sort(*names, order).with_row_index(_AT)
         releases = []
         for one in every:
-            rows = np.ones((union.height, k))
-            mine = one.records.with_row_index("row").join(union, on=keys)
+            rows = np.ones((union.height, now.rows.shape[1]))
+            mine = one.records.with_row_index("row").join(union, on=[*names, order])
             rows[mine[_AT].to_numpy()] = one.rows[mine["row"].to_numpy()]
             releases.append((one.coins, rows))
-        valued = np.any([np.any(rows < 1.0, axis=1) for _, rows in releases], axis=0)
-        chains = _chains(union, keys[:-1], grid, valued)
-        at = np.sort(listed.join(union, on=keys)[_AT].to_numpy()).astype(np.int64)
-        chain = np.searchsorted(chains.starts, at, side="right") - 1
-        private = Private(chain, chains.places[at], chains.order[at].astype(np.int64))
-        return cls(chains, private, releases)
+        chains = _chains(union, names, grid)
+        ends = [
+            secrets.join(union, left_on=[*names, end], right_on=[*names, order], how="left")[_AT]
+            for end in (_FIRST, _LAST)
+        ]
+        first, last = (end.to_numpy().astype(np.int64) for end in ends)
+        chain = np.searchsorted(chains.starts, first, side="right") - 1
+        spans = chains.places[first], chains.places[last]
+        held = Secrets(chain, *spans, first, last + 1, chains.order[first].astype(np.int64))
+        return cls(chains, held, releases)
 
 
-def _still_private(now: Laid, before: Sequence[Laid], *, opted_in: bool) -> pl.DataFrame:
-    """The private records of all releases, without those whose owners opted in again."""
+def _opted_in_again(now: Laid, before: Sequence[Laid], *, allowed: bool) -> pl.DataFrame:
+    """The records that were private and, in this table, are not; InputError unless that may be."""
     import polars as pl
 
     keys = now.records.columns
-    old = pl.concat([now.private.clear(), *(one.private for one in before)]).unique()
+    old = pl.concat([one.private.select(keys) for one in before]).unique()
     again = old.join(now.private, on=keys, how="anti").join(now.records, on=keys, how="semi")
-    if again.height and not opted_in:
+    if again.height and not allowed:
         raise InputError(
             f"{many(again.height, 'record')} that a release before kept private"
             f" {'is' if again.height == 1 else 'are'} not private now; list them, or add"
             " --opted-in if their owners have opted in again"
         )
-    return pl.concat([old.join(again, on=keys, how="anti"), now.private]).unique()
+    return again
 
 
-def _chains(union: pl.DataFrame, names: Sequence[str], grid: Grid, valued: Mask) -> Chains:
+def _without(private: pl.DataFrame, some: pl.DataFrame) -> pl.DataFrame:
+    """Private records without some; what follows one of these begins another secret."""
+    import polars as pl
+
+    keys = some.columns
+    marked = private.join(some.with_columns(gone=True), on=keys, how="left").sort(keys)
+    gone = pl.col("gone").is_not_null()
+    begins = pl.col(BEGINS) | gone.shift(1, fill_value=False)
+    return marked.with_columns(begins.alias(BEGINS)).filter(~gone).drop("gone")
+
+
+def _secrets(private: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The first and the last record of each secret."""
+    import polars as pl
+
+    number = pl.col(BEGINS).cum_sum().alias("secret")
+    ends = [pl.col(ORDER).min().alias(_FIRST), pl.col(ORDER).max().alias(_LAST)]
+    grouped = private.sort(*names, ORDER).with_columns(number).group_by(*names, "secret")
+    return grouped.agg(ends).drop("secret")
+
+
+def _chains(union: pl.DataFrame, names: Sequence[str], grid: Grid) -> Chains:
     """Records sorted by chain and order, counted in steps."""
     import polars as pl
 
@@ -153,8 +200,7 @@ def _chains(union: pl.DataFrame, names: Sequence[str], grid: Grid, valued: Mask)
                 f"{many(int(same.sum()), 'record')} of this table and the releases before fall on"
                 " the same step: they are not counted alike"
             )
-    codes = np.where(valued, np.int8(0), np.int8(MISSING))
-    return Chains(starts, codes, order, grid.timed, steps)
+    return Chains(starts, np.zeros(len(order), dtype=np.int8), order, grid.timed, steps)
 
 
 # ---- judging

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.base import Decider
 from offrecord.mechanisms.blocks import Mask, Secrets, blocks
 from offrecord.models.base import Floats, Integers, Label
-from offrecord.models.records import MISSING, Chains
+from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.release import certificate as form
 from offrecord.release.coins import ChainTags, Coins, joined
 from offrecord.release.keys import Key
@@ -27,13 +27,15 @@ from offrecord.tables.formats import read_frame
 from offrecord.tables.rule import Rule
 from offrecord.tables.secrets import Private, rows_of
 from offrecord.tables.several.growing import Holding
-from offrecord.tables.several.remembered import Remembered
+from offrecord.tables.several.remembered import Remembered, begins
 
 if TYPE_CHECKING:
     import polars as pl
 
 CERTIFICATE = ".certificate.json"  #: what the name of a certificate adds to that of its table
-ORDER = "order"  #: the column of order values; those of chain names are called by their numbers
+#: The column of order values, and of whether a private record begins a secret; those of chain
+#: names are called by their numbers.
+ORDER, BEGINS = "order", "begins"
 _LOCAL = ("local", form.CLUSTERED)
 
 
@@ -41,12 +43,14 @@ _LOCAL = ("local", form.CLUSTERED)
 class Laid:
     """A release. coins: releases with the same draw the same coins for the same records. records: a
     row for each, its chain and order value, with redaction probabilities rows (n, k); what is not
-    there is redacted. private: the private records.
+    there is redacted. values: (n,) which label each has, MISSING where none is known. private: the
+    private records, and whether each begins a secret.
     """
 
     coins: Hashable
     records: pl.DataFrame
     rows: Floats
+    values: Codes
     private: pl.DataFrame
 
     @classmethod
@@ -54,29 +58,41 @@ class Laid:
         cls,
         coins: Hashable,
         arranged: Arranged,
-        private: Private,
+        private: tuple[Private, Mask],
         decider: Decider,
         acting: Acting,
     ) -> Laid:
-        """Of a whole table, by what acts in it."""
+        """Of a whole table, by what acts in it. private: its private records, and which of them
+        begin a secret.
+        """
         import polars as pl
 
+        held, begins = private
         chains = arranged.chains
         told = [
             np.stack(list(decider.explain(block, arranged.labels).rule.values()), axis=1)
             for block in blocks(chains, acting.secrets, acting.which, BLOCK)
         ]
         rows = np.concatenate(told)
-        rows[private.rows(chains)] = 1.0
+        rows[held.rows(chains)] = 1.0
         names = _named(arranged)
         order = pl.Series(ORDER, chains.order.astype(np.int64))
-        listed = names[chains.starts[private.chain]].with_columns(pl.Series(ORDER, private.order))
-        return cls(coins, names.with_columns(order), rows, listed)
+        marks = pl.Series(ORDER, held.order), pl.Series(BEGINS, begins)
+        listed = names[chains.starts[held.chain]].with_columns(marks)
+        return cls(coins, names.with_columns(order), rows, chains.codes, listed)
 
     def without(self, some: Mask) -> Laid:
         """Without some records: nobody can tell one that is not there from a redacted one."""
-        rows = np.where(some[:, None], 1.0, self.rows)
-        return Laid(self.coins, self.records, rows, self.private)
+        return replace(self, rows=np.where(some[:, None], 1.0, self.rows))
+
+    def labelled(self, old: Sequence[Label], new: Sequence[Label]) -> Laid:
+        """With numbers that stand for other labels; InputError unless these are the same values."""
+        number = {str(label): at for at, label in enumerate(old)}
+        if sorted(number) != sorted(map(str, new)):
+            raise InputError("its records have other values than those of this table")
+        at = [number[str(label)] for label in new]
+        values = np.append(np.argsort(at), MISSING).astype(np.int8)[self.values]
+        return replace(self, rows=np.ascontiguousarray(self.rows[:, at]), values=values)
 
 
 def _named(arranged: Arranged) -> pl.DataFrame:
@@ -95,7 +111,8 @@ def _named(arranged: Arranged) -> pl.DataFrame:
 def laid_now(coins: Hashable, batch: ChainBatch, rule: Rule) -> Laid:
     """What is about to be released."""
     arranged = batch.arranged
-    laid = Laid.of(coins, arranged, batch.private, rule.decider, rule.acting(batch))
+    private = batch.private, begins(batch)
+    laid = Laid.of(coins, arranged, private, rule.decider, rule.acting(batch))
     return laid.without(arranged.chains.codes == MISSING)
 
 
@@ -154,9 +171,11 @@ def earlier_of(path: Path, key: Key, labels: Sequence[Label], mine: Hashable) ->
     laid = laid.without((arranged.chains.codes == MISSING) & ~laid.rows.any(axis=1))
     if certificate.growing is not None:
         holding = Holding(**certificate.growing.to_dict())
-        laid = laid.without(holding.waits(arranged, private))
-    rows = _as_labelled(laid.rows, said.model.labels, labels, path)
-    laid = Laid(coins, laid.records, rows, laid.private)
+        laid = laid.without(holding.waits(arranged, private[0]))
+    try:
+        laid = laid.labelled(said.model.labels, labels)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     told = form.Earlier(dataset=certificate.dataset, certificate=digest, same_coins=coins == mine)
     return Earlier(told, columns, laid, certificate.counts.missing == 0, entry)
 
@@ -182,11 +201,12 @@ def _released(path: Path, said: Said) -> Arranged:
     return arrange(frame, said.columns, alphabet=Alphabet(said.model.labels), step=said.step)
 
 
-def _private(held: Remembered, tags: ChainTags) -> Private:
+def _private(held: Remembered, tags: ChainTags) -> tuple[Private, Mask]:
+    """The private records, and which of them begin a secret."""
     chain = _numbers(held.tags, tags)
-    place, order = held.private.T
-    sorted_ = np.lexsort((place, chain))
-    return Private(chain[sorted_], place[sorted_], order[sorted_])
+    place, order, begin = held.private.T
+    by = np.lexsort((place, chain))
+    return Private(chain[by], place[by], order[by]), begin[by] > 0
 
 
 def _acting(held: Remembered, tags: ChainTags, chains: Chains) -> Acting:
@@ -208,11 +228,3 @@ def _numbers(wanted: ChainTags, tags: ChainTags) -> Integers:
             "what is kept of an earlier release beside the key is not of its table"
         ) from None
     return np.array(found, dtype=np.int64)
-
-
-def _as_labelled(rows: Floats, old: Sequence[Label], new: Sequence[Label], path: Path) -> Floats:
-    """With a column for each of the labels that are in use now."""
-    if sorted(map(str, old)) != sorted(map(str, new)):
-        raise InputError(f"{path}: its records have other values than those of this table")
-    at = {str(label): number for number, label in enumerate(old)}
-    return np.ascontiguousarray(rows[:, [at[str(label)] for label in new]])

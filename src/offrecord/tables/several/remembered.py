@@ -15,18 +15,28 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.files import write_bytes
+from offrecord.mechanisms.blocks import Mask
 from offrecord.models.base import Integers
 from offrecord.release.certificate import Certificate
 from offrecord.release.coins import ChainTags
 from offrecord.release.keys import Key
+from offrecord.tables.batch import ChainBatch
 
 _MOST = 1 << 21  # private records: more than these are not remembered
 #: What a certificate says of its file and place in the ledger, and of the programs at work.
 _CIRCUMSTANCES = ("release", "output", "versions")
 
 
-def _none(columns: int) -> Integers:
-    return np.zeros((0, columns), dtype=np.int64)
+def begins(batch: ChainBatch) -> Mask:
+    """(p,) which private records of a batch begin a secret."""
+    private, secrets = batch.private, batch.secrets
+    width = batch.arranged.chains.width
+    line = private.chain * width + private.place
+    return np.isin(line, secrets.chain * width + secrets.first)
+
+
+def _nothing() -> Integers:
+    return np.zeros((0, 3), dtype=np.int64)
 
 
 def _no_tags() -> ChainTags:
@@ -37,15 +47,15 @@ def _no_tags() -> ChainTags:
 class Remembered:
     """Private records and what acted around them.
 
-    tags: (p, 2) the chain of each private record, as coins know it. private: (p, 2) its place and
-    order value. around: (s, 2) the chain of each secret or cluster. acting: (s, 3) its first and
-    last place, and the number of its design.
+    tags: (p, 2) the chain of each private record, as coins know it. private: (p, 3) its place and
+    order value, and 1 if it begins a secret. around: (s, 2) the chain of each secret or cluster.
+    acting: (s, 3) its first and last place, and the number of its design.
     """
 
     tags: ChainTags = field(default_factory=_no_tags)
-    private: Integers = field(default_factory=lambda: _none(2))
+    private: Integers = field(default_factory=_nothing)
     around: ChainTags = field(default_factory=_no_tags)
-    acting: Integers = field(default_factory=lambda: _none(3))
+    acting: Integers = field(default_factory=_nothing)
 
     def __add__(self, other: Remembered) -> Remembered:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
@@ -81,7 +91,7 @@ class Remembered:
         if not file.exists():
             return None
         try:
-            with np.load(file, allow_pickle=False) as content:
+            with file.open("rb") as held, np.load(held, allow_pickle=False) as content:
                 found = cls(*(content[name] for name in ("tags", "private", "around", "acting")))
                 entry = content["entry"].tobytes().decode()
         except (OSError, ValueError, KeyError, BadZipFile, EOFError):
