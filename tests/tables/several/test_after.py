@@ -6,12 +6,12 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from tables.several.conftest import CHAIN, rule_of
 
 import offrecord as off
 from definition import joint_table, leakage_of_table, samples
 from offrecord.release.keys import Key
 from offrecord.tables.several.laid import earlier_of
+from tables.several.conftest import CHAIN, rule_of
 
 
 def table(values, private):
@@ -72,8 +72,8 @@ def test_what_releases_tell_together_is_that_of_all_values_and_coins(
         leakage_of_table(joint_table(CHAIN, max(n), [rules[0]] * 2, secret, shared=True))
         for secret in secrets
     )
-    for said, true in ((joint["leakage"], told), (joint["floor"], before)):
-        said = math.inf if said == "infinite" else said
+    for name, true in (("leakage", told), ("floor", before)):
+        said = math.inf if joint[name] == "infinite" else joint[name]
         assert said == pytest.approx(true, abs=1e-9)
         assert said >= true - 1e-12
     assert joint["secrets"] == len(secrets)
@@ -138,7 +138,7 @@ def private_too(frame, chain, t):
 
 def test_a_record_that_has_left_cannot_be_taken_back(desk, one):
     late = private_too(one, 2, 5)
-    with pytest.raises(off.InputError, match="everything about a secret.*nothing can undo"):
+    with pytest.raises(off.InputError, match=r"everything about a secret.*nothing can undo"):
         desk.redact(late, "b.csv", after=desk.proof("a.csv"), joint_epsilon=5)
     release = desk.redact(late, "b.csv", after=desk.proof("a.csv"), joint_epsilon=math.inf)
     assert release.certificate["joint"]["floor"] == "infinite"
@@ -161,7 +161,7 @@ def test_more_than_epsilon_must_be_accepted(desk, one):
 def test_every_release_must_be_named(desk, one):
     more = {"mechanism": "window", "joint_epsilon": 1}
     desk.redact(one, "b.csv", after=desk.proof("a.csv"), epsilon=0.5, **more)
-    with pytest.raises(off.InputError, match="another release, entered .* that --after does not"):
+    with pytest.raises(off.InputError, match=r"another release, entered .* that --after does not"):
         desk.redact(one, "c.csv", after=desk.proof("a.csv"), epsilon=0.7, **more)
     both = [desk.proof("a.csv"), desk.proof("b.csv")]
     desk.redact(one, "c.csv", after=both, epsilon=0.7, **more)
