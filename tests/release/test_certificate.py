@@ -99,7 +99,7 @@ def plain(**changed):
             leakage_is_exact=True,
             statement=cert.claim_statement(1.0),
         ),
-        assumptions=cert.assumptions(MODEL, kept=True),
+        assumptions=cert.assumptions(MODEL, None, kept=True),
         dataset="rain ☂",
         key_id="0123456789abcdef",
         columns=cert.Columns(
@@ -381,7 +381,27 @@ def dry():
     )
 
 
+def growing():
+    held = cert.Growing(until=2**62, lag=9, reach=7, link=1)
+    grown = cert.assumptions(MODEL, held, kept=True)
+    return plain(growing=held, assumptions=grown)
+
+
+def joint():
+    other = cert.Earlier(dataset="rain", certificate="d" * 64, same_coins=True)
+    told = cert.Joint(
+        epsilon=math.inf,
+        leakage=math.inf,
+        leakage_is_exact=False,
+        floor=1.5,
+        secrets=3,
+        releases=[other],
+    )
+    return plain(joint=told, assumptions=cert.assumptions(MODEL, told, kept=True))
+
+
 SORTS = [
+    *(growing, joint),
     *(owners, phased_owners, second_order_owners),
     *(plain, phased, second_order, hidden, stepped, of_another_kind, of_spark, dry),
     *(over_a_set, phased_over_a_set, second_order_over_a_set),
@@ -423,7 +443,7 @@ def test_what_is_written_is_read_back(sort):
     assert Certificate.from_dict(certificate.to_dict()) == certificate
     assert is_of_the_schema(json.loads(written))
     assert written.endswith(b"}\n")
-    assert written.startswith(b'{\n "format": "offrecord-certificate",\n "version": 4,')
+    assert written.startswith(b'{\n "format": "offrecord-certificate",\n "version": 5,')
 
 
 def test_the_example_of_the_page_is_one():
@@ -431,13 +451,15 @@ def test_the_example_of_the_page_is_one():
     assert json.loads(EXAMPLE) == certificate.to_dict()
     assert is_of_the_schema(json.loads(EXAMPLE))
     assert certificate.claim.statement == cert.claim_statement(certificate.claim.epsilon)
-    assert certificate.assumptions == cert.assumptions(certificate.model, kept=False)
+    assert certificate.assumptions == cert.assumptions(certificate.model, None, kept=False)
     assert certificate.designs.composition == cert.MAXIMUM
 
 
 def test_the_first_assumption_says_of_which_models():
-    first = {cert.assumptions(sort().model, kept=False)[0] for sort in (plain, phased_over_a_set)}
-    assert len(first | {cert.assumptions(over_a_set().model, kept=False)[0]}) == 3
+    first = {
+        cert.assumptions(sort().model, None, kept=False)[0] for sort in (plain, phased_over_a_set)
+    }
+    assert len(first | {cert.assumptions(over_a_set().model, None, kept=False)[0]}) == 3
     assert all("memory" in said for said in first if "intervals" in said)
 
 
@@ -1100,10 +1122,10 @@ def test_what_a_schema_cannot_say_is_on_the_page():
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        (("version",), 5, "newer"),
+        (("version",), 6, "newer"),
         pytest.param(("version",), 10**5000, "newer", id="huge version"),
-        (("version",), 2, '"version" must be 4, got 2'),
-        (("version",), True, '"version" must be 4, got true'),
+        (("version",), 2, '"version" must be 5, got 2'),
+        (("version",), True, '"version" must be 5, got true'),
         (("format",), "offrecord-model", "not a certificate"),
         (("claim", "epsilon"), "1", "\"claim.epsilon\" must be a number of at least 0, got '1'"),
         (("claim", "epsilon"), math.nan, '"claim.epsilon" must be a number'),
@@ -1115,7 +1137,7 @@ def test_what_a_schema_cannot_say_is_on_the_page():
         (("designs", "sides", 1, 0, 1, 0), 1.1, '"designs.sides[1][0][1][0]" must be a number'),
         (("designs", "sides", 1, 0, 1), [1.0], '"designs.sides[1]" must hold rows of 2'),
         (("designs", "composition", "rule"), "sum", 'must be "maximum"'),
-        (("designs", "grids", "left"), [0, 4, 1], "must begin with 0 and increase"),
+        (("designs", "grids", "left"), [0, 4, 1], "must hold a room or more, and increase"),
         (("designs", "grids", "left"), [0, 1, 5], "must end with the same room"),
         (("model", "stationary"), False, '"designs.grids" must be null'),
         (("model", "labels"), [1, True], "must be two or more different values"),

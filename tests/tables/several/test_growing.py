@@ -1,4 +1,4 @@
-"""Tables that grow: each release repeats what left, so that together they tell what the last does."""
+"""Tables that grow: each release repeats what left, so together they tell what the last does."""
 
 import json
 

@@ -14,7 +14,6 @@ from offrecord.errors import InputError
 from offrecord.release.certificate.designs import Designs, Protect, designs_of
 from offrecord.release.certificate.form import (
     MAX_COUNT,
-    MAX_WHOLE,
     Count,
     Entry,
     Number,
@@ -198,7 +197,7 @@ class Growing(Section):
     secret redacts. link: how near to the end of what is known secrets may depend on later ones.
     """
 
-    until: Annotated[int, whole(-MAX_WHOLE, MAX_WHOLE)]
+    until: Annotated[int, whole(-(2**63), 2**63 - 1)]
     lag: Count
     reach: Count
     link: Count

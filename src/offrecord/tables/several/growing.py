@@ -2,7 +2,7 @@
 
 A record leaves only when no later opt-out can reach it any more; from then on the rule for it never
 changes. So each release holds all that left before, unchanged, and together they tell what the last
-one does (R8, docs/growing.md).
+one does (R8, docs/several.md).
 """
 
 from __future__ import annotations
