@@ -41,7 +41,8 @@ class Table:
     frame: the columns that name rows. names: those that name chains, as they compare. starts:
     (m + 1,) where chains begin, and the end. order: (n,) whole numbers, or nanoseconds. steps: (n,)
     places, None where rows count as one step apart. codes: (n,) what they show. kept: (n,) whether
-    a kept column has a cell, None without any. bare: times have no zone.
+    a kept column has a cell, None without any. original: (n,) what they showed before, if
+    that is known.
     """
 
     columns: Columns
@@ -54,6 +55,7 @@ class Table:
     codes: Codes
     kept: Mask | None
     order_type: pl.DataType
+    original: Codes | None = None
 
     @property
     def rows(self) -> int:
@@ -94,6 +96,7 @@ class Table:
             steps=None if self.steps is None else self.steps[rows],
             codes=self.codes[rows],
             kept=None if self.kept is None else self.kept[rows],
+            original=None if self.original is None else self.original[rows],
         )
 
     def chain_of(self, rows: Integers) -> Integers:
