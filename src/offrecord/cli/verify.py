@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from offrecord.verify import Verdict
 
 
-@offering("certificate", "released", "private_list", "key_file", "as_json")
+@offering("certificate", "released", "private_list", "key_file", "original", "as_json")
 def verify(
     certificate: Annotated[
         Path, typer.Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
@@ -31,6 +31,10 @@ def verify(
     key_file: Annotated[
         Path | None, typer.Option(help="The publisher's key: every coin is drawn again.")
     ] = None,
+    original: Annotated[
+        Path | None,
+        typer.Option(help="The table before it was redacted: what coins decide by its values."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a certificate rigorously, sharing no code with what made it: exit 0 if it holds, 1 if
@@ -39,7 +43,8 @@ def verify(
     from offrecord.verify import verify as check
 
     with busy("verifying"):
-        verdict = check(certificate, released, private_list=private_list, key_file=key_file)
+        given = {"private_list": private_list, "key_file": key_file, "original": original}
+        verdict = check(certificate, released, **given)
     typer.echo(as_json_text(verdict.to_dict()) if as_json else _text(verdict))
     if not verdict.is_verified:
         raise typer.Exit(1)

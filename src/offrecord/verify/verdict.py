@@ -56,11 +56,13 @@ def verify(
     *,
     private_list: Path | str | None = None,
     key_file: Path | str | None = None,
+    original: Path | str | None = None,
 ) -> Verdict:
     """Check a certificate by itself, and with the released table if that is given.
 
     private_list: which records are private, where the certificate does not publish it. key_file:
-    the publisher's key, with which every coin is drawn again. InputError for what cannot be read.
+    the publisher's key, with which every coin is drawn again. original: the table before it was
+    redacted, by whose values coins decide. InputError for what cannot be read.
     """
     read = read_certificate(Path(certificate))
     found = list(judged(read.designs, read.model))
@@ -74,13 +76,16 @@ def verify(
     if released is not None:
         from offrecord.verify.table import check_table
 
-        paths = (None if one is None else Path(one) for one in (private_list, key_file))
+        others = private_list, key_file, original
+        paths = (None if one is None else Path(one) for one in others)
         table = check_table(read, Path(released), *paths)
         problems += table.problems
         checked += table.checked
         not_checked += table.not_checked
-    elif private_list is not None or key_file is not None:
-        raise InputError("a list of private records and a key are checked with the released table")
+    elif any(one is not None for one in (private_list, key_file, original)):
+        raise InputError(
+            "a list of private records, a key and an original are checked with the released table"
+        )
     else:
         not_checked.append("The released table: none was given.")
     told = max((one.told for one in found), default=0.0)

@@ -15,6 +15,7 @@ from offrecord.verify.table.files import check_bytes, read_files
 from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private, by_list, by_positions
 from offrecord.verify.table.local import check_local
+from offrecord.verify.table.original import check_missing, with_original
 from offrecord.verify.table.owner import check_owner
 from offrecord.verify.table.rows import Table, check_counts, is_empty, table_of
 
@@ -24,17 +25,20 @@ def check_table(
     released: Path,
     private_list: Path | None = None,
     key_file: Path | None = None,
+    original: Path | None = None,
 ) -> Found:
     """Compare a released table with its certificate.
 
     private_list: which records are private, where the certificate does not publish it. key_file:
-    the publisher's key, to compute the coins anew. InputError for what cannot be read.
+    the publisher's key, to compute the coins anew. original: the table before it was redacted, to
+    compare with what these coins make of it. InputError for what cannot be read.
     """
     released = Path(released)
     if certificate.output is None:
         raise InputError("the certificate names no output: it is of a dry run")
     try:
-        return _checked(certificate, certificate.output, released, (private_list, key_file))
+        others = private_list, key_file, original
+        return _checked(certificate, certificate.output, released, others)
     except (pl.exceptions.PolarsError, OverflowError):
         raise InputError(f"{released} holds cells that cannot be compared") from None
     except MemoryError:
@@ -45,9 +49,9 @@ def _checked(
     certificate: Certificate,
     output: Output,
     released: Path,
-    others: tuple[Path | None, Path | None],
+    others: tuple[Path | None, Path | None, Path | None],
 ) -> Found:
-    found, (private_list, key_file) = Found(), others
+    found, (private_list, key_file, original) = Found(), others
     files = check_bytes(output, released, found)
     if not files:
         return found
@@ -56,11 +60,15 @@ def _checked(
         found.not_checked.append("Cells: the rows do not make chains of records.")
         return found
     check_counts(table, certificate, found)
+    if original is not None:
+        table = with_original(table, Path(original), certificate, found)
     private = _private(table, certificate, private_list, found)
     if private is None:
         _without_places(table, certificate, found)
         return found
     _check_private(table, private, certificate, found)
+    if table.original is not None:
+        check_missing(table, private, certificate, found)
     coins = None
     if key_file is not None:
         coins = coins_of(Path(key_file), certificate, table, found)

@@ -104,7 +104,7 @@ def by_positions(table: Table, positions: Positions, found: Found) -> Private:
     named = zip(columns.by, cells[:-1], strict=True)
     frame = pl.DataFrame([_names(name, column) for name, column in named])
     order = np.array(cells[-1], dtype=np.int64)
-    chain = _chains(table, frame, len(order))
+    chain = chains_of(table, frame, len(order))
     return _found(table, _placed(table, chain, order), with_orders=True, found=found)
 
 
@@ -121,12 +121,12 @@ def _names(name: str, cells: list[Any]) -> pl.Series:
 # ---- which chain
 
 
-def _chains(table: Table, frame: pl.DataFrame, count: int) -> Integers:
+def chains_of(table: Table, frame: pl.DataFrame, count: int, what: str = _LIST) -> Integers:
     """(l,) the chain that each row names, −1 if the table has none such."""
     if not table.columns.by:
         return np.zeros(count, dtype=np.int64)
     firsts = [table.frame[name].gather(table.starts[:-1]) for name in table.columns.by]
-    pairs = [_comparable(known, frame[known.name]) for known in firsts]
+    pairs = [_comparable(known, frame[known.name], what) for known in firsts]
     names = [f"by {at}" for at in range(len(pairs))]
     here = pl.DataFrame([one.alias(name) for (one, _), name in zip(pairs, names, strict=True)])
     asked = pl.DataFrame([one.alias(name) for (_, one), name in zip(pairs, names, strict=True)])
@@ -135,10 +135,10 @@ def _chains(table: Table, frame: pl.DataFrame, count: int) -> Integers:
     return found["chain"].fill_null(-1).to_numpy().astype(np.int64)
 
 
-def _comparable(known: pl.Series, asked: pl.Series) -> tuple[pl.Series, pl.Series]:
+def _comparable(known: pl.Series, asked: pl.Series, what: str) -> tuple[pl.Series, pl.Series]:
     """Names of the table and of a list in one type."""
     if asked.null_count():
-        raise InputError(f"{_LIST} must name a chain in every row: {asked.name!r} is empty in some")
+        raise InputError(f"{what} must name a chain in every row: {asked.name!r} is empty in some")
     if known.dtype.is_integer() and asked.dtype.is_integer():
         return known.cast(pl.Int128), asked.cast(pl.Int128)
     if is_timed(known) or is_timed(asked):
@@ -155,8 +155,8 @@ def _comparable(known: pl.Series, asked: pl.Series) -> tuple[pl.Series, pl.Serie
 
 def _singles(table: Table, frame: pl.DataFrame) -> _Ranges:
     """A record in each row."""
-    order = _order_values(table, frame[table.columns.order])
-    return _placed(table, _chains(table, frame, frame.height), order)
+    order = order_values(table, frame[table.columns.order])
+    return _placed(table, chains_of(table, frame, frame.height), order)
 
 
 def _placed(table: Table, chain: Integers, order: Integers) -> _Ranges:
@@ -185,10 +185,10 @@ def _ranges(table: Table, frame: pl.DataFrame, ranged: bool) -> _Ranges:
             there = frame[name].is_not_null().to_numpy()
             if there.any():
                 cells = frame[name].filter(pl.Series(there))
-                ends[there] = _order_values(table, cells, whole_day=days and name == _TO)
+                ends[there] = order_values(table, cells, whole_day=days and name == _TO)
     if np.any(low > high):
         raise InputError(f"{_LIST} has a range whose 'from' is after its 'to'")
-    chain = _chains(table, frame, count)
+    chain = chains_of(table, frame, count)
     safe = np.maximum(chain, 0)
     whole = (low == _LOW) & (high == _HIGH)
     row, beyond = _row_from(table, safe, low), _row_from(table, safe, high, above=True)
@@ -248,11 +248,13 @@ def _row_from(table: Table, chain: Integers, order: Integers, *, above: bool = F
     return low
 
 
-def _order_values(table: Table, series: pl.Series, *, whole_day: bool = False) -> Integers:
-    """Order values of a list as the table's are counted."""
+def order_values(
+    table: Table, series: pl.Series, what: str = _LIST, *, whole_day: bool = False
+) -> Integers:
+    """Order values of a list as the table's are counted. what: for messages."""
     columns = table.columns
     if series.null_count():
-        raise InputError(f"{_LIST} must name a record in every row: {series.name!r} is empty")
+        raise InputError(f"{what} must name a record in every row: {series.name!r} is empty")
     values: Integers | None
     if columns.order_unit is not None:
         values = units_of(series, columns.order_unit)
@@ -260,21 +262,21 @@ def _order_values(table: Table, series: pl.Series, *, whole_day: bool = False) -
         values = None if is_timed(series) else whole_of(series)
     else:
         times = times_of(series)
-        values = None if times is None else nanoseconds(_as_table(table, times))
+        values = None if times is None else nanoseconds(_as_table(table, times, what))
         if values is not None and whole_day and table.order_type != pl.Date:
-            values = nanoseconds(_as_table(table, times_of(series)).dt.offset_by("1d")) - 1
+            values = nanoseconds(_as_table(table, times_of(series), what).dt.offset_by("1d")) - 1
     if values is None:
-        raise InputError(f"{_LIST} must hold order values as the table's in {series.name!r}")
+        raise InputError(f"{what} must hold order values as the table's in {series.name!r}")
     return values
 
 
-def _as_table(table: Table, times: Any) -> pl.Series:
+def _as_table(table: Table, times: Any, what: str) -> pl.Series:
     """Times of a list; InputError if they have a zone where the table's have none, or the other way
     round.
     """
     zones = [getattr(kind, "time_zone", None) for kind in (table.order_type, times.dtype)]
     if bool(zones[0]) != bool(zones[1]):
-        raise InputError(f"{_LIST} and the table must both have times with a zone, or neither")
+        raise InputError(f"{what} and the table must both have times with a zone, or neither")
     timed: pl.Series = times.cast(pl.Datetime("us")) if times.dtype == pl.Date else times
     return timed
 

@@ -100,7 +100,7 @@ class Judge:
 
     def _drawn(self, layout: Layout, rows: Integers) -> tuple[Integers, Integers]:
         """Of rows that are redacted at times: those that their draw redacts, and those without a
-        value that it does not redact, whatever the value was.
+        value that it does not redact, whatever the value was, or by the one that it was.
         """
         assert self.coins is not None
         limits = thresholds(self.sheet.probabilities(self.table, layout, rows))
@@ -108,9 +108,13 @@ class Judge:
         codes = self.table.codes[rows]
         own = np.take_along_axis(below, np.maximum(codes, 0)[:, None].astype(np.int64), 1)[:, 0]
         sure = np.take_along_axis(limits, np.maximum(codes, 0)[:, None].astype(np.int64), 1)[:, 0]
-        return rows[(codes >= 0) & own & (sure != ALWAYS)], rows[
-            (codes == EMPTY) & ~below.any(axis=1)
-        ]
+        drawn = rows[(codes >= 0) & own & (sure != ALWAYS)]
+        may = below.any(axis=1)
+        if self.table.original is not None:
+            was = self.table.original[rows].astype(np.int64)
+            by_value = np.take_along_axis(below, np.maximum(was, 0)[:, None], 1)[:, 0]
+            may = np.where(was >= 0, by_value, may)
+        return drawn, rows[(codes == EMPTY) & ~may]
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,6 +333,8 @@ def _report(table: Table, judged: Judged, certificate: Certificate, found: Found
 def check_missing(table: Table, idle: Integers, certificate: Certificate, found: Found) -> None:
     """That no more rows without a value than were missing are redacted by nothing."""
     missing = certificate.counts.missing
+    if table.original is not None:  # then it is known which were
+        idle, missing = idle[table.original[idle] != EMPTY], 0
     if len(idle) > missing:
         says = "without a value, though nothing redacts it"
         if missing:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from offrecord.release.certificate import Certificate
-from offrecord.verify.table.cells import Integers, Mask
+from offrecord.verify.table.cells import EMPTY, Integers, Mask
 from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private
 from offrecord.verify.table.rows import Table, is_empty
@@ -112,7 +112,10 @@ def joins_of(
         before, after = private.row[1:], (private.row + private.there)[:-1]
         same = private.chain[1:] == private.chain[:-1]
         sure[1:] = same & (before == after)
-        if counts.missing:
+        if table.original is not None:
+            valued = np.concatenate(([0], np.cumsum(table.original != EMPTY)))
+            sure[1:] |= same & (valued[before] == valued[after])
+        elif counts.missing:
             valued = np.concatenate(([0], np.cumsum(~is_empty(table))))
             between = before - after
             perhaps[1:] = same & (between > 0) & (between <= counts.missing)

@@ -7,6 +7,8 @@ other walk, everything beyond the last levels released.
 
 rule        what the certificate allows    sights    what is seen around secrets
 explaining  choices that explain it        stops     where walks may stop
+drawn       what the key says of walks     held      and of gaps that are held out
+thresholds  a walk by its draws            stand_ins for missing values
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ from __future__ import annotations
 import numpy as np
 
 from offrecord.release.certificate import Certificate
-from offrecord.verify.table.cells import EMPTY, Mask
+from offrecord.verify.table.cells import EMPTY, Integers, Mask
 from offrecord.verify.table.coins import Coins
 from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private
+from offrecord.verify.table.owner.drawn import Drawn
 from offrecord.verify.table.owner.explaining import NEVER, Choices
 from offrecord.verify.table.owner.rule import Rule
 from offrecord.verify.table.owner.sights import Places, View
-from offrecord.verify.table.owner.stops import Drawn
 from offrecord.verify.table.rows import Table
 from offrecord.verify.table.secrets import Joins, Secrets, joins_of
 from offrecord.verify.table.serving import Serving
@@ -36,7 +38,9 @@ def check_owner(
 ) -> None:
     """Compare redacted stretches with where walks may stop."""
     joins, also = joins_of(table, private, certificate, found)
-    check = _Check(Rule(certificate), table, private, View.of(table), None)
+    rule = Rule(certificate)
+    drawn = None if coins is None else Drawn(rule, coins)
+    check = _Check(rule, table, private, View.of(table), drawn)
     for one in _tried(joins, also):
         check.look(joins.secrets(private, one))
     open_ = 0
@@ -51,12 +55,14 @@ def check_owner(
     _check_elsewhere(table, private, certificate, found)
     _check_kept(table, private, certificate, found)
     missing, total = certificate.counts.missing, check.total
+    if table.original is not None:  # then what was missing is no cost
+        missing = 0
     if total > missing:
         found.wrong(
             f"{total:,} rows have no value though no walk redacts them, but counts.missing says"
             f" {missing:,}"
         )
-    _say(coins, found)
+    _say(drawn, found)
     if also is None:
         found.not_checked.append(
             "Whether private records with nothing but empty rows between them are one secret cannot"
@@ -132,7 +138,7 @@ class _Check:
     def total(self) -> int:
         """Rows that must have been missing, in all chains."""
         finite = np.isfinite(self.costs) & (self.costs > 0)
-        return int(self.costs[finite].sum()) + _elsewhere(self.table, self.private)
+        return int(self.costs[finite].sum()) + len(_elsewhere(self.table, self.private))
 
     def report(self, found: Found) -> None:
         """Chains that nothing explains."""
@@ -158,7 +164,7 @@ class _Check:
         return f"{where} the secret at {self.table.told(chain, begin)}"
 
 
-def _say(coins: Coins | None, found: Found) -> None:
+def _say(drawn: Drawn | None, found: Found) -> None:
     found.checked.append(
         "Every redacted stretch: walks stop at levels of sides that their clusters may take, and"
         " what lies beyond the last levels is released, but for what was missing."
@@ -167,8 +173,29 @@ def _say(coins: Coins | None, found: Found) -> None:
         "Which option a cluster took is not told: one of those that it may take must explain what"
         " is redacted."
     )
-    if coins is None:
+    if drawn is None:
         found.not_checked.append("Draws: they need the publisher's key.")
+        return
+    if not drawn.is_exact:
+        found.checked.append(
+            "Every draw of walks and gaps: some values of what is redacted go with all of them."
+        )
+        found.not_checked.append(
+            "Draws by the values that were redacted: they need the table as it was (--original)."
+            " Without it a walk that reached its last level, and a gap that was held out of which"
+            " nothing is released, may be those of private records without a value."
+        )
+        return
+    found.checked.append(
+        "Every draw of walks and gaps, and of stand-ins for missing values: what is redacted is"
+        " what they say of the values that were there."
+    )
+    if drawn.unsure:
+        found.not_checked.append(
+            "Stand-ins that walks saw in longer stretches of missing records, or beyond the ends of"
+            " chains that are not stationary or of order above 1: any value was allowed for them"
+            f" ({drawn.unsure:,} times)."
+        )
 
 
 def _check_kept(table: Table, private: Private, certificate: Certificate, found: Found) -> None:
@@ -183,19 +210,21 @@ def _check_kept(table: Table, private: Private, certificate: Certificate, found:
         found.wrong_at(table.named(rows), len(rows), says)
 
 
-def _elsewhere(table: Table, private: Private) -> int:
-    """How many rows of chains without a secret have no value."""
+def _elsewhere(table: Table, private: Private) -> Integers:
+    """The rows of chains without a secret that have no value, though they may have had one."""
     empty = table.codes == EMPTY
-    by_chain = np.add.reduceat(empty, table.starts[:-1], dtype=np.int64)
-    by_chain[np.unique(private.chain)] = 0
-    return int(by_chain.sum())
+    if table.original is not None:
+        empty &= table.original != EMPTY
+    rows = np.flatnonzero(empty)
+    touched = np.zeros(table.chains, dtype=bool)
+    touched[private.chain] = True
+    return rows[~touched[table.chain_of(rows)]]
 
 
 def _check_elsewhere(
     table: Table, private: Private, certificate: Certificate, found: Found
 ) -> None:
-    if certificate.counts.missing or not _elsewhere(table, private):
+    if certificate.counts.missing and table.original is None:
         return
-    rows = np.flatnonzero(table.codes == EMPTY)
-    rows = rows[~np.isin(table.chain_of(rows), private.chain)]
+    rows = _elsewhere(table, private)
     found.wrong_at(table.named(rows), len(rows), "without a value, though nothing redacts it")

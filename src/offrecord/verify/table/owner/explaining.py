@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.verify.table.cells import Integers, Mask
+from offrecord.verify.table.owner.drawn import Drawn, Ends
 from offrecord.verify.table.owner.rule import FAR, Away, Rule
 from offrecord.verify.table.owner.sights import Gaps, Places
-from offrecord.verify.table.owner.stops import Drawn, Stops, stops_of
+from offrecord.verify.table.owner.stops import Stops, stops_of
 
 Floats = NDArray[np.float64]
 NEVER = np.inf  #: what nothing explains
@@ -46,10 +47,12 @@ class Choices:
 
     def explained(self) -> Floats:
         """(chains,) what each costs by the best of all ways to hold out gaps."""
+        if not self.places.chains:
+            return np.zeros(0)
         may, is_open = self._may_hold()
         found = self._walked(self.places, may)
         bits = np.where(is_open, _from_the_end(is_open, self.places), FAR)
-        counts = np.add.reduceat(is_open, self.places.heads) if self.places.chains else found
+        counts = np.add.reduceat(is_open, self.places.heads)
         for choice in range(1, _MOST_CHOICES):
             again = np.flatnonzero((found > 0) & (choice < 2.0 ** np.minimum(counts, 62)))
             if not len(again):
@@ -118,8 +121,6 @@ class Choices:
 
     def _walked(self, places: Places, held: Mask) -> Floats:
         """(chains,) by the best options of clusters."""
-        if not places.chains:
-            return np.zeros(0)
         joins = self._joins(places, held)
         found = self._chosen(places, held, joins)
         lows, highs = (one.reduceat(places.which, places.heads) for one in (np.minimum, np.maximum))
@@ -195,10 +196,9 @@ class Choices:
         """(c, o, o) what each cluster costs with the gap before it, and the chain's end after it if
         it is the last; by the option of the one before and its own.
         """
-        left, right = (
-            stops_of(self.rule, self.drawn, places, clusters.first, clusters.after, sides, column)
-            for column, sides in enumerate((clusters.left, clusters.right))
-        )
+        ends = (Ends.of(places, clusters.first, clusters.after, column) for column in (0, 1))
+        both = clusters.left, clusters.right
+        left, right = (stops_of(self.rule, self.drawn, one, both) for one in ends)
         count, most = clusters.left.shape
         tables = np.full((count, most, most), NEVER)
         lines = places.line[clusters.first]
@@ -215,15 +215,14 @@ class Choices:
         kept = inner[bridged]
         costs = _held(places.before.part(clusters.first[kept]))
         if self.drawn is not None:
-            ruled_out = self.drawn.held_out(places, clusters.first[kept])
+            ruled_out = self.drawn.rules_out(places, clusters.first[kept])
             costs = np.where(ruled_out, NEVER, costs)
         tables[kept] = costs[:, None, None]
         tables = np.where(clusters.left[:, None, :] < 0, NEVER, tables)
         before = clusters.left[np.maximum(np.arange(count) - 1, 0)] < 0
         tables[inner] = np.where(before[inner][:, :, None], NEVER, tables[inner])
         tails = np.append(heads[1:], count) - 1
-        ends = _at_end(places.after, right.part(tails))
-        tables[tails] += ends[:, None, :]
+        tables[tails] += _at_end(places.after, right.part(tails))[:, None, :]
         return tables
 
 
@@ -278,7 +277,9 @@ def _at_end(gaps: Gaps, side: Stops) -> Floats:
     size, first, released = (one[:, None] for one in (gaps.size, gaps.first, gaps.released))
     most = side.most
     silent = np.where(most > size, 0, gaps.rows(*np.broadcast_arrays(most, size)))
-    stop = side.within(np.broadcast_to(first, most.shape)[:, :, None], 2)[:, :, 0]
+    # a walk that stops beyond the chain's end releases nothing of it
+    nearest = np.minimum(first, size)
+    stop = side.within(np.broadcast_to(nearest, most.shape)[:, :, None], 2)[:, :, 0]
     told = (gaps.rows(*np.broadcast_arrays(stop, size)) - released).astype(np.float64)
     told[stop == 0] = NEVER
     return np.where(size <= 0, 0.0, np.where(released == 0, silent, told))
@@ -314,4 +315,4 @@ def _multiplied(tables: Floats, lines: Integers, chains: int) -> Floats:
         merged = tables[keep]
         merged[paired] = _times(tables[keep[paired]], tables[nexts[paired]])
         tables, lines = merged, lines[keep]
-    return tables.min(axis=(1, 2))
+    return np.asarray(tables.min(axis=(1, 2)))

@@ -189,7 +189,9 @@ class Places:
         chosen = np.repeat(self.heads[chains] - heads, sizes) + np.arange(int(sizes.sum()))
         return Places(
             np.repeat(np.arange(len(chains)), sizes),
-            *(one[chosen] for one in (self.begin, self.end, self.which)),
+            self.begin[chosen],
+            self.end[chosen],
+            self.which[chosen],
             self.is_single[chosen],
             self.length[chosen],
             heads,

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from offrecord.verify.table.cells import Integers, Mask
+from offrecord.verify.table.owner.drawn import Drawn, Ends
 from offrecord.verify.table.owner.rule import FAR, Rule
-from offrecord.verify.table.owner.sights import Places
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,28 +47,24 @@ class Stops:
         distance = np.clip(limits, 0, self.counts.shape[1] - 1)
         count = self.counts[sides, distance]
         if self.by_walk is None:
-            return self.levels[sides, count]
-        by_walk = np.broadcast_to(
-            np.expand_dims(self.by_walk, axis), (*limits.shape, self.by_walk.shape[2])
-        )
+            return np.asarray(self.levels[sides, count])
+        shape = (*limits.shape, self.by_walk.shape[2])
+        by_walk = np.broadcast_to(np.expand_dims(self.by_walk, axis), shape)
         return np.take_along_axis(by_walk, count[..., None], axis=-1)[..., 0]
 
 
-class Drawn:
-    """What draws say."""
-
-    def held_out(self, places: Places, secrets: Integers) -> Mask:
-        raise NotImplementedError
-
-
-def stops_of(
-    rule: Rule,
-    drawn: Drawn | None,
-    places: Places,
-    first: Integers,
-    after: Integers,
-    sides: Integers,
-    column: int,
-) -> Stops:
-    """Of clusters, to one side (0 the left). sides: (c, o) what they may take."""
-    return Stops(sides, rule.last()[sides], rule.alone()[sides], rule.levels(), rule.counts(), None)
+def stops_of(rule: Rule, drawn: Drawn | None, ends: Ends, both: tuple[Integers, Integers]) -> Stops:
+    """Of clusters, to one side. both: (c, o) the numbers of what they may take to the left and to
+    the right.
+    """
+    sides, levels, counts = both[ends.column], rule.levels(), rule.counts()
+    by_walk = None
+    if drawn is not None:
+        by_walk = np.zeros((*sides.shape, levels.shape[1]), dtype=np.int64)
+        for number in np.unique(sides[sides > 0]).tolist():
+            clusters, column = np.nonzero(sides == number)
+            possible = drawn.possible(number, ends.part(clusters))
+            own = np.where(possible, levels[number, 1 : possible.shape[1] + 1], 0)
+            by_walk[clusters, column, 1 : possible.shape[1] + 1] = own
+        np.maximum.accumulate(by_walk, axis=2, out=by_walk)
+    return Stops(sides, rule.last()[sides], rule.alone()[sides], levels, counts, by_walk)
