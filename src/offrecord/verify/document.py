@@ -26,6 +26,7 @@ def disagreements(certificate: Certificate) -> Iterator[str]:
     yield from _about_the_claim(certificate)
     yield from _about_the_designs(certificate)
     yield from _about_counts(certificate)
+    yield from _about_the_origin(certificate)
 
 
 def _about_the_claim(certificate: Certificate) -> Iterator[str]:
@@ -99,3 +100,28 @@ def _about_counts(certificate: Certificate) -> Iterator[str]:
         alone = certificate.release.other_releases == 0
         if certificate.release.composed != (alone or kept or growing is not None):
             yield "release.composed and release.other_releases do not go together"
+
+
+def _about_the_origin(certificate: Certificate) -> Iterator[str]:
+    """A model is about the steps of the data that it was learned from."""
+    learned, columns = certificate.learned, certificate.columns
+    if learned is None:
+        return
+    kind = "row" if columns.order == "row" else columns.order_kind
+    if learned.order != kind:
+        yield f"learned.order is {learned.order!r}, but records are ordered by {kind!r}"
+    if learned.unit != columns.order_unit:
+        yield f"learned.unit is {learned.unit!r}, columns.order_unit {columns.order_unit!r}"
+    if not _are_alike(learned.step, columns.step):
+        yield f"learned.step is {learned.step!r}, columns.step {columns.step!r}"
+
+
+def _are_alike(one: str | None, other: str | None) -> bool:
+    """Whether two steps are the same, however they are written."""
+    if one is None or other is None:
+        return one == other
+    from offrecord.verify.table.steps import Step
+
+    steps = [Step.of(text) for text in (one, other)]
+    kinds = {"days" if step.kind == "time" else step.kind for step in steps}
+    return len(kinds) == 1 and steps[0].length == steps[1].length

@@ -116,6 +116,17 @@ def _of_whole(series: pl.Series, labels: Sequence[Label]) -> Codes:
     return found
 
 
+def is_spelled_alike(series: pl.Series, codes: Codes) -> bool:
+    """Whether every label is written in one way: how a value is written must not tell anything."""
+    if series.dtype == pl.String:
+        every = pl.DataFrame({"code": codes, "cell": series}).unique()
+        return not bool(every.filter(pl.col("code") >= 0)["code"].is_duplicated().any())
+    if series.dtype.is_float():
+        zeros = np.signbit(series.filter(series == 0).to_numpy())
+        return not zeros.any() or bool(zeros.all())
+    return True
+
+
 # ---- names of chains, and order values
 
 

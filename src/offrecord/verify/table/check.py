@@ -55,6 +55,7 @@ def _checked(
     files = check_bytes(output, released, found)
     if not files:
         return found
+    found.not_checked.append("What the files hold beside cells: their making, metadata, spelling.")
     table = table_of(read_files(files, output.format), certificate, found)
     if table is None:
         found.not_checked.append("Cells: the rows do not make chains of records.")

@@ -73,11 +73,20 @@ def check_bytes(output: Output, released: Path, found: Found) -> list[Path]:
             raise InputError(f"{released} is a folder, but the certificate is about one file")
         found.unequal(f"{released.name}, SHA-256", output.sha256, digest_of(released))
         found.checked.append("The file is the one that the certificate names, byte for byte.")
+        kind = format_of(released)[0]
+        if kind is not None and kind != _SPARK.get(output.format, output.format):
+            found.wrong(f"output.format: the certificate says {output.format}, the name {kind}")
         return [released]
     if not released.is_dir():
         raise InputError(f"{released} is no folder, but the certificate is about one")
     with _readable(released):
-        there = {one.name: one for one in sorted(released.iterdir()) if _counts(one)}
+        every = sorted(released.iterdir())
+    there = {one.name: one for one in every if _counts(one)}
+    others = [one.name for one in every if not _counts(one) and not _is_mark(one)]
+    if others:
+        found.not_checked.append(
+            f"Files that programs pass over by their names: {listed(others[:10])}."
+        )
     _check_names(output, list(there), found)
     for name, said in output.files.items():
         if name in there:
@@ -99,6 +108,11 @@ def _check_names(output: Output, there: list[str], found: Found) -> None:
 def _counts(path: Path) -> bool:
     """Names that begin so are of checksums and marks of success."""
     return not path.name.startswith((".", "_"))
+
+
+def _is_mark(path: Path) -> bool:
+    """What Spark leaves beside its files."""
+    return path.name == "_SUCCESS" or path.suffix == ".crc"
 
 
 # ---- cells

@@ -299,11 +299,18 @@ def _nothing() -> _Ranges:
 
 
 def _found(table: Table, ranges: _Ranges, *, with_orders: bool, found: Found) -> Private:
-    lost = int(np.count_nonzero((ranges.chain < 0) | (ranges.first > ranges.last)))
-    if lost:
+    dropped = int(np.count_nonzero(ranges.chain < 0))
+    if dropped:
         found.not_checked.append(
-            f"{lost:,} of {len(ranges.chain):,} private entries name nothing in the released table:"
-            " chains that are private as a whole may have been dropped."
+            f"{dropped:,} of {len(ranges.chain):,} private entries name chains that the released"
+            " table does not have: those that are private as a whole may have been dropped."
+        )
+    # nothing is released while an entry names no record of a chain
+    lost = int(np.count_nonzero((ranges.chain >= 0) & (ranges.first > ranges.last)))
+    if lost:
+        found.wrong(
+            f"{lost:,} of {len(ranges.chain):,} private entries name records that their chains do"
+            " not have in the released table"
         )
     here = (ranges.chain >= 0) & (ranges.first <= ranges.last)
     kept = _Ranges(

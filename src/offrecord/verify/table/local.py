@@ -19,6 +19,7 @@ from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private
 from offrecord.verify.table.rows import Table
 from offrecord.verify.table.secrets import Joins, Secrets, joins_of
+from offrecord.verify.table.serving import check_uses
 from offrecord.verify.table.stamps import Layout, Sheet
 
 _WRONG = 1 << 32  # rows without a value that must have been missing, to one that is wrong
@@ -308,12 +309,7 @@ def _check_uses(certificate: Certificate, judged: Judged, found: Found) -> None:
         total = sum(one.uses for one in designs)
         found.unequal("uses of all designs", certificate.counts.secrets, total)
         return
-    counted = np.bincount(judged.layout.which, minlength=len(designs)).tolist()
-    pairs = enumerate(zip(designs, counted, strict=True))
-    others = [
-        f"designs[{at}].uses, {one.uses:,}" for at, (one, there) in pairs if one.uses != there
-    ]
-    found.wrong_at(others, len(others), "it serves another number of secrets")
+    check_uses(certificate, np.bincount(judged.layout.which, minlength=len(designs)), found)
 
 
 def _report(table: Table, judged: Judged, certificate: Certificate, found: Found) -> None:

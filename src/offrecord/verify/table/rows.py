@@ -20,6 +20,7 @@ from offrecord.verify.table.cells import (
     Integers,
     Mask,
     codes_of,
+    is_spelled_alike,
     is_timed,
     names_of,
     nanoseconds,
@@ -167,6 +168,8 @@ def table_of(frame: pl.DataFrame, certificate: Certificate, found: Found) -> Tab
         order = np.arange(1, frame.height + 1) - np.repeat(starts[:-1], np.diff(starts))
     named = frame.select(naming)
     codes = codes_of(frame[columns.value], certificate.model.labels)
+    if not is_spelled_alike(frame[columns.value], codes):
+        found.wrong(f"column {columns.value!r} writes a label in several ways")
     step = None if columns.step is None else Step.of(columns.step)
     table = Table(
         columns, step, named, names, starts, order, None, codes, _kept(frame, columns), kind

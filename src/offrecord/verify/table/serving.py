@@ -13,6 +13,7 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate, Design, Model, spelled_phases
 from offrecord.verify.table.cells import Integers, Mask
+from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private, gap_times
 from offrecord.verify.table.rows import Table
 from offrecord.verify.table.secrets import Secrets
@@ -88,6 +89,16 @@ class Serving:
             along = told.along(chain, first - left, left + length, right)
             found.append(self._by_key.get((left, right, length, along), NONE))
         return np.array(found, dtype=np.int64)
+
+
+def check_uses(certificate: Certificate, counted: Integers, found: Found) -> None:
+    """Each design serves as many secrets as it says. counted: (designs,) how many it does."""
+    designs = certificate.designs.designs
+    pairs = enumerate(zip(designs, counted.tolist(), strict=True))
+    others = [
+        f"designs[{at}].uses, {one.uses:,}" for at, (one, there) in pairs if one.uses != there
+    ]
+    found.wrong_at(others, len(others), "it serves another number of secrets")
 
 
 def _as_one(columns: Sequence[Integers]) -> Integers:

@@ -26,7 +26,7 @@ from offrecord.verify.table.owner.rule import Rule
 from offrecord.verify.table.owner.sights import Places, View
 from offrecord.verify.table.rows import Table
 from offrecord.verify.table.secrets import Joins, Secrets, joins_of
-from offrecord.verify.table.serving import Serving
+from offrecord.verify.table.serving import Serving, check_uses
 
 
 def check_owner(
@@ -42,7 +42,9 @@ def check_owner(
     drawn = None if coins is None else Drawn(rule, coins)
     check = _Check(rule, table, private, View.of(table), drawn)
     for one in _tried(joins, also):
-        check.look(joins.secrets(private, one))
+        uses = check.look(joins.secrets(private, one))
+    if also is not None:
+        check_uses(certificate, uses, found)
     open_ = 0
     for number, _, ways in joins.mixed(private) if also is None else ():
         if not ways:  # too many
@@ -96,8 +98,8 @@ class _Check:
         self.unserved: dict[int, int] = {}
         self.lost: dict[int, Choices | None] = {}
 
-    def look(self, secrets: Secrets) -> None:
-        """At chains whose secrets are these."""
+    def look(self, secrets: Secrets) -> Integers:
+        """At chains whose secrets are these; (designs,) how many each design serves."""
         which = self.serving.serving(self.table, self.private, secrets)
         stoppings = np.array([one.stopping for one in self.rule.designs.designs] + [-1])[which]
         chains = np.unique(secrets.chain)
@@ -119,6 +121,7 @@ class _Check:
             self._lose(chain, choices=None if is_short[np.searchsorted(chains, chain)] else choices)
         before = self.costs[chains]
         self.costs[chains] = np.where(before < 0, costs, np.minimum(before, costs))
+        return np.bincount(which[which >= 0], minlength=len(self.rule.designs.designs))
 
     def _lose(
         self, chain: int, *, unserved: int | None = None, choices: Choices | None = None
@@ -204,8 +207,12 @@ def _check_kept(table: Table, private: Private, certificate: Certificate, found:
         return
     told = (table.codes == EMPTY) & table.kept
     told[private.row[private.there]] = False
+    missing = certificate.counts.missing
+    if table.original is not None:
+        told &= table.original != EMPTY
+        missing = 0
     rows = np.flatnonzero(told)
-    if len(rows) > certificate.counts.missing:
+    if len(rows) > missing:
         says = "a kept cell beside a value that is redacted, or there are more missing than said"
         found.wrong_at(table.named(rows), len(rows), says)
 
