@@ -14,7 +14,8 @@ from definition import samples
 from offrecord.attack import attack
 from offrecord.attack.result import BEYOND, ORIGINAL, PROMISED
 from offrecord.attack.shown import Shown
-from offrecord.attack.walking import Steps, told
+from offrecord.attack.steps import Steps
+from offrecord.attack.walking import told
 from offrecord.mechanisms.blocks import Secrets
 from offrecord.models.records import Chains
 

@@ -15,10 +15,12 @@ import numpy as np
 from offrecord.attack.fitted import by_clock, corners, is_too_long, of_order, phased
 from offrecord.attack.neighbours import beside
 from offrecord.attack.owner import told_by_walks
+from offrecord.attack.reading import Told
 from offrecord.attack.released import LOCAL, Evidence, Table, original_codes
 from offrecord.attack.result import BEYOND, ORIGINAL, PROMISED, Attack, Attacker, merged
 from offrecord.attack.shown import Shown
-from offrecord.attack.walking import Steps, Told, told
+from offrecord.attack.steps import Steps
+from offrecord.attack.walking import told
 from offrecord.mechanisms.blocks import Mask
 from offrecord.models.phased import PhasedChain
 from offrecord.models.records import MISSING

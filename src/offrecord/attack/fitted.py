@@ -12,7 +12,7 @@ import numpy as np
 
 from offrecord.attack.released import Table
 from offrecord.attack.shown import Shown
-from offrecord.attack.walking import Steps
+from offrecord.attack.steps import Steps
 from offrecord.errors import InputError
 from offrecord.mechanisms.blocks import Mask
 from offrecord.models import clock

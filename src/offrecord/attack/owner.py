@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from offrecord.attack.reading import Told, of_ends
 from offrecord.attack.released import Table
-from offrecord.attack.walking import Told, of_ends
 from offrecord.mechanisms.blocks import Mask
 from offrecord.mechanisms.owner.deciding.clusters import LEFT, RIGHT, SIGNS
 from offrecord.mechanisms.owner.deciding.decider import OwnerDecider, Plan
