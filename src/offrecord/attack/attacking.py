@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.attack.fitted import by_clock, corners, is_too_long, of_order, phased
+from offrecord.attack.fitted import MOST_STATES, by_clock, corners, of_order, phased
 from offrecord.attack.neighbours import beside
-from offrecord.attack.owner import told_by_walks
+from offrecord.attack.owner import MOST_STATES_OF_WALKS, Unattacked, told_by_walks
 from offrecord.attack.reading import Told
 from offrecord.attack.released import LOCAL, Evidence, Table, original_codes
 from offrecord.attack.result import BEYOND, ORIGINAL, PROMISED, Attack, Attacker, merged
@@ -25,6 +25,7 @@ from offrecord.mechanisms.blocks import Mask
 from offrecord.models.phased import PhasedChain
 from offrecord.models.records import MISSING
 from offrecord.tables.certified import Said
+from offrecord.text import many
 
 CERTIFICATE = ".certificate.json"  #: what the name of a certificate adds to that of its table
 _CLOCKS = ("hour", "weekday")
@@ -63,18 +64,22 @@ class _Attacks:
 
     def found(self) -> Attack:
         """What came of it."""
-        own, why = self._own()
+        own, why = self._told(self.steps, is_own=True)
         table, said = self.table, self.table.said.certificate
-        exposed = self._exposed()
         attackers = [Attacker("the certificate's model", PROMISED, own.ratio)]
-        attackers += self._corners()
-        if self.others:
-            attackers += self._beyond()
+        notes = list(table.notes)
+        for attacker, left in self._others():
+            attackers.append(attacker)
+            notes += [
+                f"not attacked by {attacker.name}: {many(count, 'secret')}: {reason}"
+                for reason, count in left
+                if (reason, count) not in why
+            ]
         attackers += self._instead()
+        exposed = self._exposed()
         for one in attackers:
             if one.kind != ORIGINAL:
                 one.ratios[exposed] = np.inf
-        notes = list(table.notes)
         if len(table.exposed):
             notes.append(f"private records whose value is released: {len(table.exposed):,}")
         impossible = int(np.isnan(own.ratio).sum()) - sum(count for _, count in why)
@@ -127,41 +132,49 @@ class _Attacks:
             else Steps.of_chain(model.along())
         )
 
-    def _own(self) -> tuple[Told, tuple[tuple[str, int], ...]]:
-        """By the certificate's model, and how many secrets were not attacked, and why."""
+    def _told(self, steps: Steps, is_own: bool = False) -> tuple[Told, Unattacked]:
+        """By some chain, and how many secrets were not attacked, and why."""
         if not self.is_local:
-            return told_by_walks(self.table)
-        found = told(self.steps, self.evidence.shown, self.table.batch.secrets)
-        return found, ()
+            return told_by_walks(self.table, steps, is_own)
+        return told(steps, self.evidence.shown, self.table.batch.secrets), ()
 
-    def _told(self, name: str, kind: str, steps: Steps, shown: Shown | None = None) -> Attacker:
-        shown = self.evidence.shown if shown is None else shown
-        return Attacker(name, kind, told(steps, shown, self.table.batch.secrets).ratio)
-
-    def _corners(self) -> Iterator[Attacker]:
-        """Who knows that the truth is a corner of the set."""
+    def _others(self) -> Iterator[tuple[Attacker, Unattacked]]:
+        """All but the certificate's model, and whom they could not attack."""
         name = "the worst corner of its set"
-        if self.is_local:
-            found = [self._told(name, PROMISED, one) for one in corners(self.table.said.model)]
-            if found:
-                yield merged(found, name, PROMISED)
+        found = [self._told(one) for one in corners(self.table.said.model)]
+        if found:
+            ratios = [Attacker(name, PROMISED, one.ratio) for one, _ in found]
+            yield merged(ratios, name, PROMISED), found[0][1]
+        if not self.others:
+            return
+        for name, steps in self._beyond():
+            one, left = self._told(steps)
+            yield Attacker(name, BEYOND, one.ratio), left
+        shown = self.evidence.shown
+        if shown.chains.count > 1:
+            ratios = beside(shown, self.free, self.table.batch.secrets)
+            yield Attacker("the next chain alone", BEYOND, ratios), ()
 
-    def _beyond(self) -> Iterator[Attacker]:
-        """Who knows more than the promise is about."""
+    def _beyond(self) -> Iterator[tuple[str, Steps]]:
+        """Chains that know more than the promise is about."""
         shown, free = self.evidence.shown, self.free
-        if self.is_local and not self.steps.hidden:
-            for more in (1, 2):
-                order = self.steps.order + more
-                longer = of_order(shown, free, order)
-                if longer is not None:
-                    yield self._told(f"a memory of {order} records", BEYOND, longer)
-        for phase in _CLOCKS if self.is_local and not self._has_clock else ():
+        for order in () if self.steps.hidden else self._orders:
+            if not self._is_too_long(order):
+                yield f"a memory of {order} records", of_order(shown, free, order)
+        for phase in () if self._has_clock else _CLOCKS:
             clocked = by_clock(self.table, shown, free, phase)
             if clocked is not None:
-                yield self._told(f"the {phase}", BEYOND, clocked)
-        if shown.chains.count > 1:
-            ratios = beside(shown, free, self.table.batch.secrets)
-            yield Attacker("the next chain alone", BEYOND, ratios)
+                yield f"the {phase}", clocked
+
+    @property
+    def _orders(self) -> tuple[int, int]:
+        """Memories longer than the model's."""
+        return self.steps.order + 1, self.steps.order + 2
+
+    def _is_too_long(self, order: int) -> bool:
+        """Whether a memory has too many tuples to walk over."""
+        most = MOST_STATES if self.is_local else MOST_STATES_OF_WALKS
+        return bool(self.table.said.model.k**order > most)
 
     @property
     def _has_clock(self) -> bool:
@@ -171,14 +184,11 @@ class _Attacks:
         """What was not tried."""
         if not self.others:
             return
-        if not self.is_local:
-            yield "not tried on owner's designs: longer memories, clocks, and corners of a set"
-        elif self.steps.hidden:
+        if self.steps.hidden:
             yield "not tried on a chain on hidden states: longer memories"
-        else:
-            longer = [self.steps.order + more for more in (1, 2)]
-            for order in (one for one in longer if is_too_long(self.evidence.shown, one)):
-                yield f"not tried, for too many tuples: a memory of {order} records"
+            return
+        for order in filter(self._is_too_long, self._orders):
+            yield f"not tried, for too many tuples: a memory of {order} records"
 
     def _instead(self) -> Iterator[Attacker]:
         """What other releases of the same records would have told."""
@@ -188,7 +198,8 @@ class _Attacks:
             codes = self.codes if gone is None else np.where(gone, np.int8(MISSING), self.codes)
             none = np.zeros((0, self.table.said.model.k))
             shown = Shown.of(self.table.chains, codes, np.empty(0, dtype=np.int64), none)
-            yield self._told(f"instead: {name}", ORIGINAL, self.steps, shown)
+            ratios = told(self.steps, shown, self.table.batch.secrets).ratio
+            yield Attacker(f"instead: {name}", ORIGINAL, ratios)
 
     def _windows(self) -> Mask:
         """(n,) what the best data-independent mechanism would redact."""

@@ -21,7 +21,7 @@ from offrecord.models.chain import MarkovChain
 from offrecord.models.phased import PhasedChain
 
 _MOST_ROWS = 4_000_000  # that are counted
-_MOST_STATES = 1024  # of a chain that is walked
+MOST_STATES = 1024  #: of a chain that is walked
 _MOST_CORNERS = 64  # of a set that are tried
 _HALF = 0.5  # added to every count
 _INSIDE = 1e-9  # by which a corner's kernel back in time may lie outside of its interval
@@ -47,15 +47,8 @@ def counted(shown: Shown, free: Mask, order: int) -> Floats:
     return found.reshape((k,) * (order + 1))
 
 
-def is_too_long(shown: Shown, order: int) -> bool:
-    """Whether a memory of so many records has too many tuples to walk over."""
-    return bool(shown.k**order > _MOST_STATES)
-
-
-def of_order(shown: Shown, free: Mask, order: int) -> Steps | None:
-    """A chain with a memory of so many records; None where it has too many tuples to walk over."""
-    if is_too_long(shown, order):
-        return None
+def of_order(shown: Shown, free: Mask, order: int) -> Steps:
+    """A chain with a memory of so many records."""
     counts = counted(shown, free, order) + _HALF
     kernel = counts / counts.sum(axis=-1, keepdims=True)
     return Steps.of_chain(MarkovChain(kernel, order=order))
