@@ -1,7 +1,7 @@
 """What the owner's walks tell, against every outcome of every sequence of values."""
 
+import math
 from collections import defaultdict
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -11,75 +11,191 @@ import pytest
 
 import offrecord as off
 from attack.test_bayes import probability, released
+<<<<<<< HEAD
 from definition import samples
 from offrecord.attack import attack
 from offrecord.attack.released import Table
 from offrecord.mechanisms.owner.outcomes import outcomes_of
 from offrecord.tables.certified import Said
+=======
+from offrecord.attack.owner import told_by_walks
+from offrecord.attack.released import Said, Table
+from offrecord.attack.steps import Steps
+from owner_law import Shape, laws_of_masks
+
+MOST = 10  # outcomes that are attacked of each
+>>>>>>> ea39a4c (Attack: walks by tuples, by steps that differ and past missing records, each against every outcome)
 
 
-def law(chain, table):
-    """For each outcome of a table of one chain, how likely it is by the values of all records."""
-    n, found = len(table.codes), defaultdict(dict)
+def outcomes(table, shape):
+    """By what is shown, by place with None for what is not: {values of all places: how likely it is
+    given them}. The decider itself is taken through every branch.
+    """
     (block,) = table.rule.blocks(table.batch, table.acting)
-    for values in product(range(chain.k), repeat=n):
-        likely = float(probability(chain, values))
-        codes = np.array(values, dtype=np.int8)
-        chains = replace(block.chains, codes=codes)
-        for mask, chance in outcomes_of(table.rule.decider, block._replace(chains=chains)):
-            shown = tuple(np.where(mask, codes, -1).tolist())
-            found[shown][values] = found[shown].get(values, 0.0) + likely * chance
+    ends = zip(block.secrets.first.tolist(), block.secrets.last.tolist(), strict=True)
+    which = dict(zip(ends, block.which.tolist(), strict=True))
+    k = table.said.model.k
+    observed = [
+        dict(zip(shape.observed, values, strict=True))
+        for values in product(range(k), repeat=len(shape.observed))
+    ]
+    masks, _ = laws_of_masks(
+        table.rule.decider, shape, observed, lambda first, last: which[first, last]
+    )
+    found = defaultdict(dict)
+    for values, law in zip(observed, masks, strict=True):
+        whole = sum(law.values())
+        for redacted, chance in law.items():
+            seen = tuple(
+                values[p] if p in values and p not in redacted else None
+                for p in range(shape.length)
+            )
+            mine, key = found[seen], tuple(values.values())
+            mine[key] = mine.get(key, 0.0) + chance / whole
     return found
 
 
-def by_definition(chain, likely, n, first, last):
-    """The log-ratio about some records and the posterior of the first; likely: by all values."""
+def by_definition(chain, likely, shape, first, last):
+    """The log-ratio about some records, and prior and posterior of the first. likely: of what is
+    shown, by the values that are observed.
+    """
     mass, seen = defaultdict(float), defaultdict(float)
-    for values in product(range(chain.k), repeat=n):
-        secret = values[first : last + 1]
-        mass[secret] += float(probability(chain, values))
-        seen[secret] += likely.get(values, 0.0)
+    for values in product(range(chain.k), repeat=shape.length):
+        chance, secret = float(probability(chain, values)), values[first : last + 1]
+        mass[secret] += chance
+        seen[secret] += chance * likely.get(tuple(values[p] for p in shape.observed), 0.0)
     ratios = [seen[one] / mass[one] for one in mass if mass[one] > 0]
-    posterior = np.array([sum(seen[s] for s in seen if s[0] == x) for x in range(chain.k)])
-    return np.log(max(ratios) / min(ratios)), posterior / posterior.sum()
+    prior, posterior = (
+        np.array([sum(law[s] for s in law if s[0] == x) for x in range(chain.k)])
+        for law in (mass, seen)
+    )
+    ratio = math.inf if min(ratios) == 0 else math.log(max(ratios) / min(ratios))
+    return ratio, prior / prior.sum(), posterior / posterior.sum()
 
 
-MOST = 12  # outcomes that are attacked of each
-CASES = [
-    (off.MarkovChain.binary(0.3, 0.4), 7, [3], 0.5),
-    (off.MarkovChain.binary(0.3, 0.4), 8, [0], 0.7),
-    (off.MarkovChain.binary(0.2, 0.5), 8, [2, 4], 1.0),
-    (off.MarkovChain.binary(0.3, 0.4), 8, [2, 6], 1.0),
-    (off.MarkovChain.binary(0.45, 0.4), 9, [1, 4, 7], 1.0),
-    (off.MarkovChain.binary(0.3, 0.4), 8, [3, 4], 1.0),
-    (off.MarkovChain([[0.6, 0.2, 0.2], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]]), 6, [2], 1.0),
-]
+def a_release(tmp_path, model, shape, epsilon):
+    """The path of a release of a table of that shape, by the owner's mechanism."""
+    values = np.random.default_rng(1).integers(0, model.k, shape.length)
+    rows = [p for p in shape.rows]
+    cells = [None if p in shape.nulls else int(values[p]) for p in rows]
+    frame = pl.DataFrame({"chain": [1] * len(rows), "t": rows, "v": cells})
+    keys = pl.DataFrame({"chain": [1] * len(shape.private), "t": list(shape.private)})
+    options = {"mechanism": "owner", "protect": shape.protect}
+    _, path = released(model, frame, keys, epsilon, tmp_path, **options)
+    return path
 
 
-@pytest.mark.parametrize(("chain", "n", "private", "epsilon"), CASES)
-def test_every_outcome(tmp_path, chain, n, private, epsilon):
-    values = samples(chain, 1, n, np.random.default_rng(1))[0]
-    frame = pl.DataFrame({"chain": [1] * n, "t": range(n), "v": values})
-    keys = pl.DataFrame({"chain": [1] * len(private), "t": private})
-    _, path = released(chain, frame, keys, epsilon, tmp_path, mechanism="owner")
-    table = Table.read(path, Said.load(Path(f"{path}.certificate.json")))
-    attacked = 0
-    every = law(chain, table)
-    for shown in sorted(every, key=hash)[:MOST]:
-        likely = every[shown]
-        out = pl.DataFrame({"chain": [1] * n, "t": range(n), "v": shown})
-        out = out.with_columns(pl.when(pl.col("v") >= 0).then(pl.col("v")).alias("v"))
-        out.write_parquet(path)
-        found = attack(path, others=False)
-        assert found.holds
+def shape_of(length, private, rows=None, nulls=(), protect="run"):
+    rows = tuple(range(length)) if rows is None else tuple(rows)
+    order = {place: place for place in rows}
+    return Shape(length, rows, frozenset(nulls), tuple(private), protect, order)
+
+
+def shown_in(path, shape, seen):
+    """The table with what an outcome shows."""
+    cells = [seen[p] for p in shape.rows]
+    schema = {"chain": pl.Int64, "t": pl.Int64, "v": pl.Int64}
+    columns = {"chain": [1] * len(cells), "t": shape.rows, "v": cells}
+    pl.DataFrame(columns, schema=schema).write_parquet(path)
+
+
+def check(tmp_path, model, shape, epsilon, others=(), most=MOST):
+    """Attack outcomes by the model's chain, which must hold, and by others; how many secrets were
+    attacked by each, and how many not.
+    """
+    path = a_release(tmp_path, model, shape, epsilon)
+    said = Said.load(Path(f"{path}.certificate.json"))
+    empty = np.array([p in shape.nulls for p in shape.rows])
+    every = outcomes(Table.read(path, said, missing=empty), shape)
+    some = sorted(every, key=lambda seen: hash(tuple(-1 if v is None else v for v in seen)))
+    chains = [model, *others]
+    counts = np.zeros((len(chains), 2), dtype=int)
+    for seen in some[:most]:
+        shown_in(path, shape, seen)
+        table = Table.read(path, said, missing=empty)
         secrets = table.batch.secrets
-        for at in range(found.secrets):
-            if np.isnan(found.own.ratios[at]):
-                assert found.unattacked
-                continue
-            attacked += 1
-            ends = int(secrets.first[at]), int(secrets.last[at])
-            ratio, posterior = by_definition(chain, likely, n, *ends)
-            assert abs(found.own.ratios[at]) == pytest.approx(ratio, abs=1e-9)
-            assert found.posterior[at] == pytest.approx(posterior, abs=1e-9)
-    assert attacked
+        for number, chain in enumerate(chains):
+            told, why = told_by_walks(table, Steps.of_chain(chain), is_own=number == 0)
+            for at in range(secrets.count):
+                ends = int(secrets.first[at]), int(secrets.last[at])
+                ratio, prior, posterior = by_definition(chain, every[seen], shape, *ends)
+                is_known = not np.isnan(told.ratio[at])
+                counts[number, 0 if is_known else 1] += 1
+                assert is_known or why
+                if is_known:
+                    assert abs(told.ratio[at]) == pytest.approx(ratio, abs=1e-9)
+                    assert told.prior[at] == pytest.approx(prior, abs=1e-9)
+                    assert told.posterior[at] == pytest.approx(posterior, abs=1e-9)
+                    assert number or ratio <= epsilon + 1e-9
+    return counts
+
+
+TWO = off.MarkovChain.binary(0.3, 0.4)
+THREE = off.MarkovChain([[0.6, 0.2, 0.2], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]])
+SECOND = off.MarkovChain([[[0.7, 0.3], [0.45, 0.55]], [[0.6, 0.4], [0.35, 0.65]]], order=2)
+THIRD = off.MarkovChain(np.random.default_rng(3).dirichlet([4, 4], (2, 2, 2)), order=3)
+CASES = {
+    "one": (TWO, shape_of(7, [3]), 0.5),
+    "at the start": (TWO, shape_of(8, [0]), 0.7),
+    "a gap held out": (off.MarkovChain.binary(0.2, 0.5), shape_of(8, [2, 4]), 1.0),
+    "two walks": (TWO, shape_of(8, [2, 6]), 1.0),
+    "three": (off.MarkovChain.binary(0.45, 0.4), shape_of(9, [1, 4, 7]), 1.0),
+    "a run": (TWO, shape_of(8, [3, 4]), 1.0),
+    "each": (TWO, shape_of(8, [3, 4], protect="each"), 1.0),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_by_the_model_and_by_chains_of_longer_memory(tmp_path, case):
+    model, shape, epsilon = CASES[case]
+    counts = check(tmp_path, model, shape, epsilon, [SECOND, THIRD])
+    assert counts[:, 0].all()
+    assert not counts[:, 1].any()
+
+
+def test_three_values(tmp_path):
+    counts = check(tmp_path, THREE, shape_of(6, [2]), 1.0, most=5)
+    assert not counts[:, 1].any()
+
+
+MISSING = {
+    "no row beside": shape_of(8, [3], rows=[0, 1, 2, 3, 5, 6, 7]),
+    "empty cells": shape_of(9, [4], nulls=[2, 5]),
+    "two without a row": shape_of(9, [3], rows=[0, 1, 3, 4, 7, 8]),
+    "no value at the ends": shape_of(8, [3], nulls=[0, 7]),
+    "between two walks": shape_of(8, [1, 6], nulls=[4]),
+    "all between": shape_of(8, [2, 6], rows=[0, 1, 2, 6, 7]),
+    "a private one": shape_of(8, [3, 4], rows=[0, 1, 2, 4, 5, 6, 7]),
+    "near a private one": shape_of(8, [3], rows=[0, 1, 2, 5, 6, 7]),
+}
+
+
+@pytest.mark.parametrize("case", MISSING)
+def test_missing_records(tmp_path, case):
+    counts = check(tmp_path, TWO, MISSING[case], 0.7, [SECOND])
+    assert counts[0, 0]
+    assert case == "all between" or not counts[0, 1]
+
+
+SLOWER = off.MarkovChain([[[0.8, 0.2], [0.4, 0.6]], [[0.6, 0.4], [0.3, 0.7]]], order=2)
+START = off.MarkovChain([[0.7, 0.3], [0.4, 0.6]], start=[0.2, 0.8])
+STEPS = off.MarkovChain(np.random.default_rng(5).dirichlet([4, 4], (7, 2)), start=[0.4, 0.6])
+OTHERS = {
+    "order 2": (SECOND, shape_of(8, [3])),
+    "order 2, a missing record": (SECOND, shape_of(8, [4], nulls=[6])),
+    "order 2, nothing between": (SLOWER, shape_of(8, [0, 6])),
+    "order 2, too short": (SECOND, shape_of(1, [0])),
+    "own start": (START, shape_of(8, [3])),
+    "own start, two": (START, shape_of(8, [0, 6])),
+    "own start, a missing record": (START, shape_of(8, [4], nulls=[6])),
+    "steps": (STEPS, shape_of(8, [3])),
+    "steps, two": (STEPS, shape_of(8, [0, 6])),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_models_of_any_kind(tmp_path, case):
+    model, shape = OTHERS[case]
+    counts = check(tmp_path, model, shape, 1.2, [THIRD])
+    assert counts[:, 0].all()
+    assert not counts[:, 1].any()

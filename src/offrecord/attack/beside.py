@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.attack.sides import IDLE, ODD, Between, Laws, Roles, Side, roles_of
-from offrecord.attack.sights import Seen, Sights, numbered
+from offrecord.attack.sights import PAST, Seen, Sights, numbered
 from offrecord.mechanisms.owner.deciding.clusters import LEFT, RIGHT, SIGNS
 from offrecord.mechanisms.owner.deciding.decider import Plan
 from offrecord.models.base import Floats, Integers
@@ -203,7 +204,12 @@ class Beside:
         ]
         end = place + count + self.laws.size + 1
         begin, chain = place + 1, self.chain[some]
-        columns = [*seen.symbols.T, *kinds, bridged, count]
+        columns = [
+            *_essential(seen.symbols, bridged, self.laws.opened.order).T,
+            *kinds,
+            bridged,
+            count,
+        ]
         if self.laws.opened.is_even:
             columns.append(np.minimum(begin, self.laws.opened.opening))
         else:
@@ -221,3 +227,13 @@ class Beside:
             laws.append(self.laws.between(Between(right, left, room, symbols, kernels)))
         found.add(some, which, laws)
         return found
+
+
+def _essential(symbols: NDArray[np.int8], bridged: Mask, memory: int) -> NDArray[np.int8]:
+    """(n, w) symbols, but what is released in gaps that were held out only as far as somebody who
+    remembers so much sees beyond it from either end.
+    """
+    shown = symbols >= 0
+    before = np.cumsum(shown, axis=1)
+    inner = shown & (before > memory) & (before[:, -1:] - before >= memory)
+    return np.where(inner & bridged[:, np.newaxis], np.int8(PAST), symbols)

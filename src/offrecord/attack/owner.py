@@ -116,16 +116,18 @@ class _Block:
         """What is told of some secrets of clusters; −1 for those of none, which tell nothing."""
         opened = self.laws.opened
         is_long = secrets.last - secrets.first + 1 >= opened.order
-        at = np.where(is_long, secrets.first + opened.order - 1, secrets.last)
-        prior = opened.priors(secrets.chain, at)
+        # a chain's first tuple may end after a short secret
+        last = np.where(is_long, secrets.last, np.maximum(secrets.last, self.laws.size - 1))
+        first = np.where(is_long, secrets.first + opened.order - 1, last)
+        prior = opened.priors(secrets.chain, np.where(cluster < 0, secrets.last, first))
         left, right = prior.copy(), np.ones_like(prior)
         some = np.flatnonzero(cluster >= 0)
-        chain, of, first, last = secrets.chain[some], cluster[some], at[some], secrets.last[some]
+        chain, of = secrets.chain[some], cluster[some]
         begin, end = (one[of] for one in self.ends)
-        left[some] = opened.carried(near[of], chain, begin, first - begin)
-        right[some] = opened.carried_back(far[of], chain, end, end - last)
-        beyond = opened.carried_back(right, secrets.chain, secrets.last, secrets.last - at)
-        return Reading(opened.steps, secrets, at, secrets.last, left, right, beyond, prior).told()
+        left[some] = opened.carried(near[of], chain, begin, first[some] - begin)
+        right[some] = opened.carried_back(far[of], chain, end, end - last[some])
+        beyond = opened.carried_back(right, secrets.chain, last, last - first)
+        return Reading(opened.steps, secrets, first, last, left, right, beyond, prior).told()
 
     # ---- clusters
 
@@ -140,7 +142,10 @@ class _Block:
         begins = np.flatnonzero(~clusters.faces[:, LEFT] & (beside.roles.role[:, LEFT] == IDLE))
         near[begins] *= self.laws.opened.priors(self.chain[begins], self.ends[0][begins])
         self._pair_up(sides, near, far)
-        self._link(sides[RIGHT].which < 0, near, far, why)
+        # what parts a gap for the one walk may be too little for the other, which looks further
+        parted = [found.which >= 0 for found in sides]
+        linked = clusters.faces[:, RIGHT] & ~(parted[RIGHT] & np.append(parted[LEFT][1:], True))
+        self._link(linked, near, far, why)
         return near, far, why
 
     def _plain(self, found: Found, why: NDArray[np.object_]) -> Floats:

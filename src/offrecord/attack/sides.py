@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from offrecord.attack.courses import Course, Ground, Walker
-from offrecord.attack.heldout import Held, held_out
+from offrecord.attack.heldout import Held, held_out, is_too_wide
 from offrecord.attack.sights import bounds
 from offrecord.attack.steps import Opened
 from offrecord.attack.stretches import ABSENT, HIDDEN, NOWHERE, Stretch
@@ -29,7 +29,6 @@ IDLE, STRAIGHT, ALONE, FIRST, SECOND, SECOND_STRAIGHT = range(6)
 MISSING = "records near them are missing"
 CLOSED = "nothing is released between them and the next secrets, and records there are missing"
 ODD = "no walk stops where releasing begins beside them"
-HELD_OUT = "a gap beside them was held out as a whole, which is not walked with a longer memory"
 COUPLED = "less is released between them and the next secrets than the memory holds"
 WIDE = "too much would have to be summed over"
 _MOST_CELLS = 1 << 22
@@ -369,21 +368,25 @@ class Laws:
         return walker.kept_to(limit, Ground(room))
 
     def held_out(self, symbols: tuple[int, ...], kernels: tuple[int, ...]) -> Floats | str:
-        """(k, k) the same of a gap that one choice serves."""
-        if self.opened.order > 1:
-            return HELD_OUT
+        """(S, S) the same of a gap that one choice serves."""
+        opened, steps = self.opened, self.opened.kernels[np.array(kernels)]
         key = len(symbols), kernels
         if key not in self.gaps:
             gap = next(one for one in self.decider.bridges.gaps if one.length == len(symbols))
-            self.gaps[key] = held_out(gap, self.opened.kernels[np.array(kernels)])
+            if is_too_wide(gap, opened.states):
+                return WIDE
+            self.gaps[key] = held_out(gap, steps, opened.steps.value)
         shown = np.flatnonzero(np.array(symbols) >= 0)
         if not len(shown):
             return self.gaps[key][None]
         first, last = int(shown[0]), int(shown[-1])
         if len(shown) != last - first + 1:
             return ODD
-        law = self.gaps[key][first + 1, last + 1]
-        return np.asarray(law[:, :, symbols[first], symbols[last]])
+        through = np.diag((opened.steps.value == symbols[first]).astype(np.float64))
+        for at in range(first + 1, last + 1):
+            through = through @ (steps[at] * (opened.steps.value == symbols[at]))
+            through /= max(float(through.max()), np.finfo(np.float64).tiny)
+        return np.asarray(np.einsum("stij,ij->st", self.gaps[key][first + 1, last + 1], through))
 
 
 def _shown(value: int) -> int | None:

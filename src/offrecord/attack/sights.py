@@ -19,8 +19,8 @@ _WIDEST = 1 << 62
 
 
 class Seen(NamedTuple):
-    """(n, w) symbols by distance from 1, PAST beyond `length` (n,). anchored: (n,) whether as many
-    released records in a row as count were met: nothing beyond matters.
+    """(n, w) symbols by distance from 1, PAST beyond `length` (n,). anchored: (n,) whether the last
+    of them are as many released ones as an attacker remembers: nothing beyond matters.
     """
 
     symbols: NDArray[np.int8]
@@ -81,9 +81,7 @@ class Sights:
             first = active[(symbol >= 0) & ~begun[active]]
             begun[first] = True
             need[first] = np.maximum(need[first], after[min(distance, len(after) - 1)])
-            # what begins with an anchor must end there too: on the left, walked from there
-            held = run[active] >= memory
-            anchored[active] = held | (anchored[active] if sign > 0 else False)
+            anchored[active] = run[active] >= memory
             done = (anchored[active] & (distance >= need[active])) | (count[active] <= distance)
             active = active[~done]
         symbols = np.stack(columns, axis=1) if columns else np.empty((size, 0), dtype=np.int8)
