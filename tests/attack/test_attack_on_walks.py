@@ -11,20 +11,13 @@ import pytest
 
 import offrecord as off
 from attack.test_bayes import probability, released
-<<<<<<< HEAD
-from definition import samples
-from offrecord.attack import attack
-from offrecord.attack.released import Table
-from offrecord.mechanisms.owner.outcomes import outcomes_of
-from offrecord.tables.certified import Said
-=======
 from offrecord.attack.owner import told_by_walks
-from offrecord.attack.released import Said, Table
+from offrecord.attack.released import Table
 from offrecord.attack.steps import Steps
+from offrecord.tables.certified import Said
 from owner_law import Shape, laws_of_masks
 
 MOST = 10  # outcomes that are attacked of each
->>>>>>> ea39a4c (Attack: walks by tuples, by steps that differ and past missing records, each against every outcome)
 
 
 def outcomes(table, shape):
