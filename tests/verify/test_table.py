@@ -535,6 +535,16 @@ def test_other_things_that_cannot_be_read(tmp_path):
         check_table(released.certificate, released.path, tmp_path / "none.csv")
 
 
+def test_labels_that_are_text_among_numbers(tmp_path):
+    """No cell is such a label, whatever the column holds."""
+    model = MODELS["decimals"]
+    for ending in (".csv", ".parquet"):
+        released = Released(tmp_path / ending, table(model), model, ending=ending)
+        certificate = released.certificate
+        labelled = replace(certificate, model=replace(certificate.model, labels=("", 1.25)))
+        assert any("label" in line for line in said_of(labelled, released.path))
+
+
 def test_a_folder_of_files(tmp_path):
     model = MODELS["two values"]
     released = Released(tmp_path, table(model), model)

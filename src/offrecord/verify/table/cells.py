@@ -84,15 +84,22 @@ def _of_numbers(series: pl.Series, labels: Sequence[Label]) -> Codes:
         if exact.null_count() == series.null_count():
             return _of_whole(exact, labels)
     cells = series.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
-    codes = _nearest(cells, np.array([float(label) for label in labels]))
+    numbers = np.array([_number(label) for label in labels])
+    codes = _nearest(cells, numbers)
     if kind == pl.String and np.any(codes == OTHER):
         # a column of 32 bits is written with the digits that these have
-        narrow = np.array([float(label) for label in labels]).astype(np.float32)
+        with np.errstate(over="ignore"):
+            narrow = numbers.astype(np.float32)
         if len(set(narrow.tolist())) == len(labels):
             with np.errstate(over="ignore"):
                 again = _nearest(cells.astype(np.float32), narrow)
             codes = np.where(codes == OTHER, again, codes)
     return codes
+
+
+def _number(label: Label) -> float:
+    """A label as a number; one that is none, among others that are, is no cell's."""
+    return np.nan if isinstance(label, str) else float(label)
 
 
 def _nearest(cells: NDArray[Any], numbers: NDArray[Any]) -> Codes:
