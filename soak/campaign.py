@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 Notes = Counter[str]
 
 
-class Violation(Exception):
+class ViolationError(Exception):
     """What must not be, in one line."""
 
 
@@ -52,7 +52,7 @@ class Campaign(Protocol):
         """Have ready what every batch needs, before it is forked; nothing that starts threads."""
 
     def run(self, case: Case, folder: Path) -> Notes:
-        """One case, in a folder that is there for all of its batch; Violation if something is."""
+        """One case, in a folder that is there for all of its batch; ViolationError if something is."""
 
 
 @dataclass

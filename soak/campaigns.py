@@ -1,6 +1,9 @@
 """All campaigns, by name."""
 
 from soak.campaign import Campaign
+from soak.certificates import CertificatesCampaign
 from soak.designs import DesignsCampaign
 
-CAMPAIGNS: dict[str, Campaign] = {one.name: one for one in (DesignsCampaign(),)}
+CAMPAIGNS: dict[str, Campaign] = {
+    one.name: one for one in (DesignsCampaign(), CertificatesCampaign())
+}

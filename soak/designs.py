@@ -8,11 +8,10 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import flint
 import numpy as np
@@ -31,7 +30,7 @@ from offrecord.tables.certifying import designs_section, model_section
 from offrecord.tables.proving import proven
 from offrecord.verify.designs import judged
 from offrecord.verify.problem import Problem
-from soak.campaign import Case, Notes, Violation
+from soak.campaign import Case, Notes, ViolationError
 
 LOCAL = ("quilt", "window", "3r-relaxed", "3r-convex", "3r-constant", "best-local")
 EPSILONS = (0.05, 0.1, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0)
@@ -47,7 +46,7 @@ class DesignsCampaign:
     limit = 600.0
     memory = None
     #: By mechanism and model; the cheap ones make up the number, every one has a share of the time.
-    kinds = {
+    kinds: ClassVar = {
         "quilt, alone": 4.0,
         "window, alone": 12.0,
         "3r-relaxed, alone": 4.0,
@@ -105,7 +104,7 @@ class DesignsCampaign:
         section, found = _said(acting)
         wrong = [one for one in found if one.why is not None]
         if wrong:
-            raise Violation(f"{wrong[0].place} {wrong[0].why}")
+            raise ViolationError(f"{wrong[0].place} {wrong[0].why}")
         _count_what_releases(acting, notes)
         if isinstance(section, form.LocalDesigns):
             _look_at_outputs(rng, section, setting, notes)
@@ -115,7 +114,7 @@ class DesignsCampaign:
 
 
 def _said(designs: Designs) -> tuple[form.Designs, list[Any]]:
-    """The certificate's sections, as they are read again from its text, and what is said of them."""
+    """The certificate's section of designs, and what is said of each."""
     section = designs_section(designs, np.zeros(len(designs.designs), dtype=np.int64), designs)
     model = model_section(designs.model)
     return section, list(judged(section, model))
@@ -319,7 +318,7 @@ def _look_at_outputs(
             worst = _worst_ratio(law, shares, secret)
             notes["by every output"] += 1
             if worst is None or not _is_within(worst, section.epsilon):
-                raise Violation(f"an output has odds of {worst} for ε {section.epsilon!r}")
+                raise ViolationError(f"an output has odds of {worst} for ε {section.epsilon!r}")
 
 
 def _is_within(ratio: Fraction, epsilon: float) -> bool:
@@ -461,4 +460,4 @@ def _walk_every_branch(rng: random.Random, acting: Designs, setting: Setting, no
         worst = owner_law.worst_ratio(shape, sequences, by_values, places)
         notes["by every output"] += 1
         if worst == math.inf or not _is_within(worst, setting.epsilon):
-            raise Violation(f"an output has odds of {worst} for ε {setting.epsilon!r}")
+            raise ViolationError(f"an output has odds of {worst} for ε {setting.epsilon!r}")

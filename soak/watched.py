@@ -16,10 +16,11 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from soak.campaign import Campaign, Case, Outcome, Violation
+from soak.campaign import Campaign, Case, Outcome, ViolationError
 
 _NOW = struct.Struct("qqd")  # cases done, the number of the case under way, and when it began
 _MOST_FOUND = 20  # in one batch: after so many it ends
@@ -115,7 +116,7 @@ def _cases(campaign, kind, batch, folder, store, shared, bounds):
         case = Case(campaign.name, kind, batch, number)
         try:
             outcome.notes.update(campaign.run(case, folder, store))
-        except Violation as violation:
+        except ViolationError as violation:
             outcome.found.append((number, str(violation)))
         except Exception as error:
             outcome.found.append((number, _in_one_line(error)))
@@ -148,10 +149,8 @@ def _cpu() -> float:
 
 def _end_group(process: int) -> None:
     """End what a batch may have left running."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def _how(status: int) -> str:
