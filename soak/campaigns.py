@@ -3,7 +3,8 @@
 from soak.campaign import Campaign
 from soak.certificates import CertificatesCampaign
 from soak.designs import DesignsCampaign
+from soak.inputs import InputsCampaign
 
 CAMPAIGNS: dict[str, Campaign] = {
-    one.name: one for one in (DesignsCampaign(), CertificatesCampaign())
+    one.name: one for one in (DesignsCampaign(), CertificatesCampaign(), InputsCampaign())
 }

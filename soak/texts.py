@@ -125,3 +125,50 @@ def hostile_json(rng: random.Random, content: Any) -> bytes:
 def _with(text: str, piece: str) -> str:
     """A piece in place of the first value."""
     return re.sub(r": [^,}\]]+", lambda _: ": " + piece, text, count=1)
+
+
+_CELLS = (
+    "", " ", "nan", "NaN", "inf", "-inf", "null", "None", "NA", "⊥", "-0", "0.0", "1e5", "1e400", "9" * 30,
+    "9" * 5000, '"', '""', '"a', 'a"b', '"a\nb"', "\r", "\x00", "=cmd()", "2026-02-30", "2026-03-29T02:30:00",
+    "2026-03-29T02:30:00+01:00", "1677-01-01", "9999-12-31T23:59:60Z", "true", "False", "low ", "LOW", "ｌow",
+    "a,b", "a;b", "é", "\u202e", "-1", "1.5", "18446744073709551616", "x" * 70_000, "\ufeff", "../x", "{}",
+)  # fmt: skip
+
+
+def hostile_table(rng: random.Random, content: bytes) -> bytes:
+    """Lines of text with other cells, other lines, other separators, another encoding."""
+    text = content.decode("utf-8", "surrogateescape")
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        text = _table_change(rng, text)
+    encoded = text.encode("utf-8", "surrogateescape")
+    if rng.random() < 0.05:
+        kind = rng.choice(["utf-16", "utf-8-sig", "latin-1", "utf-32", "cp037"])
+        return text.encode(kind, "replace")
+    return encoded
+
+
+def _table_change(rng: random.Random, text: str) -> str:
+    lines = text.split("\n")
+    at = rng.randrange(len(lines))
+    kind = rng.randrange(10)
+    if kind <= 3:  # another cell
+        cells = lines[at].split(",")
+        cells[rng.randrange(len(cells))] = rng.choice(_CELLS)
+        lines[at] = ",".join(cells)
+    elif kind == 4:
+        lines.insert(rng.randrange(len(lines) + 1), lines[at] * rng.choice([1, 1, 2]))
+    elif kind == 5:
+        del lines[at]
+    elif kind == 6:
+        other = rng.randrange(len(lines))
+        lines[at], lines[other] = lines[other], lines[at]
+    elif kind == 7:
+        by = rng.choice([";", "\t", "|", " ", ", ", ",,"])
+        return text.replace(",", by, rng.choice([1, 5, -1]))
+    elif kind == 8:
+        return text.replace("\n", rng.choice(["\r\n", "\r", "\n\n", " \n"]), rng.choice([1, -1]))
+    else:
+        cells = lines[at].split(",")
+        rng.shuffle(cells)
+        lines[at] = ",".join(cells)
+    return "\n".join(lines)
