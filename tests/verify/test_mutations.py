@@ -169,6 +169,15 @@ def test_walks_in_phases_are_cut_where_the_chain_has_forgotten(tmp_path):
     assert 1 - 2.0**-20 < verdict.told <= 1
 
 
+def test_steps_that_differ_are_not_those_of_a_stationary_model(certificates, tmp_path):
+    """It cannot be read: who judges designs takes such a model by its one kernel."""
+    content = changed(certificates["hours"], ("model", "stationary"), True)
+    file = tmp_path / "certificate.json"
+    file.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r'"model.stationary" must be false where steps'):
+        verify(file)
+
+
 @pytest.mark.parametrize("name", ["clustered", "owner"])
 def test_a_design_swapped_or_missing(name, certificates, refused):
     content = certificates[name]

@@ -65,9 +65,6 @@ def _about_the_designs(certificate: Certificate) -> Iterator[str]:
             f"designs.composition is not the rule {known.rule!r} of the kind {designs.kind!r} with"
             f" draws of {DRAW_BITS} bits, in its words"
         )
-    model = certificate.model
-    if model.stationary and (model.phase is not None or model.length is not None):
-        yield "model.stationary, but its steps are not all alike"
     for at, design in enumerate(designs.designs):
         if design.leakage + design.rounding > designs.epsilon:
             yield f"designs.designs[{at}]: leakage and rounding are above designs.epsilon"

@@ -158,6 +158,8 @@ class Model(Section):
             raise refused("model.transition", f"must have axes {_axes(kernels)}")
         if _shape(self.start) != starts:
             raise refused("model.start", f"must have axes {_axes(starts)}")
+        if self.stationary and (phases is not None or self.length is not None):
+            raise refused("model.stationary", "must be false where steps are not all alike")
 
     @property
     def length(self) -> int | None:
