@@ -33,7 +33,7 @@ def value_cells(series: pl.Series) -> pl.Series:
     import polars as pl
 
     kind = series.dtype
-    other = kind in (pl.Binary, pl.Object, pl.Null, pl.Unknown)
+    other = kind in (pl.Binary, pl.Duration, pl.Object, pl.Null, pl.Unknown)
     if kind.is_nested() or other or isinstance(kind, pl.BaseExtension):
         raise InputError(
             f"value column {series.name!r} must hold text, numbers or truth values, got"

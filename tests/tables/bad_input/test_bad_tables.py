@@ -1,6 +1,6 @@
 """Tables whose cells are wrong, and some that only look so."""
 
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -45,6 +45,7 @@ ZONED = [f"2013-03-31T0{hour}:00:00Z" for hour in range(4)]
         ),
         ("state", [0.5, float("nan")] * 4, FIT, ["'state'", "NaN"]),
         ("state", [[0], [1]] * 4, {}, ["'state'", "List"]),
+        ("state", [timedelta(1), timedelta(2)] * 4, {}, ["'state'", "truth values", "Duration"]),
         ("state", [0] * 8, FIT, ["'state'", "2 to 64 distinct", "got 1"]),
         ("state", [None] * 8, FIT, ["'state'", "text, numbers or truth values"]),
         (
