@@ -43,7 +43,7 @@ def cut_room(chain: PhasedChain | MarkovChain, epsilon: float) -> int | None:
     largest = max(_diameter(*bounds) for bounds in _kernels(chain))
     kept = math.tanh(largest / 4)  # Birkhoff: of what was told, at most so much by a step further
     if largest == 0:
-        return 1
+        return 2  # records are independent: a design redacts none, and so ends within the first
     if kept == 1 or epsilon <= 0:
         return None
     told = (CUT if chain.box is None else _SURE) * epsilon
