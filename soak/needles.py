@@ -17,7 +17,7 @@ VALUE = "NEEDLE-VALUE-7f3a9"
 KEPT = "NEEDLE-KEPT-51c0d"
 DROPPED = "NEEDLE-DROPPED-e82b6"
 #: Files that name the labels of the model.
-_NAMES_LABELS = re.compile(r"certificate|model|designs|policy|new\.json")
+_NAMES_LABELS = re.compile(r"certificate|model|designs|policy|explain|new\.json")
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 

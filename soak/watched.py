@@ -118,7 +118,7 @@ def _cases(campaign, kind, batch, folder, store, shared, bounds):
             outcome.notes.update(campaign.run(case, folder, store))
         except ViolationError as violation:
             outcome.found.append((number, str(violation)))
-        except Exception as error:
+        except BaseException as error:  # a panic of the table engine is not an Exception
             outcome.found.append((number, _in_one_line(error)))
         outcome.cases += 1
         number += 1
