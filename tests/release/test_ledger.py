@@ -71,3 +71,18 @@ def test_what_is_forgotten_must_have_a_form(tmp_path, damage):
     key.ledger_file.write_text(json.dumps(content))
     with pytest.raises(off.InputError, match='"forgotten" must hold a list of digests'):
         Ledger.read(key)
+
+
+@pytest.mark.parametrize("record", ["Infinity", "0", "-1", "1.0", "01", "9" * 5000, ""])
+@pytest.mark.parametrize("chance", [0.5, -0.5, 1.5, 1])
+def test_answers_must_have_a_form(tmp_path, record, chance):
+    key = off.Key.new(tmp_path / "key.json")
+    content = json.loads(key.ledger_file.read_text())
+    answer = {"rule": {"0": 0.5, "1": 0.5}, "answer": "ab"}
+    for named, rule in ((record, answer), ("1", answer | {"rule": {"0": chance, "1": 0.5}})):
+        key.ledger_file.write_text(json.dumps(content | {"answers": {"p": {named: rule}}}))
+        if named == "1" and chance == 0.5:
+            assert Ledger.read(key).answers == {"p": {"1": answer}}
+            continue
+        with pytest.raises(off.InputError, match='"answers" must hold a rule and a digest'):
+            Ledger.read(key)

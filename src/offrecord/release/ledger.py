@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -180,7 +181,8 @@ def _ledger(key: Keyed) -> Ledger:
     for name in ("releases", "forgotten"):
         if not _holds(content[name], list, _is_entry):
             raise InputError(f'{file}: "{name}" must hold a list of digests for each data set')
-    if not _holds(content["answers"], dict, _is_answer):
+    answers = content["answers"]
+    if not (_holds(answers, dict, _is_answer) and all(map(_are_records, answers.values()))):
         raise InputError(f'{file}: "answers" must hold a rule and a digest for each record')
     told = content["complete"], content["announced"]
     if not all(isinstance(one, bool) for one in told):
@@ -196,8 +198,13 @@ def _is_answer(one: dict[str, Any]) -> bool:
     rule = one.get("rule")
     chances = rule.values() if isinstance(rule, dict) else [None]
     return isinstance(one.get("answer"), str) and all(
-        isinstance(chance, float) for chance in chances
+        isinstance(chance, float) and 0.0 <= chance <= 1.0 for chance in chances
     )
+
+
+def _are_records(names: Iterable[str]) -> bool:
+    """Counts from 1, as they are written."""
+    return all(re.fullmatch("[1-9][0-9]{0,17}", name) for name in names)
 
 
 def _holds(held: Any, kind: type, fits: Callable[[dict[str, Any]], bool]) -> bool:
