@@ -215,13 +215,13 @@ class InputsCampaign:
         else:
             fresh = _Pool(store, case.kind)
             arguments, changed, stdin = _laid_out(case, here, store, fresh)
-        told = _Told.of(here, arguments, stdin)
-        notes: Notes = Counter({f"exit {told.code}": 1})
         try:
+            told = _Told.of(here, arguments, stdin)
             _check(case.kind, here, told, changed)
-        except ViolationError:
+        except BaseException:
             shutil.copytree(here, folder / f"case-{case.number}", dirs_exist_ok=True)
             raise
+        notes: Notes = Counter({f"exit {told.code}": 1})
         if fresh is not None and changed is not None:
             notes["kept to change further"] += fresh.keep(told.signature, here / changed)
         return notes
@@ -302,7 +302,7 @@ def _laid_out(
         arguments, named = COMMANDS[case.kind]
     else:
         arguments = _other_options(rng, OPTIONS[case.kind])
-    there = {str(file.relative_to(good)) for file in good.rglob("*")}
+    there = {str(file.relative_to(good)) for file in good.rglob("*") if file.is_file()}
     needed = there.intersection(arguments)
     needed |= {"key/key.json", "key/key.ledger.json", "released.csv.certificate.json"} & there
     if case.kind in OPTIONS:
