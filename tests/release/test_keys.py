@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import shutil
 import stat
 import subprocess
@@ -31,6 +32,15 @@ def test_a_new_key_is_readable_by_its_owner_alone(key):
 def test_a_key_is_never_overwritten(key):
     with pytest.raises(off.InputError, match="never overwritten"):
         Key.new(key.file)
+
+
+@pytest.mark.parametrize("folder", [".", "/", "..", "somewhere"])
+def test_a_folder_is_no_place_for_a_key(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "somewhere").mkdir()
+    with pytest.raises(off.InputError, match="is a folder, expected a file name"):
+        Key.new(pathlib.Path(folder))
+    assert [file.name for file in tmp_path.rglob("*")] == ["somewhere"]
 
 
 def test_a_new_key_has_an_empty_ledger(key):

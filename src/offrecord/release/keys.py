@@ -68,6 +68,8 @@ class Key:
         """A new key, with its ledger; None if there is one already. The file is complete from the
         moment it is there.
         """
+        if file.is_dir():
+            raise InputError(f"{file} is a folder, expected a file name for a key")
         key = cls(secrets.token_bytes(KEY_BYTES), file)
         content = (
             json.dumps({"format": "offrecord-key", "version": KEY_VERSION, "key": key.secret.hex()})
