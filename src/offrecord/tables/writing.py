@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.files import beside, check_writable, sync, sync_folder, write_bytes
+from offrecord.files import (
+    beside,
+    check_writable,
+    locked_folder,
+    sync,
+    sync_folder,
+    write_bytes,
+)
 from offrecord.models.base import Label
 from offrecord.models.records import Codes
 from offrecord.tables.encoding import check_holds, stream_frame, write_frame
@@ -105,8 +112,9 @@ def write_release(
 
     Table and certificate are written in full under other names and synced; in between the ledger
     gets its entry, so that the certificate says how it stands there. Then an old output goes, the
-    certificate gets its name, and last the output does. So whenever the output is there it is
-    whole, its certificate is there too, and the ledger knows it.
+    certificate gets its name, and last the output does; of several runs with the same output, one
+    after the other. So whenever the output is there it is whole, its certificate is there too, and
+    the ledger knows it.
     """
     with beside(path, certificate_path) as (table, proof):
         write(table)
@@ -116,12 +124,14 @@ def write_release(
         enter()
         proof.write_bytes(certificate(digest))
         sync(proof)
-        if force:
+        with locked_folder(path.parent):
+            for output in (path, certificate_path):  # another run may have been quicker
+                check_writable(output, force=force)
             path.unlink(missing_ok=True)
-        os.replace(proof, certificate_path)
-        sync_folder(certificate_path.parent)
-        os.replace(table, path)
-        sync_folder(path.parent)
+            os.replace(proof, certificate_path)
+            sync_folder(certificate_path.parent)
+            os.replace(table, path)
+            sync_folder(path.parent)
 
 
 def write_to_stream(
