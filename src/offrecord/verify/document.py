@@ -4,6 +4,7 @@ the promise rests on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from offrecord.release.certificate import (
@@ -12,6 +13,10 @@ from offrecord.release.certificate import (
     MAXIMUM,
     STOPPING,
     Certificate,
+    Designs,
+    LocalDesigns,
+    OwnerDesigns,
+    Stopping,
     assumptions,
     claim_statement,
 )
@@ -26,6 +31,7 @@ def disagreements(certificate: Certificate) -> Iterator[str]:
     yield from _about_the_claim(certificate)
     yield from _about_the_designs(certificate)
     yield from _about_counts(certificate)
+    yield from _about_growing(certificate)
     yield from _about_the_origin(certificate)
 
 
@@ -68,6 +74,52 @@ def _about_the_designs(certificate: Certificate) -> Iterator[str]:
     for at, design in enumerate(designs.designs):
         if design.leakage + design.rounding > designs.epsilon:
             yield f"designs.designs[{at}]: leakage and rounding are above designs.epsilon"
+
+
+def _about_growing(certificate: Certificate) -> Iterator[str]:
+    """What has to wait in a growing table, so that all releases tell what the last one does."""
+    growing, designs, model = certificate.growing, certificate.designs, certificate.model
+    if growing is None:
+        return
+    if certificate.columns.step is None or not model.stationary:
+        yield "growing, but columns.step is null or the model is not stationary"
+    if certificate.joint is not None:
+        yield "growing and joint do not go together"
+    grids = designs.grids
+    if grids is not None and (len(grids.right) > 1 or tuple(grids.left[:-1]) not in ((), (0,))):
+        yield "growing, but designs.grids are not for all the room there may be"
+    if growing.lag < growing.reach:
+        yield f"growing.lag, {growing.lag}, is less than growing.reach, {growing.reach}"
+    reach, link = _needed(designs)
+    more = model.order - 1
+    if growing.reach < reach + more:
+        yield f"growing.reach is {growing.reach}, but designs redact {reach + more} steps back"
+    if growing.link < link + 2 * more:
+        yield f"growing.link is {growing.link}, but secrets depend on others {link + 2 * more} away"
+
+
+def _needed(designs: Designs) -> tuple[float, float]:
+    """How far designs redact to the left, and how near to a secret others make a difference."""
+    if isinstance(designs, OwnerDesigns):
+        levels = [level for one in designs.stoppings for level in _levels(one)]
+        reach = max(levels, default=0.0)
+        return reach, 2 * reach + 1
+    if type(designs) is not LocalDesigns:
+        return math.inf, math.inf
+    sizes = [sum(count for count, _ in side) for side in designs.sides]
+    backs = [math.inf if one.left_rest else sizes[one.redaction_left] for one in designs.designs]
+    return max(backs, default=0), 1
+
+
+def _levels(stopping: Stopping) -> Iterator[float]:
+    """The last levels of all sides; infinite where the one that serves everybody is closed."""
+    for side in stopping.sides:
+        if side.levels:
+            yield side.levels[-1]
+    if not stopping.sides[stopping.options[0][0]].levels:
+        yield math.inf
+    if stopping.pair is not None:
+        yield stopping.pair.levels[-1]
 
 
 def _about_counts(certificate: Certificate) -> Iterator[str]:

@@ -109,6 +109,16 @@ def read_certificate(file: Path) -> Certificate:
 def _left_out(certificate: Certificate) -> list[str]:
     """What this certificate itself leaves open."""
     found = []
+    if certificate.growing is not None:
+        found.append(
+            "Earlier releases of the growing table: that this one repeats them, and that opt-outs"
+            " were known in time."
+        )
+    if certificate.joint is not None:
+        found.append(
+            "What is told together with the releases that are named: that needs all of them, and"
+            " which records were private in each."
+        )
     if certificate.release.composed is not True:
         found.append(
             "Other releases of the data set: together they may tell more than is said here."

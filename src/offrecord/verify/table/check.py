@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,13 @@ from offrecord.verify.table.cells import EMPTY
 from offrecord.verify.table.coins import Coins, check_digest, coins_of
 from offrecord.verify.table.files import check_bytes, read_files
 from offrecord.verify.table.found import Found
+from offrecord.verify.table.growing import Waiting, waiting_rows
 from offrecord.verify.table.listed import Private, by_list, by_positions
 from offrecord.verify.table.local import check_local
 from offrecord.verify.table.original import check_missing, with_original
 from offrecord.verify.table.owner import check_owner
 from offrecord.verify.table.rows import Table, check_counts, is_empty, table_of
+from offrecord.verify.table.secrets import Joins, joins_of
 
 
 def check_table(
@@ -75,8 +78,37 @@ def _checked(
         coins = coins_of(Path(key_file), certificate, table, found)
         if coins is not None:
             coins = check_digest(coins, private, found)
-    _check_cells(table, private, certificate, coins, found)
+    waiting = waiting_rows(table, private, certificate, found)
+    if waiting is None:
+        _check_cells(table, private, certificate, coins, found)
+    elif isinstance(certificate.designs, OwnerDesigns):
+        _check_settled(waiting, table, private, certificate, coins, found)
+    else:
+        table = replace(table, waits=waiting.rows)
+        _check_cells(table, private, certificate, coins, found)
     return found
+
+
+def _check_settled(
+    waiting: Waiting,
+    table: Table,
+    private: Private,
+    certificate: Certificate,
+    coins: Coins | None,
+    found: Found,
+) -> None:
+    """Of a growing table by owner's designs: no walk leads from what waits to what does not, so
+    that this is a table by itself.
+    """
+    joins, also = joins_of(table, private, certificate, found)
+    here = waiting.are_settled(private)
+    settled = waiting.settled(table, private)
+    if settled is None:
+        return
+    cut, part = settled
+    mine = None if coins is None else replace(coins, table=cut)
+    joined = Joins(joins.sure[here], joins.perhaps[here]), None if also is None else also[here]
+    check_owner(cut, part, certificate, mine, found, joined)
 
 
 def _private(

@@ -91,6 +91,8 @@ class Judge:
             open_ = np.flatnonzero((stamps.some != 0) & (stamps.sure != sheet.every))
             drawn, more = self._drawn(layout, open_)
             idle = np.union1d(idle, more)
+        if table.waits is not None:
+            idle, told = (one[~table.waits[one]] for one in (idle, told))
         return Verdict(shown, drawn, idle, told)
 
     def alone(self, chain: int) -> Judge:

@@ -43,7 +43,7 @@ class Table:
     (m + 1,) where chains begin, and the end. order: (n,) whole numbers, or nanoseconds. steps: (n,)
     places, None where rows count as one step apart. codes: (n,) what they show. kept: (n,) whether
     a kept column has a cell, None without any. original: (n,) what they showed before, if
-    that is known.
+    that is known. waits: (n,) which are empty as they have to wait, in a table that grows.
     """
 
     columns: Columns
@@ -57,6 +57,7 @@ class Table:
     kept: Mask | None
     order_type: pl.DataType
     original: Codes | None = None
+    waits: Mask | None = None
 
     @property
     def rows(self) -> int:
@@ -98,6 +99,7 @@ class Table:
             codes=self.codes[rows],
             kept=None if self.kept is None else self.kept[rows],
             original=None if self.original is None else self.original[rows],
+            waits=None if self.waits is None else self.waits[rows],
         )
 
     def chain_of(self, rows: Integers) -> Integers:

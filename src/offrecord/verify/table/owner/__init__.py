@@ -35,15 +35,18 @@ def check_owner(
     certificate: Certificate,
     coins: Coins | None,
     found: Found,
+    joined: tuple[Joins, Mask | None] | None = None,
 ) -> None:
-    """Compare redacted stretches with where walks may stop."""
-    joins, also = joins_of(table, private, certificate, found)
+    """Compare redacted stretches with where walks may stop. joined: how private records join, where
+    that is known from a larger table.
+    """
+    joins, also = joined or joins_of(table, private, certificate, found)
     rule = Rule(certificate)
     drawn = None if coins is None else Drawn(rule, coins)
     check = _Check(rule, table, private, View.of(table), drawn)
     for one in _tried(joins, also):
         uses = check.look(joins.secrets(private, one))
-    if also is not None:
+    if also is not None and joined is None:
         check_uses(certificate, uses, found)
     open_ = 0
     for number, _, ways in joins.mixed(private) if also is None else ():
