@@ -145,7 +145,8 @@ class Plan:
         options = self.job.options
         is_local = self.designs.setting.mechanism.designs.kind == "local"
         is_named = options.is_one_file and self.job.columns.order is not None
-        remembers = is_local and is_named and not options.dry_run
+        is_whole = not (options.drop or options.dry_run)  # else who was dropped would be forgotten
+        remembers = is_local and is_named and is_whole
         return replace(self.modelled.worker, rule=self.rule, remembers=remembers)
 
     def judged(self, tally: Tally) -> Outcome:
@@ -667,7 +668,7 @@ def _standing(
     if job.options.growing and book.complete and not unpublished:
         return Entered(Standing(other_releases=others, composed=True), tuple(warnings))
     if accounted is not None and book.complete and not unpublished:
-        said = Standing(other_releases=others, composed=accounted.is_kept(job.epsilon))
+        said = Standing(other_releases=others, composed=accounted.is_kept)
         return Entered(said, tuple(warnings))
     if others:
         had = many(others, "other release")

@@ -145,7 +145,7 @@ def _about_counts(certificate: Certificate) -> Iterator[str]:
         yield f"counts.secrets, {counts.secrets}, is more than counts.private, {counts.private}"
     if certificate.release.composed is not None:
         joint, growing = certificate.joint, certificate.growing
-        kept = joint is not None and joint.leakage <= certificate.claim.epsilon
+        kept = joint is not None and joint.leakage <= certificate.designs.epsilon
         alone = certificate.release.other_releases == 0
         if certificate.release.composed != (alone or kept or growing is not None):
             yield "release.composed and release.other_releases do not go together"

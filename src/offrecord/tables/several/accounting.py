@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Accounted:
-    """A release judged together with others. entries: of these, as the ledger knows them."""
+    """A release judged together with others. is_kept: what is promised of this one holds for all of
+    them together. entries: of these, as the ledger knows them.
+    """
 
     joint: form.Joint
+    is_kept: bool
     entries: frozenset[str]
     warnings: tuple[str, ...]
-
-    def is_kept(self, epsilon: float) -> bool:
-        """What is promised of this release holds for all of them together."""
-        return self.joint.leakage <= epsilon
 
     def check_all(self, book: Ledger, dataset: str, identity: Mapping[str, str]) -> None:
         """InputError unless every release of the data set was accounted for."""
@@ -65,10 +64,14 @@ def accounted_for(plan: Plan, batch: ChainBatch) -> Accounted:
     for path, one in zip(_paths(options.after), before, strict=True):
         _check_alike(plan, path, one)
     grid = Grid(job.step, arranged.zone, arranged.chains.timed)
-    accepted = job.epsilon if options.joint_epsilon is None else float(options.joint_epsilon)
+    asked = options.joint_epsilon
+    accepted = setting.epsilon if asked is None else float(asked)
     now = laid_now(coins, batch, plan.rule)
     joint = joint_of(now, before, setting, grid, accepted, opted_in=options.opted_in)
-    return Accounted(joint, frozenset(one.entry for one in before), _judged(joint, job.epsilon))
+    is_kept = joint.leakage <= setting.epsilon
+    return Accounted(
+        joint, is_kept, frozenset(one.entry for one in before), _judged(joint, setting.epsilon)
+    )
 
 
 def _paths(after: object) -> list[Path]:

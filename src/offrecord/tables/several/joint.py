@@ -237,14 +237,16 @@ class _Window(NamedTuple):
         return self.length, self.span, self.places.tobytes(), self.rows.tobytes()
 
     def told(self, setting: Setting) -> Told:
-        """What it tells about the secret."""
-        model, epsilon, _, protect = setting
+        """What it tells about the secret, whose records are one, whatever each release took for a
+        secret.
+        """
+        model, epsilon, _, _ = setting
         first, last = self.span
         n = max(last - first + 1, model.order + 1, 2)  # beyond the last one nothing is seen
         redaction = np.ones((n, self.rows.shape[1]))
         redaction[self.places - first] = self.rows
         private = range(1 - first, 1 - first + self.length)
-        problem = Problem(model.along(), n, private, epsilon, protect)
+        problem = Problem(model.along(), n, private, epsilon, "run")
         worst = worst_output(problem, redaction)
         return Told(worst.upper, is_exact(worst.method))
 

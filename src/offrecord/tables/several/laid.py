@@ -137,12 +137,9 @@ def earlier_of(path: Path, key: Key, labels: Sequence[Label], mine: Hashable) ->
     """From a certificate, its table beside it and what is kept beside the key; InputError where one
     of these is not there, or does not belong to it. mine: the coins of the release it is for.
     """
-    try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
     said = Said.load(path)
     certificate = said.certificate
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if certificate.designs.kind not in _LOCAL:
         raise InputError(
             f"{path}: releases of the kind {certificate.designs.kind!r} are judged together with"

@@ -9,9 +9,11 @@ import io
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.files import write_bytes
@@ -23,6 +25,7 @@ from offrecord.release.keys import Key
 from offrecord.tables.batch import ChainBatch
 
 _MOST = 1 << 21  # private records: more than these are not remembered
+_ARRAYS = ("tags", "private", "around", "acting")
 #: What a certificate says of its file and place in the ledger, and of the programs at work.
 _CIRCUMSTANCES = ("release", "output", "versions")
 
@@ -49,21 +52,35 @@ class Remembered:
 
     tags: (p, 2) the chain of each private record, as coins know it. private: (p, 3) its place and
     order value, and 1 if it begins a secret. around: (s, 2) the chain of each secret or cluster.
-    acting: (s, 3) its first and last place, and the number of its design.
+    acting: (s, 3) its first and last place, and the number of its design. is_lost: they are too
+    many to be remembered.
     """
 
     tags: ChainTags = field(default_factory=_no_tags)
     private: Integers = field(default_factory=_nothing)
     around: ChainTags = field(default_factory=_no_tags)
     acting: Integers = field(default_factory=_nothing)
+    is_lost: bool = False
+
+    @property
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in _ARRAYS}
 
     def __add__(self, other: Remembered) -> Remembered:
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Remembered(*(np.concatenate(pair) for pair in pairs))
+        if self.is_lost or other.is_lost or len(self.tags) + len(other.tags) > _MOST:
+            return Remembered(is_lost=True)
+        if len(self.tags) == 0 or len(other.tags) == 0:
+            return self if len(other.tags) == 0 else other
+        return Remembered(
+            np.concatenate((self.tags, other.tags)),
+            np.concatenate((self.private, other.private)),
+            np.concatenate((self.around, other.around)),
+            np.concatenate((self.acting, other.acting)),
+        )
 
     def renumbered(self, uses: Integers | None) -> Remembered:
         """With the numbers that designs have in a certificate, which lists those that act."""
-        if uses is None:
+        if uses is None or self.is_lost:
             return self
         acting = self.acting.copy()
         acting[:, 2] = (np.cumsum(uses > 0) - 1)[acting[:, 2]]
@@ -71,11 +88,11 @@ class Remembered:
 
     def save(self, key: Key, certificate: Certificate, entry: str) -> None:
         """Keep it beside a key, for a certificate. entry: a digest of the ledger's entry."""
-        if len(self.private) > _MOST:
+        if self.is_lost:
             return
         content = io.BytesIO()
         told = np.frombuffer(entry.encode(), dtype=np.uint8)
-        np.savez_compressed(content, entry=told, **vars(self))
+        np.savez(content, allow_pickle=False, entry=told, **self._arrays)
         try:
             key.releases_folder.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
@@ -92,11 +109,28 @@ class Remembered:
             return None
         try:
             with file.open("rb") as held, np.load(held, allow_pickle=False) as content:
-                found = cls(*(content[name] for name in ("tags", "private", "around", "acting")))
+                found = cls(*(content[name] for name in _ARRAYS))
                 entry = content["entry"].tobytes().decode()
         except (OSError, ValueError, KeyError, BadZipFile, EOFError):
-            raise InputError(f"{file} is damaged: bring it back from a copy") from None
+            found, entry = cls(is_lost=True), ""
+        if found.is_lost or not found._is_whole(len(certificate.designs.designs)):
+            raise InputError(f"{file} is damaged: bring it back from a copy")
         return found, entry
+
+    def _is_whole(self, designs: int) -> bool:
+        """Its arrays are what they should be."""
+        plain = Remembered()
+        alike = all(
+            one.dtype == self._arrays[name].dtype
+            and one.shape[1:] == self._arrays[name].shape[1:]
+            and self._arrays[name].ndim == one.ndim
+            for name, one in plain._arrays.items()
+        )
+        if not alike or len(self.tags) != len(self.private) or len(self.around) != len(self.acting):
+            return False
+        first, last, which = self.acting.T
+        placed = np.all(first >= 0) and np.all(last >= first) and np.all(self.private[:, 0] >= 0)
+        return bool(placed and np.all((which >= 0) & (which < designs)))
 
 
 def entry_digest(entry: dict[str, str]) -> str:
