@@ -4,7 +4,8 @@ Of all that may be seen beyond a record only bounds of the ratios h_i/h_j are ke
 two rows lead to few states, by the extreme rays of all h within the bounds (trees.py); where they
 lead to many, by ranges (ranges.py). Where a least probability is 0 one step bounds nothing, but
 several may: always-redacted records are crossed in blocks of steps, whose entries lie between
-averages of averages. Each is an upper bound, and the least counts, entry by entry.
+averages of averages. Each is an upper bound, and the least counts, entry by entry. Margins are
+derived in docs/proofs/verified-sets.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Rows of a kernel are free of each other. A row lies between its least and its largest probabilities
 and sums to 1; an average under it is least and largest at a vertex of that set. Vertices are exact,
-then rounded to the nearest doubles: a number is off by one unit at most, and 0 is 0.
+then rounded to the nearest doubles: a number is off by one unit at most, and 0 is 0 (docs/proofs/
+verified-sets.md derives what that comes to).
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class Box:
     def _vertices_of(self, i: int) -> list[list[float]]:
         found = {}
         for order in permutations(self.touched[i]):
-            row = filled(self.low[i], self.high[i], order)
-            found[tuple(str(one) for one in row)] = row
+            for row in _sizeable(filled(self.low[i], self.high[i], order)):
+                found[tuple(str(one) for one in row)] = row
         return [[nearest(one) for one in row] for row in found.values()]
 
     def averages(self, rays: Floats) -> tuple[Floats, Floats]:
@@ -88,6 +89,19 @@ def filled(low: Sequence[Exact], high: Sequence[Exact], order: Sequence[int]) ->
     return row
 
 
+def _sizeable(row: list[Exact]) -> list[list[Exact]]:
+    """The row; if numbers of it are too small, one with 0 and one with more in their place, between
+    whose averages its own lie.
+    """
+    tiny = decimal(SMALLEST)
+    if not any(0 < one < tiny for one in row):
+        return [row]
+    return [
+        [one if one == 0 or one >= tiny else instead for one in row]
+        for instead in (flint.fmpq(0), tiny)
+    ]
+
+
 def nearest(number: Exact) -> float:
     """The double nearest to an exact number."""
     return int(number.p) / int(number.q)
@@ -103,9 +117,12 @@ def tightened(low: Sequence[Exact], high: Sequence[Exact]) -> tuple[list[Exact],
     least = [one - missing if one - missing > tiny else flint.fmpq(0) for one in low]
     most = [max(one + missing, tiny) if one > 0 else one for one in high]
     spare, excess = 1 - sum(least), sum(most) - 1
+    low = [max(a, b - excess) for a, b in zip(least, most, strict=True)]
+    high = [min(b, a + spare) for a, b in zip(least, most, strict=True)]
+    # what others leave may be as small as decimals let it: outwards again
     return (
-        [max(a, b - excess) for a, b in zip(least, most, strict=True)],
-        [min(b, a + spare) for a, b in zip(least, most, strict=True)],
+        [one if one > tiny else flint.fmpq(0) for one in low],
+        [max(one, tiny) if one > 0 else one for one in high],
     )
 
 

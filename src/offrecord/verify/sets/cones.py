@@ -8,7 +8,7 @@ of its averages.
 
 Rays are doubles. `lost` is a bound of what that, and the rays that were left out, may have done to
 the logarithm of any ratio: if every ray of the true cone is between w and e^lost·w for a w of the
-cone that is kept, it stays so, and what single steps lose adds up.
+cone that is kept, it stays so, and what single steps lose adds up (docs/proofs/verified-sets.md).
 """
 
 from __future__ import annotations

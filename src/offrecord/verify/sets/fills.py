@@ -1,4 +1,7 @@
-"""Boxes as doubles, rounded outwards, of one step or of several, and averages under them."""
+"""Boxes as doubles, rounded outwards, of one step or of several, and averages under them.
+
+Every margin here is derived in docs/proofs/verified-sets.md.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ import numpy as np
 from offrecord.verify.sets.boxes import Box, Floats, nearest
 
 UNIT = 2.0**-53
+#: No largest probability is smaller but 0: products of several steps must not underflow to it.
+_LEAST = 1e-250
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +58,7 @@ class Fill:
         room = self.room[:, order].transpose(1, 0, 2)
         small = base + self._added(room, rising)
         large = base + self._added(room[:, :, ::-1], rising[:, ::-1])
-        unsure = (4.0 * rays.shape[1] + 8.0) * UNIT * rays.max(axis=1, keepdims=True)
+        unsure = (8.0 * rays.shape[1] + 32.0) * UNIT * rays.max(axis=1, keepdims=True)
         possible = (rays > 0).astype(np.float64) @ (self.high > 0).astype(np.float64).T > 0
         return np.maximum(small - unsure, 0.0), np.where(possible, large + unsure, 0.0)
 
@@ -67,4 +72,5 @@ class Fill:
         """Of this step and then those of another box: averages of its columns."""
         low = self.averages(inner.low.T)[0].T
         high = self.averages(inner.high.T)[1].T
+        high = np.where(high > 0, np.maximum(high, _LEAST), 0.0)
         return Fill(low, np.minimum(high, 1.0))

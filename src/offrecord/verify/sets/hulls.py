@@ -2,7 +2,8 @@
 
 A hull by doubles says which rays to keep. That is a hint only: for each ray d that is left out, a
 sum w of kept ones with nonnegative weights is computed, and d lies between w and e^δ·w, up to a
-factor, for a δ that is computed too. A ray for which δ is not small is kept as well.
+factor, for a δ that is computed too (docs/proofs/verified-sets.md). A ray for which δ is not small
+is kept as well.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ levels μ and ν
 
 and then the worst event is found by sorting states by what they add above and below (R5). Every
 pair of levels gives a bound, and the least counts. All pairs of rows are looked at together.
+Margins are derived in docs/proofs/verified-sets.md.
 """
 
 from __future__ import annotations
