@@ -7,20 +7,12 @@ import polars as pl
 import pytest
 
 from offrecord.errors import InputError
-from offrecord.release import keys
 from offrecord.release.keys import Key
 from offrecord.verify.table import check_table
 from test_table import MODELS, Released, table, with_cell
 
 pytestmark = pytest.mark.usefixtures("known_keys")
 NEAR = {(0, 4), (0, 8), (1, 0), (2, 9), (2, 11), (3, 18), (4, 2), (4, 6), (5, 1), (5, 5)}
-
-
-@pytest.fixture
-def known_keys(monkeypatch):
-    """Keys that are the same each time, so that what draws do is."""
-    numbers = iter(range(1, 100))
-    monkeypatch.setattr(keys.secrets, "token_bytes", lambda size: bytes([next(numbers)]) * size)
 
 
 def owner(tmp_path, name="two values", **parts):

@@ -21,7 +21,7 @@ from offrecord.release.certificate import (
 )
 from offrecord.verify.table.cells import Integers, Mask
 from offrecord.verify.table.listed import Private
-from offrecord.verify.table.rows import Table
+from offrecord.verify.table.rows import Table, expand
 from offrecord.verify.table.secrets import Secrets
 from offrecord.verify.table.serving import NONE, Serving, length_classes
 from offrecord.verify.table.stamps import Layout, Sheet, covered
@@ -89,6 +89,21 @@ class Ways:
     own: Integers
     windows: Integers
     matches: Matches
+
+    def uses(self, designs: int) -> tuple[Integers, Integers]:
+        """(designs,) how many secrets each serves at least, as nothing else does, and at most."""
+        joined = expand(self.matches.begin, self.matches.end)
+        sizes = self.matches.end - self.matches.begin
+        every = np.arange(self.secrets.count)
+        secret = np.concatenate((every, every, joined))
+        which = np.concatenate((self.own, self.windows, np.repeat(self.matches.which, sizes)))
+        pairs = np.unique(secret[which != NONE] * designs + which[which != NONE])
+        secret, which = pairs // max(designs, 1), pairs % max(designs, 1)
+        alone = np.bincount(secret, minlength=self.secrets.count)[secret] == 1
+        return (
+            np.bincount(which[alone], minlength=designs),
+            np.bincount(which, minlength=designs),
+        )
 
     def single(self, which: Integers) -> Option:
         """Each secret by its own design."""

@@ -146,12 +146,14 @@ _NOBODY = Unserved(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 @dataclass(frozen=True, eq=False)
 class Judged:
     """What secrets came to: the best that can be said of each group. unserved: secrets that no
-    design serves. layout: where there is but one.
+    design serves. layout: where there is but one. uses: else how many secrets each design serves,
+    at least and at most.
     """
 
     verdict: Verdict
     unserved: Unserved
     layout: Layout | None
+    uses: tuple[Integers, Integers] | None = None
 
     def costs(self, table: Table) -> Integers:
         """(chains,) how much is not explained."""
@@ -268,7 +270,8 @@ def _judged(judge: Judge, alternatives: Alternatives, private: Private, secrets:
         chosen = [np.where(each < 0, at == 0, best[np.maximum(each, 0)] == at) for each in of]
         verdict = verdict.joined(one.part(chosen))
         unserved |= ~option.served & (best[groups.of] == at)
-    return Judged(verdict, Unserved.of(secrets, unserved), None)
+    uses = ways.uses(len(alternatives.listed))
+    return Judged(verdict, Unserved.of(secrets, unserved), None, uses)
 
 
 def _explained(
@@ -310,8 +313,22 @@ def _check_uses(certificate: Certificate, judged: Judged, found: Found) -> None:
     if judged.layout is None:
         total = sum(one.uses for one in designs)
         found.unequal("uses of all designs", certificate.counts.secrets, total)
+        _check_possible_uses(certificate, judged, found)
         return
     check_uses(certificate, np.bincount(judged.layout.which, minlength=len(designs)), found)
+
+
+def _check_possible_uses(certificate: Certificate, judged: Judged, found: Found) -> None:
+    """No design serves fewer secrets than those that nothing else does, nor more than it can."""
+    assert judged.uses is not None
+    designs = certificate.designs.designs
+    rows = enumerate(zip(designs, *(one.tolist() for one in judged.uses), strict=True))
+    others = [
+        f"designs[{at}].uses, {one.uses:,}"
+        for at, (one, least, most) in rows
+        if not least <= one.uses <= most
+    ]
+    found.wrong_at(others, len(others), "it cannot serve as many secrets, or serves more")
 
 
 def _report(table: Table, judged: Judged, certificate: Certificate, found: Found) -> None:

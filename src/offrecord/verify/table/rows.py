@@ -261,6 +261,8 @@ def _sorted(
     assert certificate.output is not None
     if certificate.output.files is None:
         found.wrong("rows do not stand sorted by chain and order: their order may tell something")
+    else:
+        found.not_checked.append("The order in which rows stand in files of a folder.")
     keys = [series.alias(f"{at}") for at, series in enumerate(names)]
     keys += [] if order is None else [pl.Series("order", order)]
     if not keys:
