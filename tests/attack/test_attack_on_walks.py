@@ -69,7 +69,7 @@ def by_definition(chain, likely, shape, first, last):
 def a_release(tmp_path, model, shape, epsilon):
     """The path of a release of a table of that shape, by the owner's mechanism."""
     values = np.random.default_rng(1).integers(0, model.k, shape.length)
-    rows = [p for p in shape.rows]
+    rows = list(shape.rows)
     cells = [None if p in shape.nulls else int(values[p]) for p in rows]
     frame = pl.DataFrame({"chain": [1] * len(rows), "t": rows, "v": cells})
     keys = pl.DataFrame({"chain": [1] * len(shape.private), "t": list(shape.private)})

@@ -143,8 +143,8 @@ class _Attacks:
         name = "the worst corner of its set"
         found = [self._told(one) for one in corners(self.table.said.model)]
         if found:
-            ratios = [Attacker(name, PROMISED, one.ratio) for one, _ in found]
-            yield merged(ratios, name, PROMISED), found[0][1]
+            each = [Attacker(name, PROMISED, one.ratio) for one, _ in found]
+            yield merged(each, name, PROMISED), found[0][1]
         if not self.others:
             return
         for name, steps in self._beyond():

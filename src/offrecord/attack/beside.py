@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from offrecord.attack.sides import IDLE, ODD, Between, Laws, Roles, Side, roles_of
 from offrecord.attack.sights import PAST, Seen, Sights, numbered
+from offrecord.mechanisms.blocks import Mask
 from offrecord.mechanisms.owner.deciding.clusters import LEFT, RIGHT, SIGNS
 from offrecord.mechanisms.owner.deciding.decider import Plan
 from offrecord.models.base import Floats, Integers

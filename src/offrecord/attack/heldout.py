@@ -28,7 +28,8 @@ def held_out(gap: GapStopping, kernels: Floats, value: Integers) -> dict[Held, F
     kernels: (length + 1, S, S) of the steps from the one cluster to the other. value: (S,) of the
     record that a state ends with.
     """
-    states, found = len(value), {}
+    states = len(value)
+    found: dict[Held, Floats] = {}
     seen = np.ix_(value, value, value, value)
     nothing = np.zeros((states, states))
     reached: dict[tuple[int, int], Floats] = {
@@ -47,4 +48,5 @@ def held_out(gap: GapStopping, kernels: Floats, value: Integers) -> dict[Held, F
         more = np.einsum("stij,aj->stia", here * (1.0 - lose), kernels[last - 1], optimize=True)
         for target, part in (((first + 1, last), less), ((first, last - 1), more)):
             reached[target] = reached.get(target, 0.0) + part
-    return {**found, None: nothing}
+    found[None] = nothing
+    return found

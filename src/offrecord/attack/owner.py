@@ -116,10 +116,11 @@ class _Block:
         """What is told of some secrets of clusters; −1 for those of none, which tell nothing."""
         opened = self.laws.opened
         is_long = secrets.last - secrets.first + 1 >= opened.order
-        # a chain's first tuple may end after a short secret
-        last = np.where(is_long, secrets.last, np.maximum(secrets.last, self.laws.size - 1))
+        # a chain's first tuple, if it has one, may end after a short secret
+        least = np.where(is_long | (cluster < 0), 0, self.laws.size - 1)
+        last = np.maximum(secrets.last, least)
         first = np.where(is_long, secrets.first + opened.order - 1, last)
-        prior = opened.priors(secrets.chain, np.where(cluster < 0, secrets.last, first))
+        prior = opened.priors(secrets.chain, first)
         left, right = prior.copy(), np.ones_like(prior)
         some = np.flatnonzero(cluster >= 0)
         chain, of = secrets.chain[some], cluster[some]

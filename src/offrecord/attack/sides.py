@@ -4,17 +4,19 @@ cluster's end, once for all that look alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.attack.courses import Course, Ground, Walker
 from offrecord.attack.heldout import Held, held_out, is_too_wide
 from offrecord.attack.sights import bounds
 from offrecord.attack.steps import Opened
 from offrecord.attack.stretches import ABSENT, HIDDEN, NOWHERE, Stretch
+from offrecord.mechanisms.blocks import Mask
 from offrecord.mechanisms.owner.deciding.clusters import LEFT, RIGHT
 from offrecord.mechanisms.owner.deciding.decider import OwnerDecider, Plan
 from offrecord.mechanisms.owner.deciding.sight import seen
@@ -71,7 +73,7 @@ def roles_of(decider: OwnerDecider, plan: Plan) -> Roles:
     return Roles(role, np.where(role == IDLE, 0, number))
 
 
-def _are_straight(decider: OwnerDecider, plan: Plan) -> np.ndarray:
+def _are_straight(decider: OwnerDecider, plan: Plan) -> Mask:
     """(c, 2) which walks go straight to their deadlines: that depends on places alone."""
     completion = decider._completed(plan, _no_draw)
     straight = plan.blocked.copy()
@@ -82,8 +84,12 @@ def _are_straight(decider: OwnerDecider, plan: Plan) -> np.ndarray:
 
 
 def _no_draw(
-    chain: Integers, order: Integers, purpose: bytes = b"", counter: Integers | int = 0
+    chain: Integers,
+    order: NDArray[np.integer],
+    purpose: bytes = b"",
+    counter: Integers | int = 0,
 ) -> Draws:
+    """Any value will do: only whether one can be drawn counts."""
     return np.zeros(len(chain), dtype=np.uint64)
 
 
@@ -165,11 +171,15 @@ class Laws:
         limits = side.limits[..., np.newaxis]
         return Walker.of(side.levels, limits, self._hop(column, side.beyond))
 
-    def _hop(self, column: int, beyond: Floats | None):  # type: ignore[no-untyped-def]
+    def _hop(self, column: int, beyond: Floats | None) -> Callable[[int], Floats]:
+        """How values are drawn beyond the chain's end; beyond: where all that is drawn is the far
+        value, by a law that its side brings with it.
+        """
         ways = self.decider.ways
         if ways is not None:
             return lambda steps: ways[column].across(0, steps)
-        return lambda steps: beyond
+        law = np.eye(self.decider.k) if beyond is None else beyond
+        return lambda steps: law
 
     def deadlines(self, role: int, number: int, column: int) -> tuple[int, ...]:
         """The different distances at which far values are looked up."""

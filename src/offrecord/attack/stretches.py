@@ -70,7 +70,7 @@ class Stretch:
     @property
     def _is_value(self) -> Floats:
         """(k, S) which states show each value."""
-        return (self.tuples == self._values[:, np.newaxis]).astype(np.float64)
+        return np.asarray(self.tuples == self._values[:, np.newaxis], dtype=np.float64)
 
     def _led_right(self, weights: Floats, course: Course, distance: int) -> Floats:
         """With what the walk from the left says about a distance from where it began."""
@@ -79,7 +79,7 @@ class Stretch:
             assert x is not None
             factors = course.here[distance][:, x][:, :, self.tuples]  # (f, a, S)
             weights = weights * factors[:, np.newaxis, np.newaxis, :, np.newaxis, np.newaxis]
-        for (near, far), across in course.across.items():
+        for (_, far), across in course.across.items():
             if far == distance:
                 assert x is not None
                 factors = across[:, x][..., self.tuples]  # (f, a, i, S)
@@ -97,7 +97,7 @@ class Stretch:
         if distance in course.here:
             factors = course.here[distance][..., self.tuples]  # (f, x, S)
             weights = weights * factors[:, :, np.newaxis, np.newaxis, np.newaxis]
-        for (near, far), across in course.across.items():
+        for (near, _), across in course.across.items():
             if near == distance:
                 factors = across[:, :, self.tuples]  # (f, x, S, j)
                 factors = np.moveaxis(factors, 2, 3)[:, :, np.newaxis, np.newaxis]
