@@ -11,6 +11,7 @@ import pytest
 
 import offrecord as off
 from attack.test_bayes import probability, released
+from offrecord.attack.fitted import phased
 from offrecord.attack.owner import told_by_walks
 from offrecord.attack.released import Table
 from offrecord.attack.steps import Steps
@@ -46,6 +47,13 @@ def outcomes(table, shape):
             mine, key = found[seen], tuple(values.values())
             mine[key] = mine.get(key, 0.0) + chance / whole
     return found
+
+
+def some_of(every, most):
+    """Some outcomes, the same ones always."""
+    order = np.random.default_rng(7).permutation(len(every))
+    listed = list(every)
+    return [listed[at] for at in order[:most]]
 
 
 def by_definition(chain, likely, shape, first, last):
@@ -100,10 +108,9 @@ def check(tmp_path, model, shape, epsilon, others=(), most=MOST):
     said = Said.load(Path(f"{path}.certificate.json"))
     empty = np.array([p in shape.nulls for p in shape.rows])
     every = outcomes(Table.read(path, said, missing=empty), shape)
-    some = sorted(every, key=lambda seen: hash(tuple(-1 if v is None else v for v in seen)))
     chains = [model, *others]
     counts = np.zeros((len(chains), 2), dtype=int)
-    for seen in some[:most]:
+    for seen in some_of(every, most):
         shown_in(path, shape, seen)
         table = Table.read(path, said, missing=empty)
         secrets = table.batch.secrets
@@ -192,3 +199,50 @@ def test_models_of_any_kind(tmp_path, case):
     counts = check(tmp_path, model, shape, 1.2, [THIRD])
     assert counts[:, 0].all()
     assert not counts[:, 1].any()
+
+
+def test_a_clock(tmp_path):
+    """Two values that follow each other by the weekday, a day without a row; and somebody who
+    believes in other kernels for each weekday.
+    """
+    rng = np.random.default_rng(25)
+    model, other = (
+        off.PhasedChain(
+            "weekday", rng.dirichlet([4, 4], (7, 2)), rng.dirichlet([4, 4], 7)
+        ).rounded()
+        for _ in range(2)
+    )
+    shape = shape_of(9, [4], rows=[0, 1, 2, 3, 4, 5, 6, 8])
+    days = pl.Series(shape.rows) * 86_400_000_000_000
+    day = days.cast(pl.Datetime("ns")).cast(pl.Date)  # the first is a Thursday
+    frame = pl.DataFrame({"day": day, "v": [0, 1, 1, 0, 0, 1, 0, 1]})
+    release = off.redact(
+        frame,
+        value="v",
+        order="day",
+        single_chain=True,
+        step="1d",
+        private_list=frame[[4]].select("day"),
+        model=model,
+        epsilon=1.2,
+        dataset="d",
+        mechanism="owner",
+        accept_model=True,
+        publish_positions=True,
+        key_file=tmp_path / "keys" / "key.json",
+    )
+    path = tmp_path / "out" / "released.csv"
+    path.parent.mkdir()
+    release.write(path)
+    said = Said.load(Path(f"{path}.certificate.json"))
+    every = outcomes(Table.read(path, said), shape)
+    for seen in some_of(every, 8):
+        cells = pl.Series("v", [seen[p] for p in shape.rows], dtype=pl.Int64)
+        frame.with_columns(cells).write_csv(path)
+        table = Table.read(path, said)
+        for one in (model, other):
+            told, _ = told_by_walks(table, phased(table, one), is_own=one is model)
+            chain = one.along((np.arange(9) + 3) % 7)
+            ratio, _, posterior = by_definition(chain, every[seen], shape, 4, 4)
+            assert abs(told.ratio[0]) == pytest.approx(ratio, abs=1e-9)
+            assert told.posterior[0] == pytest.approx(posterior, abs=1e-9)
