@@ -81,6 +81,8 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     wanted = Wanted.of(values, bins, merge)
     columns = Columns.named(value, order, by, single_chain, order_unit=order_unit)
     marks = [private] if isinstance(private, str) else []
+    if any(mark in columns.released for mark in marks):
+        raise InputError(f"the private column {private!r} must not be the value, order or by, too")
     table = from_native(frame, [*columns.released, *marks], value)
     table, mark = marked(table, frame, private)
     arranged = arrange(table, columns, alphabet=None, private=mark, step=steps)

@@ -34,6 +34,10 @@ from good_command import FIT, ROWS
         ({"states": 3, "phase": "weekday"}, ["--states", "--phase"]),
         ({"step": "1h"}, ["--step 1h", "'hour' holds whole numbers"]),
         ({"private": "hiden"}, ["did you mean 'hidden'?"]),
+        *(
+            ({"private": one}, [f"{one!r}", "value, order or by"])
+            for one in ("state", "hour", "room")
+        ),
         ({"private_list": "no.csv"}, ["no.csv", "does not exist"]),
         ({"private": "all"}, ["every chain holds a private record"]),
         (
