@@ -179,8 +179,8 @@ class _Desk:
         out = self.here / "out" / f"out{'' if same else number}{suffix}"
         dataset = f"{case.batch}-{case.number}-{number}{name}"
         arguments = self.arguments(case, dataset, out)
-        # what several runs release differs, or nobody could tell whose certificate an output has
-        arguments[arguments.index("--epsilon") + 1] = str(len(name) + number % 9 / 2 + 0.5)
+        if same:  # what runs release differs, or nobody could tell whose certificate an output has
+            arguments[arguments.index("--epsilon") + 1] = str(len(name) + number % 9 / 2 + 0.5)
         process = os.fork()
         if process == 0:
             os._exit(_as_a_process(arguments, self.here, number))

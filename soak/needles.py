@@ -16,8 +16,8 @@ VALUE = "NEEDLE-VALUE-7f3a9"
 #: Cells beside private values, of a column that is kept and of one that is not.
 KEPT = "NEEDLE-KEPT-51c0d"
 DROPPED = "NEEDLE-DROPPED-e82b6"
-#: Files that name the labels of the model.
-_NAMES_LABELS = re.compile(r"certificate|model|designs|policy|explain|new\.json")
+#: Files that name the labels of the model; a summary says what the rarest one may come to.
+_NAMES_LABELS = re.compile(r"certificate|model|designs|policy|explain|said|new\.json")
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
