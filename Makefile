@@ -4,7 +4,9 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 SPARK := .venv/.installed-spark
 
-.PHONY: setup demo paper test lint format types check soak test-spark bench pictures clean
+MINUTES ?= 60
+
+.PHONY: setup demo paper test lint format types check test-more soak test-spark bench pictures clean
 
 setup: $(STAMP)
 
@@ -32,8 +34,12 @@ types: $(STAMP)
 check: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-soak: $(STAMP) ## more random cases of what `make test` checks already
+test-more: $(STAMP) ## more random cases of what `make test` checks already
 	$(BIN)/python -m pytest -n auto --dist worksteal -m soak
+
+soak: $(STAMP) ## faults and hostile input for an hour, or MINUTES=10; writes docs/reliability.md
+	POLARS_MAX_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -W ignore -m soak run --minutes $(MINUTES)
+	$(BIN)/python -W ignore -m soak report
 
 $(SPARK): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark]"

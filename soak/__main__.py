@@ -22,19 +22,26 @@ def main() -> int:
     run.add_argument("campaigns", nargs="*", help=f"of {', '.join(CAMPAIGNS)}; without, all")
     run.add_argument("--minutes", type=float, default=60.0)
     run.add_argument("--processes", type=int, default=2)
+    some = verbs.add_parser("sample", help="a few cases of some kinds")
+    some.add_argument("campaign", choices=CAMPAIGNS)
+    some.add_argument("kinds", nargs="+")
+    some.add_argument("--cases", type=int, default=10)
     replay = verbs.add_parser("replay", help="one case again")
     replay.add_argument("campaign", choices=CAMPAIGNS)
     replay.add_argument("kind")
     replay.add_argument("batch", type=int)
     replay.add_argument("number", type=int)
     write = verbs.add_parser("report", help="write docs/reliability.md")
-    for one in (run, replay, write):
+    for one in (run, some, replay, write):
         one.add_argument("--state", type=Path, default=running.STATE)
     given = parser.parse_args()
     if given.verb == "run":
         chosen = [CAMPAIGNS[name] for name in given.campaigns or CAMPAIGNS]
         running.run(chosen, given.state, minutes=given.minutes, processes=given.processes)
         return 0
+    if given.verb == "sample":
+        campaign = CAMPAIGNS[given.campaign]
+        return 0 if running.sample(campaign, given.state, given.kinds, given.cases) else 1
     if given.verb == "replay":
         campaign = CAMPAIGNS[given.campaign]
         found = running.replayed(campaign, given.state, given.kind, given.batch, given.number)

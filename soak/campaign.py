@@ -51,8 +51,8 @@ class Campaign(Protocol):
     def ready(self, folder: Path) -> None:
         """Have ready what every batch needs, before it is forked; nothing that starts threads."""
 
-    def run(self, case: Case, folder: Path) -> Notes:
-        """One case, in a folder that is there for all of its batch; ViolationError if something is."""
+    def run(self, case: Case, folder: Path, store: Path) -> Notes:
+        """One case, in a folder that all of its batch have; ViolationError if there is one."""
 
 
 @dataclass

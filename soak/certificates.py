@@ -81,28 +81,10 @@ class CertificatesCampaign:
     }
 
     def prepared(self, folder: Path) -> None:
-        """One release of each kind, with its list of private records and its key."""
-        from mutations import table
+        """A key; releases are made when they are first asked for."""
         from offrecord.release.keys import Key
 
-        store = _store(folder)
-        store.mkdir(parents=True, exist_ok=True)
-        key_file = store / "key" / "key.json"
-        if not key_file.exists():
-            Key.new(key_file)
-        for name, (model, mechanism, private) in _models().items():
-            file = store / f"{name}.csv"
-            if file.exists():
-                continue
-            frame = table(private)
-            frame.filter("p").select("t").write_csv(store / f"{name}.list.csv")
-            release = off.redact(
-                frame,
-                value="v", order="t", private="p", single_chain=True, step="1h", epsilon=1.0,
-                model=model, mechanism=mechanism, dataset=name, key_file=key_file,
-                accept_model=True,
-            )  # fmt: skip
-            release.write(file)
+        Key.load_or_new(_store(folder) / "key" / "key.json")
 
     def ready(self, folder: Path) -> None:
         """Nothing is needed: a case reads what it changes."""
@@ -110,8 +92,10 @@ class CertificatesCampaign:
     def run(self, case: Case, folder: Path, store: Path) -> Notes:
         """Change a certificate, and ask."""
         rng = case.random()
-        original = (_store(store) / f"{case.kind}.csv.certificate.json").read_bytes()
-        content = json.loads(original)
+        certificate = _store(store) / f"{case.kind}.csv.certificate.json"
+        if not certificate.exists():
+            _release(_store(store), case.kind)
+        content = json.loads(certificate.read_bytes())
         with_table = rng.random() < 0.15
         how, changed = _changed(rng, content, case.number)
         file = folder / "case" / "certificate.json"
@@ -142,6 +126,21 @@ class CertificatesCampaign:
 
 def _store(folder: Path) -> Path:
     return folder / "certificates"
+
+
+def _release(store: Path, name: str) -> None:
+    """A release, with its list of private records."""
+    from mutations import table
+
+    model, mechanism, private = _models()[name]
+    frame = table(private)
+    frame.filter("p").select("t").write_csv(store / f"{name}.list.csv")
+    release = off.redact(
+        frame,
+        value="v", order="t", private="p", single_chain=True, step="1h", epsilon=1.0, model=model,
+        mechanism=mechanism, dataset=name, key_file=store / "key" / "key.json", accept_model=True,
+    )  # fmt: skip
+    release.write(store / f"{name}.csv", force=True)
 
 
 # ---- changes
@@ -253,7 +252,7 @@ def _other_rooms(rng: random.Random, content: Any) -> None:
 
 
 def _check_harmless(before: Any, text: bytes, notes: Notes, *, with_table: bool) -> None:
-    """ViolationError unless what was changed is named as harmless, and what is told now is within ε."""
+    """ViolationError unless what was changed is harmless, and what is told now within ε."""
     from mutations import HARMLESS, is_harmless
 
     after = json.loads(text)

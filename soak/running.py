@@ -83,7 +83,7 @@ def run(
     """
     state.mkdir(parents=True, exist_ok=True)
     for campaign in campaigns:
-        _prepare(campaign, state)
+        prepare(campaign, state)
         campaign.ready(state)
     ends = time.monotonic() + 60 * minutes
     version = commit()
@@ -157,7 +157,7 @@ class _Turns:
         self.mine[campaign.name] += more
 
 
-def _prepare(campaign: Campaign, state: Path) -> None:
+def prepare(campaign: Campaign, state: Path) -> None:
     """In a process of its own: what it starts, no batch inherits."""
     process = os.fork()
     if process == 0:
@@ -174,12 +174,29 @@ def _prepare(campaign: Campaign, state: Path) -> None:
         raise RuntimeError(f"the campaign {campaign.name} cannot be prepared")
 
 
-def replayed(campaign: Campaign, state: Path, kind: str, batch: int, number: int) -> Outcome:
-    """One case again."""
+def sample(campaign: Campaign, state: Path, kinds: Sequence[str], cases: int) -> bool:
+    """So many cases of some kinds; whether nothing was found."""
+    state.mkdir(parents=True, exist_ok=True)
+    prepare(campaign, state)
     campaign.ready(state)
-    watched = Watched.start(
-        campaign, kind, batch, state, seconds=float("inf"), cases=1, first=number
-    )
+    good = True
+    for kind in kinds:
+        watched = Watched.start(campaign, kind, 0, state, seconds=float("inf"), cases=cases)
+        outcome = _ended(watched)
+        record(state, watched, outcome, commit())
+        good &= not outcome.found
+    return good
+
+
+def _ended(watched: Watched) -> Outcome:
     while (outcome := watched.ended()) is None:
         time.sleep(_LOOK)
     return outcome
+
+
+def replayed(campaign: Campaign, state: Path, kind: str, batch: int, number: int) -> Outcome:
+    """One case again."""
+    campaign.ready(state)
+    return _ended(
+        Watched.start(campaign, kind, batch, state, seconds=float("inf"), cases=1, first=number)
+    )

@@ -64,9 +64,7 @@ def test_a_chain_that_may_never_forget_is_not_cut():
     assert room_limits(longer, 1.0)[0] is None
 
 
-@pytest.mark.parametrize(
-    "mechanism", ["window", "3r-relaxed", "3r-constant", "best-local", "owner"]
-)
+@pytest.mark.parametrize("mechanism", ["window", "3r-relaxed", "best-local", "owner"])
 def test_independent_records_with_a_start_of_their_own(mechanism, tmp_path):
     """Nothing but the private record has to go, wherever it stands."""
     model = off.MarkovChain([[0.76, 0.24], [0.76, 0.24]], start=[0.267, 0.733])

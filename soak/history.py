@@ -1,0 +1,66 @@
+"""What campaigns have found in this package, in words, and by which test it stays mended."""
+
+from typing import NamedTuple
+
+
+class Finding(NamedTuple):
+    """where: the campaign, and the kind of case. test: None while it is open."""
+
+    where: str
+    what: str
+    test: str | None
+
+
+HISTORY = (
+    Finding(
+        "certificates, with the table",
+        "A label of text among numbers ended `verify` with a traceback.",
+        "tests/verify/test_table.py",
+    ),
+    Finding(
+        "certificates, owner in phases",
+        "A model with phases that says it is stationary was judged by its one kernel, which it has"
+        " not: `verify` ended with a traceback. Its form refuses it now.",
+        "tests/verify/test_mutations.py",
+    ),
+    Finding(
+        "designs, window with a start",
+        "`redact` refused tables of independent records with a start of their own: the room after"
+        " which their chains are cut was one record, too short for any design to end in.",
+        "tests/designs/test_starts.py",
+    ),
+    Finding(
+        "inputs, redact of Parquet",
+        "A value column of durations ended `redact` and `fit` with an internal error.",
+        "tests/tables/bad_input/test_bad_tables.py",
+    ),
+    Finding(
+        "inputs, answer with another ledger",
+        "A ledger with answers of records that are no counts, or by chances that are none, ended"
+        " `answer` with an internal error.",
+        "tests/release/test_ledger.py",
+    ),
+    Finding(
+        "inputs, options of key",
+        "`--key-file .` and `--key-file /` ended with an internal error.",
+        "tests/release/test_keys.py",
+    ),
+    Finding(
+        "inputs, options of fit",
+        "`fit --private` with the value column ended with an internal error.",
+        "tests/tables/bad_input/test_bad_fit.py",
+    ),
+    Finding(
+        "while writing kills, several on one output",
+        "Two runs with the same `--output` at once could leave the table of one with the"
+        " certificate of the other. They name their files one after the other now.",
+        "tests/tables/safe_writing/test_one_output.py",
+    ),
+    Finding(
+        "inputs, redact of Parquet",
+        "One byte changed in a page of a Parquet file can make the table engine (polars) ask for"
+        " 2 EiB of memory, upon which it ends the process (SIGABRT) instead of raising an error."
+        " Nothing is written, and no line says why.",
+        None,
+    ),
+)
