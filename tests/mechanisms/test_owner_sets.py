@@ -242,21 +242,33 @@ def test_no_searched_sequence_exceeds_the_bound(slow):
     assert 0.98 * bound <= found <= bound
 
 
-def test_fewer_rays_only_widen_the_cone(slow, monkeypatch):
+@pytest.fixture
+def change_referee(monkeypatch):
+    """Another number or function in the referee, which then remembers nothing of before."""
+
+    def change(name, other):
+        monkeypatch.setattr(set_referee, name, other)
+        set_referee._told.cache_clear()
+
+    yield change
+    set_referee._told.cache_clear()
+
+
+def test_fewer_rays_only_widen_the_cone(slow, change_referee):
     box, side = slow
     exact = leakage_over(box, side)
-    monkeypatch.setattr(set_referee, "_RAYS", 150)
+    change_referee("_RAYS", 150)
     wider = leakage_over(box, side)
     assert exact - 1e-9 <= wider <= exact + 5e-3
 
 
-def test_a_cone_that_is_too_large_is_given_up(slow, monkeypatch):
+def test_a_cone_that_is_too_large_is_given_up(slow, change_referee):
     box, side = slow
-    monkeypatch.setattr(set_referee, "_MOST_RAYS", 100)
+    change_referee("_MOST_RAYS", 100)
     assert leakage_over(box, side) == np.inf
 
 
-def test_a_hull_that_leaves_out_too_much_changes_nothing(slow, monkeypatch):
+def test_a_hull_that_leaves_out_too_much_changes_nothing(slow, change_referee):
     """Rays that are no combination of those that are kept are kept, too."""
     _, side = slow
     short = StoppingSide(1, 1.0, side.levels[:2], side.limits[:, :1])
@@ -272,7 +284,7 @@ def test_a_hull_that_leaves_out_too_much_changes_nothing(slow, monkeypatch):
         inner = right(coordinates[few])
         return None if inner is None else (few[inner[0]], few[inner[1]])
 
-    monkeypatch.setattr(set_referee, "_hull", careless)
+    change_referee("_hull", careless)
     assert leakage_over(box, short) == pytest.approx(exact, abs=1e-9)
 
 

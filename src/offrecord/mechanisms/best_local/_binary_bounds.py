@@ -14,7 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from offrecord.models.base import Floats
 from offrecord.theory._compiling import compiled
 
 _STATE_SLACK = 1e-13  # a state that starts a bound is taken lower by this share of it
@@ -24,16 +26,22 @@ _LARGEST_EXPONENT = 700.0  # e to the power of it is still a float
 _SWEEPS, _STILL = 20_000, 1e-15  # a path is settled when a sweep gains no more than this share
 
 
-@compiled
 def lower_bounds(
-    nodes: Any, images: Any, pi0: float, pi1: float, chain: Any, stages: int, free: bool
-) -> Any:
+    nodes: Floats,
+    images: Floats,
+    masses: tuple[float, float],
+    chain: tuple[float, float],
+    stages: int,
+    *,
+    free: bool,
+) -> tuple[Floats, Floats, NDArray[np.int32]]:
     """What the rest of a side costs at least, with j = 0 … stages more records.
 
     free: with at most j, until everything is free; else with exactly j, until the chain's end.
-    nodes: (G + 1,) states from s_free to 1, images: f of them; chain: (α, β). Only best paths
-    count, so from a state inside a path the next one is at least s·f'(s), and from its first at
-    least f(s) (docs/proofs/F5-one-side.md).
+    nodes: (G + 1,) states from s_free to 1, images: f of them; masses: what redacting the common
+    value and the rare one costs; chain: (α, β). Only best paths count, so from a state inside a
+    path the next one is at least s·f'(s), and from its first at least f(s)
+    (docs/proofs/F5-one-side.md).
 
     Returned: values (stages + 1, G + 1) at the nodes and slopes (stages + 1, G): inside a path,
     from a state s between nodes i and i + 1 the cost is at least values[j, i] +
@@ -42,42 +50,37 @@ def lower_bounds(
     is that steep. firsts (stages + 1, G + 1): the cell of the best next state where the node is the
     first of a path.
     """
-    size, grid = len(nodes), (nodes, images)
+    # Whole arrays are made and copied here: that takes seconds to compile, and no time to do.
+    size, (alpha, beta) = len(nodes), chain
     values, slopes = np.empty((stages + 1, size)), np.zeros((stages + 1, size - 1))
-    firsts = np.zeros((stages + 1, size), dtype=np.int32)
-    values[0] = np.inf if free else 0.0
-    alpha, beta = chain
+    firsts, unused = np.zeros((stages + 1, size), dtype=np.int32), np.empty(size, dtype=np.int32)
+    values[0], costs = np.inf if free else 0.0, np.empty(size)
     inner = nodes * (1.0 - alpha - beta) / ((1.0 - alpha) - beta * nodes) ** 2  # s·f'(s)
-    costs, unused = np.empty(size), np.empty(size, dtype=np.int32)
     for j in range(1, stages + 1):
         # The first state of a path may go down to f(s), one inside no lower than s·f'(s).
-        _search(grid, images, values[j - 1], slopes[j - 1], pi0, chain, costs, firsts[j])
-        _search(grid, inner, values[j - 1], slopes[j - 1], pi0, chain, costs, unused)
-        changed = False
-        for i in range(size):
-            cost = costs[i]
-            if free and inner[i] <= nodes[0]:  # the next state may be s_free itself: the last step
-                cost = min(cost, pi0 * images[i] / nodes[0])
-            cost += pi1
-            if free:
-                changed = changed or cost < values[j - 1, i]
-                cost = min(cost, values[j - 1, i])
-            values[j, i] = cost
-        for i in range(size - 1):
-            if values[j, i] < np.inf:
-                chord = (values[j, i + 1] - values[j, i]) / (images[i + 1] - images[i])
-                slopes[j, i] = max(min(chord, pi0 / inner[i + 1]), 0.0)
-        if free and not changed:  # one more record pays nowhere, so neither do two
-            for rest in range(j + 1, stages + 1):
-                values[rest], slopes[rest], firsts[rest] = values[j], slopes[j], firsts[j]
+        given = (nodes, images), values[j - 1], slopes[j - 1], masses[0], chain
+        _search(images, *given, costs, firsts[j])
+        _search(inner, *given, costs, unused)
+        if free:  # the next state may be s_free itself: the last step
+            last = inner <= nodes[0]
+            costs[last] = np.minimum(costs[last], masses[0] * images[last] / nodes[0])
+        values[j] = costs + masses[1]
+        if free:
+            values[j] = np.minimum(values[j], values[j - 1])
+        open_ = np.flatnonzero(values[j, :-1] < np.inf)
+        chords = (values[j, open_ + 1] - values[j, open_]) / (images[open_ + 1] - images[open_])
+        slopes[j, open_] = np.maximum(np.minimum(chords, masses[0] / inner[open_ + 1]), 0.0)
+        if free and np.array_equal(values[j], values[j - 1]):
+            # one more record pays nowhere, so neither do two
+            values[j + 1 :], slopes[j + 1 :], firsts[j + 1 :] = values[j], slopes[j], firsts[j]
             break
     return values, slopes, firsts
 
 
 @compiled
 def _search(
-    grid: Any,
     least: Any,
+    grid: Any,
     known: Any,
     slopes: Any,
     pi0: float,
@@ -98,7 +101,7 @@ def _search(
         stride *= 2
     while stride >= 1:
         for i in range(stride - 1, size, 2 * stride):
-            low = min(max(np.searchsorted(nodes, least[i]) - 1, 0), size - 2)
+            low = _cell(nodes, least[i])
             if i - stride >= 0:
                 low = max(low, best[i - stride])
             high = max(best[i + stride] if i + stride < size else size - 2, low)
@@ -111,6 +114,19 @@ def _search(
             else:  # s may not exceed 1: no step is open
                 best[i] = size - 2
         stride //= 2
+
+
+@compiled
+def _cell(nodes: Any, s: float) -> Any:
+    """Which nodes a state lies between: above the lower one, if it lies between any."""
+    low, high = 0, len(nodes)
+    while low < high:
+        middle = (low + high) // 2
+        if nodes[middle] < s:
+            low = middle + 1
+        else:
+            high = middle
+    return min(max(low - 1, 0), len(nodes) - 2)
 
 
 @compiled
@@ -154,8 +170,8 @@ def from_first(
     nodes, images, values, slopes, firsts = tables
     if j == 0:
         return values[0, 0]
-    cell: Any = min(max(np.searchsorted(nodes, s) - 1, 0), len(nodes) - 2)
-    low = int(max(firsts[j, cell], min(max(np.searchsorted(nodes, x) - 1, 0), len(nodes) - 2)))
+    cell: Any = _cell(nodes, s)
+    low = int(max(firsts[j, cell], _cell(nodes, x)))
     high = int(max(firsts[j, cell + 1], low))
     cost = pi0 * x / nodes[0] if free and x <= nodes[0] else np.inf
     for other in range(low, high + 1):
@@ -257,12 +273,15 @@ def side_costs(
         remaining = room - always
         s = state_after(budget, float(always), ratio, log_gap) * (1.0 - _STATE_SLACK)
         rest = 0.0
-        if s > free_state and remaining > 0:
+        is_open = s > free_state and remaining > 0
+        if is_open:
             x = max((s * (1.0 - beta) - alpha) / ((1.0 - alpha) - s * beta), 0.0)
             j = min(remaining, free[2].shape[0] - 1)
-            rest = from_first(j, s, x, True, pi0, pi1, (alpha, beta), free)
+            # not True and False: for each of these it would be compiled once more
+            rest = from_first(j, s, x, is_open, pi0, pi1, (alpha, beta), free)
             if remaining < end[2].shape[0]:
-                rest = min(rest, from_first(remaining, s, x, False, pi0, pi1, (alpha, beta), end))
+                last_cost = from_first(remaining, s, x, not is_open, pi0, pi1, (alpha, beta), end)
+                rest = min(rest, last_cost)
         costs[i] = always + rest * (1.0 - _COST_SLACK)
     return costs
 
@@ -307,9 +326,10 @@ def _side(budget: float, room: int, span: int, chain: Any, free: Any, end: Any) 
         first = min(first, room - end_stages + 1)
     first = max(first, 0)
     costs = side_costs(budget, room, first, last, chain, free, end)
-    suffix = costs.copy()
-    for m in range(len(costs) - 2, -1, -1):
-        suffix[m] = min(suffix[m], suffix[m + 1])
+    suffix, least = np.empty(len(costs)), np.inf
+    for m in range(len(costs) - 1, -1, -1):
+        least = min(costs[m], least)
+        suffix[m] = least
     return first, until_free <= room, costs, suffix
 
 

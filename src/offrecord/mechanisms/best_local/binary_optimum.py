@@ -369,12 +369,12 @@ def _tables(
     free = _Values(
         nodes,
         images,
-        *_binary_bounds.lower_bounds(nodes, images, *masses, (alpha, beta), stages, True),
+        *_binary_bounds.lower_bounds(nodes, images, masses, (alpha, beta), stages, free=True),
     )
     end = _Values(
         nodes,
         images,
-        *_binary_bounds.lower_bounds(nodes, images, *masses, (alpha, beta), stages_end, False),
+        *_binary_bounds.lower_bounds(nodes, images, masses, (alpha, beta), stages_end, free=False),
     )
     finite = np.flatnonzero(np.isfinite(free.values[-1]))
     # one record before the highest state inside a path that can still come down to s_free

@@ -62,9 +62,10 @@ def _walk_out(kernels: Any, keeps: Any, over: int, walk: Any, distance: int, sta
         a0, a1 = first * keeps[at + above], second * keeps[at + above + 1]
         first, second = b0 * p00 + b1 * p10, b0 * p01 + b1 * p11
         b0, b1 = first * keeps[at + below], second * keeps[at + below + 1]
-        largest = max(a0, a1, b0, b1)
-        if 0.0 < largest < _SMALL:
-            a0, a1, b0, b1 = a0 / largest, a1 / largest, b0 / largest, b1 / largest
+        if a0 < _SMALL:
+            largest = max(a0, a1, b0, b1)
+            if 0.0 < largest < _SMALL:
+                a0, a1, b0, b1 = a0 / largest, a1 / largest, b0 / largest, b1 / largest
         states[at], states[at + 1], states[at + 2], states[at + 3] = a0, a1, b0, b1
 
 
@@ -95,13 +96,19 @@ def _climb(kernels: Any, keeps: Any, target: Any, walk: Any, known: Any, states:
             g10, g11 = k10 * g0 + k11 * g1, l10 * g0 + l11 * g1
             h00, h01 = k00 * h0 + k01 * h1, l00 * h0 + l01 * h1
             h10, h11 = k10 * h0 + k11 * h1, l10 * h0 + l11 * h1
-            met, chosen = -1.0, 0
-            for corner in range(CORNERS):
-                up = a0 * (g00 if corner < 2 else g01) + a1 * (g11 if corner % 2 else g10)
-                down = b0 * (h00 if corner < 2 else h01) + b1 * (h11 if corner % 2 else h10)
-                found = _quotient(up, down)
-                if found > met:
-                    met, chosen = found, corner
+            # each product once, and no loop: that is where the time goes if this runs as it stands
+            u0, u1, v0, v1 = a0 * g00, a0 * g01, a1 * g10, a1 * g11
+            x0, x1, y0, y1 = b0 * h00, b0 * h01, b1 * h10, b1 * h11
+            met, chosen = _quotient(u0 + v0, x0 + y0), 0
+            found = _quotient(u0 + v1, x0 + y1)
+            if found > met:
+                met, chosen = found, 1
+            found = _quotient(u1 + v0, x1 + y0)
+            if found > met:
+                met, chosen = found, 2
+            found = _quotient(u1 + v1, x1 + y1)
+            if found > met:
+                met, chosen = found, 3
             changed = changed or chosen != walk[step]
             elsewhere = elsewhere or chosen != known[step]
             walk[step] = chosen
@@ -109,9 +116,10 @@ def _climb(kernels: Any, keeps: Any, target: Any, walk: Any, known: Any, states:
             g0, g1 = first * keeps[at + above], second * keeps[at + above + 1]
             first, second = h00 if chosen < 2 else h01, h11 if chosen % 2 else h10
             h0, h1 = first * keeps[at + below], second * keeps[at + below + 1]
-            largest = max(g0, g1, h0, h1)
-            if 0.0 < largest < _SMALL:
-                g0, g1, h0, h1 = g0 / largest, g1 / largest, h0 / largest, h1 / largest
+            if g0 < _SMALL:
+                largest = max(g0, g1, h0, h1)
+                if 0.0 < largest < _SMALL:
+                    g0, g1, h0, h1 = g0 / largest, g1 / largest, h0 / largest, h1 / largest
         told = math.log(met) if met > 0.0 else -np.inf
         if not told > best + _STILL:
             return max(best, told)
@@ -144,58 +152,6 @@ def _worst(
             for step in range(len(trial)):
                 walk[step] = trial[step]
     return best
-
-
-@compiled
-def _sloped(
-    kernels: Any, keeps: Any, levels: Any, target: Any, walk: Any, states: Any, by_keep: Any
-) -> Any:
-    """log U(0, i)/U(1, i) at a level under a sequence of kernels; by_keep: its derivatives."""
-    level, value = target
-    _walk_out(kernels, keeps, 0, walk, levels[level], states)
-    g0, g1 = 1.0 - value, 1.0 * value
-    h0, h1 = g0, g1
-    before, zero, one = level - 1, 0.0, 0.0
-    for step in range(levels[level], 0, -1):
-        at, k = 4 * (step - 1), 4 * walk[step]
-        p00, p01, p10, p11 = kernels[k], kernels[k + 1], kernels[k + 2], kernels[k + 3]
-        g0, g1 = p00 * g0 + p01 * g1, p10 * g0 + p11 * g1
-        h0, h1 = p00 * h0 + p01 * h1, p10 * h0 + p11 * h1
-        largest = max(g0, g1, h0, h1)
-        if 0.0 < largest < _SMALL:
-            g0, g1, h0, h1 = g0 / largest, g1 / largest, h0 / largest, h1 / largest
-        a0, a1, b0, b1 = states[at], states[at + 1], states[at + 2], states[at + 3]
-        zero = a0 * g0 + a1 * g1
-        one = b0 * h0 + b1 * h1
-        if before >= 0 and step - 1 == levels[before]:
-            # states are after the level's stop: the share itself is divided out
-            to = 4 * before
-            by_keep[to] = _quotient(a0 / keeps[at] * g0, zero)
-            by_keep[to + 1] = _quotient(a1 / keeps[at + 1] * g1, zero)
-            by_keep[to + 2] = -_quotient(b0 / keeps[at + 2] * h0, one)
-            by_keep[to + 3] = -_quotient(b1 / keeps[at + 3] * h1, one)
-            g0, g1 = g0 * keeps[at], g1 * keeps[at + 1]
-            h0, h1 = h0 * keeps[at + 2], h1 * keeps[at + 3]
-            before -= 1
-    quotient = _quotient(zero, one)
-    return math.log(quotient) if quotient > 0.0 else -np.inf
-
-
-@compiled
-def _slopes(
-    kernels: Any,
-    keeps: Any,
-    levels: Any,
-    targets: Any,
-    walks: Any,
-    states: Any,
-    told: Any,
-    by_keep: Any,
-) -> None:
-    """told, by_keep: for each target and its sequence of kernels."""
-    for i in range(len(told)):
-        target = targets[i][0], targets[i][1]
-        told[i] = _sloped(kernels, keeps, levels, target, walks[i], states, by_keep[i])
 
 
 # ---- what is asked
@@ -367,14 +323,68 @@ def slopes(
 
     targets: (n, 2) number of the level, value there. sequences: (n, L + 1).
     """
-    count, size = len(ground.levels) - 1, int(ground.levels[-1])
-    keeps, states = ground.filled(1.0, size), ground.filled(0.0, size)
-    for level in range(count):
-        ground.go_on(keeps, level, stops[level])
-    told, by_keep = (np.zeros((len(targets), *more)) for more in ((), (4 * count,)))
-    given = [ground.holding(one) for one in (targets, sequences)]
-    found = [ground.holding(one) for one in (told, by_keep)]
-    run = _slopes.plain if ground.is_plain else _slopes
-    run(ground.flat, keeps, ground.distances, *given, states, *found)
-    told[...], by_keep[...] = found
-    return told, by_keep.reshape(-1, count, 2, 2)
+    levels, count = ground.levels, len(ground.levels) - 1
+    goes_on = 1.0 - stops.reshape(count, 4)
+    at, value = targets.T
+    states = _states_out(ground, goes_on, at, sequences)
+    # what leads to the goal from (0, 0), (0, 1), (1, 0) and (1, 1)
+    goals = np.tile(np.stack((1.0 - value, 1.0 * value), axis=1), 2)
+    likely, by_keep = np.ones((len(targets), 2)), np.zeros((len(targets), count, 4))
+    for step in range(int(levels[-1]), 0, -1):
+        onward = levels[at] >= step
+        kernels = ground.kernels[sequences[onward, step]]
+        goals[onward] = _scaled(_back(goals[onward], kernels))
+        masses = states[onward, step - 1] * goals[onward]
+        likely[onward] = masses[:, 0::2] + masses[:, 1::2]
+        before = np.searchsorted(levels, step - 1)
+        if before < count and levels[before] == step - 1:
+            # states are after the level's stop: the share itself is divided out
+            shares = states[onward, step - 1] / goes_on[before] * goals[onward]
+            by_keep[onward, before] = _quotients(shares, np.repeat(likely[onward], 2, axis=1))
+            goals[onward] *= goes_on[before]
+    by_keep[..., 2:] *= -1.0
+    told = [math.log(one) if one > 0.0 else -np.inf for one in _quotients(*likely.T).tolist()]
+    return np.array(told), by_keep.reshape(-1, count, 2, 2)
+
+
+def _states_out(ground: Ground, goes_on: Floats, at: Integers, sequences: _Sequences) -> Floats:
+    """(n, L, 4) U at each distance before a target's level, after its own level's stop."""
+    states = np.zeros((len(at), int(ground.levels[-1]), 4))
+    states[:, 0] = 1.0, 0.0, 0.0, 1.0
+    level = 0
+    for step in range(1, states.shape[1]):
+        kernels = ground.kernels[sequences[:, step]]
+        out = _onward(states[:, step - 1], kernels)
+        if ground.levels[level] == step:
+            out *= goes_on[level]
+            level += 1
+        states[:, step] = _scaled(out)
+    return states
+
+
+def _onward(masses: Floats, kernels: Floats) -> Floats:
+    """(n, 4) both rows of U times a kernel."""
+    first, second = masses[:, 0::2, np.newaxis], masses[:, 1::2, np.newaxis]
+    onward = first * kernels[:, np.newaxis, 0] + second * kernels[:, np.newaxis, 1]
+    return np.asarray(onward.reshape(-1, 4))
+
+
+def _back(goals: Floats, kernels: Floats) -> Floats:
+    """(n, 4) a kernel times what leads to the goal."""
+    first, second = goals[:, 0::2, np.newaxis], goals[:, 1::2, np.newaxis]
+    back = kernels[:, np.newaxis, :, 0] * first + kernels[:, np.newaxis, :, 1] * second
+    return np.asarray(back.reshape(-1, 4))
+
+
+def _scaled(numbers: Floats) -> Floats:
+    """Rows that are too small divided by their largest entry."""
+    largest = numbers.max(axis=1, keepdims=True)
+    if largest.min() >= _SMALL:
+        return numbers
+    return np.where((largest > 0.0) & (largest < _SMALL), numbers / largest, numbers)
+
+
+def _quotients(above: Floats, below: Floats) -> Floats:
+    """As of `_quotient`."""
+    sure = np.where(above > 0.0, np.inf, 0.0)
+    return np.divide(above, below, out=sure, where=below > 0.0)

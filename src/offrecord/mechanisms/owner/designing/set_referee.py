@@ -15,7 +15,7 @@ such a combination misses is added to the bound.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -83,8 +83,9 @@ def leakages_over(box_intervals: Intervals, side: StoppingSide) -> Floats:
     if low.shape != (2, 2) or side.limits.shape[-1] != 1 or not np.all(low[off] > 0):
         return np.full(2, np.inf)
     windows = binary.windows(side.deadline, low[np.newaxis], high[np.newaxis])
-    kernels = corners_of(box_intervals)
-    stops = np.array([_told(kernels, side, far) for far in range(2)])
+    given = corners_of(box_intervals).tobytes(), side.levels.astype(np.int64).tobytes()
+    limits = [side.limits[far, ..., 0].astype(np.uint64).tobytes() for far in range(2)]
+    stops = np.array([_told(*given, limits[far], far) for far in range(2)])
     return np.asarray(np.maximum(stops, windows[-1].max()))
 
 
@@ -99,12 +100,18 @@ def corners_of(box_intervals: Intervals) -> Floats:
     return np.array([[[1.0 - a, a], [b, 1.0 - b]] for a in zero for b in one])
 
 
-def _told(kernels: Floats, side: StoppingSide, far: int) -> float:
-    """By all outcomes with one far value."""
-    thinner = _Thinner(kernels, side.levels, side.limits[far, ..., 0])
+@lru_cache(maxsize=256)
+def _told(spelled_kernels: bytes, spelled_levels: bytes, spelled_limits: bytes, far: int) -> float:
+    """By all outcomes with one far value. Given by the very numbers, so that it is found once: a
+    side is asked about when it is made, and again in the proof of each menu that it is part of.
+    """
+    kernels = np.frombuffer(spelled_kernels).reshape(4, 2, 2)
+    levels = np.frombuffer(spelled_levels, dtype=np.int64)
+    stops = np.frombuffer(spelled_limits, dtype=np.uint64).reshape(-1, 2, 2)
+    thinner = _Thinner(kernels, levels, stops)
     cone, most, distance = _Cone(np.array([[1.0, 0.0, 0.0, 1.0]]), 0.0, 0), 0.0, 0
-    last = len(side.levels) - 1
-    for level, stop in enumerate(side.levels.tolist()):
+    last = len(levels) - 1
+    for level, stop in enumerate(levels.tolist()):
         while distance < stop:
             distance += 1
             stepped = cone.stepped(kernels)
@@ -113,12 +120,11 @@ def _told(kernels: Floats, side: StoppingSide, far: int) -> float:
             cone = thinner.thinned(stepped, distance)
         if level == last:
             break
-        limits = side.limits[far, level, :, :, 0]
         for value in range(2):
-            most = max(most, cone.told(value, *limits[:, value]))
+            most = max(most, cone.told(value, *stops[level, :, value]))
         if most == np.inf:
             return most
-        cone = cone.through(limits)
+        cone = cone.through(stops[level])
     return max(most, cone.told(far, ALWAYS, ALWAYS))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -38,6 +38,8 @@ _LONGER = (0.0, 0.07, 0.2)
 _BUDGETS, _STOPS = (1.0, 0.7, 0.4, 0.15), (1.0, 0.9, 0.7, 0.4)
 #: At most so many programmes; a reach below the least ends them, and a gain below this share.
 _PROGRAMMES, _REACH, _LEAST_REACH, _GAIN = 40, 0.3, 0.01, 2e-4
+#: After so many, deadlines are compared, and those that cost more than this times the best dropped.
+_FIRST, _CLOSE = 10, 1.04
 #: How often a proposal is asked for again within the same reach, with a budget that is smaller by
 #: what was too much, and this factor, but not by more than this share.
 _AGAIN, _BACK, _MOST_BACK = 2, 1.3, 0.1
@@ -85,10 +87,12 @@ def side_over(
     designs: list[_Design] = []
     for deadline in sorted({math.ceil(window * (1.0 + share)) for share in _LONGER}):
         placed = placed_levels(nominal_kernel, weights, deadline, levels)
-        designs.append(_Design.of(_Walks(kernels, placed, weights), budget))
+        designs.append(_Design.begun(_Walks(kernels, placed, weights), budget))
         if designs[-1].cost > designs[0].cost:
             break
-    for design in sorted(designs, key=lambda design: design.cost):
+    least = min(design.cost for design in designs)
+    close = [design.finished() for design in designs if design.cost <= _CLOSE * least]
+    for design in sorted(close, key=lambda design: design.cost):
         proven = design.proven(box_intervals, direction, budget)
         if proven is not None and proven.cost < _WORTH * (window - 1):
             return proven.side(direction, budget)
@@ -213,21 +217,36 @@ class _Walks:
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """stops: (2, m − 1, 2, 2) stop probabilities by far value, level, x and value there.
+    """aimed: (2,) the budget that stops keep within as far as sequences are found, by far value.
 
-    aimed: (2,) the budget that they keep within as far as sequences are found, by far value.
+    progress: how far programmes have come, by far value.
     """
 
     walks: _Walks
     aimed: Floats
-    stops: Floats
+    progress: tuple[_Progress, ...]
 
     @classmethod
-    def of(cls, walks: _Walks, budget: float) -> _Design:
-        """The best that is found, within a budget less what may have been missed."""
+    def begun(cls, walks: _Walks, budget: float) -> _Design:
+        """By few programmes, within a budget less what may have been missed."""
         aimed = budget - _SPARE * float(walks.levels[-1])
-        stops = [_designed(_Pinned(walks, far, aimed)) for far in range(2)]
-        return cls(walks, np.full(2, aimed), np.array(stops))
+        pinned = [_Pinned(walks, far, aimed) for far in range(2)]
+        progress = (_improved(one, _begun(one, _nominal_stops(one)), _FIRST) for one in pinned)
+        return cls(walks, np.full(2, aimed), tuple(progress))
+
+    def finished(self) -> _Design:
+        """By as many programmes as gain anything: the best that is found."""
+        return replace(
+            self, progress=tuple(self._finished(*one) for one in enumerate(self.progress))
+        )
+
+    def _finished(self, far: int, progress: _Progress) -> _Progress:
+        return _improved(_Pinned(self.walks, far, self.aimed[far]), progress, _PROGRAMMES)
+
+    @cached_property
+    def stops(self) -> Floats:
+        """(2, m − 1, 2, 2) stop probabilities by far value, level, x and value there."""
+        return np.array([one.best.stops for one in self.progress])
 
     @cached_property
     def cost(self) -> float:
@@ -242,11 +261,12 @@ class _Design:
     def lowered(self, excess: Floats) -> _Design:
         """The design anew for far values that tell too much (2,), for a smaller budget."""
         aimed = self.aimed - np.where(excess > 0, _BACK * excess, 0.0)
-        stops = self.stops.copy()
+        progress = list(self.progress)
         for far in np.flatnonzero(excess > 0).tolist():
-            starts = [share * stops[far] for share in _LOWERED]
-            stops[far] = _designed(_Pinned(self.walks, far, aimed[far]), starts)
-        return _Design(self.walks, aimed, stops)
+            starts = [share * self.stops[far] for share in _LOWERED]
+            pinned = _Pinned(self.walks, far, aimed[far])
+            progress[far] = _improved(pinned, _begun(pinned, starts), _PROGRAMMES)
+        return _Design(self.walks, aimed, tuple(progress))
 
     def proven(self, box_intervals: Intervals, direction: int, budget: float) -> _Design | None:
         """This design, or one that aims lower, which the referee lets pass."""
@@ -305,17 +325,34 @@ def _tried(pinned: _Pinned, stops: Floats, sequences: _Sequences) -> _Trial:
     return _Trial(lowered, cost, np.concatenate((beyond, over)), worst_of)
 
 
-def _designed(pinned: _Pinned, starts: Iterable[Floats] | None = None) -> Floats:
-    """(m − 1, 2, 2) stop probabilities within the budget, as far as sequences are found."""
+@dataclass(frozen=True, eq=False)
+class _Progress:
+    """What programmes have come to.
+
+    known: sequences that were the worst. backs (m, 2), reach, again: what the next programme is
+    asked, and how often the last was asked again. programmes: how many there were.
+    """
+
+    best: _Trial
+    known: _Known
+    backs: Floats
+    reach: float = _REACH
+    again: int = 0
+    programmes: int = 0
+    is_over: bool = False
+
+
+def _begun(pinned: _Pinned, starts: Iterable[Floats]) -> _Progress:
+    """With the best of some stop probabilities, each lowered until it is within the budget."""
     walks = pinned.walks
     none = np.zeros((len(walks.levels) - 1, 2, 2))
     sequences = np.zeros((len(walks.levels), 2, 2, int(walks.levels[-1]) + 1), dtype=np.int64)
     best = _tried(pinned, none, sequences)
-    for stops in _nominal_stops(pinned) if starts is None else starts:
+    for stops in starts:
         trial = _tried(pinned, stops, best.sequences)
         if trial.is_within and trial.cost < best.cost:
             best = trial
-    return _improved(pinned, best).stops
+    return _Progress(best, _remembered({}, best.sequences), np.zeros(best.beyond.shape))
 
 
 def _nominal_stops(pinned: _Pinned) -> Iterator[Floats]:
@@ -330,40 +367,43 @@ def _nominal_stops(pinned: _Pinned) -> Iterator[Floats]:
                 yield factor * found
 
 
-def _improved(pinned: _Pinned, best: _Trial) -> _Trial:
-    """By programmes, as long as they gain anything.
+def _improved(pinned: _Pinned, progress: _Progress, programmes: int) -> _Progress:
+    """By programmes, up to so many in all, as long as they gain anything."""
+    while not progress.is_over and progress.programmes < programmes:
+        progress = _once_more(pinned, progress)
+    return progress
+
+
+def _once_more(pinned: _Pinned, progress: _Progress) -> _Progress:
+    """By one programme.
 
     A proposal that its own worst sequences forbid is asked for again with a smaller budget where it
     was too much, then within a smaller reach.
     """
-    known: _Known = {}
-    _remember(known, best.sequences)
-    backs, reach, again = np.zeros(best.beyond.shape), _REACH, 0
-    for _ in range(_PROGRAMMES):
-        proposed = _programmed(pinned, best.stops, known, backs, reach)
-        trial = best if proposed is None else _tried(pinned, proposed, best.sequences)
-        _remember(known, trial.sequences)
-        if trial.is_within and trial.cost < best.cost:
-            gain = 1 - trial.cost / best.cost
-            best, backs, again, reach = trial, backs / 2, 0, min(1.0, 1.5 * reach)
-            if gain < _GAIN:
-                break
-        elif trial is not best and again < _AGAIN and trial.beyond.max() > 0:
-            excess = np.clip(trial.beyond, 0.0, _MOST_BACK * pinned.budget)
-            backs, again = backs + _BACK * excess, again + 1
-        else:
-            backs, again, reach = backs / 3, 0, reach / 2
-        if reach < _LEAST_REACH:
-            break
-    return best
+    best, backs, reach, again = progress.best, progress.backs, progress.reach, progress.again
+    is_over = False
+    proposed = _programmed(pinned, best.stops, progress.known, backs, reach)
+    trial = best if proposed is None else _tried(pinned, proposed, best.sequences)
+    if trial.is_within and trial.cost < best.cost:
+        is_over = 1 - trial.cost / best.cost < _GAIN
+        best, backs, again, reach = trial, backs / 2, 0, min(1.0, 1.5 * reach)
+    elif trial is not best and again < _AGAIN and trial.beyond.max() > 0:
+        excess = np.clip(trial.beyond, 0.0, _MOST_BACK * pinned.budget)
+        backs, again = backs + _BACK * excess, again + 1
+    else:
+        backs, again, reach = backs / 3, 0, reach / 2
+    known, count = _remembered(progress.known, trial.sequences), progress.programmes + 1
+    return _Progress(best, known, backs, reach, again, count, is_over or reach < _LEAST_REACH)
 
 
-def _remember(known: _Known, sequences: _Sequences) -> None:
+def _remembered(known: _Known, sequences: _Sequences) -> _Known:
     """The last few sequences of each outcome that were the worst for some design."""
+    found = {}
     for target in np.ndindex(sequences.shape[:3]):
         fresh = sequences[target]
         others = [one for one in known.get(target, []) if not np.array_equal(one, fresh)]
-        known[target] = [*others[1 - _REMEMBERED :], fresh.copy()]
+        found[target] = [*others[1 - _REMEMBERED :], fresh.copy()]
+    return found
 
 
 # ---- programmes
