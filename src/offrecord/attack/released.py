@@ -28,6 +28,7 @@ from offrecord.tables.chains import Arranged, arrange
 from offrecord.tables.formats import read_frame
 from offrecord.tables.rule import Rule
 from offrecord.tables.secrets import Private, private_records
+from offrecord.tables.several.growing import Holding
 from offrecord.text import many
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class Table:
     """A released table: its secrets, and by which rule it was redacted.
 
     codes: (n,) the values that are released, MISSING where there is none. missing: (n,) rows of
-    which it is known that they have no value. needs, which: as for designs.
+    which it is known that they have no value. needs, which: as for designs. waits: (n,) rows of a
+    growing table that are empty whatever their values are, None where there are none.
     """
 
     said: Said
@@ -65,6 +67,7 @@ class Table:
     acting: Acting
     notes: tuple[str, ...]
     exposed: Integers
+    waits: Mask | None = None
 
     @property
     def chains(self) -> Chains:
@@ -88,8 +91,18 @@ class Table:
         cls, arranged: Arranged, said: Said, listed: Any = None, missing: Mask | None = None
     ) -> Table:
         """From a table that is arranged."""
-        codes = arranged.chains.codes
         private = _private(arranged, said, listed)
+        waits: Mask | None = None
+        note: tuple[str, ...] = ()
+        if said.certificate.growing is not None:
+            holding = Holding(**said.certificate.growing.to_dict())
+            waits = holding.waits(arranged, private)
+            if said.designs.kind not in LOCAL:  # no walk leads from what waits to what does not
+                count = private.count
+                begins = holding.begins(arranged, private)
+                arranged, private = _settled(arranged, private, begins)
+                waits, note = None, _waiting(count - private.count)
+        codes = arranged.chains.codes
         rows = private.rows(arranged.chains)
         open_ = rows[codes[rows] >= 0]
         if len(open_):
@@ -105,10 +118,13 @@ class Table:
             # what is never redacted and yet empty has no value
             certain = empty & (found.certainty() == NEVER)
             certain[rows] = False
+            if waits is not None:
+                certain &= ~waits
             if np.array_equal(certain, gone):
                 break
             gone = certain
-        return replace(found, exposed=open_)._noted()
+        found = replace(found, exposed=open_, waits=waits)
+        return replace(found, notes=note) if note else found._noted()
 
     @cached_property
     def _plain(self) -> Shown:
@@ -175,6 +191,8 @@ class Table:
         likely = np.concatenate([*rules, np.zeros((0, k))])
         holes = np.concatenate([*rows, np.empty(0, dtype=np.int64)]).astype(np.int64)
         there = ~self.missing[holes]
+        if self.waits is not None:
+            there &= ~self.waits[holes]
         shown = Shown.of(self.chains, self.codes, holes[there], likely[there])
         return Evidence(shown, never, wrong)
 
@@ -210,6 +228,39 @@ def _private(arranged: Arranged, said: Said, listed: Any) -> Private:
             f"the list names {many(private.count, 'private record')}, the certificate {count:,}"
         )
     return private
+
+
+def _settled(arranged: Arranged, private: Private, begins: Integers) -> tuple[Arranged, Private]:
+    """The rows of a growing table that do not wait, and the private records among them; InputError
+    if there is none. begins: (m,) the first place of each chain that waits.
+    """
+    import polars as pl
+
+    chains = arranged.chains
+    stays = chains.places < begins[chains.chain_of]
+    counts = np.add.reduceat(stays, chains.starts[:-1], dtype=np.int64)
+    if not counts.any():
+        raise InputError("all records of this growing table wait: nothing has left")
+    assert chains.steps is not None
+    cut = Chains(
+        np.append(0, np.cumsum(counts[counts > 0])),
+        chains.codes[stays],
+        chains.order[stays],
+        chains.timed,
+        chains.steps[stays],
+    )
+    kept = pl.Series(stays)
+    names = arranged.names.filter(kept) if arranged.names.width else arranged.names
+    frame = arranged.frame.filter(kept) if arranged.frame.width else arranged.frame
+    here = private.of(private.place < begins[private.chain])
+    number = np.cumsum(counts > 0) - 1
+    part = Private(number[here.chain], here.place, here.order)
+    return replace(arranged, chains=cut, names=names, frame=frame, rows=None), part
+
+
+def _waiting(count: int) -> tuple[str, ...]:
+    """What is said of private records of which nothing was attacked."""
+    return (f"of {many(count, 'private record')} nothing around has left yet: the table grows",)
 
 
 def _ruled(arranged: Arranged, private: Private, said: Said, codes: Codes, missing: Mask) -> Table:
