@@ -23,6 +23,7 @@ def released(tmp_path):
     )
     private = pl.DataFrame({"site": [3, 3, 20], "day": [5, 6, 10]})
     private.write_csv(tmp_path / "optouts.csv")
+    table.write_csv(tmp_path / "original.csv")
     release = off.redact(
         table,
         value="rain", order="day", by="site", private_list=private, epsilon=1.0,
@@ -50,6 +51,9 @@ def test_a_release_is_verified_and_says_what_was_not_checked(released, capsys):
     assert verdict["verified"] is True
     assert verdict["problems"] == []
     assert 0 < verdict["told"] <= verdict["epsilon"] == 1.0
+    original = str(released.with_name("original.csv"))
+    assert cli.main(["verify", *given, "--key-file", key, "--original", original]) == 0
+    assert "is that of the original table" in capsys.readouterr().out
 
 
 def test_what_does_not_hold_is_exit_1_with_reasons(released, capsys):
