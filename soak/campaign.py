@@ -48,8 +48,10 @@ class Campaign(Protocol):
     def prepared(self, folder: Path) -> None:
         """Make what cases need and is not there yet; in a process of its own."""
 
-    def ready(self, folder: Path) -> None:
-        """Have ready what every batch needs, before it is forked; nothing that starts threads."""
+    def ready(self, folder: Path, kind: str) -> None:
+        """Have ready what every batch of a kind needs, before it is forked; nothing that starts
+        threads.
+        """
 
     def run(self, case: Case, folder: Path, store: Path) -> Notes:
         """One case, in a folder that all of its batch have; ViolationError if there is one."""

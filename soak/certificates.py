@@ -86,7 +86,7 @@ class CertificatesCampaign:
 
         Key.load_or_new(_store(folder) / "key" / "key.json")
 
-    def ready(self, folder: Path) -> None:
+    def ready(self, folder: Path, kind: str) -> None:
         """Nothing is needed: a case reads what it changes."""
 
     def run(self, case: Case, folder: Path, store: Path) -> Notes:

@@ -189,18 +189,9 @@ class InputsCampaign:
         if not (good / "done").exists():
             _make_good(good)
 
-    def ready(self, folder: Path) -> None:
+    def ready(self, folder: Path, kind: str) -> None:
         """The command, and what its verbs import when they are asked."""
-        import typer.main
-
-        import offrecord.attack
-        import offrecord.cli
-        import offrecord.tables.engines.memory
-        import offrecord.tables.engines.stream
-        import offrecord.verify.table  # noqa: F401
-
-        # The words of all verbs, put together once: it takes as long as all the rest of a case.
-        typer.main.get_command = cache(typer.main.get_command)
+        _imported()
 
     def run(self, case: Case, folder: Path, store: Path) -> Notes:
         """Change a file or an option, and run the verb in a folder of its own."""
@@ -229,6 +220,20 @@ class InputsCampaign:
         if fresh is not None and changed is not None:
             notes["kept to change further"] += fresh.keep(told.signature, here / changed)
         return notes
+
+
+@cache
+def _imported() -> None:
+    import typer.main
+
+    import offrecord.attack
+    import offrecord.cli
+    import offrecord.tables.engines.memory
+    import offrecord.tables.engines.stream
+    import offrecord.verify.table  # noqa: F401
+
+    # The words of all verbs, put together once: it takes as long as all the rest of a case.
+    typer.main.get_command = cache(typer.main.get_command)
 
 
 # ---- good files

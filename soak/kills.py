@@ -72,7 +72,7 @@ class KillsCampaign:
         _model().save(store / "model.json", force=True)
         (store / "done").touch()
 
-    def ready(self, folder: Path) -> None:
+    def ready(self, folder: Path, kind: str) -> None:
         """What every run imports, and its compiled loops."""
         import offrecord.cli
         import offrecord.tables.engines.memory

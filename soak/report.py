@@ -43,7 +43,7 @@ def written(state: Path) -> int:
 
 _FOOT = """## Again
 
-`python -m soak run designs --minutes 5` runs one campaign, `python -m soak report` writes this page. What is found is printed with its numbers, and `python -m soak replay CAMPAIGN KIND BATCH NUMBER` draws the case again; inputs are kept whole in `out/soak/found` and run again as they were. The moment of a kill depends on the machine, so a kill is drawn again, not repeated.
+`python -m soak run designs --minutes 5` runs one campaign, `python -m soak report` writes this page. What is found is printed with its numbers, and `python -m soak replay CAMPAIGN KIND BATCH NUMBER` draws the case again, with the sources of the commit that is recorded beside it; inputs are kept whole in `out/soak/found` and run again as they were. The moment of a kill depends on the machine, so a kill is drawn again, not repeated.
 """  # noqa: E501
 
 

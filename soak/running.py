@@ -84,7 +84,6 @@ def run(
     state.mkdir(parents=True, exist_ok=True)
     for campaign in campaigns:
         prepare(campaign, state)
-        campaign.ready(state)
     ends = time.monotonic() + 60 * minutes
     version = commit()
     turns = _Turns(campaigns, state)
@@ -178,7 +177,6 @@ def sample(campaign: Campaign, state: Path, kinds: Sequence[str], cases: int) ->
     """So many cases of some kinds; whether nothing was found."""
     state.mkdir(parents=True, exist_ok=True)
     prepare(campaign, state)
-    campaign.ready(state)
     good = True
     for kind in kinds:
         watched = Watched.start(campaign, kind, 0, state, seconds=float("inf"), cases=cases)
@@ -196,7 +194,6 @@ def _ended(watched: Watched) -> Outcome:
 
 def replayed(campaign: Campaign, state: Path, kind: str, batch: int, number: int) -> Outcome:
     """One case again."""
-    campaign.ready(state)
     return _ended(
         Watched.start(campaign, kind, batch, state, seconds=float("inf"), cases=1, first=number)
     )

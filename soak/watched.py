@@ -46,6 +46,7 @@ class Watched:
         seconds: float, cases: int | None = None, first: int = 0,
     ) -> Watched:  # fmt: skip
         """Fork a process that runs cases for so many seconds, or so many of them."""
+        campaign.ready(store, kind)
         shared = mmap.mmap(-1, _NOW.size)
         shared[:] = _NOW.pack(0, first, time.monotonic())
         reading, writing = os.pipe()

@@ -56,7 +56,7 @@ class Broken:
 
     name, least, kinds, limit, memory = "broken", 1, {"any": 1.0}, 1.0, None
 
-    def ready(self, folder):
+    def ready(self, folder, kind):
         pass
 
     def run(self, case, folder, store):
