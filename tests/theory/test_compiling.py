@@ -43,6 +43,25 @@ def test_a_walk_of_two_values_is_the_same_in_machine_code(walked, alpha, beta):
     assert bits(_walk.binary.plain(kernels, walked)) == bits(_walk.binary(kernels, walked))
 
 
+@settings(max_examples=60, deadline=None)
+@given(walks(), st.integers(0, 2**32 - 1), st.booleans())
+def test_a_walk_of_any_values_is_the_same_in_machine_code(walked, seed, careful):
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(3, 0.5), size=3) * rng.choice([0.0, 1e-90, 1.0, 1.0], (3, 3))
+    with np.errstate(divide="ignore"):
+        logs = np.log(shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))[np.newaxis]
+    rows = np.column_stack((walked[0], rng.choice(walked[0][:, 0], len(walked[0]))))
+    support = rng.random(3) < 0.9
+    for loop, given_ in (
+        (_walk.general, (logs, support, (rows, *walked[1:]), careful)),
+        (_walk.likelihoods, (logs, support, 12, careful)),
+    ):
+        (ok, *plain), (too, *machine) = loop.plain(*given_), loop(*given_)
+        assert ok == too
+        if ok:  # else what was found is not looked at
+            assert bits(plain) == bits(machine)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     walks(),

@@ -29,6 +29,7 @@ a step; u, v, p and q are entries of U, V, P and of a redaction row.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -255,7 +256,7 @@ def general(log_kernels: Any, support: Any, walked: Any, careful: bool) -> Any:
     value = np.full((k, k), -1, dtype=np.int64)
     count = _worth_walking(rows, index, step, count, opens)
     one_kernel = log_kernels.shape[0] == 1
-    powers = one_kernel and np.min(log_kernels[0]) > _LEAST_LOG_POWER  # for all powers, as above
+    powers = one_kernel and _least(log_kernels[0]) > _LEAST_LOG_POWER  # for all powers, as above
     weights, logs = _at_once(k, careful), np.zeros(k)
     fresh, fresh_logs = np.empty((k, k)), np.empty(k)
     zero = np.zeros(k)
@@ -268,7 +269,7 @@ def general(log_kernels: Any, support: Any, walked: Any, careful: bool) -> Any:
             row, length = rows[index + step * run], lengths[index + step * run]
         always = _always(row)
         if powers and length > _JUMP and always:
-            jump = np.log(_power(np.exp(log_kernels[0]), length))
+            jump = _logs_of(_power(_exponentials_of(log_kernels[0]), length))
             added = _advance(careful, weights, logs, jump, support, fresh, fresh_logs)
             ok = added >= 0.0
             # the steps that the power stands for, and one for the logarithms before and after it
@@ -286,7 +287,7 @@ def general(log_kernels: Any, support: Any, walked: Any, careful: bool) -> Any:
             error += added
             distance += 1
             partial = partial or not always
-            ratios = fresh if careful else np.log(fresh)
+            ratios = fresh if careful else _logs_of(fresh)
             alive = _note(ratios, fresh_logs, support, distance, row, worst, at, value)
             weights, fresh = fresh, weights
             alive = _silenced(fresh_logs, row, logs) and alive
@@ -300,6 +301,40 @@ def general(log_kernels: Any, support: Any, walked: Any, careful: bool) -> Any:
     return ok, worst, at, value, (error * _UNIT if partial else 0.0)
 
 
+@inlined
+def _log(number: float) -> Any:
+    return math.log(number) if number > 0.0 else -np.inf
+
+
+@compiled
+def _logs_of(numbers: Any) -> Any:
+    """(k, k) entry by entry: NumPy's own logarithms of arrays may differ in the last bit."""
+    out = np.empty(numbers.shape)
+    for x in range(numbers.shape[0]):
+        for j in range(numbers.shape[1]):
+            out[x, j] = _log(numbers[x, j])
+    return out
+
+
+@compiled
+def _exponentials_of(numbers: Any) -> Any:
+    """(k, k) as `_logs_of`."""
+    out = np.empty(numbers.shape)
+    for x in range(numbers.shape[0]):
+        for j in range(numbers.shape[1]):
+            out[x, j] = math.exp(numbers[x, j])
+    return out
+
+
+@inlined
+def _least(numbers: Any) -> Any:
+    least = np.inf
+    for row in numbers:
+        for number in row:
+            least = min(least, number)
+    return least
+
+
 @compiled
 def _at_once(k: int, careful: bool) -> Any:
     """The weights of the secret itself: each value is its own, in logarithms if careful."""
@@ -307,7 +342,7 @@ def _at_once(k: int, careful: bool) -> Any:
     for x in range(k):
         for j in range(k):
             weight = 1.0 if x == j else 0.0
-            weights[x, j] = np.log(weight) if careful else weight
+            weights[x, j] = _log(weight) if careful else weight
     return weights
 
 
@@ -355,7 +390,7 @@ def _advance_weights(
         for i in range(k):
             term = logs[i] + log_kernel[i, j]
             if term > -np.inf:
-                factor = np.exp(term - top)
+                factor = math.exp(term - top)
                 small = small or factor < _SMALL
                 if factor > 0.0:  # the exponents that were added, for what rounding did to them
                     largest = max(largest, abs(logs[i]) + abs(log_kernel[i, j]) + abs(top))
@@ -363,7 +398,7 @@ def _advance_weights(
                     fresh[x, j] += weights[x, i] * factor
         peak, too_small = _scaled(fresh, j, support)
         small = small or too_small
-        fresh_logs[j] = top + np.log(peak)
+        fresh_logs[j] = top + _log(peak)
     return -1.0 if small else _BOTH * (k + _STEP + _STEP_EXPONENTS * largest)
 
 
@@ -404,10 +439,10 @@ def _advance_logs(
                 for i in range(k):
                     term = weights[x, i] + logs[i] + log_kernel[i, j]
                     if term > -np.inf:
-                        total += np.exp(term - top)
+                        total += math.exp(term - top)
                         size = abs(weights[x, i]) + abs(logs[i]) + abs(log_kernel[i, j]) + abs(top)
                         largest = max(largest, size)
-                fresh[x, j] = top + np.log(total)
+                fresh[x, j] = top + _log(total)
                 peak = max(peak, fresh[x, j])
         fresh_logs[j] = peak
         if peak > -np.inf:
@@ -421,7 +456,7 @@ def _silenced(fresh_logs: Any, row: Any, logs: Any) -> bool:
     """V = U·diag(q) on the columns' logarithms, the largest then 0; False if nothing is left."""
     top = -np.inf
     for j in range(len(row)):
-        logs[j] = fresh_logs[j] + np.log(row[j])
+        logs[j] = fresh_logs[j] + _log(row[j])
         top = max(top, logs[j])
     if top == -np.inf:
         return False
@@ -508,19 +543,21 @@ def _note_end(
             continue
         top = 0.0
         if careful:
-            top = np.max(weights[x] + logs)
+            top = -np.inf
+            for j in range(k):
+                top = max(top, weights[x, j] + logs[j])
         total = 0.0
         for j in range(k):
             if logs[j] > -np.inf and top > -np.inf:
                 if careful:
-                    total += np.exp(weights[x, j] + logs[j] - top)
+                    total += math.exp(weights[x, j] + logs[j] - top)
                     if weights[x, j] > -np.inf:
                         largest = max(largest, abs(weights[x, j]) + abs(logs[j]) + abs(top))
                 else:
                     ok = ok and logs[j] > _LOG_SMALL
-                    total += weights[x, j] * np.exp(logs[j])
+                    total += weights[x, j] * math.exp(logs[j])
         if total > 0.0:
-            sums[x] = top + np.log(total)
+            sums[x] = top + _log(total)
     _enter(sums, support, distance, -1, worst, at, value)
     return ok, _END_EXPONENTS * largest
 
@@ -545,7 +582,7 @@ def likelihoods(log_kernels: Any, support: Any, count: int, careful: bool) -> An
         logs, fresh_logs = fresh_logs, logs
         for x in range(k):
             for j in range(k):
-                weight = weights[x, j] if careful else np.log(weights[x, j])
+                weight = weights[x, j] if careful else _log(weights[x, j])
                 out[d, x, j] = weight if support[x] else -np.inf
     return True, out
 

@@ -179,9 +179,10 @@ class Side:
             size = self._size(known, count)
             with np.errstate(divide="ignore"):
                 logs = np.log(self.kernels(size))
-            ok, known = _walk.likelihoods(logs, self.support, size, False)
+            visited = size * self.chain.k**2
+            ok, known = _walk.likelihoods.over(visited, logs, self.support, size, False)
             if not ok:
-                _, known = _walk.likelihoods(logs, self.support, size, True)
+                _, known = _walk.likelihoods.over(visited, logs, self.support, size, True)
             self._profile["likelihoods"] = known
         return known[:count]
 
@@ -414,9 +415,10 @@ def _walk_of_any(
 
     with np.errstate(divide="ignore"):
         logs = np.log(kernels)
-    ok, worst, distance, value, rounding = _walk.general(logs, support, walked, False)
+    given, visited = (logs, support, walked), _walk.visited(walked) * len(support) ** 2
+    ok, worst, distance, value, rounding = _walk.general.over(visited, *given, False)
     if not ok:
-        _, worst, distance, value, rounding = _walk.general(logs, support, walked, True)
+        _, worst, distance, value, rounding = _walk.general.over(visited, *given, True)
     return np.maximum(worst, 0.0), distance, value, rounding
 
 
