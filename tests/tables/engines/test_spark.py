@@ -187,6 +187,8 @@ def test_a_mechanism_that_is_not_local_has_the_same_release(same):
             "mechanism": "window",
         },
         {"epsilon": 0.0},
+        {"growing": True, "step": 1, "another_release": False},
+        {"growing": True, "step": 1, "another_release": False, "mechanism": "window"},
     ],
     ids=str,
 )
