@@ -13,6 +13,8 @@ thresholds  a walk by its draws            stand_ins for missing values
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from offrecord.release.certificate import Certificate
@@ -21,12 +23,14 @@ from offrecord.verify.table.coins import Coins
 from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private
 from offrecord.verify.table.owner.drawn import Drawn
-from offrecord.verify.table.owner.explaining import NEVER, Choices
+from offrecord.verify.table.owner.explaining import NEVER, Choices, Floats
 from offrecord.verify.table.owner.rule import Rule
 from offrecord.verify.table.owner.sights import Places, View
 from offrecord.verify.table.rows import Table
 from offrecord.verify.table.secrets import Joins, Secrets, joins_of
 from offrecord.verify.table.serving import Serving, check_uses
+
+_AT_ONCE = 1 << 15  # secrets whose chains are looked at together
 
 
 def check_owner(
@@ -114,27 +118,32 @@ class _Check:
         costs[is_unserved] = NEVER
         plain = ~(is_short | is_unserved)
         some = plain[np.searchsorted(chains, secrets.chain)]
-        places = Places.of(self.view, self.rule.extra, secrets.part(some), stoppings[some])
-        missing = self.rule.certificate.counts.missing
-        choices = Choices(self.rule, places, missing, self.drawn)
-        costs[plain] = choices.explained()
+        costs[plain] = self._explain(secrets.part(some), stoppings[some])
         for at in lacking[::-1].tolist():
-            self._lose(int(secrets.chain[at]), unserved=int(secrets.first[at]))
-        for chain in chains[(costs == NEVER) & ~is_unserved].tolist():
-            self._lose(chain, choices=None if is_short[np.searchsorted(chains, chain)] else choices)
+            self.unserved[int(secrets.chain[at])] = int(secrets.first[at])
+        for chain in chains[(costs == NEVER) & is_short].tolist():
+            self.lost[chain] = None
         before = self.costs[chains]
         self.costs[chains] = np.where(before < 0, costs, np.minimum(before, costs))
         return np.bincount(which[which >= 0], minlength=len(self.rule.designs.designs))
 
-    def _lose(
-        self, chain: int, *, unserved: int | None = None, choices: Choices | None = None
-    ) -> None:
-        """Nothing that was looked at explains a chain so far."""
-        if unserved is not None:
-            self.unserved[chain] = unserved
-        else:
-            self.unserved.pop(chain, None)
-            self.lost[chain] = choices
+    def _explain(self, secrets: Secrets, stoppings: Integers) -> Floats:
+        """(chains,) what chains with secrets cost, some of them at a time."""
+        begins = np.flatnonzero(np.diff(secrets.chain, prepend=-1))
+        blocks = np.append(begins[:: max(_AT_ONCE * len(begins) // (secrets.count + 1), 1)], -1)
+        blocks[-1] = secrets.count
+        found = [np.zeros(0)]
+        for begin, end in pairwise(blocks.tolist()):
+            some = np.arange(begin, end)
+            places = Places.of(self.view, self.rule.extra, secrets.part(some), stoppings[some])
+            missing = self.rule.certificate.counts.missing
+            choices = Choices(self.rule, places, missing, self.drawn)
+            costs = choices.explained()
+            for chain in places.number[costs == NEVER].tolist():
+                self.lost[chain] = choices
+                self.unserved.pop(chain, None)
+            found.append(costs)
+        return np.concatenate(found)
 
     def skip(self, chain: int) -> None:
         """Nothing is said of a chain."""
