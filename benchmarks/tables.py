@@ -1,6 +1,7 @@
 """Speed of `offrecord redact`, whole processes: against polars reading the same columns and writing
 the released table, streamed against in memory, on a local Spark against in memory (if the extra
-spark is there: `make test-spark` brings it), and of `offrecord verify` against the `redact` before.
+spark is there: `make test-spark` brings it), and of `offrecord verify` and `offrecord attack`
+against the `redact` that they are about.
 
 `make bench` runs it; `make bench MSNBC=msnbc.parquet` also takes that file (columns seq_id, t,
 state; UCI msnbc.com web data). Exit 1 if a limit is missed.
@@ -219,30 +220,30 @@ def owners(name: str, table: Path, model: Path, folder: Path, limit: float) -> N
     )
 
 
-def verified(name: str, table: Path, model: Path, folder: Path, limit: float) -> None:
-    """`offrecord verify` of a release, with its private list, against the `redact` that made it,
-    with known designs: for the owner's mechanism and the best local one.
+def checked(name: str, table: Path, model: Path, folder: Path, limits: dict[str, float]) -> None:
+    """`offrecord verify` and `offrecord attack` of what the owner's mechanism and the best local one
+    release, against redacting it with known designs, in turn. limits: of each verb.
     """
-    private = folder / "private.parquet"
-    columns = ["chain", "t"]
-    pl.scan_parquet(table).filter("private").select(columns).sink_parquet(private)
-    program = str(Path(sys.executable).with_name("offrecord"))
     for mechanism in ("owner", "best-local"):
         redact = command(f"{name} {mechanism}", table, ("chain", "t", "v"), model, folder)
         mine = str(folder / f"{model.stem}.{mechanism}.designs.json")
         redact = (*redact, "--designs", mine, "--mechanism", mechanism, "--in-memory")
-        released = folder / f"{table.stem}.released.parquet"
-        certificate = f"{released}.certificate.json"
-        verify = (program, "verify", certificate, str(released), "--private-list", str(private))
+        redact = (*redact, "--publish-positions")
+        released = redact[redact.index("--output") + 1]
+        verbs = {
+            "verify": (redact[0], "verify", f"{released}.certificate.json", released),
+            "attack": (redact[0], "attack", released),
+        }
         process(*redact)
-        seconds = [[process(*redact)[0], process(*verify)[0]] for _ in range(3)]
-        theirs, ours = (min(column) for column in zip(*seconds, strict=True))
-        said = f"{name}, verify against redact, {mechanism}"
-        print(
-            f"{said}: {ours:.2f} s against {theirs:.2f} s = {ours / theirs:.2f} ×"
-            f"{judged(said, ours / theirs, limit)}",
-            flush=True,
-        )
+        runs = [[process(*one)[0] for one in (redact, *verbs.values())] for _ in range(2)]
+        theirs, *ours = (min(column) for column in zip(*runs, strict=True))
+        for verb, seconds in zip(verbs, ours, strict=True):
+            what = f"{name}, {verb} against redact, {mechanism}"
+            print(
+                f"{what}: {seconds:.2f} s against {theirs:.2f} s = {seconds / theirs:.2f} ×"
+                f"{judged(what, seconds / theirs, limits[verb])}",
+                flush=True,
+            )
 
 
 def in_files(table: Path, folder: Path) -> None:
@@ -310,7 +311,7 @@ def main() -> None:
             streamed(f"{label}, sorted", table, model, folder, 1.5 if millions == 20 else None)
             if millions == 20:
                 owners(label, table, model, folder, 1.3)
-                verified(label, table, model, folder, 3.0)
+                checked(label, table, model, folder, {"verify": 3.0, "attack": 5.0})
                 mixed = folder / "shuffled.parquet"
                 elsewhere(shuffled, table, mixed)
                 compare(f"{label}, shuffled", mixed, columns, model, folder, None)

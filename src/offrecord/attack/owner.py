@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from offrecord.attack.beside import Beside, Found
 from offrecord.attack.reading import Reading, Told
 from offrecord.attack.released import Table
-from offrecord.attack.sides import IDLE, Laws
+from offrecord.attack.roles import IDLE, Walkers
+from offrecord.attack.sides import Laws
 from offrecord.attack.sights import Sights, numbered
 from offrecord.attack.steps import Opened, Steps
 from offrecord.mechanisms.blocks import Block, Mask, Secrets
@@ -40,7 +41,7 @@ def told_by_walks(table: Table, steps: Steps, is_own: bool) -> tuple[Told, Unatt
     decider = table.rule.decider
     assert isinstance(decider, OwnerDecider)
     opened = Opened.of(steps, max(steps.order, decider.order))
-    laws = Laws(decider, opened, is_own)
+    laws = Laws(Walkers(decider), opened, is_own)
     found = Told(np.full(every.count, np.nan), *(np.full((every.count, k), np.nan) for _ in "pq"))
     reasons: dict[str, int] = {}
     at = 0
@@ -67,7 +68,7 @@ class _Block:
     @cached_property
     def plan(self) -> Plan:
         """What is known of it from positions alone."""
-        return self.laws.decider.planned(self.block)
+        return self.laws.walkers.decider.planned(self.block)
 
     @cached_property
     def beside(self) -> Beside:

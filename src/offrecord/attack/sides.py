@@ -1,32 +1,30 @@
-"""Sides: what walks beside clusters, and how likely what is shown there is by the state at the
-cluster's end, once for all that look alike.
+"""Sides: how likely what is shown beside clusters is, by the state at the cluster's end, once for
+all that look alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from offrecord.attack.courses import Course, Ground, Walker
 from offrecord.attack.heldout import Held, held_out, is_too_wide
+from offrecord.attack.roles import (
+    ALONE,
+    FIRST,
+    SECOND,
+    SECOND_STRAIGHT,
+    STRAIGHT,
+    Walkers,
+)
 from offrecord.attack.sights import bounds
 from offrecord.attack.steps import Opened
 from offrecord.attack.stretches import ABSENT, HIDDEN, NOWHERE, Stretch
-from offrecord.mechanisms.blocks import Mask
 from offrecord.mechanisms.owner.deciding.clusters import LEFT, RIGHT
-from offrecord.mechanisms.owner.deciding.decider import OwnerDecider, Plan
-from offrecord.mechanisms.owner.deciding.sight import seen
-from offrecord.mechanisms.owner.stopping import NEVER_REACHED, StoppingSide
 from offrecord.models.base import Floats, Integers
-from offrecord.release.coins import Draws
-
-#: What stands on one side of a cluster: nothing walks there, a walk that looks at nothing goes to
-#: its deadline, one by a side of the menu, or the first or second one of a pair.
-IDLE, STRAIGHT, ALONE, FIRST, SECOND, SECOND_STRAIGHT = range(6)
 
 MISSING = "records near them are missing"
 CLOSED = "nothing is released between them and the next secrets, and records there are missing"
@@ -40,68 +38,15 @@ class UnknownError(Exception):
     """Why something is not computed."""
 
 
-class Roles(NamedTuple):
-    """(c, 2) of clusters: what stands on either side, and the number of the side or pair; of a walk
-    that goes straight, its deadline.
-    """
-
-    role: Integers
-    number: Integers
-
-
-def roles_of(decider: OwnerDecider, plan: Plan) -> Roles:
-    """What stands beside the clusters of a block."""
-    clusters, kit = plan.clusters, decider.kit
-    straight = _are_straight(decider, plan)
-    pairs = plan.choice.pairs
-    number = plan.choice.sides.copy()
-    role = np.full(number.shape, ALONE)
-    firsts = np.array([pair.first for pair in kit.pairs] + [-1])[pairs]
-    for column in (LEFT, RIGHT):
-        paired = pairs >= 0
-        role[paired, column] = np.where(firsts[paired] == column, FIRST, SECOND)
-        number[paired, column] = pairs[paired]
-        first_straight = paired & straight[np.arange(len(pairs)), np.maximum(firsts, 0)]
-        alone = straight[:, column] & ~paired
-        goes = alone | first_straight
-        role[goes, column] = STRAIGHT
-        number[goes, column] = plan.deadlines[goes, column]
-        role[straight[:, column] & (role[:, column] == SECOND), column] = SECOND_STRAIGHT
-    idle = (kit.packed.counts[plan.choice.sides] == 0) & (pairs < 0)[:, np.newaxis]
-    idle |= (clusters.gaps == 0) & (role != FIRST)
-    role[idle | clusters.bridged] = IDLE
-    return Roles(role, np.where(role == IDLE, 0, number))
-
-
-def _are_straight(decider: OwnerDecider, plan: Plan) -> Mask:
-    """(c, 2) which walks go straight to their deadlines: that depends on places alone."""
-    completion = decider._completed(plan, _no_draw)
-    straight = plan.blocked.copy()
-    for view in plan.views:
-        sight = seen(view, plan.ground, decider.kit.packed, completion, view.sides)
-        straight[view.cluster, view.column] |= sight.straight
-    return straight
-
-
-def _no_draw(
-    chain: Integers,
-    order: NDArray[np.integer],
-    purpose: bytes = b"",
-    counter: Integers | int = 0,
-) -> Draws:
-    """Any value will do: only whether one can be drawn counts."""
-    return np.zeros(len(chain), dtype=np.uint64)
-
-
 @dataclass(frozen=True)
 class Side:
     """One side of a cluster, with all that its likelihood depends on.
 
     symbols: by distance from 1, from where the cluster ends. room: records (tuples) up to the
     chain's end or the next cluster, but no more than matter. fars: the values at the deadlines that
-    `Laws.deadlines` lists, end: that at the chain's end, −1 where they are not shown. anchored: the
-    outermost symbols are as many released ones as a state holds. kernels: of the steps that lead
-    through all of it, from the left to the right.
+    `Walkers.deadlines` lists, end: that at the chain's end, −1 where they are not shown. anchored:
+    the outermost symbols are as many released ones as a state holds. kernels: of the steps that
+    lead through all of it, from the left to the right. label: of a second side, the one it has.
     """
 
     column: int
@@ -113,6 +58,7 @@ class Side:
     end: int
     anchored: bool
     kernels: tuple[int, ...]
+    label: int = -1
 
 
 @dataclass(frozen=True)
@@ -130,63 +76,33 @@ class Between:
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """Likelihoods of what is shown beside clusters, as far as somebody asked."""
+    """Likelihoods of what is shown beside clusters, by a chain that an attacker believes in, as far
+    as somebody asked. is_own: it is the certificate's model.
+    """
 
-    decider: OwnerDecider
+    walkers: Walkers
     opened: Opened
     is_own: bool
     known: dict[object, Floats | str] = field(default_factory=dict)
-    walkers: dict[tuple[int, int, int], tuple[Walker | None, ...]] = field(default_factory=dict)
     gaps: dict[tuple[int, tuple[int, ...]], dict[Held, Floats]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
         """How many records a tuple has."""
-        return self.decider.order
+        return self.walkers.decider.order
 
-    @property
+    @cached_property
     def tuples(self) -> Integers:
         """(S,) the tuple that each state ends with."""
-        return np.arange(self.opened.states) % self.decider.k
+        return np.arange(self.opened.states) % self.walkers.decider.k
 
-    def walks(self, role: int, number: int, column: int) -> tuple[Walker | None, ...]:
-        """Those that may have walked: one, or one for each label; None for a closed side."""
-        key = role, number, column
-        if key not in self.walkers:
-            self.walkers[key] = tuple(self._walks(role, number, column))
-        return self.walkers[key]
-
-    def _walks(self, role: int, number: int, column: int) -> Iterator[Walker | None]:
-        kit = self.decider.kit
-        if role == ALONE:
-            yield self._walker(kit.sides[number], column)
-        elif role == FIRST:
-            pair = kit.made_of[number]
-            yield Walker.of(pair.levels, pair.limits, self._hop(column, None), is_endless=True)
-        elif role in (SECOND, SECOND_STRAIGHT):
-            for side in kit.made_of[number].seconds:
-                yield None if side.is_closed else self._walker(side, column)
-
-    def _walker(self, side: StoppingSide, column: int) -> Walker:
-        limits = side.limits[..., np.newaxis]
-        return Walker.of(side.levels, limits, self._hop(column, side.beyond))
-
-    def _hop(self, column: int, beyond: Floats | None) -> Callable[[int], Floats]:
-        """How values are drawn beyond the chain's end; beyond: where all that is drawn is the far
-        value, by a law that its side brings with it.
-        """
-        ways = self.decider.ways
-        if ways is not None:
-            return lambda steps: ways[column].across(0, steps)
-        law = np.eye(self.decider.k) if beyond is None else beyond
-        return lambda steps: law
-
-    def deadlines(self, role: int, number: int, column: int) -> tuple[int, ...]:
-        """The different distances at which far values are looked up."""
-        if role in (IDLE, STRAIGHT, SECOND_STRAIGHT):
-            return ()
-        walkers = self.walks(role, number, column)
-        return tuple(sorted({one.deadline for one in walkers if one is not None}))
+    def _looked_up(self, key: object, found: Callable[[], Floats]) -> Floats | str:
+        if key not in self.known:
+            try:
+                self.known[key] = found()
+            except UnknownError as error:
+                self.known[key] = str(error)
+        return self.known[key]
 
     # ---- one side
 
@@ -194,53 +110,54 @@ class Laws:
         """(labels, S) how likely what it shows is, to the left together with the state at the
         cluster's end, to the right by it; or why that is not known.
         """
-        if side not in self.known:
-            try:
-                self.known[side] = self._side(side)
-            except UnknownError as error:
-                self.known[side] = str(error)
-        return self.known[side]
+        if side.label < 0 and side.role in (SECOND, SECOND_STRAIGHT):
+            return self._looked_up(side, lambda: self._by_labels(side))
+        return self._looked_up(side, lambda: self._side(side))
+
+    def _by_labels(self, side: Side) -> Floats:
+        """Of a second side, by the label of the first."""
+        which = side.role, side.number, side.column
+        deadlines, found = self.walkers.deadlines(*which), []
+        for label, walker in enumerate(self.walkers.of(*which)):
+            fars: tuple[int, ...] = ()
+            if walker is not None and deadlines:
+                fars = (side.fars[deadlines.index(walker.deadline)],)
+            law = self.side(replace(side, fars=fars, label=label))
+            if isinstance(law, str) and law != ODD:
+                raise UnknownError(law)
+            # with some labels no walk stops there
+            found.append(np.zeros((1, self.opened.states)) if isinstance(law, str) else law)
+        return np.concatenate(found)
 
     def _side(self, side: Side) -> Floats:
-        labels = self._labels(side)
-        if side.role not in (IDLE, STRAIGHT, SECOND_STRAIGHT):
-            self._check_completed(side.symbols)
-        stretch = self._stretch(side)
-        found = []
-        for courses in labels:
-            if not courses:
-                found.append(np.zeros(self.opened.states))
-                continue
-            self._check_size(stretch, courses, ())
-            if side.column == RIGHT:
-                found.append(stretch.likely(courses, [NOWHERE]).sum(axis=1))
-            else:
-                found.append(stretch.likely([NOWHERE], courses)[0])
+        labels = self._courses(side)
         if not any(labels):
             raise UnknownError(ODD)
-        return np.stack(found)
+        if side.role not in (STRAIGHT, SECOND_STRAIGHT):
+            self._check_completed(side.symbols)
+        stretch, found = self._stretch(side), np.zeros((len(labels), self.opened.states))
+        for label, courses in enumerate(labels):
+            if side.column == RIGHT:
+                self._check_size(stretch, courses, ())
+                found[label] = stretch.likely(courses, [NOWHERE]).sum(axis=1)
+            else:
+                self._check_size(stretch, (), courses)
+                found[label] = stretch.likely([NOWHERE], courses)[0]
+        return found
 
-    def _labels(self, side: Side) -> list[list[Course]]:
+    def _courses(self, side: Side) -> list[list[Course]]:
         """The courses that may have been, by label."""
-        symbols = np.array(side.symbols, dtype=np.int64)
-        first, hidden = bounds(symbols)
-        if side.role == IDLE:
-            return [[NOWHERE]] if first is None else [[]]
+        first, hidden = bounds(np.array(side.symbols, dtype=np.int64))
         if side.role == STRAIGHT:
             return [[NOWHERE] if self._fits(side.number, first, hidden) else []]
-        deadlines = self.deadlines(side.role, side.number, side.column)
-        found: list[list[Course]] = []
-        for walker in self.walks(side.role, side.number, side.column):
-            if walker is None:
-                found.append([NOWHERE] if first is None else [])
-            elif side.role == SECOND_STRAIGHT:
-                found.append([NOWHERE] if self._fits(walker.deadline, first, hidden) else [])
-            else:
-                far = side.fars[deadlines.index(walker.deadline)]
-                ground = Ground(side.room, _shown(far), _shown(side.end))
-                stops = self._stops(walker, first, hidden, side.room)
-                found += self._by_label(walker, stops, ground, side.role == FIRST)
-        return found
+        walker = self.walkers.of(side.role, side.number, side.column)[max(side.label, 0)]
+        if walker is None:
+            return [[NOWHERE] if first is None else []]
+        if side.role == SECOND_STRAIGHT:
+            return [[NOWHERE] if self._fits(walker.deadline, first, hidden) else []]
+        ground = Ground(side.room, _shown(side.fars[0]), _shown(side.end))
+        stops = self._stops(walker, first, hidden, side.room)
+        return self._by_label(walker, stops, ground, side.role == FIRST)
 
     @staticmethod
     def _by_label(
@@ -284,14 +201,14 @@ class Laws:
         """Values that were drawn for missing records follow the certificate's model: who believes
         in another would have to sum over both.
         """
-        if not self.is_own and self.decider.is_known and ABSENT in symbols:
+        if not self.is_own and self.walkers.decider.is_known and ABSENT in symbols:
             raise UnknownError(MISSING)
 
     def _check_size(
         self, stretch: Stretch, right: Sequence[Course], left: Sequence[Course]
     ) -> None:
         most = max((len(one.fars) for one in right), default=1)
-        most *= max((len(one.fars) * self.decider.k for one in left), default=1)
+        most *= max((len(one.fars) * self.walkers.decider.k for one in left), default=1)
         if most * stretch.start.size > _MOST_CELLS:
             raise UnknownError(WIDE)
 
@@ -301,12 +218,7 @@ class Laws:
         """(S, S) how likely what a gap shows is together with the state at the right cluster's
         first tuple, by that at the left one's last; or why that is not known.
         """
-        if gap not in self.known:
-            try:
-                self.known[gap] = self._between(gap)
-            except UnknownError as error:
-                self.known[gap] = str(error)
-        return self.known[gap]
+        return self._looked_up(gap, lambda: self._between(gap))
 
     def _between(self, gap: Between) -> Floats:
         symbols = np.array(gap.symbols, dtype=np.int64)
@@ -350,7 +262,7 @@ class Laws:
                 fits = number <= limit and self._fits(number, first, hidden)
                 both.append([NOWHERE] if fits else [])
                 continue
-            (walker,) = self.walks(role, number, column)
+            (walker,) = self.walkers.of(role, number, column)
             assert walker is not None
             stops = [
                 one
@@ -366,14 +278,13 @@ class Laws:
     def _deadline(self, role: int, number: int, column: int) -> int:
         if role == STRAIGHT:
             return number
-        (walker,) = self.walks(role, number, column)
-        return NEVER_REACHED if walker is None else walker.deadline
+        return self.walkers.deadlines(role, number, column)[0]
 
     def _kept(self, role: int, number: int, column: int, limit: int, room: int) -> Course:
         """That a walk does not stop up to a limit."""
         if role == STRAIGHT:
             return NOWHERE
-        (walker,) = self.walks(role, number, column)
+        (walker,) = self.walkers.of(role, number, column)
         assert walker is not None
         return walker.kept_to(limit, Ground(room))
 
@@ -382,7 +293,9 @@ class Laws:
         opened, steps = self.opened, self.opened.kernels[np.array(kernels)]
         key = len(symbols), kernels
         if key not in self.gaps:
-            gap = next(one for one in self.decider.bridges.gaps if one.length == len(symbols))
+            gap = next(
+                one for one in self.walkers.decider.bridges.gaps if one.length == len(symbols)
+            )
             if is_too_wide(gap, opened.states):
                 return WIDE
             self.gaps[key] = held_out(gap, steps, opened.steps.value)

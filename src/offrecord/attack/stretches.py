@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -63,11 +64,11 @@ class Stretch:
             )
         return np.asarray(weights.sum(axis=(0, 1, 2, 4, 5)))
 
-    @property
+    @cached_property
     def _values(self) -> Integers:
         return np.arange(int(self.tuples.max()) + 1)
 
-    @property
+    @cached_property
     def _is_value(self) -> Floats:
         """(k, S) which states show each value."""
         return np.asarray(self.tuples == self._values[:, np.newaxis], dtype=np.float64)
