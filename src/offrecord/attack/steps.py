@@ -176,10 +176,9 @@ class Opened:
         self, weights: Floats, chain: Integers, place: Integers, count: Integers, back: bool
     ) -> Floats:
         """Along steps, or against them."""
-        if self.is_even and np.all((place >= self.opening - 1) & (count >= 0) | (count == 0)):
-            low = np.where(back, place - count, place)
-            if np.all((low >= self.opening - 1) | (count == 0)):
-                return self._leapt(weights, count, back)
+        least = place - count if back else place
+        if self.is_even and np.all((least >= self.opening - 1) | (count == 0)):
+            return self._leapt(weights, count, back)
         found, by_count = weights.copy(), np.argsort(-count, kind="stable")
         chain, place, left = chain[by_count], place[by_count], count[by_count]
         moved = weights[by_count]
@@ -203,14 +202,15 @@ class Opened:
 
     def priors(self, chain: Integers, place: Integers) -> Floats:
         """(n, S) how likely the states are that end at some places, before anything is seen."""
-        different, which = place, None
-        if self.steps.settled or (self.is_even and self.steps.first is None):
-            chain = np.zeros_like(place)
-            place = np.minimum(place, self.order - 1) if self.steps.settled else place
+        if self.steps.settled:
+            place = np.minimum(place, self.order - 1)
+        if self.is_even and self.steps.first is None:  # all chains are alike
             different, which = np.unique(place, return_inverse=True)
-            chain = np.zeros_like(different)
-        start = np.zeros((len(different), self.states))
+            return self._laws(np.zeros_like(different), different)[which]
+        return self._laws(chain, place)
+
+    def _laws(self, chain: Integers, place: Integers) -> Floats:
+        """The same, step by step from before the first record."""
+        start = np.zeros((len(place), self.states))
         start[:, 0] = 1.0
-        before = np.full(len(different), -1)
-        found = self._moved(start, chain, before, different + 1, back=False)
-        return found if which is None else found[which]
+        return self._moved(start, chain, np.full(len(place), -1), place + 1, back=False)
