@@ -1,9 +1,12 @@
 """Sets of models: what is one, what files keep of it, and what it says of chains on tuples."""
 
 import json
+import math
+from decimal import Decimal
 from itertools import product
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -443,3 +446,26 @@ def test_a_set_is_not_changed_by_who_holds_it():
     given_low[0, 0] = 0.0
     assert box.forward.low[0, 0] == LOW[0][0]
     assert repr(BOX) == "<Box k=2 order=1 confidence=0.95>"
+
+
+@pytest.mark.parametrize("alpha", [0.8179, 0.7, 0.1, 0.0001, 0.9999, 1.0, 5e-324])
+def test_a_set_of_two_values_leaves_decimals_of_one(alpha):
+    """So that one that is a single chain holds it, and not none."""
+    low, high = off.Box.binary((alpha, alpha), (0.05, 0.05)).to_dict()["forward"]
+    assert low == high
+    for row in low:
+        assert math.isclose(sum(row), 1.0)
+        exact = sum(Decimal(repr(one)) for one in row)
+        assert exact == 1 or alpha == 5e-324
+
+
+def test_a_set_that_is_a_single_chain_is_redacted_for():
+    """By designs that the verifier proves from the set's decimals."""
+    chain = off.MarkovChain.binary(0.8179, 0.05)
+    release = off.redact(
+        pl.DataFrame({"t": range(30), "v": [0, 1, 1] * 10, "p": [t == 12 for t in range(30)]}),
+        value="v", order="t", private="p", single_chain=True, epsilon=2.0, mechanism="owner",
+        model=chain.with_box(off.Box.binary((0.8179, 0.8179), (0.05, 0.05))), dataset="d",
+        dry_run=True, accept_model=True,
+    )  # fmt: skip
+    assert 0 < release.summary.to_dict()["redacted"] < 10

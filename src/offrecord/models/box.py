@@ -8,6 +8,7 @@ from step to step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -99,8 +100,8 @@ class Box:
         (alpha_low, alpha_high), (beta_low, beta_high) = (
             _checked_pair(name, pair) for name, pair in (("alpha", alpha), ("beta", beta))
         )
-        low = [[1.0 - alpha_high, alpha_low], [beta_low, 1.0 - beta_high]]
-        high = [[1.0 - alpha_low, alpha_high], [beta_high, 1.0 - beta_low]]
+        low = [[_rest(alpha_high), alpha_low], [beta_low, _rest(beta_high)]]
+        high = [[_rest(alpha_low), alpha_high], [beta_high, _rest(beta_low)]]
         return cls((low, high), (low, high), **described)
 
     def _set_start(self, start: Any) -> None:
@@ -235,6 +236,13 @@ def _checked_pair(name: str, value: Any) -> tuple[float, float]:
     if not 0 <= low <= high <= 1:
         raise InputError(f"{name} must be an interval within 0 and 1, got {low:g} to {high:g}")
     return low, high
+
+
+def _rest(share: float) -> float:
+    """What a probability leaves of 1, by its decimals: as doubles, both may sum to more, and then a
+    set that is one chain holds none.
+    """
+    return float(1 - Decimal(repr(share)))
 
 
 def _checked_intervals(name: str, pair: _Pair, order: int) -> Intervals:
