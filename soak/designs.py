@@ -70,7 +70,8 @@ class DesignsCampaign:
         """Draw a problem, design it, prove it, and look at every output where there are few."""
         rng = case.random()
         mechanism, _, kind = case.kind.partition(", ")
-        model = _until_taken(lambda: _served(mechanism, _MODELS[kind](rng)))
+        # rounded, as models are published
+        model = _until_taken(lambda: _served(mechanism, _MODELS[kind](rng).rounded()))
         epsilon = rng.choice(EPSILONS) if rng.random() < 0.7 else round(rng.uniform(0.02, 6), 3)
         setting = Setting(model, epsilon, mechanism_named(mechanism), rng.choice(["run", "each"]))
         needs, clustered = _needed(rng, setting, kind)
