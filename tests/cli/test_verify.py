@@ -1,6 +1,7 @@
 """The verb verify: 0 if a release holds, 1 with reasons if it does not, 2 if it cannot be read."""
 
 import json
+import os
 
 import numpy as np
 import polars as pl
@@ -100,3 +101,13 @@ def test_a_list_without_a_table_is_asked_back(released, capsys):
     optouts = str(released.with_name("optouts.csv"))
     assert cli.main(["verify", str(proof_of(released)), "--private-list", optouts]) == 2
     assert "with the released table" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_what_may_have_no_end_is_not_read(released, capsys):
+    """Pipes that nobody writes to, and devices."""
+    os.mkfifo(released.parent / "pipe")
+    for endless in (released.parent / "pipe", "/dev/zero"):
+        for words in ([endless], [f"{released}.certificate.json", endless]):
+            assert cli.main(["verify", *map(str, words)]) == 2
+            assert capsys.readouterr().err == f"offrecord: {endless} is not a file\n"

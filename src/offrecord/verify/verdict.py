@@ -95,6 +95,8 @@ def verify(
 def read_certificate(file: Path) -> Certificate:
     """InputError, in one line, for anything that is no certificate."""
     try:
+        if file.exists() and not file.is_file():  # a device or a pipe may have no end
+            raise InputError(f"{file} is not a file")
         if file.stat().st_size > _LARGEST:
             raise InputError(f"{file}: a certificate of more than {_LARGEST >> 30} GiB")
         content = file.read_bytes()

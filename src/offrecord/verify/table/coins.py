@@ -30,6 +30,8 @@ ALWAYS = np.uint64(2**64 - 1)  #: stands for a threshold of 2⁶⁴
 
 def read_key(path: Path) -> bytes:
     """The secret in a key file."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is not a file")
     try:
         with path.open("rb") as file:
             content = json.loads(file.read(_MOST))

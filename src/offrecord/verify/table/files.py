@@ -60,6 +60,8 @@ def _readable(path: Path) -> Iterator[None]:
 
 def digest_of(path: Path) -> str:
     """The SHA-256 of a file."""
+    if not path.is_file():
+        raise InputError(f"{path} is not a file")
     with _readable(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
