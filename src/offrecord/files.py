@@ -23,6 +23,8 @@ def check_writable(path: str | Path, *, force: bool) -> Path:
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder, expected a file name")
+        if path.exists() and not path.is_file():  # a file in its place would end a device
+            raise InputError(f"{path} is no file that could be overwritten")
         if path.exists() and not force:
             raise InputError(f"{path} exists; add --force (or force=True) to overwrite it")
         if not path.parent.is_dir():

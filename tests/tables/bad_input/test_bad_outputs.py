@@ -99,3 +99,15 @@ def test_a_full_disk(desk, monkeypatch, broken):
     assert "No space left on device" in err
     left = {name.name for name in desk.folder.iterdir()} - {"model.json", "table.parquet", "share"}
     assert left in (set(), {"output.csv", "output.csv.certificate.json"})
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_pipes_and_devices_are_not_replaced_by_files(desk):
+    os.mkfifo("pipe.csv")
+    for given in ({"output": "pipe.csv"}, {"certificate": "pipe.csv"}, {"designs": "pipe.csv"}):
+        arguments = desk.redact(**given, force=True)
+        code, out, err = desk.run(*arguments)
+        assert (code, out) == (2, "")
+        assert err == "offrecord: pipe.csv is no file that could be overwritten\n"
+        assert Path("pipe.csv").is_fifo()
+        assert not Path("out.csv").exists()
