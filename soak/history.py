@@ -57,6 +57,18 @@ HISTORY = (
         "tests/tables/bad_input/test_bad_fit.py",
     ),
     Finding(
+        "inputs, options",
+        "With `--force`, or as `--designs`, an output that is a device or a pipe was replaced by a"
+        " file, where whoever runs it may do so (`-o /dev/null` as root).",
+        "tests/tables/bad_input/test_bad_outputs.py",
+    ),
+    Finding(
+        "while writing inputs",
+        "`verify` and `attack` read certificates and tables without an end (a device), and waited"
+        " for pipes; they take files, as the other verbs do.",
+        "tests/cli/test_verify.py",
+    ),
+    Finding(
         "while writing kills, several on one output",
         "Two runs with the same `--output` at once could leave the table of one with the"
         " certificate of the other. They name their files one after the other now.",

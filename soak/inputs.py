@@ -200,6 +200,7 @@ class InputsCampaign:
         if kept.exists():  # once more, just as it was
             shutil.rmtree(here, ignore_errors=True)
             shutil.copytree(kept, here)
+            os.mkfifo(here / "pipe")
             given = json.loads((here / "arguments.json").read_text())
             fresh, arguments, changed, stdin = (
                 None,
@@ -214,7 +215,8 @@ class InputsCampaign:
             told = _Told.of(here, arguments, stdin)
             _check(case.kind, here, told, changed)
         except BaseException:
-            shutil.copytree(here, folder / f"case-{case.number}", dirs_exist_ok=True)
+            apart = shutil.ignore_patterns("pipe")
+            shutil.copytree(here, folder / f"case-{case.number}", ignore=apart)
             raise
         notes: Notes = Counter({f"exit {told.code}": 1})
         if fresh is not None and changed is not None:
@@ -306,6 +308,7 @@ def _laid_out(
     shutil.rmtree(here, ignore_errors=True)
     (here / "key").mkdir(parents=True)
     (here / "out").mkdir()
+    os.mkfifo(here / "pipe")  # to which nobody writes
     named: str | None = None
     if case.kind in COMMANDS:
         arguments, named = COMMANDS[case.kind]
@@ -453,14 +456,15 @@ def _other_workbook(rng: random.Random, content: bytes) -> bytes:
     return out.getvalue()
 
 
+#: Names of files lie in the folder of the case, all of them: what is run may write there.
 _WORDS = (
     "", "0", "1", "-1", "1e400", "nan", "inf", "-inf", "1e-320", "0.5", "2", "3",
     "99999999999999999999",
     "v", "t", "id", "k", "x", "no-such", "v,v", "1,2", "1-3", "3-1", "1-", "-", "1:2:3",
     "0.1:3:30", "a" * 5000,
     "é", "⊥", "\u202e", "table.csv", "list.csv", "model.json", "key/key.json", "out",
-    "out/new.csv", "/", ".",
-    "/dev/null", "best-local", "window", "owner", "quilt", "3r-relaxed", "run", "each", "1m",
+    "out/new.csv", ".", "..", "pipe",
+    "best-local", "window", "owner", "quilt", "3r-relaxed", "run", "each", "1m",
     "1h", "1d", "1mo",
     "rare", "csv", "parquet", "ipc", "ndjson", "excel", ",", ";", "\t", "utf-8", "latin-1",
     "auto", "hour",

@@ -105,7 +105,7 @@ class Watched:
             target = self.store / "found" / f"{self.campaign.name}-{self.kind}-{self.batch}-{name}"
             shutil.rmtree(target, ignore_errors=True)
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copytree(path, target, symlinks=True)
+            shutil.copytree(path, target, ignore=shutil.ignore_patterns("pipe"))
 
 
 def _cases(campaign, kind, batch, folder, store, shared, bounds):
