@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
+from offrecord.fitting.audit import _tables
 from offrecord.mechanisms.owner.designing import _set_walk
 from offrecord.mechanisms.owner.designing.set_referee import corners_of
 from offrecord.theory import _compiling, _walk
@@ -78,6 +79,26 @@ def test_a_walk_over_a_box_is_the_same_in_machine_code(walked, ends, crossed, od
         (binary._hulls, (20, *corners, odds, 0.0, np.inf)),
     ):
         assert bits(loop.plain(*given_)) == bits(loop(*given_))
+
+
+def test_what_the_audit_counts_is_the_same_in_machine_code():
+    rng = np.random.default_rng(3)
+    codes, at = rng.integers(0, 3, 200), np.arange(200)
+    secrets = np.sort(rng.choice(np.arange(5, 195), 60, replace=False))
+    left, right = (secrets[:, np.newaxis] + side * np.arange(1, 4) for side in (-1, 1))
+    left[rng.random(left.shape) < 0.1] = -1
+    groups = rng.integers(-1, 2, len(secrets))
+    patterns = 3 ** np.array([1, 2, 3, 1, 2, 3, 2, 4, 6])
+    sizes = 2 * 3 * patterns
+    begins = np.where(np.arange(9) == 4, -1, np.cumsum(sizes) - sizes)
+    tables, setting = np.array([begins, patterns]), (3, 7, int(sizes.sum()))
+    for loop, given_ in (
+        (_tables.seen_together, (codes, at, secrets, left, right, groups, tables, setting)),
+        (_tables.cells_seen, (codes[secrets], secrets, 7, 3)),
+    ):
+        found = loop.plain(*given_)
+        assert bits(found) == bits(loop(*given_))
+        assert 0 < found[1].sum() < found[0].sum()
 
 
 @settings(max_examples=40, deadline=None)

@@ -45,9 +45,11 @@ class Loop:
         with np.errstate(all="ignore"):
             return self._in(machine=False)(*arguments)
 
-    def over(self, records: int, *arguments: Any) -> Any:
-        """By the one or the other, for a walk over so many records."""
-        few = records <= _SHORT and are_few(records, self.function.__module__)
+    def over(self, records: int, *arguments: Any, short: int = _SHORT) -> Any:
+        """By the one or the other, for a walk over so many records; short: machine code at once for
+        more than these.
+        """
+        few = records <= short and are_few(records, self.function.__module__)
         return (self.plain if few else self)(*arguments)
 
     def _in(self, *, machine: bool) -> Any:

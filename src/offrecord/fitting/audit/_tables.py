@@ -8,6 +8,8 @@ import numpy as np
 
 from offrecord.theory._compiling import compiled
 
+#: Secrets that are counted as loops stand, at most: each is a few lookups.
+SHORT = 10_000
 _NEVER = -(2**62)
 
 
@@ -24,13 +26,13 @@ def seen_together(
 ) -> Any:
     """(cells,) twice: how often each cell occurs, and how often separately.
 
-    secrets: (m,) records. left, right: (m, depth) the records seen on a side, nearest first, −1
-    where there is none. groups: (m,) from 0, −1 for those left out. tables: (2, …)
-    where the tables of left 1, 2, …, right 1, 2, … and both 1, 2, … begin, −1 for those not
-    counted, and how many patterns a group has in each. setting: the
+    codes: (n,) of 64 bits each, so that patterns fit. secrets: (m,) records. left, right: (m,
+    depth) the records seen on a side, nearest first, −1 where there is none. groups: (m,) from 0,
+    −1 for those left out. tables: (2, …) where the tables of left 1, 2, …, right 1, 2, … and both
+    1, 2, … begin, −1 for those not counted, and how many patterns a group has in each. setting: the
     number of values, the span and the number of cells. A cell is (group, left values, right values,
-    the secret's value); cases are counted as separate that are further than the span from
-    the last one counted so.
+    the secret's value); cases are counted as separate that are further than the span from the last
+    one counted so.
     """
     k, span, size = setting
     offsets, patterns = tables[0], tables[1]
@@ -45,7 +47,8 @@ def seen_together(
             continue
         secret = secrets[i]
         value, here = codes[secret], at[secret]
-        found[:] = -1
+        for j in range(len(found)):
+            found[j] = -1
         power, seen = 1, 0
         for j in range(left_depth):
             if left[i, j] < 0:

@@ -87,12 +87,13 @@ class Look:
         self, codes: Codes, at: Integers, k: int, sizes: Integers
     ) -> tuple[Counts, Counts]:
         """The cells of all tables, one after the other: all cases, and those that are separate."""
-        from offrecord.fitting.audit._tables import seen_together
+        from offrecord.fitting.audit._tables import SHORT, seen_together
 
         begins = np.where(sizes > 0, np.cumsum(sizes) - sizes, -1)
         patterns = [k ** sum(depth) for depth in self.depths]
-        counts, separate = seen_together(
-            codes,
+        counts, separate = seen_together.over(
+            len(self.secrets),
+            codes.astype(np.int64),
             at,
             self.secrets,
             self.left,
@@ -100,6 +101,7 @@ class Look:
             self.groups,
             np.array([begins, patterns]),
             (k, self.span, int(sizes.sum())),
+            short=SHORT,
         )
         return counts, separate
 

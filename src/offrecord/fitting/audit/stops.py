@@ -151,7 +151,7 @@ class Stops(Look):
 
         A pattern is (stretch, value at the stop, far value) of the left side, then of the right.
         """
-        from offrecord.fitting.audit._tables import cells_seen
+        from offrecord.fitting.audit._tables import SHORT, cells_seen
 
         values = codes.astype(np.int64)
         sides = (self.left, self.right)
@@ -168,7 +168,8 @@ class Stops(Look):
                 continue
             cells = pattern * k + values[self.secrets]
             given = cells, at[self.secrets], self.span, size * k
-            counts, separate = (cell.reshape(1, size, k) for cell in cells_seen(*given))
+            found = cells_seen.over(len(cells), *given, short=SHORT)
+            counts, separate = (cell.reshape(1, size, k) for cell in found)
             yield depth, Table(counts, separate)
 
 
