@@ -221,7 +221,7 @@ def owners(name: str, table: Path, model: Path, folder: Path, limit: float) -> N
 
 
 def checked(name: str, table: Path, model: Path, folder: Path, limits: dict[str, float]) -> None:
-    """`offrecord verify` and `offrecord attack` of what the owner's mechanism and the best local one
+    """`offrecord verify` and `offrecord attack` of what the owner's mechanism and best-local
     release, against redacting it with known designs, in turn. limits: of each verb.
     """
     for mechanism in ("owner", "best-local"):
