@@ -57,7 +57,7 @@ HISTORY = (
         "tests/tables/bad_input/test_bad_fit.py",
     ),
     Finding(
-        "inputs, options",
+        "while writing inputs",
         "With `--force`, or as `--designs`, an output that is a device or a pipe was replaced by a"
         " file, where whoever runs it may do so (`-o /dev/null` as root).",
         "tests/tables/bad_input/test_bad_outputs.py",

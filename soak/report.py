@@ -61,7 +61,7 @@ def _sum(kinds: dict[str, Total]) -> Total:
 def _overview(
     state: Path, found: dict[str, dict[str, Total]], open_ones: dict[str, list[str]]
 ) -> Iterator[str]:
-    yield "| campaign | cases | of these | violations open | found in this run, mended since | process time | last run, at |\n"  # noqa: E501
+    yield "| campaign | cases | of these | violations open | found in this run, no longer so | process time | last run, at |\n"  # noqa: E501
     yield "| --- | --- | --- | --- | --- | --- | --- |\n"
     for name, kinds in found.items():
         whole = _sum(kinds)
