@@ -15,7 +15,7 @@ from offrecord.attack.fitted import phased
 from offrecord.attack.owner import told_by_walks
 from offrecord.attack.released import Table
 from offrecord.attack.steps import Steps
-from offrecord.tables.certified import Said
+from offrecord.tables.certified import Certified
 from owner_law import Shape, laws_of_masks
 
 MOST = 10  # outcomes that are attacked of each
@@ -105,7 +105,7 @@ def check(tmp_path, model, shape, epsilon, others=(), most=MOST):
     attacked by each, and how many not.
     """
     path = a_release(tmp_path, model, shape, epsilon)
-    said = Said.load(Path(f"{path}.certificate.json"))
+    said = Certified.load(Path(f"{path}.certificate.json"))
     empty = np.array([p in shape.nulls for p in shape.rows])
     every = outcomes(Table.read(path, said, missing=empty), shape)
     chains = [model, *others]
@@ -236,7 +236,7 @@ def test_a_clock(tmp_path):
     path = tmp_path / "out" / "released.csv"
     path.parent.mkdir()
     release.write(path)
-    said = Said.load(Path(f"{path}.certificate.json"))
+    said = Certified.load(Path(f"{path}.certificate.json"))
     every = outcomes(Table.read(path, said), shape)
     for seen in some_of(every, 8):
         cells = pl.Series("v", [seen[p] for p in shape.rows], dtype=pl.Int64)

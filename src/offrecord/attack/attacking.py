@@ -24,7 +24,7 @@ from offrecord.attack.walking import told
 from offrecord.mechanisms.blocks import Mask
 from offrecord.models.phased import PhasedChain
 from offrecord.models.records import MISSING
-from offrecord.tables.certified import Said
+from offrecord.tables.certified import Certified
 from offrecord.text import many
 
 CERTIFICATE = ".certificate.json"  #: what the name of a certificate adds to that of its table
@@ -46,7 +46,7 @@ def attack(
     ways. others: attackers who know more than the certificate's model too.
     """
     proof = Path(f"{released}{CERTIFICATE}") if certificate is None else Path(certificate)
-    table = Table.read(Path(released), Said.load(proof), private_list)
+    table = Table.read(Path(released), Certified.load(proof), private_list)
     codes = None
     if original is not None:
         codes, missing = original_codes(Path(original), table)

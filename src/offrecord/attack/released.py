@@ -23,7 +23,7 @@ from offrecord.release import certificate as form
 from offrecord.tables.acting import Acting
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.batch import ChainBatch
-from offrecord.tables.certified import Said
+from offrecord.tables.certified import Certified
 from offrecord.tables.chains import Arranged, arrange
 from offrecord.tables.formats import read_frame
 from offrecord.tables.rule import Rule
@@ -57,7 +57,7 @@ class Table:
     growing table that are empty whatever their values are, None where there are none.
     """
 
-    said: Said
+    said: Certified
     arranged: Arranged
     batch: ChainBatch
     codes: Codes
@@ -75,7 +75,9 @@ class Table:
         return self.batch.arranged.chains
 
     @classmethod
-    def read(cls, path: Path, said: Said, listed: Any = None, missing: Mask | None = None) -> Table:
+    def read(
+        cls, path: Path, said: Certified, listed: Any = None, missing: Mask | None = None
+    ) -> Table:
         """Read a table. listed: the private list, where the certificate has none. missing: which
         rows have no value, where that is known.
         """
@@ -88,7 +90,7 @@ class Table:
 
     @classmethod
     def of(
-        cls, arranged: Arranged, said: Said, listed: Any = None, missing: Mask | None = None
+        cls, arranged: Arranged, said: Certified, listed: Any = None, missing: Mask | None = None
     ) -> Table:
         """From a table that is arranged."""
         private = _private(arranged, said, listed)
@@ -197,7 +199,7 @@ class Table:
         return Evidence(shown, never, wrong)
 
 
-def _check_table(arranged: Arranged, said: Said) -> None:
+def _check_table(arranged: Arranged, said: Certified) -> None:
     """InputError for a table that is not the certificate's."""
     counts, chains = said.certificate.counts, arranged.chains
     for what, found, told in (
@@ -217,7 +219,7 @@ def _check_table(arranged: Arranged, said: Said) -> None:
         )
 
 
-def _private(arranged: Arranged, said: Said, listed: Any) -> Private:
+def _private(arranged: Arranged, said: Certified, listed: Any) -> Private:
     """The private records; InputError unless they are as many as the certificate says."""
     optouts = said.optouts(arranged, listed)
     private = private_records(arranged, optouts, said.step)
@@ -263,7 +265,9 @@ def _waiting(count: int) -> tuple[str, ...]:
     return (f"of {many(count, 'private record')} nothing around has left yet: the table grows",)
 
 
-def _ruled(arranged: Arranged, private: Private, said: Said, codes: Codes, missing: Mask) -> Table:
+def _ruled(
+    arranged: Arranged, private: Private, said: Certified, codes: Codes, missing: Mask
+) -> Table:
     """A table, if these rows are missing and all others have a value, whether it is shown or not:
     which value that is decides nothing here.
     """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
+class Certified:
     """What a certificate says, as the package's own objects."""
 
     certificate: form.Certificate
@@ -42,7 +42,7 @@ class Said:
     setting: Setting
 
     @classmethod
-    def of(cls, certificate: form.Certificate) -> Said:
+    def of(cls, certificate: form.Certificate) -> Certified:
         """InputError for designs of a kind that is not known here."""
         designs, columns = certificate.designs, certificate.columns
         if designs.kind not in form.KINDS:
@@ -67,7 +67,7 @@ class Said:
         return cls(certificate, model, named, step, setting)
 
     @classmethod
-    def load(cls, path: Path) -> Said:
+    def load(cls, path: Path) -> Certified:
         """From a certificate file."""
         certificate = read_certificate(path)
         try:

@@ -21,7 +21,7 @@ from offrecord.release.keys import Key
 from offrecord.tables.acting import BLOCK, Acting
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.batch import ChainBatch
-from offrecord.tables.certified import Said
+from offrecord.tables.certified import Certified
 from offrecord.tables.chains import Arranged, arrange
 from offrecord.tables.formats import read_frame
 from offrecord.tables.rule import Rule
@@ -137,7 +137,7 @@ def earlier_of(path: Path, key: Key, labels: Sequence[Label], mine: Hashable) ->
     """From a certificate, its table beside it and what is kept beside the key; InputError where one
     of these is not there, or does not belong to it. mine: the coins of the release it is for.
     """
-    said = Said.load(path)
+    said = Certified.load(path)
     certificate = said.certificate
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if certificate.designs.kind not in _LOCAL:
@@ -183,7 +183,7 @@ def coins_of(certificate: form.Certificate) -> Hashable:
     return certificate.key_id, certificate.dataset, columns.value, tuple(columns.by)
 
 
-def _released(path: Path, said: Said) -> Arranged:
+def _released(path: Path, said: Certified) -> Arranged:
     """The table of a certificate, which lies beside it."""
     output = said.certificate.output
     table = path.with_name(path.name.removesuffix(CERTIFICATE))
