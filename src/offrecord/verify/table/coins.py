@@ -78,13 +78,14 @@ class Coins:
         tag.update(_text(self.certificate.dataset) + _text(self.certificate.columns.value))
         return tag
 
-    def tags(self, chains: Integers) -> NDArray[np.uint64]:
-        """(c, 2) the tags of some chains."""
-        rows = self.table.starts[chains]
+    @cached_property
+    def _tags(self) -> NDArray[np.uint64]:
+        """(chains, 2) the tags of all chains: draws of many purposes ask for them."""
+        rows = self.table.starts[:-1]
         names = [series.gather(rows) for series in self.table.names]
         columns = [_fields(_typed(series) if self.typed else series) for series in names]
         found = bytearray()
-        for at in range(len(chains)):
+        for at in range(self.table.chains):
             tag = self._named.copy()
             for column in columns:
                 tag.update(column[at])
@@ -93,8 +94,7 @@ class Coins:
 
     def _blocks(self, chain: Integers, order: Integers) -> NDArray[np.uint64]:
         """(r, 2) chain tag xor order block."""
-        chains, used = np.unique(chain, return_inverse=True)
-        blocks = self.tags(chains)[used].copy() if len(chains) else np.zeros((0, 2), np.uint64)
+        blocks = self._tags[chain]
         kind = _KINDS[self.certificate.columns.order_kind]
         sign = np.where(order < 0, np.uint64(2**56 - 1), np.uint64(0))
         blocks[:, 0] ^= order.astype(np.int64).view(np.uint64)
