@@ -97,7 +97,7 @@ class CertificatesCampaign:
             _release(_store(store), case.kind)
         content = json.loads(certificate.read_bytes())
         with_table = rng.random() < 0.15
-        how, changed = _changed(rng, content, case.number)
+        how, changed = _changed(rng, content, 1009 * case.batch + case.number)
         file = folder / "case" / "certificate.json"
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(changed)
@@ -146,14 +146,14 @@ def _release(store: Path, name: str) -> None:
 # ---- changes
 
 
-def _changed(rng: random.Random, content: Any, number: int) -> tuple[str, bytes]:
+def _changed(rng: random.Random, content: Any, turn: int) -> tuple[str, bytes]:
     """How it was changed, and the text. Every field has its turn."""
     from mutations import at, changed, leaves, mutated
 
     kind = rng.random()
     if kind < 0.4:
         places = list(leaves(content))
-        path = places[(number * 7919) % len(places)]  # all of them, one after the other
+        path = places[turn % len(places)]  # all of them, one after the other
         before = at(content, path)
         alike = [one for one in _others(rng, before) if type(one) is type(before)]
         value = rng.choice(alike if alike and rng.random() < 0.8 else list(_others(rng, before)))
