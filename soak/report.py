@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 from soak.campaign import Campaign
@@ -19,10 +20,10 @@ What was run against this package and what was found; nothing here is hoped for.
 
 """  # noqa: E501 - prose, as the other pages have it
 _WORDS = {
-    "designs": "**Designs.** Random problems: two to six values, slow and quick chains, sets of models, starts, order 2, phases, near secrets, ε from 0.02 to 6. Each is designed as `redact` does it, put into a certificate's form, and proven by the [verifier](verify.md), whose arithmetic rounds outwards. Where a chain is so short that all its outputs can be listed, the largest ratio is computed from the definition too, in fractions (for sets, under a random member of the set; for the owner's mechanism through every branch of its coins). A violation is a design that is not proven, or an output with a larger ratio.",  # noqa: E501
-    "certificates": "**Certificates.** Real certificates of every kind, changed: each field in its turn, whole parts, several fields at once as someone would who wants to promise more and says it everywhere alike, bytes, and JSON that parsers stumble over; one in seven is checked with its table, list and key. A violation is a traceback, a check without end (two minutes), or a certificate that is accepted although a field was changed that [no rule](../tests/verify/mutations.py) names as harmless. If the model or the designs were changed, the theory, which shares no code with the verifier, must find that what is accepted is within its ε.",  # noqa: E501
-    "kills": "**Kills.** `redact` killed (SIGKILL) at random moments, in memory and streamed, most of them while it writes; two or three runs at once on one ledger, or with one output; over an older release; with a designs file; with a key that is made just then. A violation is an output that is not whole, has not the certificate with its SHA-256 or has no entry in the ledger; a lost entry or a damaged ledger; a certificate without an entry; anything but hidden partial files beside the output; or a run afterwards that fails. A kill between the two renames leaves a certificate whose output is not there yet: that is counted, and is no violation.",  # noqa: E501
-    "inputs": "**Inputs.** Every verb but `demo` and `reproduce`, with one file that is not what it should be (bits flipped, cut, spliced, cells, types, encodings, archives, JSON) or with other options. What brings a new answer is kept and changed further. A case may take 6 GiB and two minutes. A violation is a traceback or internal error, another exit code than 0, 1 or 2, more than one line of error, partial files left behind, or a release that does not match its certificate.",  # noqa: E501
+    "designs": "Random problems: two to six values, slow and quick chains, sets of models, starts, order 2, phases, near secrets, ε from 0.02 to 6. Each is designed as `redact` does it, put into a certificate's form, and proven by the [verifier](verify.md), whose arithmetic rounds outwards. Where a chain is so short that all its outputs can be listed, the largest ratio is computed from the definition too, in fractions (for sets, under a random member of the set; for the owner's mechanism through every branch of its coins). A violation is a design that is not proven, or an output with a larger ratio.",  # noqa: E501
+    "certificates": "Real certificates of every kind, changed: each field in its turn, whole parts, several fields at once as someone would who wants to promise more and says it everywhere alike, bytes, and JSON that parsers stumble over; one in seven is checked with its table, list and key. A violation is a traceback, a check without end (two minutes), or a certificate that is accepted although a field was changed that [no rule](../tests/verify/mutations.py) names as harmless. If the model or the designs were changed, the theory, which shares no code with the verifier, must find that what is accepted is within its ε.",  # noqa: E501
+    "kills": "`redact` killed (SIGKILL) at random moments, in memory and streamed, most of them while it writes; two or three runs at once on one ledger, or with one output; over an older release; with a designs file; with a key that is made just then. A violation is an output that is not whole, has not the certificate with its SHA-256 or has no entry in the ledger; a lost entry or a damaged ledger; a certificate without an entry; anything but hidden partial files beside the output; or a run afterwards that fails. A kill between the two renames leaves a certificate whose output is not there yet: that is counted, and is no violation.",  # noqa: E501
+    "inputs": "Every verb but `demo` and `reproduce`, with one file that is not what it should be (bits flipped, cut, spliced, cells, types, encodings, archives, JSON) or with other options. What brings a new answer is kept and changed further. A case may take 6 GiB and two minutes. A violation is a traceback or internal error, another exit code than 0, 1 or 2, more than one line of error, partial files left behind, or a release that does not match its certificate.",  # noqa: E501
 }
 _NEEDLES = """**Needles.** The tables of the last two campaigns hold values in cells beside private records, and a value that only private records have. After every kill, and after every case in which the private records are still the same, all files are searched for them, partial and temporary ones too, as they are and unpacked, and both output streams. A value that is a label of the model may stand where the model does. A needle is a violation of its campaign.
 """  # noqa: E501
@@ -43,7 +44,7 @@ def written(state: Path) -> int:
 
 _FOOT = """## Again
 
-`python -m soak run designs --minutes 5` runs one campaign, `python -m soak report` writes this page. What is found is printed with its numbers, and `python -m soak replay CAMPAIGN KIND BATCH NUMBER` draws the case again, with the sources of the commit that is recorded beside it; inputs are kept whole in `out/soak/found` and run again as they were. The moment of a kill depends on the machine, so a kill is drawn again, not repeated.
+`python -m soak run designs --minutes 5` runs one campaign, `python -m soak report` writes this page. A case is drawn from its campaign, kind, batch and number alone. What is found is printed with these, and `python -m soak replay CAMPAIGN KIND BATCH NUMBER` draws the case again, with the sources of the commit that is recorded beside it; inputs are kept whole in `out/soak/found` and run again as they were. The moment of a kill depends on the machine, so a kill is drawn again, not repeated.
 """  # noqa: E501
 
 
@@ -52,6 +53,7 @@ def _sum(kinds: dict[str, Total]) -> Total:
     for one in kinds.values():
         whole.cases += one.cases
         whole.seconds += one.seconds
+        whole.cpu += one.cpu
         whole.notes.update(one.notes)
         whole.commits.update(one.commits)
         whole.found += one.found
@@ -61,20 +63,22 @@ def _sum(kinds: dict[str, Total]) -> Total:
 def _overview(
     state: Path, found: dict[str, dict[str, Total]], open_ones: dict[str, list[str]]
 ) -> Iterator[str]:
-    yield "| campaign | cases | of these | violations open | found in this run, no longer so | process time | last run, at |\n"  # noqa: E501
+    yield "| campaign | cases | of these | violations open | found in this run, no longer so | process time | last batch |\n"  # noqa: E501
     yield "| --- | --- | --- | --- | --- | --- | --- |\n"
     for name, kinds in found.items():
         whole = _sum(kinds)
         said = list(lines(state, name))
-        cpu = sum(float(line["cpu"]) for line in said)
-        last = f"{said[-1]['at'][:10]}, {said[-1]['commit']}" if said else "never"
+        last = f"{said[-1]['at'][:10]}, version {version('offrecord')}" if said else "never"
         distinct = {_signature(str(one["what"])) for one in whole.found}
         mended = len(distinct) - len(open_ones[name])
         yield (
             f"| {name} | {whole.cases:,} | {_of_these(name, whole.notes)} |"
-            f" {len(open_ones[name])} | {mended} | {cpu / 60:.0f} min | {last} |\n"
+            f" {len(open_ones[name])} | {mended} | {whole.cpu / 60:.0f} min | {last} |\n"
         )
-    yield "\nViolations are counted by what happened and where, not by how often.\n\n"
+    yield (
+        "\nViolations are counted by what happened and where, not by how often; each is run again"
+        " when this page is written. Times are of processes, not of the clock.\n\n"
+    )
 
 
 def _of_these(name: str, notes: Counter[str]) -> str:
@@ -114,17 +118,18 @@ def _found(open_ones: dict[str, list[str]]) -> Iterator[str]:
 
 
 def _by_kind(campaign: Campaign, kinds: dict[str, Total]) -> Iterator[str]:
-    columns = _columns(campaign.name, kinds)
-    yield f"| kind | cases | {' | '.join(columns)} | ms a case |\n"
-    yield f"|{' --- |' * (len(columns) + 3)}\n"
+    columns = _columns(kinds)
+    yield f"| kind | cases | batches | {' | '.join(columns)} | ms a case |\n"
+    yield f"|{' --- |' * (len(columns) + 4)}\n"
     for kind, one in kinds.items():
         cells = [f"{one.notes[what]:,}" for what in columns]
-        each = 1000 * one.seconds / one.cases if one.cases else 0
-        yield f"| {kind} | {one.cases:,} | {' | '.join(cells)} | {each:.0f} |\n"
+        each = 1000 * one.cpu / one.cases if one.cases else 0
+        counts = f"{one.cases:,} | {one.batches}"
+        yield f"| {kind} | {counts} | {' | '.join(cells)} | {each:.0f} |\n"
     yield "\n"
 
 
-def _columns(name: str, kinds: dict[str, Total]) -> Sequence[str]:
+def _columns(kinds: dict[str, Total]) -> Sequence[str]:
     """What is counted of cases, the more frequent first."""
     counted = _sum(kinds).notes
     hidden = {"designs", "accepted, another", "kept to change further"}

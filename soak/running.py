@@ -28,6 +28,7 @@ class Total:
 
     cases: int = 0
     seconds: float = 0.0
+    cpu: float = 0.0
     batches: int = 0
     notes: Counter[str] = field(default_factory=Counter)
     found: list[dict[str, object]] = field(default_factory=list)
@@ -37,6 +38,7 @@ class Total:
         """Count one batch."""
         self.cases += line["cases"]
         self.seconds += line["seconds"]
+        self.cpu += line["cpu"]
         self.batches = max(self.batches, line["batch"] + 1)
         self.notes.update(line["notes"])
         self.commits[line["commit"]] += line["cases"]
