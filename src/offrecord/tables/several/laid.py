@@ -16,7 +16,7 @@ from offrecord.mechanisms.blocks import Mask, Secrets, blocks
 from offrecord.models.base import Floats, Integers, Label
 from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.release import certificate as form
-from offrecord.release.coins import ChainTags, Coins, joined
+from offrecord.release.coins import INTEGER, TIME, ChainTags, Coins, joined
 from offrecord.release.keys import Key
 from offrecord.tables.acting import BLOCK, Acting
 from offrecord.tables.alphabet import Alphabet
@@ -28,6 +28,7 @@ from offrecord.tables.rule import Rule
 from offrecord.tables.secrets import Private, rows_of
 from offrecord.tables.several.growing import Holding
 from offrecord.tables.several.remembered import Remembered, begins
+from offrecord.tables.survey import digest_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -157,13 +158,15 @@ def earlier_of(path: Path, key: Key, labels: Sequence[Label], mine: Hashable) ->
             " this release: bring back the folder beside the key, or the key it was made with"
         )
     held, entry = kept
-    tags = Coins(key.secret, certificate.dataset, columns.value).chain_tags(
-        joined(arranged.chain_values(np.arange(arranged.chains.count)), arranged.chains.count)
-    )
+    coins = Coins(key.secret, certificate.dataset, columns.value)
+    _check_kept(held, coins, certificate)
+    count = arranged.chains.count
+    tags = coins.chain_tags(joined(arranged.chain_values(np.arange(count)), count))
     private = _private(held, tags)
+    _check_places(arranged.chains, private[0].chain, private[0].place)
     decider = said.setting.mechanism.designs.decider(said.every, said.model)
-    coins = coins_of(certificate)
-    laid = Laid.of(coins, arranged, private, decider, _acting(held, tags, arranged.chains))
+    domain = coins_of(certificate)
+    laid = Laid.of(domain, arranged, private, decider, _acting(held, tags, arranged.chains))
     # what no design redacts, and yet is empty, had no value
     laid = laid.without((arranged.chains.codes == MISSING) & ~laid.rows.any(axis=1))
     if certificate.growing is not None:
@@ -173,8 +176,26 @@ def earlier_of(path: Path, key: Key, labels: Sequence[Label], mine: Hashable) ->
         laid = laid.labelled(said.model.labels, labels)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    told = form.Earlier(dataset=certificate.dataset, certificate=digest, same_coins=coins == mine)
+    told = form.Earlier(dataset=certificate.dataset, certificate=digest, same_coins=domain == mine)
     return Earlier(told, columns, laid, certificate.counts.missing == 0, entry)
+
+
+_NOT_ITS_OWN = "what is kept of an earlier release beside the key is not of its table"
+
+
+def _check_kept(held: Remembered, coins: Coins, certificate: form.Certificate) -> None:
+    """InputError unless the private records that are kept are those of the certificate's digest."""
+    kind = TIME if certificate.columns.order_kind == "time" else INTEGER
+    alone = np.zeros(len(held.private), dtype=np.int64)
+    digest = coins.set_digests(held.tags, held.private[:, 1], kind, alone, 1)[0]
+    if digest_text(digest, len(held.private)) != certificate.private.digest:
+        raise InputError(_NOT_ITS_OWN)
+
+
+def _check_places(chains: Chains, chain: Integers, place: Integers) -> None:
+    """InputError for places beyond the ends of their chains."""
+    if np.any(place > chains.places[chains.starts[chain + 1] - 1]):
+        raise InputError(_NOT_ITS_OWN)
 
 
 def coins_of(certificate: form.Certificate) -> Hashable:
@@ -211,6 +232,7 @@ def _acting(held: Remembered, tags: ChainTags, chains: Chains) -> Acting:
     chain = _numbers(held.around, tags)
     sorted_ = np.lexsort((held.acting[:, 0], chain))
     chain, (first, last, which) = chain[sorted_], held.acting[sorted_].T
+    _check_places(chains, chain, last)
     low, high = rows_of(chains, chain, first)[0], rows_of(chains, chain, last)[1]
     return Acting(Secrets(chain, first, last, low, high, np.zeros_like(first)), which)
 
@@ -221,7 +243,5 @@ def _numbers(wanted: ChainTags, tags: ChainTags) -> Integers:
     try:
         found = [numbers[tag] for tag in map(tuple, wanted.tolist())]
     except KeyError:
-        raise InputError(
-            "what is kept of an earlier release beside the key is not of its table"
-        ) from None
+        raise InputError(_NOT_ITS_OWN) from None
     return np.array(found, dtype=np.int64)
