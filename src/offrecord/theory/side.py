@@ -349,7 +349,7 @@ class Side:
         if found is None:
             found = _walk_of_any(kernels, self.support, walked)
         worst, distance, value, rounding = found
-        return SideLeakage(worst, distance, value, self._with_bayes(rounding, kernels))
+        return SideLeakage(worst, distance, value, float(self._with_bayes(rounding, kernels)))
 
     def _kernels_met(
         self, rows: Floats, lengths: Integers, opens: bool, index: int, step: int
