@@ -38,6 +38,9 @@ MODELS = {
         "window",
         (10, 40),
     ),
+    "growing": (off.MarkovChain(BINARY), "best-local", (10, 20, 57)),
+    "growing walks": (off.MarkovChain(BINARY), "owner", (8, 10, 57)),
+    "after": (off.MarkovChain(BINARY), "window", (10, 40)),
 }
 
 #: Why a change that passes is harmless, by where it is; indices are left out.
@@ -53,6 +56,8 @@ HARMLESS = {
     "private.digest": "the key's owner checks it with the table",
     "private.note": WORDS,
     "release.*": "it tells more of the ledger, or less, and verify repeats what it says",
+    "growing.*": "which rows wait is checked with the table",
+    "joint.*": "it takes all releases that it names, and verify says that it does not check it",
     "designs.loss": "an estimate of a cost",
     "designs.grids.*": "which design serves which secret is checked with the table",
     "designs.left_limit": "which design serves which secret is checked with the table",
@@ -119,11 +124,15 @@ class Written(dict):
 
     def __missing__(self, name):
         model, mechanism, private = MODELS[name]
+        more = {"growing": name.startswith("growing")}
+        if name == "after":
+            assert self["local"]
+            more = {"after": self.folder / "local.csv.certificate.json", "joint_epsilon": 9}
         release = off.redact(
             table(private),
             value="v", order="t", private="p", single_chain=True, step="1h", epsilon=1.0,
             model=model, mechanism=mechanism, dataset=name, key_file=self.key.file,
-            accept_model=True,
+            accept_model=True, **more,
         )  # fmt: skip
         file = self.folder / f"{name}.csv"
         release.write(file)

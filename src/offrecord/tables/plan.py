@@ -265,6 +265,8 @@ class Outcome:
         if self.accounted is not None:
             self.accounted.check_all(book, plan.job.options.dataset, self._identity)
             return
+        if book.differences(plan.job.options.dataset, self._identity) == []:
+            return  # it has been entered already
         _refuse_another(plan.modelled, book, plan.survey, self._identity)
         before = plan.modelled.before
         if before is not None and before.is_unsettled(f"{self.tally.grown.repeated:032x}"):

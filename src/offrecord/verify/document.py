@@ -14,6 +14,7 @@ from offrecord.release.certificate import (
     STOPPING,
     Certificate,
     Designs,
+    Joint,
     LocalDesigns,
     OwnerDesigns,
     Stopping,
@@ -74,6 +75,15 @@ def _about_the_designs(certificate: Certificate) -> Iterator[str]:
     for at, design in enumerate(designs.designs):
         if design.leakage + design.rounding > designs.epsilon:
             yield f"designs.designs[{at}]: leakage and rounding are above designs.epsilon"
+
+
+def _about_others(joint: Joint) -> Iterator[str]:
+    if joint.leakage > joint.epsilon:
+        yield "joint.leakage is more than was accepted, joint.epsilon"
+    if joint.floor > joint.leakage:
+        yield "joint.floor is more than joint.leakage"
+    if not joint.releases:
+        yield "joint names no other release"
 
 
 def _about_growing(certificate: Certificate) -> Iterator[str]:
@@ -143,6 +153,8 @@ def _about_counts(certificate: Certificate) -> Iterator[str]:
             yield f"{name} says {number}, {other} {expected}"
     if counts.secrets > counts.private:
         yield f"counts.secrets, {counts.secrets}, is more than counts.private, {counts.private}"
+    if certificate.joint is not None:
+        yield from _about_others(certificate.joint)
     if certificate.release.composed is not None:
         joint, growing = certificate.joint, certificate.growing
         kept = joint is not None and joint.leakage <= certificate.designs.epsilon

@@ -9,7 +9,7 @@ import pytest
 import offrecord as off
 from definition import samples
 from offrecord.theory.several import joint_redaction
-from tables.several.conftest import CHAIN, rule_of
+from tables.several.conftest import CHAIN, OPTIONS, rule_of
 
 JFK = off.MarkovChain.binary(0.0209, 0.2938)
 
@@ -121,6 +121,15 @@ def one(desk):
 def later(desk, values, private, **options):
     more = {"mechanism": "best-local", "growing": True} | options
     return desk.redact(grown(values, private, 50), "b.csv", **more)
+
+
+def test_a_release_may_be_entered_before_it_is_written(desk):
+    values, private, _ = drawn(7)
+    for until in (40, 50):
+        options = OPTIONS | {"epsilon": 1.0, "dataset": "d", "key_file": desk.key}
+        release = off.redact(grown(values, private, until), growing=True, **options)
+        release.write(desk.folder / f"{until}.csv")
+        assert release.certificate["release"]["other_releases"] == (until - 40) // 10
 
 
 def test_a_release_that_is_repeated_is_the_same(desk, one):
