@@ -134,11 +134,12 @@ class _Together:
             rows[mine[_AT].to_numpy()] = one.rows[mine["row"].to_numpy()]
             releases.append((one.coins, rows))
         chains = _chains(union, names, grid)
-        ends = [
-            secrets.join(union, left_on=[*names, end], right_on=[*names, order], how="left")[_AT]
-            for end in (_FIRST, _LAST)
-        ]
-        first, last = (end.to_numpy().astype(np.int64) for end in ends)
+        for end in (_FIRST, _LAST):
+            there = union.rename({order: end, _AT: f"{end} of all"})
+            secrets = secrets.join(there, on=[*names, end])
+        first, last = (
+            secrets[f"{end} of all"].to_numpy().astype(np.int64) for end in (_FIRST, _LAST)
+        )
         chain = np.searchsorted(chains.starts, first, side="right") - 1
         spans = chains.places[first], chains.places[last]
         held = Secrets(chain, *spans, first, last + 1, chains.order[first].astype(np.int64))

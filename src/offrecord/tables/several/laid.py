@@ -92,7 +92,8 @@ class Laid:
         if sorted(number) != sorted(map(str, new)):
             raise InputError("its records have other values than those of this table")
         at = [number[str(label)] for label in new]
-        values = np.append(np.argsort(at), MISSING).astype(np.int8)[self.values]
+        known = np.argsort(at).astype(np.int8)[np.maximum(self.values, 0)]
+        values = np.where(self.values >= 0, known, np.int8(MISSING))
         return replace(self, rows=np.ascontiguousarray(self.rows[:, at]), values=values)
 
 
