@@ -76,8 +76,9 @@ def _overview(
             f" {len(open_ones[name])} | {mended} | {whole.cpu / 60:.0f} min | {last} |\n"
         )
     yield (
-        "\nViolations are counted by what happened and where, not by how often; each is drawn"
-        " again by the present sources when this page is written, and has a test besides. Times are of processes, not of the clock.\n\n"
+        "\nViolations are counted by what happened and where, not by how often; each is drawn again"
+        " by the present sources when this page is written, and has a test besides. Times are of"
+        " processes, not of the clock.\n\n"
     )
 
 
