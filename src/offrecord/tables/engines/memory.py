@@ -17,12 +17,13 @@ from offrecord.tables.batch import ChainBatch, Chosen
 from offrecord.tables.certifying import certified
 from offrecord.tables.chains import Arranged
 from offrecord.tables.encoding import write_frame
+from offrecord.tables.entering import Entered
 from offrecord.tables.formats import stream_format, written_format
 from offrecord.tables.frames import Native, from_native, marked, to_native
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.options import MemoryOptions, takes
 from offrecord.tables.packing import packing_of
-from offrecord.tables.plan import Entered, Outcome, Plan
+from offrecord.tables.plan import Outcome, Plan
 from offrecord.tables.reference import fit_arranged
 from offrecord.tables.reporting import reporting
 from offrecord.tables.secrets import Private

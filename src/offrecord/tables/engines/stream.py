@@ -27,11 +27,12 @@ from offrecord.models.base import Integers
 from offrecord.tables.batch import Chosen
 from offrecord.tables.certifying import certified
 from offrecord.tables.chains import Arranged
+from offrecord.tables.entering import Entered
 from offrecord.tables.formats import Said, Source, table_file, written_format
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.options import FileOptions, takes
 from offrecord.tables.packing import packing_of
-from offrecord.tables.plan import Entered, Outcome, Plan
+from offrecord.tables.plan import Outcome, Plan
 from offrecord.tables.problems import Found, LocatedError
 from offrecord.tables.reporting import reporting
 from offrecord.tables.sorting import increasing
