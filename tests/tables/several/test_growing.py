@@ -209,6 +209,19 @@ def test_what_does_not_continue_is_refused(desk, one, options, says):
     assert not (desk.folder / "b.csv").exists()
 
 
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"until": 1}', '{"until": 1e9, "lag": 1, "reach": 1, "link": 1}']
+)
+def test_a_ledger_that_is_damaged_is_said_in_one_line(desk, one, text):
+    file = desk.key.with_name("key.ledger.json")
+    ledger = json.loads(file.read_text())
+    ledger["releases"]["d"][0]["state of the growing table"] = text
+    file.write_text(json.dumps(ledger))
+    with pytest.raises(off.InputError, match="entry of data set 'd' is damaged") as raised:
+        later(desk, *one)
+    assert "\n" not in str(raised.value)
+
+
 def test_a_table_that_shrinks_is_refused(desk, one):
     with pytest.raises(off.InputError, match="ends before the one that was released last"):
         desk.redact(grown(*one, 35), "b.csv", mechanism="best-local", growing=True)

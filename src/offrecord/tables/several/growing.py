@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,10 +134,13 @@ class Grown:
 
 @dataclass(frozen=True, eq=False)
 class Before:
-    """The release of a growing table that another is to continue, as the ledger knows it."""
+    """The release of a growing table that another is to continue, as the ledger knows it. designs:
+    for each surrounding, which one served it.
+    """
 
     entry: Mapping[str, str]
     holding: Holding
+    designs: Mapping[str, str]
 
     @classmethod
     def of(cls, entries: Iterable[Mapping[str, str]], dataset: str) -> Before | None:
@@ -148,7 +152,17 @@ class Before:
                     f"data set {dataset!r} was released before without --growing, so that this"
                     " would be a second look at the same records: see --after"
                 )
-            last = cls(entry, Holding(**json.loads(entry[GROWING])))
+            try:
+                held = json.loads(entry[GROWING])
+                designs = json.loads(entry[DESIGNS])
+                holding = Holding(*(_whole(held[one.name]) for one in fields(Holding)))
+                _check_names(designs)
+            except (KeyError, TypeError, ValueError, RecursionError):
+                raise InputError(
+                    f"the ledger's entry of data set {dataset!r} is damaged: bring the ledger back"
+                    " from a copy"
+                ) from None
+            last = cls(entry, holding, designs)
         return last
 
     def known_private(self, arranged: Arranged, private: Private) -> Mask:
@@ -188,8 +202,8 @@ class Before:
             found.append(
                 "private records reach back to some that have left: the lag before was too short"
             )
-        old, new = json.loads(entry.get(DESIGNS, "{}")), json.loads(identity[DESIGNS])
-        if any(old[around] != digest for around, digest in new.items() if around in old):
+        new = json.loads(identity[DESIGNS])
+        if any(self.designs.get(around, digest) != digest for around, digest in new.items()):
             found.append("its designs are others than those of the releases before")
         return found
 
@@ -198,6 +212,19 @@ class Before:
         same records.
         """
         return settled != self.entry.get(SETTLED)
+
+
+def _whole(value: Any) -> int:
+    """A whole number; ValueError for anything else."""
+    if type(value) is not int or abs(value) >= 2**63:
+        raise ValueError("not a whole number")
+    return value
+
+
+def _check_names(value: Any) -> None:
+    """ValueError unless it is text by name."""
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        raise ValueError("not text by name")
 
 
 def told_designs(designs: Designs) -> str:
