@@ -125,7 +125,8 @@ class CertificatesCampaign:
 
 
 def _store(folder: Path) -> Path:
-    return folder / "certificates"
+    """Of this version of the form: any other is refused, whatever else is changed."""
+    return folder / f"certificates {form.CERTIFICATE_VERSION}"
 
 
 def _release(store: Path, name: str) -> None:
