@@ -12,6 +12,7 @@ from offrecord.errors import InputError
 from offrecord.release import certificate as form
 from offrecord.release.ledger import ENTERED, Ledger
 from offrecord.tables.batch import ChainBatch
+from offrecord.tables.options import Certificates
 from offrecord.tables.several.joint import Grid, joint_of
 from offrecord.tables.several.laid import Earlier, earlier_of, laid_now
 from offrecord.tables.several.remembered import entry_digest
@@ -74,10 +75,10 @@ def accounted_for(plan: Plan, batch: ChainBatch) -> Accounted:
     )
 
 
-def _paths(after: object) -> list[Path]:
-    if isinstance(after, (str, Path)):
-        return [Path(after)]
-    return [Path(one) for one in after]  # type: ignore[attr-defined] # paths, as options say
+def _paths(after: Certificates) -> list[Path]:
+    if after is None or isinstance(after, (str, Path)):
+        return [] if after is None else [Path(after)]
+    return [Path(one) for one in after]
 
 
 def _check_alike(plan: Plan, path: Path, one: Earlier) -> None:
