@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from offrecord.charts import redaction_chart, utility_chart, write_chart
 from offrecord.paper import reproduce as paper
-from offrecord.paper.charts import redaction_chart, utility_chart, write_chart
 
 FOLDER = Path(__file__).parent / "pictures"
 

@@ -25,7 +25,7 @@ MODULES = {
     "offrecord.certificate": "offrecord.release.certificate",
     "offrecord.chain": "offrecord.models.chain",
     "offrecord.chance": "offrecord.fitting.chance",
-    "offrecord.charts": "offrecord.paper.charts",
+    "offrecord.paper.charts": "offrecord.charts",
     "offrecord.clock": "offrecord.models.clock",
     "offrecord.comparison": "offrecord.paper.comparison",
     "offrecord.counting": "offrecord.fitting.counting",

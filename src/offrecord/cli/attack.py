@@ -52,7 +52,7 @@ def attack(
     from offrecord.attack import attack as attacked
 
     if picture is not None:
-        from offrecord.paper.charts import check_picture
+        from offrecord.charts import check_picture
 
         check_picture(picture, force=force)
     with busy("attacking"):
@@ -64,7 +64,7 @@ def attack(
         )
     if picture is not None:
         from offrecord.attack.picture import ratio_chart
-        from offrecord.paper.charts import write_chart
+        from offrecord.charts import write_chart
 
         write_chart(ratio_chart(found), picture, force=force)
     typer.echo(as_json_text(found.to_dict()) if as_json else str(found))

@@ -87,9 +87,9 @@ def compare(  # noqa: PLR0913, PLR0917 - what a person may write, by name
     """Mechanisms side by side over a range of ε, as a table, CSV or picture: what they would
     release of a TABLE, by dry runs, or of a chain without data.
     """
+    from offrecord.charts import utility_chart, write_chart
     from offrecord.files import write_text
     from offrecord.paper import comparison
-    from offrecord.paper.charts import utility_chart, write_chart
     from offrecord.theory.problem import budget
 
     epsilons = [budget(value) for value in _epsilons(epsilon)]
@@ -194,8 +194,8 @@ def _refuse(described: Mapping[str, Any], names: tuple[str, ...], where: str) ->
 
 def _check_outputs(csv: Path | None, picture: Path | None, *, force: bool) -> None:
     """InputError unless both could be written."""
+    from offrecord.charts import check_picture
     from offrecord.files import check_writable
-    from offrecord.paper.charts import check_picture
 
     if csv is not None:
         check_writable(csv, force=force)

@@ -32,7 +32,7 @@ def reproduce(
     """Every number, table and figure of the paper beside the paper's value; exit 1 if anything
     disagrees.
     """
-    from offrecord.paper.charts import check_picture
+    from offrecord.charts import check_picture
 
     check_folder(output)
     files = [output / f"fig{number}.{kind}" for number in (1, 2, 3) for kind in ("svg", "png")]
@@ -63,13 +63,13 @@ def _folder(path: Path) -> Iterator[None]:
 
 def _reproduced(files: Sequence[Path], *, force: bool) -> _Reproduced:
     """All numbers and errata computed, all figures drawn: each in the two files of its own."""
-    from offrecord.paper import reproduce as paper
-    from offrecord.paper.charts import (
+    from offrecord.charts import (
         influence_chart,
         redaction_chart,
         utility_chart,
         write_chart,
     )
+    from offrecord.paper import reproduce as paper
 
     checks = list(followed(list(paper.checks()), "numbers", bar))
     errata = list(paper.errata())

@@ -1,7 +1,7 @@
 """The paper: what it states and draws, computed anew.
 
 numbers     its numbers beside ours           errata      where it does not hold as printed
-figures     the rows of Figs. 1 to 3          charts      how they are drawn
+figures     the rows of Figs. 1 to 3
 bounds      its bounds as printed             comparison  mechanisms side by side
 
 reproduce is all of numbers, errata and figures.
