@@ -121,31 +121,34 @@ class Ways:
         spans = self.secrets.joined(begin[order], end)
         return Option(Layout(spans, which), (self.own != NONE) | joined)
 
-    def part(self, first: int, after: int, start: int) -> Ways:
-        """Of the secrets first … after − 1, in a table that begins with row `start` of this one and
-        holds their chain alone.
-        """
-        moved = self.secrets.part(np.arange(first, after)).alone(start)
-        inside = (self.matches.begin >= first) & (self.matches.end <= after)
-        mine = self.matches.part(np.flatnonzero(inside))
-        shifted = Matches(mine.begin - first, mine.end - first, mine.which)
-        return Ways(moved, self.own[first:after], self.windows[first:after], shifted)
+    def acting(self, some: Integers, taken: Integers) -> Layout:
+        """Of some secrets, with the clusters that some matches make of them."""
+        chosen = self.matches.part(taken)
+        begin = np.searchsorted(some, chosen.begin)
+        moved = Matches(begin, begin + chosen.end - chosen.begin, chosen.which)
+        mine = Ways(self.secrets.part(some), self.own[some], self.windows[some], moved)
+        return mine.clustered(moved).layout
 
-    def layouts(self, most: int) -> Iterator[Option]:
-        """All choices of clusters that share no secret, at most so many."""
-        starting: dict[int, list[int]] = {}
-        for at, begin in enumerate(self.matches.begin.tolist()):
-            starting.setdefault(begin, []).append(at)
-        heads: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+    def choices(self, first: int, after: int, most: int) -> Iterator[tuple[int, ...]]:
+        """All choices of matches that share no secret, of the secrets first … after − 1, at most so
+        many.
+        """
+        begins = np.searchsorted(self.matches.begin, np.arange(first, after + 1)).tolist()
+        ends = self.matches.end[begins[0] : begins[-1]].tolist()
+        alone = (self.own[first:after] != NONE).tolist()
+        heads: list[tuple[int, tuple[int, ...]]] = [(first, ())]
         done = 0
         while heads and done < most:
             at, taken = heads.pop()
-            if at >= self.secrets.count:
+            if at >= after:
                 done += 1
-                yield self.clustered(self.matches.part(np.array(taken, dtype=np.int64)))
+                yield taken
                 continue
-            heads += [(int(self.matches.end[one]), (*taken, one)) for one in starting.get(at, ())]
-            if self.own[at] != NONE:
+            for one in range(begins[at - first], begins[at - first + 1]):
+                end = ends[one - begins[0]]
+                if end <= after:
+                    heads.append((end, (*taken, one)))
+            if alone[at - first]:
                 heads.append((at + 1, taken))
 
 

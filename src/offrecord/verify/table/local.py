@@ -17,14 +17,13 @@ from offrecord.verify.table.clusters import Alternatives, Groups, Option, Ways
 from offrecord.verify.table.coins import ALWAYS, Coins, thresholds
 from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private
-from offrecord.verify.table.rows import Table
+from offrecord.verify.table.rows import Table, expand
 from offrecord.verify.table.secrets import Joins, Secrets, joins_of
 from offrecord.verify.table.serving import check_uses
 from offrecord.verify.table.stamps import Layout, Sheet
 
 _WRONG = 1 << 32  # rows without a value that must have been missing, to one that is wrong
-_MOST_GROUPS = 2000  # that are looked at one by one
-_MOST_LAYOUTS = 256  # that are tried of each
+_MOST_LAYOUTS = 256  # that are tried of each group
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +42,9 @@ class Verdict:
         """Some of the rows of each."""
         return Verdict(*(one[mask] for one, mask in zip(_rows(self), chosen, strict=True)))
 
-    def within(self, begin: int, end: int) -> Verdict:
-        """Of rows begin … end − 1."""
-        return self.part([(one >= begin) & (one < end) for one in _rows(self)])
-
-    def moved(self, by: int) -> Verdict:
-        """Of rows further on."""
-        return Verdict(*(one + by for one in _rows(self)))
-
-    @property
-    def cost(self) -> int:
-        """How much is not explained."""
-        return (len(self.shown) + len(self.drawn) + len(self.told)) * _WRONG + len(self.idle)
+    def at(self, rows: Integers) -> Verdict:
+        """The same in a larger table, in which its rows stand so."""
+        return Verdict(*(rows[one] for one in _rows(self)))
 
     def joined(self, other: Verdict) -> Verdict:
         """Both."""
@@ -95,9 +85,9 @@ class Judge:
             idle, told = (one[~table.waits[one]] for one in (idle, told))
         return Verdict(shown, drawn, idle, told)
 
-    def alone(self, chain: int) -> Judge:
-        """For a table of one chain."""
-        table = self.table.alone(chain)
+    def part(self, chains: Integers) -> Judge:
+        """For a table of some chains."""
+        table = self.table.part(chains)
         coins = None if self.coins is None else replace(self.coins, table=table)
         return Judge(table, self.sheet, coins)
 
@@ -162,10 +152,10 @@ class Judged:
             found = found + np.bincount(table.chain_of(rows), minlength=table.chains) * weight
         return np.asarray(found)
 
-    def moved(self, chain: int, start: int) -> Judged:
-        """From a table of one chain to that of all."""
+    def at(self, chain: int, rows: Integers) -> Judged:
+        """From a table of one chain to that of all, in which its rows stand so."""
         unserved = Unserved(np.full_like(self.unserved.chain, chain), self.unserved.place)
-        return Judged(self.verdict.moved(start), unserved, None)
+        return Judged(self.verdict.at(rows), unserved, None)
 
 
 def check_local(
@@ -205,20 +195,21 @@ def _judged_open(
     for chain, mine, ways in joins.mixed(private):
         if not least[chain]:
             continue
-        start = int(table.starts[chain])
-        own = judge.alone(chain)
+        alone = np.array([chain])
+        own, rows = judge.part(alone), table.rows_of(alone)
         for secrets in ways:
-            one = _judged(own, alternatives, mine.alone(start), secrets.alone(start))
+            moved = secrets.among(table, alone)
+            one = _judged(own, alternatives, mine.alone(int(rows[0])), moved)
             cost = int(one.costs(own.table)[0])
             if cost < least[chain]:
                 least[chain], taken[chain] = cost, len(judged) + len(others)
-                others.append(one.moved(chain, start))
+                others.append(one.at(chain, rows))
         if not ways:  # too many
             taken[chain], open_ = -1, open_ + 1
     verdict, unserved = _NOTHING, _NOBODY
     for at, one in enumerate([*judged, *others]):
-        rows = [taken[table.chain_of(rows)] == at for rows in _rows(one.verdict)]
-        verdict = verdict.joined(one.verdict.part(rows))
+        chosen = [taken[table.chain_of(rows)] == at for rows in _rows(one.verdict)]
+        verdict = verdict.joined(one.verdict.part(chosen))
         unserved = unserved.joined(one.unserved, taken[one.unserved.chain] == at)
     found.not_checked.append(
         f"Whether {int(joins.perhaps.sum()):,} private records are one secret with those before"
@@ -258,7 +249,7 @@ def _judged(judge: Judge, alternatives: Alternatives, private: Private, secrets:
     rows = [[groups.of_rows(one) for one in _rows(verdict)] for verdict in verdicts]
     costs = np.stack(
         [
-            _costs(option, groups.of, one, len(groups.chain))
+            _costs(one, len(groups.chain)) + _unserved(option, groups)
             for option, one in zip(options, rows, strict=True)
         ]
     )
@@ -277,34 +268,61 @@ def _judged(judge: Judge, alternatives: Alternatives, private: Private, secrets:
 def _explained(
     judge: Judge, ways: Ways, groups: Groups, costs: Integers
 ) -> tuple[Integers, Verdict]:
-    """The groups that some other layout explains better than the usual ones, and what is left."""
-    found, verdict = [], _NOTHING
-    for group in np.flatnonzero(costs)[:_MOST_GROUPS].tolist():
-        chain, least = int(groups.chain[group]), int(costs[group])
-        start, own, best = int(judge.table.starts[chain]), judge.alone(chain), None
-        limits = int(groups.begin[group]) - start, int(groups.end[group]) - start
-        part = ways.part(int(groups.first[group]), int(groups.after[group]), start)
-        for option in part.layouts(_MOST_LAYOUTS):
-            one = own.verdict(option.layout).within(*limits)
-            if one.cost < least:
-                least, best = one.cost, one
-        if best is not None:
-            found.append(group)
-            verdict = verdict.joined(best.moved(start))
-    return np.array(found, dtype=np.int64), verdict
+    """The groups that some other layout explains better than the usual ones, and what is left: one
+    layout after the other, of all groups at once that are not explained yet.
+    """
+    again = np.flatnonzero(costs)
+    spans = (one[again].tolist() for one in (groups.first, groups.after))
+    choices = {
+        group: ways.choices(first, after, _MOST_LAYOUTS)
+        for group, first, after in zip(again.tolist(), *spans, strict=True)
+    }
+    best, least = np.full(len(costs), -1), costs.copy()
+    found: list[tuple[Verdict, list[Integers]]] = []
+    while len(again):
+        asked = [(group, next(choices[group], None)) for group in again.tolist()]
+        tried = [(group, taken) for group, taken in asked if taken is not None]
+        again = np.array([group for group, _ in tried], dtype=np.int64)
+        taken = np.array([one for _, matches in tried for one in matches], dtype=np.int64)
+        verdict = _tried(judge, ways, groups, again, taken)
+        rows = [groups.of_rows(one) for one in _rows(verdict)]
+        cost = _costs(rows, len(costs))
+        better = again[cost[again] < least[again]]
+        best[better], least[better] = len(found), cost[better]
+        chosen = [(one >= 0) & (best[one] == len(found)) for one in rows]
+        kept = [one[mask] for one, mask in zip(rows, chosen, strict=True)]
+        found.append((verdict.part(chosen), kept))
+        again = again[least[again] > 0]
+    verdict = _NOTHING
+    for at, (one, rows) in enumerate(found):
+        verdict = verdict.joined(one.part([best[of] == at for of in rows]))
+    return np.flatnonzero(best >= 0), verdict
+
+
+def _tried(judge: Judge, ways: Ways, groups: Groups, some: Integers, taken: Integers) -> Verdict:
+    """Of some groups, with the clusters that some matches make of their secrets."""
+    chains = np.unique(groups.chain[some])
+    layout = ways.acting(expand(groups.first[some], groups.after[some]), taken)
+    moved = Layout(layout.spans.among(judge.table, chains), layout.which)
+    return judge.part(chains).verdict(moved).at(judge.table.rows_of(chains))
 
 
 def _rows(verdict: Verdict) -> tuple[Integers, Integers, Integers, Integers]:
     return verdict.shown, verdict.drawn, verdict.idle, verdict.told
 
 
-def _costs(option: Option, of: Integers, rows: list[Integers], count: int) -> Integers:
-    """(groups,) how much of each group an option does not explain."""
+def _costs(rows: list[Integers], count: int) -> Integers:
+    """(groups,) how much of each is not explained. rows: the groups of the rows of a verdict."""
     shown, drawn, idle, told = (
         np.bincount(one[one >= 0], minlength=count).astype(np.int64) for one in rows
     )
-    unserved = np.bincount(of[~option.served], minlength=count).astype(np.int64)
-    return (shown + drawn + told + unserved) * _WRONG + idle
+    return (shown + drawn + told) * _WRONG + idle
+
+
+def _unserved(option: Option, groups: Groups) -> Integers:
+    """(groups,) what secrets cost that an option does not serve."""
+    lacking = groups.of[~option.served]
+    return np.asarray(np.bincount(lacking, minlength=len(groups.chain)) * _WRONG)
 
 
 def _check_uses(certificate: Certificate, judged: Judged, found: Found) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 
 from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate
-from offrecord.verify.table.cells import EMPTY, OTHER, Codes, codes_of
+from offrecord.verify.table.cells import EMPTY, OTHER, Codes, Integers, codes_of
 from offrecord.verify.table.files import read_file, read_files
 from offrecord.verify.table.found import Found
 from offrecord.verify.table.listed import Private, chains_of, order_values
@@ -30,6 +30,28 @@ def with_original(table: Table, path: Path, certificate: Certificate, found: Fou
     lost = [name for name in (*columns.by, *ordering, columns.value) if name not in frame.columns]
     if lost:
         raise InputError(f"{_WHAT} must have the columns {', '.join(lost)}")
+    rows = _rows_of(table, frame, ordering)
+    value = frame[columns.value]
+    codes = _codes(value if rows is None else value.gather(rows), certificate)
+    other = np.flatnonzero((table.codes >= 0) & (table.codes != codes))
+    found.wrong_at(table.named(other), len(other), "another value than in the original table")
+    if table.rows < frame.height:
+        found.not_checked.append(
+            f"{frame.height - table.rows:,} rows of the original are of chains that the released"
+            " table does not have: those that are private as a whole may have been dropped."
+        )
+    found.checked.append("Every value that is released is that of the original table.")
+    return replace(table, original=codes)
+
+
+def _rows_of(table: Table, frame: pl.DataFrame, ordering: list[str]) -> Integers | None:
+    """(n,) where each row of the table stands in the original; None where all stand alike."""
+    columns = table.columns
+    naming = [*columns.by, *ordering]
+    if frame.height == table.rows and all(
+        frame[name].equals(table.frame[name], check_dtypes=True) for name in naming
+    ):
+        return None
     chain = chains_of(table, frame, frame.height, _WHAT)
     rows = np.flatnonzero(chain >= 0)
     chain = chain[rows]
@@ -42,16 +64,7 @@ def with_original(table: Table, path: Path, certificate: Certificate, found: Fou
     same = np.array_equal(counts, np.diff(table.starts))
     if not same or (ordering and not np.array_equal(order[sort], table.order)):
         raise InputError(f"{_WHAT} must have the rows of the released one: these are others")
-    codes = _codes(frame[columns.value].gather(rows[sort]), certificate)
-    other = np.flatnonzero((table.codes >= 0) & (table.codes != codes))
-    found.wrong_at(table.named(other), len(other), "another value than in the original table")
-    if len(rows) < frame.height:
-        found.not_checked.append(
-            f"{frame.height - len(rows):,} rows of the original are of chains that the released"
-            " table does not have: those that are private as a whole may have been dropped."
-        )
-    found.checked.append("Every value that is released is that of the original table.")
-    return replace(table, original=codes)
+    return np.asarray(rows[sort])
 
 
 def check_missing(table: Table, private: Private, certificate: Certificate, found: Found) -> None:

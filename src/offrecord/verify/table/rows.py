@@ -86,14 +86,15 @@ class Table:
         assert self.steps is not None
         return np.repeat(np.arange(self.chains) * self.width, np.diff(self.starts)) + self.steps
 
-    def alone(self, chain: int) -> Table:
-        """A table of one chain."""
-        rows = slice(int(self.starts[chain]), int(self.starts[chain + 1]))
+    def part(self, chains: Integers) -> Table:
+        """A table of some chains, which are sorted."""
+        rows = self.rows_of(chains)
+        sizes = self.starts[chains + 1] - self.starts[chains]
         return replace(
             self,
             frame=self.frame[rows],
-            names=[series[rows] for series in self.names],
-            starts=np.array([0, rows.stop - rows.start]),
+            names=[series.gather(rows) for series in self.names],
+            starts=np.concatenate(([0], np.cumsum(sizes))),
             order=self.order[rows],
             steps=None if self.steps is None else self.steps[rows],
             codes=self.codes[rows],
@@ -101,6 +102,10 @@ class Table:
             original=None if self.original is None else self.original[rows],
             waits=None if self.waits is None else self.waits[rows],
         )
+
+    def rows_of(self, chains: Integers) -> Integers:
+        """The rows of some chains."""
+        return expand(self.starts[chains], self.starts[chains + 1])
 
     def chain_of(self, rows: Integers) -> Integers:
         """(r,) the chains of some rows."""

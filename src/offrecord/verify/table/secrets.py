@@ -52,10 +52,12 @@ class Secrets:
             self.high[last],
         )
 
-    def alone(self, start: int) -> Secrets:
-        """In a table of their chain alone, which begins with row `start` of this one."""
-        low, high = self.low - start, self.high - start
-        return Secrets(np.zeros_like(self.chain), self.first, self.last, low, high)
+    def among(self, table: Table, chains: Integers) -> Secrets:
+        """In the part of a table that holds some chains, those of all secrets among them."""
+        at = np.searchsorted(chains, self.chain)
+        sizes = table.starts[chains + 1] - table.starts[chains]
+        earlier = (table.starts[chains] - (np.cumsum(sizes) - sizes))[at]
+        return Secrets(at, self.first, self.last, self.low - earlier, self.high - earlier)
 
     def rooms(self, table: Table) -> tuple[Integers, Integers]:
         """How many places lie to the left and right of each."""
