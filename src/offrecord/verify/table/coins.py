@@ -105,7 +105,7 @@ class Coins:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         cipher = Cipher(algorithms.AES(self._derived(purpose)), modes.ECB()).encryptor()
-        content = cipher.update(blocks.astype("<u8").tobytes()) + cipher.finalize()
+        content = cipher.update(blocks.astype("<u8", copy=False).tobytes()) + cipher.finalize()
         return np.frombuffer(content, dtype="<u8").reshape(-1, 2)
 
     def draws(
@@ -119,6 +119,14 @@ class Coins:
         blocks = self._blocks(chain, order)
         blocks[:, 1] ^= np.asarray(counter, dtype=np.int64).astype(np.uint64)
         return self._enciphered(purpose, blocks)[:, 0]
+
+    def several(
+        self, chain: Integers, order: Integers, purpose: bytes, count: int
+    ) -> NDArray[np.uint64]:
+        """(r, count) the first draws of some records."""
+        blocks = np.repeat(self._blocks(chain, order)[:, None, :], count, axis=1)
+        blocks[:, :, 1] ^= np.arange(count, dtype=np.uint64)
+        return self._enciphered(purpose, blocks)[:, 0].reshape(len(chain), count)
 
     def draws_of(self, rows: Integers) -> NDArray[np.uint64]:
         """(r,) the draws of some rows."""

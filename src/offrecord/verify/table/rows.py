@@ -117,16 +117,38 @@ class Table:
             return self.steps[rows]
         return rows - self.starts[self.chain_of(rows)]
 
-    def row_from(self, chain: Integers, place: Integers) -> Integers:
-        """(r,) the first row of each chain at a place or after it; the one after the chain where
-        there is none.
-        """
+    @cached_property
+    def is_whole(self) -> Mask:
+        """(m,) whether every place of a chain has a row, so that rows need not be looked up."""
         if self.steps is None:
-            return np.asarray(
-                np.clip(self.starts[chain] + place, self.starts[chain], self.starts[chain + 1])
-            )
-        keys = chain * self.width + np.clip(place, 0, self.width - 1)
-        return np.asarray(np.searchsorted(self.keys, keys, side="left"))
+            return np.ones(self.chains, dtype=bool)
+        return np.asarray(np.diff(self.starts) == self.lengths)
+
+    def row_from(self, chain: Integers, place: Integers) -> Integers:
+        """The first row of each chain at a place or after it; the one after the chain where there
+        is none.
+        """
+        starts = self.starts[chain]
+        found = np.clip(starts + place, starts, self.starts[chain + 1])
+        if self.steps is not None:
+            others = np.broadcast_to(~self.is_whole[chain], found.shape)
+            if others.any():
+                chain, place = (np.broadcast_to(one, found.shape)[others] for one in (chain, place))
+                keys = chain * self.width + np.clip(place, 0, self.width - 1)
+                found[others] = np.searchsorted(self.keys, keys, side="left")
+        return np.asarray(found)
+
+    def row_at(self, chain: Integers, place: Integers) -> tuple[Integers, Mask]:
+        """The row of each chain at a place, and whether there is one; 0 if not."""
+        there = (place >= 0) & (place < self.lengths[chain])
+        row = np.where(there, self.starts[chain] + place, 0)
+        if self.steps is not None:
+            others = there & ~self.is_whole[chain]
+            if others.any():
+                chain, place = (np.broadcast_to(one, row.shape)[others] for one in (chain, place))
+                row[others] = found = self.row_from(chain, place)
+                there[others] = self.steps[found] == place
+        return row, there
 
     def named(self, rows: Integers) -> Iterator[str]:
         """How some rows are told."""

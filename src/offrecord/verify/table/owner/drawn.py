@@ -17,10 +17,17 @@ from offrecord.release.certificate import GapStopping, StoppingPair
 from offrecord.verify.table.cells import Integers, Mask
 from offrecord.verify.table.coins import Coins
 from offrecord.verify.table.owner.held import HeldOut
-from offrecord.verify.table.owner.rule import Rule, Side
+from offrecord.verify.table.owner.rule import Rule
 from offrecord.verify.table.owner.sights import Places
 from offrecord.verify.table.owner.stand_ins import StandIns
-from offrecord.verify.table.owner.thresholds import ANY, Draws, Possible, Thresholds, Walks
+from offrecord.verify.table.owner.thresholds import (
+    ANY,
+    Draws,
+    Possible,
+    Thresholds,
+    Values,
+    Walks,
+)
 from offrecord.verify.table.rows import Table
 
 _PURPOSES = (b"offrecord/walk<", b"offrecord/walk>")
@@ -42,13 +49,13 @@ class Ends(NamedTuple):
     other_room: Integers
 
     @classmethod
-    def of(cls, places: Places, first: Integers, after: Integers, column: int) -> Ends:
-        """Of clusters from one secret to before another."""
+    def of(cls, places: Places, first: Integers, after: Integers) -> Ends:
+        """The left ones of clusters from one secret to before another."""
         line = places.line[first]
         following = np.minimum(after, places.count - 1)
         is_last = (after == places.count) | places.is_head[following]
         room = np.where(is_last, places.after.size[line], places.before.size[following])
-        left = cls(
+        return cls(
             0,
             places.number[line],
             places.begin[first],
@@ -56,7 +63,6 @@ class Ends(NamedTuple):
             places.end[after - 1],
             room,
         )
-        return left.turned() if column else left
 
     def part(self, chosen: Integers) -> Ends:
         """Of some clusters."""
@@ -74,8 +80,8 @@ class _Sight(NamedTuple):
     unsure: it is not known what they see, or whether they do.
     """
 
-    end: Integers
-    values: Integers
+    end: Values
+    values: Values
     straight: Mask
     unsure: Mask
 
@@ -109,14 +115,14 @@ class Drawn:
         return StandIns(self.rule.model, self.coins)
 
     @cached_property
-    def _codes(self) -> Integers:
+    def _codes(self) -> Values:
         """(n,) the value or tuple of each row, ANY where it is not known or there is none."""
         table, k = self.table, self.rule.model.k
         own = table.codes if table.original is None else table.original
+        if self.rule.extra == 0:
+            return np.maximum(own, np.int8(ANY))
         own = own.astype(np.int64)
         found, whole = own.copy(), own >= 0
-        if self.rule.extra == 0:
-            return np.where(whole, found, ANY)
         chain = np.repeat(np.arange(table.chains), np.diff(table.starts))
         place = np.arange(table.rows) if table.steps is None else table.steps
         for further in range(1, self.rule.extra + 1):
@@ -149,16 +155,10 @@ class Drawn:
 
     # ---- values
 
-    def value_at(self, chain: Integers, place: Integers) -> Integers:
+    def value_at(self, chain: Integers, place: Integers) -> Values:
         """The value or tuple at places, ANY where it is not known or there is none."""
-        table = self.table
-        chain = np.broadcast_to(chain, place.shape)
-        inside = (place >= 0) & (place < table.lengths[chain])
-        row = table.row_from(chain, np.where(inside, place, 0))
-        row = np.minimum(row, table.rows - 1)
-        there = row - table.starts[chain] if table.steps is None else table.steps[row]
-        inside &= (row < table.starts[chain + 1]) & (there == place)
-        return np.where(inside, self._codes[row], ANY)
+        row, there = self.table.row_at(chain, place)
+        return np.where(there, self._codes[row], self._codes.dtype.type(ANY))
 
     def _sight(self, ends: Ends, levels: Integers, beyond: Mask, *, ahead: bool) -> _Sight:
         """beyond: (m,) the levels that are looked at beyond the chain's end too."""
@@ -166,7 +166,7 @@ class Drawn:
         end = self.value_at(ends.chain, ends.place)
         values = self.value_at(ends.chain[:, None], ends.place[:, None] + sign * levels)
         near = levels <= ends.room[:, None]
-        values = np.where(near, values, ANY)
+        values[~near] = ANY
         nothing = np.zeros(len(end), dtype=bool)
         if not self.is_exact:
             return _Sight(end, values, nothing, nothing)
@@ -183,7 +183,7 @@ class Drawn:
         self._filled_beyond(ends, levels, values, (drawn, edge), beyond, ahead=ahead)
         return _Sight(end, values, straight, unsure & ~straight)
 
-    def _filled_between(self, ends: Ends, levels: Integers, values: Integers, missed: Mask) -> Mask:
+    def _filled_between(self, ends: Ends, levels: Integers, values: Values, missed: Mask) -> Mask:
         """Put stand-ins where a single record is missing; (n,) the walks that look at others."""
         walk, level = np.nonzero(missed)
         chain = ends.chain[walk]
@@ -204,8 +204,8 @@ class Drawn:
         self,
         ends: Ends,
         levels: Integers,
-        values: Integers,
-        some: tuple[Integers, Integers],
+        values: Values,
+        some: tuple[Integers, Values],
         beyond: Mask,
         *,
         ahead: bool,
@@ -230,32 +230,31 @@ class Drawn:
 
     # ---- draws
 
-    def _draws(self, ends: Ends, count: int) -> Draws:
+    def draws(self, ends: Ends, count: int) -> Draws:
         """(n, count) of the records at ends."""
         table = self.table
         row = np.minimum(table.row_from(ends.chain, ends.place), table.starts[ends.chain + 1] - 1)
-        order = np.repeat(table.order[row], count)
-        counter = np.tile(np.arange(count), len(row))
-        purpose = _PURPOSES[ends.column]
-        drawn = self.coins.draws(np.repeat(ends.chain, count), order, purpose, counter)
-        return drawn.reshape(len(row), count)
+        return self.coins.several(ends.chain, table.order[row], _PURPOSES[ends.column], count)
 
-    def possible(self, number: int, ends: Ends) -> Mask:
-        """(n, m) at which levels of a side the walks from some ends may stop."""
+    def count(self, number: int) -> int:
+        """How many draws a walk to a side needs at most."""
         side = self.rule.sides[number]
-        if side.alone:
-            return self._in_turn(number, side, ends)
+        if not side.is_second:
+            return len(side.levels) - 1
+        return max(len(one.levels) for one, _ in self._seconds(number)) - 1
+
+    def possible(self, number: int, ends: Ends, draws: Draws) -> Mask:
+        """(n, m) at which levels of a side, none of a pair, the walks from some ends may stop."""
         limits = self.thresholds(number)
         beyond = np.arange(len(limits.levels)) == len(limits.levels) - 1
         sight = self._sight(ends, limits.levels, beyond, ahead=limits.ahead)
-        return self._walked(limits, ends, sight).stops
+        return self._walked(limits, ends, sight, draws).stops
 
     def _walked(
-        self, limits: Thresholds, ends: Ends, sight: _Sight, *, endless: bool = False
+        self, limits: Thresholds, ends: Ends, sight: _Sight, draws: Draws, *, endless: bool = False
     ) -> Possible:
         """What walks may have done. endless: they go on beyond the chain's end."""
         reach = np.where(endless, limits.levels[-1], ends.room)
-        draws = self._draws(ends, len(limits.levels) - 1)
         found = limits.possible(Walks(sight.end, sight.values, draws, reach))
         found.stops[sight.straight, :-1] = False
         found.labels[sight.straight] = False
@@ -267,14 +266,15 @@ class Drawn:
         """(n,) which walks went straight to their last levels, or may have."""
         return (sight.straight | sight.unsure) if self.is_exact else np.ones_like(sight.straight)
 
-    def _in_turn(self, number: int, side: Side, ends: Ends) -> Mask:
-        """Of one side of a pair; of the second by the labels that the first may have drawn."""
-        pair = side.made_of
-        assert isinstance(pair, StoppingPair)
-        firsts, seconds = (ends.turned(), ends) if side.is_second else (ends, ends.turned())
+    def in_turn(self, number: int, ends: Ends, draws: tuple[Draws, Draws]) -> tuple[Mask, Mask]:
+        """Of both sides of a pair: of the second by the labels that the first may have drawn.
+
+        number: of the first. ends: from which the first walks. draws: of the first, and the second.
+        """
+        seconds = ends.turned()
         limits = self.thresholds(number)
         every = np.ones(len(limits.levels), dtype=bool)
-        first_sight = self._sight(firsts, limits.levels, every, ahead=limits.ahead)
+        first_sight = self._sight(ends, limits.levels, every, ahead=limits.ahead)
         sides = self._seconds(number)
         levels = np.unique(np.concatenate([one.levels for one, _ in sides]))
         ahead = any(one.ahead for one, _ in sides)
@@ -284,18 +284,16 @@ class Drawn:
             both = first_sight.straight | sight.straight
             sight = sight._replace(straight=both)
             first_sight = first_sight._replace(straight=both)
-        first = self._walked(limits, firsts, first_sight, endless=True)
-        if not side.is_second:
-            return first.stops
+        first = self._walked(limits, ends, first_sight, draws[0], endless=True)
         found = np.zeros((len(ends.place), len(levels)), dtype=bool)
         for one, labels in sides:
             columns = np.searchsorted(levels, one.levels)
             own = sight._replace(values=sight.values[:, columns])
-            stops = self._walked(one, seconds, own).stops
+            stops = self._walked(one, seconds, own, draws[1]).stops
             drawn = np.any(first.labels[:, labels], axis=1, keepdims=True)
             found[:, columns] |= stops & drawn
         found[self._may_be_straight(sight) | self._may_be_straight(first_sight), -1] = True
-        return found
+        return first.stops, found
 
     # ---- gaps that are held out
 
@@ -316,10 +314,8 @@ class Drawn:
         inside = self.value_at(chain[:, None], left[:, None] + 1 + np.arange(gap.length))
         ends = self.value_at(chain, left), self.value_at(chain, right)
         row = np.maximum(self.table.row_from(chain, left + 1) - 1, 0)
-        order = np.repeat(self.table.order[row], gap.length)
-        step = np.tile(np.arange(gap.length), len(row))
-        drawn = self.coins.draws(np.repeat(chain, gap.length), order, _GAP, step)
-        held = HeldOut(*ends, inside, drawn.reshape(-1, gap.length), seen.first, seen.last)
+        drawn = self.coins.several(chain, self.table.order[row], _GAP, gap.length)
+        held = HeldOut(*ends, inside, drawn, seen.first, seen.last)
         found = held.possible(gap, self.k)
         # nothing is released beside a secret without a value
         silent = seen.released == 0

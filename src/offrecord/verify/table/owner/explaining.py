@@ -196,9 +196,8 @@ class Choices:
         """(c, o, o) what each cluster costs with the gap before it, and the chain's end after it if
         it is the last; by the option of the one before and its own.
         """
-        ends = (Ends.of(places, clusters.first, clusters.after, column) for column in (0, 1))
-        both = clusters.left, clusters.right
-        left, right = (stops_of(self.rule, self.drawn, one, both) for one in ends)
+        ends = Ends.of(places, clusters.first, clusters.after)
+        left, right = stops_of(self.rule, self.drawn, ends, (clusters.left, clusters.right))
         count, most = clusters.left.shape
         tables = np.full((count, most, most), NEVER)
         lines = places.line[clusters.first]

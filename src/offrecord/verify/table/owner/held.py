@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from offrecord.release.certificate import GapStopping
 from offrecord.verify.table.cells import Integers, Mask
 from offrecord.verify.table.owner.rule import gap_thresholds, held_states
-from offrecord.verify.table.owner.thresholds import Draws, allowed, below
+from offrecord.verify.table.owner.thresholds import Draws, Values, allowed, below
 
-_CELLS = 1 << 21  # that are looked at at once
+_CELLS = 1 << 18  # that are looked at at once
+_STATES = (0, 1, 2, 3)  # axes
 _Alive = NDArray[np.bool_]
 
 
@@ -27,9 +28,9 @@ class HeldOut:
     nothing.
     """
 
-    left: Integers
-    right: Integers
-    values: Integers
+    left: Values
+    right: Values
+    values: Values
     draws: Draws
     first: Integers
     last: Integers
@@ -57,13 +58,13 @@ class HeldOut:
             if here is None or not here.any():
                 continue
             step = length - (last - first + 1)
-            drawn = self.draws[:, step][:, None, None, None, None]
-            released = below(drawn, thresholds[..., 0])
-            loses = below(drawn, thresholds[..., 1]) & ~released
+            drawn = self.draws[:, step]
+            released = below(drawn, thresholds[..., 0, None])
+            loses = below(drawn, thresholds[..., 1, None]) & ~released
             shown = (self.first == first) & (self.last == last)
-            found |= shown & (here & released).any(axis=(1, 2, 3, 4))
+            found |= shown & (here & released).any(axis=_STATES)
             if first == last:
-                nothing = (here & ~released).any(axis=(1, 2, 3, 4))
+                nothing = (here & ~released).any(axis=_STATES)
                 found |= (self.first == 0) & nothing
                 continue
             for is_first, lost in ((True, here & loses), (False, here & ~(released | loses))):
@@ -73,20 +74,29 @@ class HeldOut:
         return found
 
     def _start(self, length: int, k: int) -> _Alive:
-        """(g, k, k, k, k) by the two secrets and the first and last value."""
+        """(k, k, k, k, g) by the two secrets and the first and last value; gaps come last, so that
+        few and long stretches of memory are gone through.
+        """
         ends = (self.left, self.right, self.values[:, 0], self.values[:, -1])
-        found = np.ones((len(self.left), k, k, k, k), dtype=bool)
-        for axis, values in enumerate(ends, start=1):
-            shape = [len(values), 1, 1, 1, 1]
-            shape[axis] = k
-            found &= allowed(values, k).reshape(shape)
-        return found & np.eye(k, dtype=bool) if length == 1 else found
+        left, right, first, last = (allowed(values, k) for values in ends)
+        found = (
+            left[:, None, None, None]
+            & right[None, :, None, None]
+            & first[None, None, :, None]
+            & last[None, None, None, :]
+        )
+        return found & _equal(k) if length == 1 else found
 
     def _moved(self, lost: _Alive, state: tuple[int, int], k: int, *, is_first: bool) -> _Alive:
         """Once the first or the last record is lost: the next one may be anything that it can."""
         first, last = state
-        record, axis = (first, 3) if is_first else (last, 4)
+        record, axis = (first, 2) if is_first else (last, 3)
         there = allowed(self.values[:, record - 1], k)
-        there = there[:, None, None, :, None] if is_first else there[:, None, None, None, :]
+        there = there[:, None] if is_first else there
         found = lost.any(axis=axis, keepdims=True) & there
-        return found & np.eye(k, dtype=bool) if first == last else found
+        return found & _equal(k) if first == last else found
+
+
+def _equal(k: int) -> Mask:
+    """(k, k, 1) where two values are one."""
+    return np.eye(k, dtype=bool)[:, :, None]

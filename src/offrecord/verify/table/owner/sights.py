@@ -34,25 +34,6 @@ class View:
             had = np.concatenate(([0], np.cumsum(table.original != EMPTY)))
         return cls(table, np.flatnonzero(table.codes != EMPTY), had)
 
-    @cached_property
-    def _is_whole(self) -> Mask | None:
-        """(chains,) whether every place has a row, so that rows need not be looked up."""
-        if self.table.steps is None:
-            return None
-        return np.asarray(np.diff(self.table.starts) == self.table.lengths)
-
-    def row_from(self, chain: Integers, place: Integers) -> Integers:
-        """The first row of each chain at a place or after it."""
-        starts = self.table.starts
-        found = np.clip(starts[chain] + place, starts[chain], starts[chain + 1])
-        whole = self._is_whole
-        if whole is not None:
-            others = ~whole[chain] & np.ones_like(found, dtype=bool)
-            if others.any():
-                chain, place = np.broadcast_arrays(chain, place)
-                found[others] = self.table.row_from(chain[others], place[others])
-        return np.asarray(found)
-
     def between(self, low: Integers, high: Integers) -> Integers:
         """How many rows that may have had a value stand from one row to before another."""
         return high - low if self.had is None else self.had[high] - self.had[low]
@@ -90,8 +71,8 @@ class Gaps:
         """Between tuples at two places. sign: −1 if distances are from the right."""
         size = np.maximum(after - before - 1, 0)
         some = size > 0
-        low = view.row_from(chain, before + 1)
-        high = view.row_from(chain, after + extra)
+        low = view.table.row_from(chain, before + 1)
+        high = view.table.row_from(chain, after + extra)
         begin, end = np.searchsorted(view.valued, low), np.searchsorted(view.valued, high)
         released = np.where(some, end - begin, 0)
         there = released > 0
@@ -120,7 +101,7 @@ class Gaps:
         forward = sign > 0
         low = np.where(forward, place + first, place - last)
         high = np.where(forward, place + last, place - first) + self.extra + 1
-        low, high = self.view.row_from(chain, low), self.view.row_from(chain, high)
+        low, high = self.view.table.row_from(chain, low), self.view.table.row_from(chain, high)
         return np.where(last < first, 0, self.view.between(low, np.maximum(low, high)))
 
 

@@ -53,18 +53,49 @@ class Stops:
         return np.take_along_axis(by_walk, count[..., None], axis=-1)[..., 0]
 
 
-def stops_of(rule: Rule, drawn: Drawn | None, ends: Ends, both: tuple[Integers, Integers]) -> Stops:
-    """Of clusters, to one side. both: (c, o) the numbers of what they may take to the left and to
-    the right.
+def stops_of(
+    rule: Rule, drawn: Drawn | None, ends: Ends, both: tuple[Integers, Integers]
+) -> tuple[Stops, Stops]:
+    """Of clusters, to the left and to the right. ends: their left ones. both: (c, o) the numbers of
+    what they may take to each side.
     """
-    sides, levels, counts = both[ends.column], rule.levels(), rule.counts()
-    by_walk = None
-    if drawn is not None:
-        by_walk = np.zeros((*sides.shape, levels.shape[1]), dtype=np.int64)
-        for number in np.unique(sides[sides > 0]).tolist():
-            clusters, column = np.nonzero(sides == number)
-            possible = drawn.possible(number, ends.part(clusters))
-            own = np.where(possible, levels[number, 1 : possible.shape[1] + 1], 0)
-            by_walk[clusters, column, 1 : possible.shape[1] + 1] = own
-        np.maximum.accumulate(by_walk, axis=2, out=by_walk)
-    return Stops(sides, rule.last()[sides], rule.alone()[sides], levels, counts, by_walk)
+    levels, counts = rule.levels(), rule.counts()
+    by_walk = (None, None) if drawn is None else _walked(drawn, ends, both, levels)
+    left, right = (
+        Stops(sides, rule.last()[sides], rule.alone()[sides], levels, counts, walked)
+        for sides, walked in zip(both, by_walk, strict=True)
+    )
+    return left, right
+
+
+def _walked(
+    drawn: Drawn, left: Ends, both: tuple[Integers, Integers], levels: Integers
+) -> tuple[Integers, Integers]:
+    """(c, o, m + 1) to each side, the farthest level up to each that draws leave."""
+    ends = left, left.turned()
+    sides = drawn.rule.sides
+    numbers = [np.unique(one[one > 0]).tolist() for one in both]
+    counts = (max(map(drawn.count, some), default=0) for some in numbers)
+    draws = [drawn.draws(one, count) for one, count in zip(ends, counts, strict=True)]
+    found = [np.zeros((*one.shape, levels.shape[1]), dtype=np.int64) for one in both]
+
+    def put(column: int, number: int, at: tuple[Integers, Integers], possible: Mask) -> None:
+        own = slice(1, possible.shape[1] + 1)
+        found[column][at[0], at[1], own] = np.where(possible, levels[number, own], 0)
+
+    for column, some in enumerate(numbers):
+        for number in some:
+            if sides[number].is_second:
+                continue  # with the one that goes first
+            clusters, option = np.nonzero(both[column] == number)
+            at = clusters, option
+            mine, own = ends[column].part(clusters), draws[column][clusters]
+            if not sides[number].alone:
+                put(column, number, at, drawn.possible(number, mine, own))
+                continue
+            first, second = drawn.in_turn(number, mine, (own, draws[1 - column][clusters]))
+            put(column, number, at, first)
+            put(1 - column, int(both[1 - column][clusters[0], option[0]]), at, second)
+    for one in found:
+        np.maximum.accumulate(one, axis=2, out=one)
+    return found[0], found[1]

@@ -8,7 +8,7 @@ stop is possible if some values go on at every level before it and stop there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from offrecord.verify.table.cells import Integers, Mask
 from offrecord.verify.table.coins import ALWAYS
 
 Draws = NDArray[np.uint64]
+Values = NDArray[np.signedinteger[Any]]
 ANY = -1  #: a value that is not known
-_CELLS = 1 << 22  # that are looked at at once
+_CELLS = 1 << 18  # that are looked at at once
 
 
 class Possible(NamedTuple):
@@ -36,8 +37,8 @@ class Walks(NamedTuple):
     draws: (n, m − 1); reach: (n,) beyond which no level but the last is a stop.
     """
 
-    end: Integers
-    values: Integers
+    end: Values
+    values: Values
     draws: Draws
     reach: Integers
 
@@ -47,9 +48,9 @@ def below(draws: Draws, limits: Draws) -> Mask:
     return np.asarray((limits == ALWAYS) | (draws < limits))
 
 
-def allowed(values: Integers, k: int) -> Mask:
-    """(n, k) which each may be."""
-    return np.asarray((values[:, None] == np.arange(k)) | (values[:, None] == ANY))
+def allowed(values: Values, k: int) -> Mask:
+    """(k, n) which each may be."""
+    return np.asarray((values == np.arange(k)[:, None]) | (values == ANY))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +95,9 @@ class Thresholds:
     def _followed(self, walks: Walks, some: Integers, found: Possible) -> None:
         """Of walks that are known: what they did."""
         for level in range(len(self.levels) - 1):
-            values = walks.values[some]
-            ahead = values[:, level + 1] if self.ahead else np.zeros_like(some)
-            at = values[:, -1], walks.end[some], values[:, level], ahead
-            limits = self.limits[at[0], level, at[1], at[2], at[3]]
-            lies = below(walks.draws[some, level][:, None], limits)
+            ahead = walks.values[some, level + 1] if self.ahead else 0
+            at = walks.values[some, -1], level, walks.end[some], walks.values[some, level], ahead
+            lies = below(walks.draws[some, level][:, None], self.limits[at])
             stops = lies[:, -1] & (self.levels[level] <= walks.reach[some])
             here = some[stops]
             found.stops[here, level] = True
@@ -110,37 +109,42 @@ class Thresholds:
     def _searched(self, walks: Walks, some: Integers, far: int, found: Possible) -> None:
         """Of walks whose far value may be this one: what they may have done.
 
-        alive: (n, end, value there) what goes with having come so far.
+        alive: (end, value there, n) what goes with having come so far. Walks come last, so that
+        few and long stretches of memory are gone through.
         """
         k, labels, last = self.limits.shape[0], self.limits.shape[-1], len(self.levels) - 1
-        some = some[allowed(walks.values[some, -1], k)[:, far]]
-        alive = allowed(walks.end[some], k)[:, :, None] & np.ones(k, dtype=bool)
-        alive &= self._there(walks.values[some], 0, far)[:, None, :]
+        some = some[allowed(walks.values[some, -1], k)[far]]
+        alive = allowed(walks.end[some], k)[:, None] & self._there(walks, some, 0, far)
         for level in range(last):
-            keep = alive.any(axis=(1, 2))
-            some, alive = some[keep], alive[keep]
-            following = self._there(walks.values[some], level + 1, far)
-            there = following if self.ahead else np.ones((len(some), 1), dtype=bool)
-            both = alive[..., None] & there[:, None, None, :]
+            keep = _some(alive)
+            if not keep.all():
+                some, alive = some[keep], alive[..., keep]
+            following = self._there(walks, some, level + 1, far)
+            both = alive[:, :, None]
+            if self.ahead:
+                both = both & following
+            drawn = walks.draws[some, level]
             near = self.levels[level] <= walks.reach[some]
-            drawn = walks.draws[some, level][:, None, None, None]
-            lies = [
-                below(drawn, self.limits[far, level, ..., label]) & near[:, None, None, None]
-                for label in range(labels)
-            ]
-            for label, mine in enumerate(lies):
-                only = mine if label == 0 else mine & ~lies[label - 1]
-                found.labels[some, label] |= (both & only).any(axis=(1, 2, 3))
-            found.stops[some, level] |= (both & lies[-1]).any(axis=(1, 2, 3))
-            goes_on = (both & ~lies[-1]).any(axis=2)
-            alive = goes_on & following[:, None, :]
-        here = alive.any(axis=(1, 2))
+            before = np.False_
+            for label in range(labels):
+                lies = below(drawn, self.limits[far, level, ..., label, None]) & near
+                found.labels[some, label] |= _some(both & lies & ~before)
+                before = lies
+            found.stops[some, level] |= _some(both & before)
+            goes_on = (both & ~before).any(axis=1)
+            alive = goes_on & following
+        here = _some(alive)
         found.stops[some, last] |= here
         found.labels[some, labels + far] |= here
 
-    def _there(self, values: Integers, level: int, far: int) -> Mask:
-        """(n, k) which values may stand at a level."""
+    def _there(self, walks: Walks, some: Integers, level: int, far: int) -> Mask:
+        """(k, n) which values may stand at a level."""
         k = self.limits.shape[0]
         if level < len(self.levels) - 1:
-            return allowed(values[:, level], k)
-        return np.broadcast_to(np.arange(k) == far, (len(values), k))
+            return allowed(walks.values[some, level], k)
+        return np.broadcast_to((np.arange(k) == far)[:, None], (k, len(some)))
+
+
+def _some(cells: Mask) -> Mask:
+    """(n,) whether some cell of each is true; they come last."""
+    return np.asarray(cells.any(axis=tuple(range(cells.ndim - 1))))
