@@ -1,7 +1,7 @@
 """Speed of `offrecord redact`, whole processes: against polars reading the same columns and writing
 the released table, streamed against in memory, on a local Spark against in memory (if the extra
-spark is there: `make test-spark` brings it), and of `offrecord verify` and `offrecord attack`
-against the `redact` that they are about.
+spark is there: `make test-spark` brings it), and of `offrecord verify` (without and with the key,
+and with the original too) and `offrecord attack` against the `redact` that they are about.
 
 `make bench` runs it; `make bench MSNBC=msnbc.parquet` also takes that file (columns seq_id, t,
 state; UCI msnbc.com web data). Exit 1 if a limit is missed.
@@ -22,6 +22,7 @@ from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -76,8 +77,16 @@ def elsewhere(function: Callable[..., None], *arguments: object) -> None:
         pool.submit(function, *arguments).result()
 
 
-def process(*command: str) -> tuple[float, float]:
-    """Seconds and peak memory (GB) of a process."""
+class Run(NamedTuple):
+    """Of a process: seconds, peak memory (GB), and seconds of processor time."""
+
+    seconds: float
+    memory: float
+    busy: float
+
+
+def process(*command: str) -> Run:
+    """Run a command."""
     start = time.perf_counter()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert child.stderr is not None
@@ -86,13 +95,14 @@ def process(*command: str) -> tuple[float, float]:
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise SystemExit(f"{command} failed: {said}")
-    return time.perf_counter() - start, usage.ru_maxrss / 1e6
+    seconds = time.perf_counter() - start
+    return Run(seconds, usage.ru_maxrss / 1e6, usage.ru_utime + usage.ru_stime)
 
 
 def best(repeats: int, *command: str) -> tuple[float, float]:
     """The fastest of some runs."""
     runs = [process(*command) for _ in range(repeats)]
-    return min(run[0] for run in runs), max(run[1] for run in runs)
+    return min(run.seconds for run in runs), max(run.memory for run in runs)
 
 
 def judged(name: str, ratio: float, limit: float | None) -> str:
@@ -222,7 +232,7 @@ def owners(name: str, table: Path, model: Path, folder: Path, limit: float) -> N
 
 def checked(name: str, table: Path, model: Path, folder: Path, limits: dict[str, float]) -> None:
     """`offrecord verify` and `offrecord attack` of what the owner's mechanism and best-local
-    release, against redacting it with known designs, in turn. limits: of each verb.
+    release, against redacting it with known designs: processor time, in turn. limits: of each verb.
     """
     for mechanism in ("owner", "best-local"):
         redact = command(f"{name} {mechanism}", table, ("chain", "t", "v"), model, folder)
@@ -230,18 +240,24 @@ def checked(name: str, table: Path, model: Path, folder: Path, limits: dict[str,
         redact = (*redact, "--designs", mine, "--mechanism", mechanism, "--in-memory")
         redact = (*redact, "--publish-positions")
         released = redact[redact.index("--output") + 1]
+        verify = (redact[0], "verify", f"{released}.certificate.json", released)
+        key = ("--key-file", redact[redact.index("--key-file") + 1])
         verbs = {
-            "verify": (redact[0], "verify", f"{released}.certificate.json", released),
+            "verify": verify,
+            "verify with the key": (*verify, *key),
+            "verify with key and original": (*verify, *key, "--original", str(table)),
             "attack": (redact[0], "attack", released),
         }
         process(*redact)
-        runs = [[process(*one)[0] for one in (redact, *verbs.values())] for _ in range(2)]
-        theirs, *ours = (min(column) for column in zip(*runs, strict=True))
-        for verb, seconds in zip(verbs, ours, strict=True):
+        rounds = [[process(*one) for one in (redact, *verbs.values())] for _ in range(2)]
+        theirs, *ours = (min(run.busy for run in runs) for runs in zip(*rounds, strict=True))
+        memory = [max(run.memory for run in runs) for runs in zip(*rounds, strict=True)]
+        for verb, busy, peak in zip(verbs, ours, memory[1:], strict=True):
             what = f"{name}, {verb} against redact, {mechanism}"
             print(
-                f"{what}: {seconds:.2f} s against {theirs:.2f} s = {seconds / theirs:.2f} ×"
-                f"{judged(what, seconds / theirs, limits[verb])}",
+                f"{what}: {busy:.2f} s against {theirs:.2f} s of processor time ="
+                f" {busy / theirs:.2f} ×, {peak:.2f} GB against {memory[0]:.2f} GB"
+                f"{judged(what, busy / theirs, limits[verb.split()[0]])}",
                 flush=True,
             )
 
@@ -268,7 +284,7 @@ def compare(
     """
     by, order, value = columns
     redact = command(name, table, columns, model, folder)
-    first, _ = process(*redact)
+    first = process(*redact).seconds
     print(f"{name}: first run, with designs {first:.1f} s", flush=True)
     ours, memory = best(3, *redact, "--in-memory")
     leaving = f"{by},{order},{value}"

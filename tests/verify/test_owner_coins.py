@@ -105,6 +105,24 @@ def test_another_original_is_refused_or_told(tmp_path):
         check_table(released.certificate, released.path, None, key, original)
 
 
+def test_an_original_may_stand_in_any_order_and_type(tmp_path):
+    """Rows that do not stand as the released ones are found by their chain and order."""
+    released, frame, original = owner(tmp_path)
+    key, last = released.key.file, frame.height - 1  # of a chain without secrets
+    altered = released.altered(with_cell(released.frame, last, None))
+    told = [
+        check_table(*one, None, key, original)
+        for one in ((released.certificate, released.path), altered)
+    ]
+    assert told[0].problems == []
+    assert told[1].problems
+    mixed = frame.sample(fraction=1.0, shuffle=True, seed=1)
+    for other in (mixed, frame.with_columns(pl.col("id").cast(pl.Int16))):
+        other.write_parquet(original)
+        assert check_table(released.certificate, released.path, None, key, original) == told[0]
+        assert check_table(*altered, None, key, original) == told[1]
+
+
 def test_what_was_missing_is_known_from_the_original(tmp_path):
     """A value that was there cannot be passed off as missing."""
     released, frame, original = owner(tmp_path)

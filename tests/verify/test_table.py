@@ -21,7 +21,7 @@ import table_files
 from offrecord.release.certificate import Certificate
 from offrecord.release.coins import Coins
 from offrecord.release.keys import Key
-from offrecord.verify.table import check_table
+from offrecord.verify.table import check_table, local
 from offrecord.verify.table.channels import Channels
 
 BINARY = [[0.9, 0.1], [0.3, 0.7]]
@@ -364,6 +364,37 @@ def test_near_secrets_by_whatever_may_act(tmp_path):
             assert released.problems(with_cell(rows, row, 0))
         elif chance == [0, 0]:
             assert released.problems(with_cell(rows, row, None))
+
+
+def test_groups_of_near_secrets_together_as_one_by_one(tmp_path, monkeypatch):
+    """What layouts of all groups at once come to is what each group's own come to."""
+    rng, model = np.random.default_rng(4), MODELS["two values"]
+    private = {(chain, t) for chain in range(12) for t in rng.choice(60, 7, replace=False).tolist()}
+    released = Released(tmp_path, table(model, 12, 60, private), model, mechanism="best-local")
+    values = released.frame["v"].to_list()
+    for row in rng.choice(len(values), 40, replace=False).tolist():
+        values[row] = None if values[row] is not None else 0
+    altered = released.frame.with_columns(pl.Series("v", values, dtype=released.frame["v"].dtype))
+    together, seen = local._explained, []
+
+    def compared(judge, ways, groups, costs):
+        high = np.full_like(costs, 2**60)  # every group, and each is explained better than that
+        found, verdict = together(judge, ways, groups, high)
+        alone = [
+            together(judge, ways, groups, np.where(np.arange(len(costs)) == one, high, 0))
+            for one in range(len(costs))
+        ]
+        assert found.tolist() == [one for each, _ in alone for one in each.tolist()]
+        for name in ("shown", "drawn", "idle", "told"):
+            rows = sorted(row for _, one in alone for row in getattr(one, name).tolist())
+            assert sorted(getattr(verdict, name).tolist()) == rows
+            seen.append((name, len(rows)))
+        assert len(set(groups.chain.tolist())) < len(found)  # several in a chain
+        return together(judge, ways, groups, costs)
+
+    monkeypatch.setattr(local, "_explained", compared)
+    assert released.problems(altered, key=True)
+    assert {name for name, count in seen if count} == {"shown", "drawn", "idle"}
 
 
 @pytest.mark.parametrize("name", ["two values", "text", "order 2", "a set", "a start"])
