@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         relaxed_leakage_as_printed,
         theorem2_as_printed,
     )
+    from offrecord.paper.comparison import Comparison, compare
     from offrecord.release.keys import Key
     from offrecord.tables.engines.memory import Release, redact
     from offrecord.tables.engines.stream import Streamed, redact_file
@@ -65,6 +66,7 @@ __all__ = [
     "BestWindow",
     "Box",
     "ChosenByValue",
+    "Comparison",
     "Designs",
     "FirstRelease",
     "Fit",
@@ -89,6 +91,7 @@ __all__ = [
     "ThreeRegion",
     "WorstOutput",
     "answer",
+    "compare",
     "data_independent_utility",
     "delta_star",
     "design",
@@ -156,6 +159,7 @@ _ROOMS = {
         "relaxed_leakage_as_printed",
         "theorem2_as_printed",
     ),
+    "paper.comparison": ("Comparison", "compare"),
 }
 
 install()

@@ -9,7 +9,7 @@ from typing import Any
 Rows = Sequence[dict[str, Any]]
 
 #: Colours that stay apart for colour-blind readers; the first three are those of the paper.
-PALETTE = ("#2e2585", "#337538", "#c26a77", "#dca237", "#5da899", "#9f4a96", "#7f7f7f")
+PALETTE = ("#2e2585", "#337538", "#c26a77", "#dca237", "#5da899", "#9f4a96", "#7f7f7f", "#94cbec")
 #: Shades of the paper's regions.
 REGION_COLOURS = {"L": "#c26a77", "M": "#dca237", "S": "#337538"}
 

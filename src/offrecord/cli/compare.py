@@ -24,7 +24,6 @@ from offrecord.cli.tables import (
 )
 from offrecord.errors import InputError
 from offrecord.tables.options import FileOptions, Options
-from offrecord.text import followed
 
 if TYPE_CHECKING:
     from offrecord.mechanisms import Mechanism
@@ -87,7 +86,7 @@ def compare(  # noqa: PLR0913, PLR0917 - what a person may write, by name
     """Mechanisms side by side over a range of ε, as a table, CSV or picture: what they would
     release of a TABLE, by dry runs, or of a chain without data.
     """
-    from offrecord.charts import utility_chart, write_chart
+    from offrecord.charts import write_chart
     from offrecord.files import write_text
     from offrecord.paper import comparison
     from offrecord.theory.problem import budget
@@ -102,14 +101,12 @@ def compare(  # noqa: PLR0913, PLR0917 - what a person may write, by name
         named = {"--private-list": described["private_list"], "--model": described["model"]}
         check_all_apart({"--csv": csv, "--picture": picture}, {"the input": table} | named)
         content = _of_table(table, described, epsilons, chosen)
-    rows = content["results"]
+    found = comparison.Comparison(tuple(content["results"]))
     if csv is not None:
-        write_text(csv, comparison.csv_text(rows), force=force)
+        write_text(csv, found.csv(), force=force)
     if picture is not None:
-        drawn = [row for row in rows if row["utility"] is not None]
-        names = list(dict.fromkeys(row["mechanism"] for row in drawn))
-        write_chart(utility_chart(drawn, names), picture, force=force)
-    typer.echo(as_json_text(content) if as_json else comparison.table(rows))
+        write_chart(found.chart(), picture, force=force)
+    typer.echo(as_json_text(content) if as_json else str(found))
 
 
 def _of_chain(
@@ -128,12 +125,9 @@ def _of_chain(
     own = {name: value for name, value in described.items() if name not in _TABLE}
     problem = Described(epsilon=epsilons[0], **own).problem()
     share = share_of(problem.chain)
-    rows = [
-        row
-        for value in followed(epsilons, "comparing", bar)
-        for row in comparison.compare(problem.with_epsilon(share * value), chosen, named=named)
-    ]
-    return {"n": problem.n, "private": list(problem.private), "results": rows}
+    budgets = [share * value for value in epsilons]
+    found = comparison.compare(problem, chosen, epsilons=budgets, named=named, progress=bar)
+    return {"n": problem.n, "private": list(problem.private), "results": found.rows}
 
 
 def _of_table(

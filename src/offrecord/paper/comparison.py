@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, overload
 
 from offrecord.errors import InputError
 from offrecord.mechanisms import MECHANISMS, Mechanism, design, mechanism_named
 from offrecord.paper.bounds import theorem2_as_printed
-from offrecord.text import aligned
+from offrecord.text import (
+    Progress,
+    aligned,
+    followed,
+    html_list,
+    html_note,
+    html_table,
+    unwatched,
+)
 from offrecord.theory.problem import Problem
 
 #: The column of Theorem 2, which is a bound and no mechanism.
 THEOREM2 = "Theorem 2 (printed bound)"
+_TITLE = "utility (expected share of records released)"
+_SHOWN, _DRAWN = 12, 100  # ε in numbers and in a picture, in notebooks
+
+Row: TypeAlias = Mapping[str, Any]
 
 
 def mechanisms(names: Sequence[str] | None, parameters: Mapping[str, Any]) -> dict[str, Mechanism]:
@@ -26,15 +39,141 @@ def mechanisms(names: Sequence[str] | None, parameters: Mapping[str, Any]) -> di
     return chosen
 
 
-def compare(
-    problem: Problem, chosen: Mapping[str, Mechanism], *, named: bool = True
-) -> list[dict[str, Any]]:
-    """A row for each mechanism: epsilon, mechanism, utility, leakage.
+@dataclass(frozen=True, repr=False)
+class Comparison(Sequence[Row]):
+    """Mechanisms side by side, for people and machines.
 
-    Theorem 2 comes first where it applies; its leakage is None. named: a mechanism that does not
-    take the problem's chain is an error; otherwise it is left out.
+    rows: one for each ε and mechanism: epsilon, mechanism, utility, leakage; of a table also why a
+    mechanism has no utility, where it does not serve.
     """
-    rows: list[dict[str, Any]] = []
+
+    rows: tuple[Row, ...]
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Row, ...]: ...
+    def __getitem__(self, at: int | slice) -> Row | tuple[Row, ...]:
+        return self.rows[at]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def names(self) -> list[str]:
+        """The mechanisms in order."""
+        return list(dict.fromkeys(row["mechanism"] for row in self.rows))
+
+    @property
+    def epsilons(self) -> list[float]:
+        """The privacy budgets in order."""
+        return list(dict.fromkeys(row["epsilon"] for row in self.rows))
+
+    def csv(self) -> str:
+        """The rows as CSV, numbers in full."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(self.rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return text.getvalue()
+
+    def chart(self, most: int | None = None) -> Any:
+        """Utility over ε, a line for each mechanism. most: so many of the ε at most."""
+        from offrecord.charts import utility_chart
+
+        chosen = set(self.epsilons if most is None else _evenly(self.epsilons, most))
+        drawn = [dict(row) for row in self.rows if row["utility"] is not None]
+        names = list(dict.fromkeys(row["mechanism"] for row in drawn))
+        return utility_chart([row for row in drawn if row["epsilon"] in chosen], names)
+
+    # ---- for people
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.names)} mechanisms and bounds at {len(self.epsilons)} ε>"
+
+    def __str__(self) -> str:
+        return "\n".join([_TITLE, aligned(self._table(self.epsilons)), *self._whys()])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: of one ε utility and leakage, of several some in numbers and a picture."""
+        whys = html_list("Without utility", self._whys())
+        if len(self.epsilons) == 1:
+            title = f"{_TITLE}, ε = {self.epsilons[0]:.6g}"
+            return html_note(title) + html_table(self._once()) + whys
+        from offrecord.charts import image_tag
+
+        table = html_table(self._table(_evenly(self.epsilons, _SHOWN)))
+        alt = f"Utility over ε, a line for each of {', '.join(self.names)}"
+        return html_note(_TITLE) + table + whys + image_tag(self.chart(_DRAWN), alt)
+
+    def _table(self, epsilons: Sequence[float]) -> list[list[str]]:
+        """Utility, a line for each ε and a column for each mechanism."""
+        found = {(row["epsilon"], row["mechanism"]): row["utility"] for row in self.rows}
+        lines = [["ε", *self.names]]
+        for one in epsilons:
+            lines.append([f"{one:.6g}", *(_share(found.get((one, name))) for name in self.names)])
+        return lines
+
+    def _once(self) -> list[list[str]]:
+        """Utility and leakage, a line for each mechanism."""
+        lines = [["mechanism", "utility", "leakage"]]
+        for row in self.rows:
+            lines.append([row["mechanism"], _share(row["utility"]), _told(row["leakage"])])
+        return lines
+
+    def _whys(self) -> list[str]:
+        """Why some have no utility."""
+        said = (f"{row['mechanism']}: {row['why']}" for row in self.rows if row.get("why"))
+        return list(dict.fromkeys(said))
+
+
+def compare(
+    problem: Problem,
+    mechanisms: Mapping[str, Mechanism] | Iterable[str | Mechanism] | None = None,
+    *,
+    epsilons: Iterable[float] | None = None,
+    named: bool | None = None,
+    progress: Progress = unwatched,
+) -> Comparison:
+    """Mechanisms side by side for one problem: what each releases and tells.
+
+    mechanisms: some by name or as they are, of any kind; without them all that take the problem's
+    chain. epsilons: the privacy budgets, without them the problem's own. named: a mechanism that
+    does not take the chain is an error, as it is of those that are given; otherwise it is left out.
+
+    Theorem 2 of the paper comes first where it applies; it is a bound as printed, and its leakage
+    is None.
+    """
+    required = mechanisms is not None if named is None else named
+    chosen = _by_name(mechanisms)
+    budgets = [problem.epsilon] if epsilons is None else list(epsilons)
+    if not budgets:
+        raise InputError("epsilons must hold at least one privacy budget, got none")
+    problems = [problem.with_epsilon(one) for one in budgets]
+    rows: list[Row] = []
+    for one in followed(problems, "comparing", progress):
+        rows += _rows(one, chosen, required=required)
+    return Comparison(tuple(rows))
+
+
+def _by_name(
+    given: Mapping[str, Mechanism] | Iterable[str | Mechanism] | None,
+) -> Mapping[str, Mechanism]:
+    if isinstance(given, Mapping):
+        return given
+    if isinstance(given, str):
+        raise InputError(f"mechanisms must be a list of them, got the text {given!r}")
+    asked = list(MECHANISMS) if given is None else list(given)
+    made = [mechanism_named(one) if isinstance(one, str) else one for one in asked]
+    found = {one.name: one for one in made}
+    if len(found) < len(made):
+        raise InputError("two mechanisms have the same name: give a mapping from names to them")
+    return found
+
+
+def _rows(problem: Problem, chosen: Mapping[str, Mechanism], *, required: bool) -> list[Row]:
+    """A row for each mechanism."""
+    rows: list[Row] = []
 
     def add(name: str, utility: float, leakage: float | None) -> None:
         said = {"mechanism": name, "utility": utility, "leakage": leakage}
@@ -46,34 +185,23 @@ def compare(
         try:
             policy = design(problem, mechanism)
         except InputError:
-            if named:
+            if required:
                 raise
             continue
         add(name, policy.utility, policy.leakage)
     return rows
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Utility as text, a line for each ε and a column for each mechanism; below, why some have
-    none.
-    """
-    names = list(dict.fromkeys(row["mechanism"] for row in rows))
-    lines = [["ε", *names]]
-    for epsilon in dict.fromkeys(row["epsilon"] for row in rows):
-        here = {row["mechanism"]: row["utility"] for row in rows if row["epsilon"] == epsilon}
-        lines.append([f"{epsilon:.6g}", *(_share(here.get(name)) for name in names)])
-    whys = dict.fromkeys(f"{row['mechanism']}: {row['why']}" for row in rows if row.get("why"))
-    return "\n".join(["utility (expected share of records released)", aligned(lines), *whys])
-
-
 def _share(utility: float | None) -> str:
     return "–" if utility is None else f"{utility:.4f}"
 
 
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows as CSV, numbers in full."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+def _told(leakage: float | None) -> str:
+    return "–" if leakage is None else f"{leakage:.6g}"
+
+
+def _evenly(items: Sequence[float], most: int) -> list[float]:
+    """So many at most, the first and the last among them."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(at * (len(items) - 1) / (most - 1))] for at in range(most)]
