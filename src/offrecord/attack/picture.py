@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from offrecord.attack.result import BEYOND, ORIGINAL, PROMISED, Attack, Attacker
+if TYPE_CHECKING:
+    from offrecord.attack.result import Attack, Attacker
 
 _SIZE = 520, 320
 
@@ -15,8 +16,8 @@ _POINTS = 400  # of a line
 #: Colours that stay apart for colour-blind readers; the last ones are for what was not released.
 _PALETTE = ("#2e2585", "#337538", "#c26a77", "#dca237", "#5da899", "#9f4a96", "#94cbec")
 _INSTEAD = ("#7f7f7f", "#000000")
-_DASHES = {PROMISED: [1, 0], BEYOND: [6, 2], ORIGINAL: [2, 2]}
-_WIDTHS = {PROMISED: 2.5, BEYOND: 1.5, ORIGINAL: 1.5}
+_DASHES = {"promised": [1, 0], "beyond": [6, 2], "original": [2, 2]}
+_WIDTHS = {"promised": 2.5, "beyond": 1.5, "original": 1.5}
 
 
 def ratio_chart(found: Attack) -> Any:
@@ -67,7 +68,7 @@ def _colours(some: Sequence[Attacker]) -> list[str]:
     """One for each attacker."""
     found, used = [], {True: 0, False: 0}
     for one in some:
-        instead = one.kind == ORIGINAL
+        instead = one.kind == "original"
         palette = _INSTEAD if instead else _PALETTE
         found.append(palette[used[instead] % len(palette)])
         used[instead] += 1

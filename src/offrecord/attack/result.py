@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from offrecord.models.base import Floats
-from offrecord.text import aligned, many
+from offrecord.text import aligned, html_list, html_note, html_table, many
 
 #: A ratio is above ε if it is so by more than floating point may be off.
 TOLERANCE = 1e-9
@@ -63,7 +63,7 @@ class Attacker:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attack:
     """prior, posterior: (s, k) of the value of each secret's first record, by the certificate's
     model. wrong: how many values are released that the certificate always redacts. unattacked: how
@@ -127,7 +127,26 @@ class Attack:
         }
 
     def __str__(self) -> str:
-        return "\n".join([*self._told(), "", aligned(self._table()), *self._said()])
+        said = self._said()
+        return "\n".join(
+            [*self._told(), "", aligned(self._table()), *([""] if said else []), *said]
+        )
+
+    def __repr__(self) -> str:
+        within = "within" if self.holds else "NOT within"
+        return f"<Attack on {self.dataset!r}: {within} ε = {self.epsilon:g}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks, with the ratios of all secrets as a picture."""
+        from offrecord.attack.picture import ratio_chart
+        from offrecord.charts import image_tag
+
+        picture = ""
+        if len(self.own.found) > 1:
+            drawn = "the log-ratio of every secret, sorted, a line for each attacker, and the band"
+            picture = image_tag(ratio_chart(self), f"{drawn} from −ε to ε")
+        notes = html_list("Notes", self._said())
+        return html_note(*self._told()) + html_table(self._table()) + picture + notes
 
     def _told(self) -> list[str]:
         within = "within" if self.holds else "NOT WITHIN"
@@ -166,7 +185,7 @@ class Attack:
                 " not its table"
             )
         lines += [f"not attacked: {many(count, 'secret')}: {why}" for why, count in self.unattacked]
-        return ["", *lines, *self.notes] if lines or self.notes else []
+        return [*lines, *self.notes]
 
 
 _MARKS = {PROMISED: "", BEYOND: " *", ORIGINAL: " †"}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from offrecord.cli.parameters import offering
 from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import busy
-
-if TYPE_CHECKING:
-    from offrecord.verify import Verdict
 
 
 @offering("certificate", "released", "private_list", "key_file", "original", "as_json")
@@ -45,19 +42,6 @@ def verify(
     with busy("verifying"):
         given = {"private_list": private_list, "key_file": key_file, "original": original}
         verdict = check(certificate, released, **given)
-    typer.echo(as_json_text(verdict.to_dict()) if as_json else _text(verdict))
+    typer.echo(as_json_text(verdict.to_dict()) if as_json else str(verdict))
     if not verdict.is_verified:
         raise typer.Exit(1)
-
-
-def _text(verdict: Verdict) -> str:
-    says = "verified" if verdict.is_verified else "NOT VERIFIED"
-    lines = [
-        f"{says}: designs tell at most {verdict.told:.6g} where {verdict.epsilon:g} is promised"
-        if verdict.is_verified
-        else f"{says}: {len(verdict.problems)} reasons"
-    ]
-    lines += [f"  {problem}" for problem in verdict.problems]
-    lines += ["checked", *(f"  {one}" for one in verdict.checked)]
-    lines += ["not checked", *(f"  {one}" for one in verdict.not_checked)]
-    return "\n".join(lines)

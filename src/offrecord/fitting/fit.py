@@ -24,7 +24,7 @@ from offrecord.fitting.counting import Codes, Counts, binned, half_counts, linke
 from offrecord.fitting.intervals import rounded_shares
 from offrecord.fitting.longer_memory import LongerMemory, counts_apart, judged_by_longer_memory
 from offrecord.fitting.orders import bic_by_order, checked_order, chosen_order, deepest_order
-from offrecord.fitting.printed import headline, page_of
+from offrecord.fitting.printed import headline, html_of, page_of
 from offrecord.fitting.verdict import verdict_on
 from offrecord.models.base import Floats, Label, Model
 from offrecord.models.box import Box
@@ -158,6 +158,9 @@ class Fit:
 
     def __str__(self) -> str:
         return page_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 def fit_chains(

@@ -1,17 +1,18 @@
-"""A fit as a page of text: what was counted, learned and tested, in columns."""
+"""A fit as a page of text, and in notebooks: what was counted, learned and tested, in columns."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from itertools import product
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from offrecord.fitting.longer_memory import EPSILON
 from offrecord.fitting.verdict import p_value_text, short
 from offrecord.models.base import Label
 from offrecord.models.published_rounding import DIGITS
-from offrecord.text import aligned, many, odds
+from offrecord.text import aligned, html_list, html_note, html_table, many, odds
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
@@ -25,18 +26,39 @@ def page_of(fit: Fit) -> str:
     tables = [_order_table(fit), _check_table(fit), _audit_table(fit)]
     if fit.phase is None and fit.counts.size <= _SHOWN:
         tables.insert(0, _transition_table(fit))
-    values = listed_values(fit.values)
-    if fit.merged:
-        values += f"; {fit.merged:,} rare values are one"
-    lines = [headline(fit), *textwrap.wrap(values, _WIDTH), ""]
+    lines = [headline(fit), *textwrap.wrap(_values(fit), _WIDTH), ""]
     for table in filter(None, tables):
         lines += [aligned(table, right=True), ""]
+    for paragraph in _sentences(fit):
+        lines += [*textwrap.wrap(paragraph, _WIDTH, break_on_hyphens=False), ""]
+    return "\n".join(lines[:-1])
+
+
+def html_of(fit: Fit) -> str:
+    """The same for notebooks, the verdict first. Of many transitions those that were seen most."""
+    verdict, *others = reversed(_sentences(fit))
+    parts = [html_note(headline(fit), _values(fit), verdict), html_list("Warnings", fit.warnings)]
+    if fit.phase is None:
+        if fit.counts.size > _SHOWN:
+            most = f"the {_SHOWN} of {fit.counts.size:,} transitions that were seen most"
+            parts.append(html_note(most))
+        parts.append(html_table(_transition_table(fit)))
+    for table in filter(None, (_order_table(fit), _check_table(fit), _audit_table(fit))):
+        parts.append(html_table(table))
+    return "".join([*parts, html_list("In data held back", others[::-1])])
+
+
+def _values(fit: Fit) -> str:
+    merged = f"; {fit.merged:,} rare values are one" if fit.merged else ""
+    return listed_values(fit.values) + merged
+
+
+def _sentences(fit: Fit) -> list[str]:
+    """What audit and calibration came to, and the verdict."""
     said = [] if fit.audit is None else [fit.audit.sentence]
     if fit.calibration is not None:
         said.append(f"Calibrated: {fit.calibration}. This part is empirical.")
-    for paragraph in (*said, fit.verdict):
-        lines += [*textwrap.wrap(paragraph, _WIDTH, break_on_hyphens=False), ""]
-    return "\n".join(lines[:-1])
+    return [*said, fit.verdict]
 
 
 def listed_values(values: Mapping[Label, int]) -> str:
@@ -57,9 +79,12 @@ def headline(fit: Fit) -> str:
 
 
 def _transition_table(fit: Fit) -> list[list[str]]:
+    """A line for each transition, or for those seen most, in the order of the kernel."""
     labels = [str(label) for label in fit.chain.labels]
     table = [["from", "to", "probability", "interval", "seen"]]
-    for at in product(range(fit.chain.k), repeat=fit.counts.ndim):
+    chosen = np.sort(np.argsort(-fit.counts, axis=None, kind="stable")[:_SHOWN])
+    axes = np.unravel_index(chosen, fit.counts.shape)
+    for at in zip(*(axis.tolist() for axis in axes), strict=True):
         low, high = fit.intervals[at]
         before = ", ".join(labels[i] for i in at[:-1])
         share = f"{fit.chain.transition[at]:.{DIGITS}g}"

@@ -10,7 +10,16 @@ from typing import Any
 
 from offrecord.models.base import Model
 from offrecord.tables.meaning import Meaning
-from offrecord.text import aligned, many, odds, odds_at_least, share_text
+from offrecord.text import (
+    aligned,
+    html_facts,
+    html_list,
+    html_note,
+    many,
+    odds,
+    odds_at_least,
+    share_text,
+)
 
 _NOTHING = 0.01  # a log-ratio not worth a word
 
@@ -29,7 +38,7 @@ def models_told(model: Model) -> str:
     return f"every chain whose one-step probabilities lie in {sure}{start[box.start]}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary:
     """What a release amounts to, for people and machines.
 
@@ -98,6 +107,10 @@ class Summary:
 
     def figures(self) -> str:
         """The release in a few lines."""
+        return aligned([[name, line] for name, line in self._lines()])
+
+    def _lines(self) -> list[tuple[str, str]]:
+        """What there is to say, by name."""
         lines = {
             "released": self._released(),
             "protected": self._protected(),
@@ -113,7 +126,7 @@ class Summary:
             "model": self._model(),
             "time": f"{self.seconds:.1f} s",
         }
-        return aligned([[name, line] for name, line in lines.items() if line is not None])
+        return [(name, line) for name, line in lines.items() if line is not None]
 
     def _waiting(self) -> str | None:
         """None where nothing waits."""
@@ -197,5 +210,14 @@ class Summary:
         first = re.split(r"[.:;] ", self.verdict)[0].rstrip(".")
         return f'{textwrap.shorten(first, 100)}; more: "learned" in the certificate'
 
+    def __repr__(self) -> str:
+        return f"<Summary {self.short}>"
+
     def __str__(self) -> str:
         return "\n".join([self.figures(), *(f"warning: {warning}" for warning in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: warnings first."""
+        headline = f"{'dry run of ' if self.dry_run else ''}{self.short}"
+        warnings = html_list("Warnings", self.warnings)
+        return html_note(headline) + warnings + html_facts(self._lines())

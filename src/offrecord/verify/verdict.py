@@ -9,6 +9,7 @@ from typing import Any
 
 from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate
+from offrecord.release.certificate.shown import html_list, html_note
 from offrecord.verify.designs import judged
 from offrecord.verify.document import disagreements
 
@@ -21,7 +22,7 @@ NEVER_CHECKED = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """problems: why it does not verify, one line each; none: it does. told: the most that a design
     tells. checked, not_checked: in words.
@@ -48,6 +49,31 @@ class Verdict:
             "checked": list(self.checked),
             "not_checked": list(self.not_checked),
         }
+
+    # ---- for people
+
+    @property
+    def headline(self) -> str:
+        """In a line."""
+        if self.is_verified:
+            told = f"{self.told:.6g} where {self.epsilon:g} is promised"
+            return f"verified: designs tell at most {told}"
+        return f"NOT VERIFIED: {len(self.problems)} reasons"
+
+    def __repr__(self) -> str:
+        return f"<Verdict {self.headline}>"
+
+    def __str__(self) -> str:
+        lines = [self.headline, *(f"  {problem}" for problem in self.problems)]
+        lines += ["checked", *(f"  {one}" for one in self.checked)]
+        lines += ["not checked", *(f"  {one}" for one in self.not_checked)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        listed = {"reasons": self.problems, "checked": self.checked}
+        listed["not checked"] = self.not_checked
+        parts = (html_list(title, lines) for title, lines in listed.items())
+        return html_note(self.headline) + "".join(parts)
 
 
 def verify(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html as markup
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +23,7 @@ from offrecord.mechanisms.owner.worst import worst_of
 from offrecord.models.base import Floats, Integers
 from offrecord.models.chain import MarkovChain
 from offrecord.models.records import Chains
-from offrecord.text import aligned, html_table
+from offrecord.text import aligned, html_note, html_table
 from offrecord.theory.leakage import WorstOutput
 from offrecord.theory.problem import Problem, Secret
 
@@ -226,8 +225,7 @@ class OwnerPolicy(Policy):
         return "\n".join([*self._told(), "", aligned(self._table())])
 
     def _repr_html_(self) -> str:
-        title, *rest = (markup.escape(line) for line in self._told())
-        return f"<p><b>{title}</b><br>{'<br>'.join(rest)}</p>{html_table(self._table())}"
+        return html_note(*self._told()) + html_table(self._table())
 
     def _told(self) -> list[str]:
         problem = self.problem

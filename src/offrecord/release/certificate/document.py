@@ -35,6 +35,7 @@ from offrecord.release.certificate.form import (
     word,
 )
 from offrecord.release.certificate.model import Learned, Model, ModelCheck, OptionalText
+from offrecord.release.certificate.shown import page_of
 
 FORMAT = "offrecord-certificate"
 CERTIFICATE_VERSION = 5
@@ -278,6 +279,17 @@ class Certificate(Section):
     versions: Annotated[Mapping[str, str], mapped(text)]
     output: Annotated[Output | None, optional(Output.read)] = None
 
+    def __repr__(self) -> str:
+        claim = self.claim
+        return f"<Certificate of {self.dataset!r}: {claim.mechanism}, ε = {claim.epsilon:g}>"
+
+    def _repr_html_(self) -> str:
+        return page_of(self)
+
+    def to_dict(self) -> Content:
+        """Its JSON."""
+        return Content(super().to_dict())
+
     def with_release(self, release: Release) -> Certificate:
         """The same, with how the release stands in the ledger."""
         return replace(self, release=release)
@@ -319,6 +331,17 @@ class Certificate(Section):
         if certificate.output is not None:
             certificate.output.check()
         return certificate
+
+
+class Content(dict[str, Any]):
+    """A certificate as JSON has it, which a notebook shows as a page."""
+
+    def _repr_html_(self) -> str | None:
+        """None, for the dictionary as it is, if it is no longer of the form."""
+        try:
+            return page_of(Certificate.from_dict(self))
+        except InputError:
+            return None
 
 
 def _check_version(content: Any) -> None:
