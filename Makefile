@@ -6,7 +6,7 @@ SPARK := .venv/.installed-spark
 
 MINUTES ?= 60
 
-.PHONY: setup demo paper test lint format types check test-more soak test-spark bench pictures clean
+.PHONY: setup demo paper test lint format types check test-more soak test-spark bench pictures dist clean
 
 setup: $(STAMP)
 
@@ -55,6 +55,9 @@ bench: $(STAMP) ## speed, each figure a ratio measured in one run; MSNBC=FILE fo
 
 pictures: $(STAMP) ## the pictures of README and docs
 	$(BIN)/python docs/pictures.py
+
+dist: $(STAMP) ## sdist and wheel in dist/, looked into, and the demo from the wheel in a fresh environment
+	$(BIN)/python distribution/check.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --no-cache --fix .
