@@ -76,9 +76,10 @@ HISTORY = (
     ),
     Finding(
         "inputs, redact of Parquet",
-        "One byte changed in a page of a Parquet file can make the table engine (polars) ask for"
-        " 2 EiB of memory, upon which it ends the process (SIGABRT) instead of raising an error."
-        " Nothing is written, and no line says why.",
-        None,
+        "One byte changed in the header of a page of a Parquet file, so that it counts a negative"
+        " number of values, made the table engine (polars) ask for 2 EiB of memory, upon which it"
+        " ends the process (SIGABRT) instead of raising an error. The counts of a file are looked"
+        " at before the engine reads it.",
+        "tests/tables/bad_input/test_damaged_parquet.py",
     ),
 )

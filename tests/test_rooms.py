@@ -15,7 +15,7 @@ PACKAGE = SOURCE.name
 #: What is in the root, in order: a room imports itself and rooms on lines above its own.
 ORDER = (
     {"errors"},
-    {"files", "text", "_moved"},
+    {"files", "parquet", "text", "_moved"},
     {"charts"},
     {"release", "models"},
     {"theory", "verify"},
@@ -132,14 +132,16 @@ def test_the_certificate_knows_nothing_of_designs():
 
 
 def test_the_verifier_shares_nothing_with_what_it_checks():
-    """Neither itself nor by way of another module."""
+    """Neither itself nor by way of another module; whether a file can be opened at all is no
+    question of designs.
+    """
     reached, further = set(), [module for module in FILES if room_of(module) == "verify"]
     while further:
         module = further.pop()
         if module not in reached:
             reached.add(module)
             further += GRAPH[module]
-    allowed = ("verify", "release.certificate", "errors")
+    allowed = ("verify", "release.certificate", "errors", "parquet")
     assert "verify.alone" in reached
     assert [one for one in reached if not one.startswith(allowed)] == []
 
@@ -148,7 +150,7 @@ def test_the_root_is_small():
     rooms = [file.parent for file in SOURCE.glob("*/__init__.py")]
     modules = [file for file in SOURCE.glob("*.py") if file.name != "__init__.py"]
     assert len(rooms) <= 15
-    assert len(modules) <= 4
+    assert len(modules) <= 5
 
 
 @pytest.mark.parametrize(

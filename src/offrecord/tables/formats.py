@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from offrecord.errors import InputError
+from offrecord.parquet import check_counts
 from offrecord.tables.column_names import check_columns
 from offrecord.tables.folders import files_of, is_several, scanned
 from offrecord.tables.guarding import (
@@ -162,10 +163,14 @@ class Source:
     @property
     def state(self) -> tuple[tuple[str, int, int, int], ...]:
         """What changes with the files."""
-        assert self.origin is not None
-        files = files_of(self.origin) if is_several(self.origin) else [self.origin]
-        found = [(str(file), file.stat()) for file in files]
+        found = [(str(file), file.stat()) for file in self._files]
         return tuple((name, one.st_ino, one.st_size, one.st_mtime_ns) for name, one in found)
+
+    @property
+    def _files(self) -> list[Path]:
+        """What it is read from."""
+        assert self.origin is not None
+        return files_of(self.origin) if is_several(self.origin) else [self.origin]
 
     def sorting(self, by: Sequence[str]) -> str:
         """Python that writes the table anew, its chains together, with polars."""
@@ -329,6 +334,10 @@ class Source:
         rows = self.rows()
         if rows is not None and rows > max_rows:
             raise InputError(f"{self.name} has {rows} rows, more than --max-rows {max_rows}")
+        if self.kind == "parquet":
+            for file in self._files:
+                with engine(unreadable(str(file), self.kind)):
+                    check_counts(file, columns)
         return lazy if columns is None else lazy.select(list(columns))
 
     def _check_header(self, columns: Sequence[str], names: Sequence[str]) -> None:

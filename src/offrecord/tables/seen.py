@@ -25,9 +25,11 @@ from offrecord.errors import InputError
 from offrecord.files import write_bytes
 from offrecord.mechanisms.blocks import Mask
 from offrecord.models.base import Integers
+from offrecord.parquet import check_counts
 from offrecord.release.coins import Coins, encrypted, joined
 from offrecord.release.keys import Key
 from offrecord.tables.contents import record_numbers
+from offrecord.tables.guarding import engine
 
 if TYPE_CHECKING:
     import polars as pl
@@ -180,14 +182,13 @@ class Seen:
         file = _file(key, name)
         if not name.isalnum() or not file.exists():
             return None
-        try:
+        damaged = f"{file} is damaged: fit the model anew"
+        with engine(damaged):
+            check_counts(file)
             frame = pl.read_parquet(file.read_bytes())
             columns: dict[str, Any] = {one: frame[one].to_numpy() for one in _COLUMNS}
-            kinds = [str(values.dtype) for values in columns.values()]
-        except Exception:  # whatever the engine says of it
-            kinds = []
-        if kinds != ["uint64", "int64", "int64", "uint64"]:
-            raise InputError(f"{file} is damaged: fit the model anew")
+        if [str(one.dtype) for one in columns.values()] != ["uint64", "int64", "int64", "uint64"]:
+            raise InputError(damaged)
         return cls(**columns, is_keyed=True)
 
 

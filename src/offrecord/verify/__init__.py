@@ -1,7 +1,7 @@
 """Checking a certificate, by arithmetic that rounds outwards and by nothing that made it.
 
 Nothing here imports how models are read from data, designs are made or tables are redacted: only
-the certificate's own form. A test walks the imports.
+the certificate's own form, and whether a file of Parquet is damaged. A test walks the imports.
 
 verdict     the whole check               document    whether a certificate agrees with itself
 designs     every design, judged          room        whether it serves larger rooms

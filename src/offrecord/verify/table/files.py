@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 
 from offrecord.errors import InputError
+from offrecord.parquet import check_counts
 from offrecord.release.certificate import Output
 from offrecord.verify.table.found import Found, listed
 
@@ -149,6 +150,7 @@ def read_file(path: Path, said: str | None = None) -> pl.DataFrame:
         raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
     with _readable(path):
         if kind == "parquet":
+            check_counts(path)
             return pl.read_parquet(path, glob=False, hive_partitioning=False)
         if kind == "xlsx":
             return _sheet(path)

@@ -1,0 +1,226 @@
+"""Whether the counts in a Parquet file can be believed, before the table engine reads it.
+
+The engine (polars) sets memory aside by the counts in a file's footer and in the header of each of
+its pages, and takes a negative one for one near 2⁶⁴. What no machine has it does not refuse: it
+ends the process, which nobody can catch. So counts are looked at here first: they are few, they are
+not compressed, and each page must have as many values as its column lacks.
+
+Both are in Thrift's compact protocol: fields by number, each with its type.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
+
+_MAGIC, _TAIL = b"PAR1", 8
+_HEADER = 1 << 10  # bytes that the header of a page mostly has less than
+_CELL = 16  # bytes that the engine sets aside for a cell, at most, before it has read one
+#: A struct: what it holds, by the numbers of its fields.
+Fields: TypeAlias = dict[int, Any]
+# The numbers of fields, by the struct that has them.
+_SCHEMA, _ROWS, _GROUPS = 2, 3, 4  # the footer
+_TYPE, _REPETITION, _NAME, _CHILDREN = 1, 3, 4, 5  # an element of the schema
+_CHUNKS, _GROUP_ROWS = 1, 3  # a group of rows
+_META = 3  # a column in it
+_VALUES, _DATA, _DICTIONARY = 5, 9, 11  # what is said of such a column
+_KIND, _UNPACKED, _PACKED = 1, 2, 3  # the header of a page
+_COUNTS = {0: 5, 2: 7, 3: 8}  # where it has its counts, by its kind: data, dictionary, newer data
+_COUNT, _REPEATED = 1, 2
+
+
+class _Column(NamedTuple):
+    """name: of the column of the table that it is, or is a part of. is_flat: it has one value for
+    each row.
+    """
+
+    name: str
+    is_flat: bool
+
+
+def check_counts(path: Path, columns: Collection[str] | None = None) -> None:
+    """ValueError for a Parquet file whose counts contradict each other; MemoryError for one with
+    more rows than a machine of this size holds. columns: those that will be read, all if None.
+    """
+    with path.open("rb") as file:
+        footer = _footer(file)
+        if footer is None:
+            return  # nothing that the engine would read
+        leaves = list(_leaves(footer[_SCHEMA]))
+        rows = 0
+        for group in footer[_GROUPS]:
+            rows += _checked(group[_GROUP_ROWS])
+            _check_group(file, group, leaves, columns)
+        if rows != footer[_ROWS]:
+            raise ValueError("groups have other rows than the file")
+
+
+def _check_group(
+    file: BinaryIO, group: Fields, leaves: list[_Column], columns: Collection[str] | None
+) -> None:
+    rows = group[_GROUP_ROWS]
+    if rows * _CELL > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+        raise MemoryError
+    for leaf, chunk in zip(leaves, group[_CHUNKS], strict=True):
+        if columns is not None and leaf.name not in columns:
+            continue
+        meta = chunk[_META]
+        if leaf.is_flat and meta[_VALUES] != rows:
+            raise ValueError("a column has other values than rows")
+        _check_pages(file, meta)
+
+
+def _check_pages(file: BinaryIO, meta: Fields) -> None:
+    """All pages of a column in a group of rows."""
+    left = _checked(meta[_VALUES])
+    first = _checked(meta[_DATA])
+    at = _checked(meta.get(_DICTIONARY, 0)) or first  # some say 0 for none
+    _checked(first - at)
+    while left:
+        header, size = _header(file, at)
+        if _checked(header[_KIND]) in _COUNTS:
+            counts = header[_COUNTS[header[_KIND]]]
+            for count in counts.values():
+                if type(count) is int:
+                    _checked(count)
+            if header[_KIND] != 2:
+                left = _checked(left - counts[_COUNT])
+            elif counts[_COUNT] > header[_UNPACKED]:
+                raise ValueError("a dictionary has more values than bytes")
+        _checked(header[_UNPACKED])
+        at += size + _checked(header[_PACKED])
+
+
+def _checked(count: Any) -> int:
+    """What can be a count."""
+    if type(count) is not int or count < 0:
+        raise ValueError("a count is negative")
+    return count
+
+
+def _leaves(schema: list[Fields]) -> Iterator[_Column]:
+    """The columns that hold values, in the order in which groups of rows have them: a schema is a
+    tree, each element before its children.
+    """
+    above: list[tuple[int, str, bool]] = [(_checked(schema[0].get(_CHILDREN, 0)), "", True)]
+    for element in schema[1:]:
+        while above[-1][0] == 0:
+            above.pop()
+        left, name, is_flat = above[-1]
+        above[-1] = left - 1, name, is_flat
+        if len(above) == 1:
+            name = element[_NAME].decode()
+        is_flat = is_flat and element.get(_REPETITION) != _REPEATED
+        children = _checked(element.get(_CHILDREN, 0))
+        if children or _TYPE not in element:
+            above.append((children, name, is_flat))
+        else:
+            yield _Column(name, is_flat)
+
+
+# ---- bytes
+
+
+def _footer(file: BinaryIO) -> Fields | None:
+    """What the end of a file says of all of it; None unless it is the end of a Parquet file."""
+    size = file.seek(0, os.SEEK_END)
+    if size < _TAIL:
+        return None
+    file.seek(size - _TAIL)
+    tail = file.read(_TAIL)
+    long = int.from_bytes(tail[:4], "little")
+    if tail[4:] != _MAGIC or long > size - _TAIL:
+        return None
+    file.seek(size - _TAIL - long)
+    return _struct(file.read(long), 0)[0]
+
+
+def _header(file: BinaryIO, at: int) -> tuple[Fields, int]:
+    """The header of the page that begins there, and how many bytes it takes."""
+    size = _HEADER
+    while True:
+        file.seek(at)
+        part = file.read(size)
+        try:
+            return _struct(part, 0)
+        except IndexError:
+            if len(part) < size:
+                raise ValueError("a page is cut short") from None
+            size *= 8  # it has long statistics
+
+
+def _struct(data: bytes, at: int) -> tuple[Fields, int]:
+    """The struct that begins there, and where it ends; IndexError if that is beyond the data."""
+    fields: Fields = {}
+    number = 0
+    while (head := data[at]) != 0:
+        at += 1
+        if head >> 4:
+            number += head >> 4
+        else:
+            number, at = _whole(data, at)
+        kind = head & 15
+        if kind <= 2:  # true or false, by its type
+            fields[number] = kind == 1
+        else:
+            fields[number], at = _value(data, at, kind)
+    return fields, at + 1
+
+
+def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
+    """A value of some type, and where it ends."""
+    match kind:
+        case 1 | 2 | 3:
+            return data[at], at + 1
+        case 4 | 5 | 6:
+            return _whole(data, at)
+        case 7:
+            return data[at : at + 8], at + 8
+        case 8:
+            return _text(data, at)
+        case 9 | 10:
+            return _list(data, at)
+        case 12:
+            return _struct(data, at)
+    raise ValueError("a field of a type that Parquet does not have")
+
+
+def _list(data: bytes, at: int) -> tuple[list[Any], int]:
+    head = data[at]
+    at, count = at + 1, head >> 4
+    if count == 15:
+        count, at = _varint(data, at)
+    found = []
+    for _ in range(count):
+        value, at = _value(data, at, head & 15)
+        found.append(value)
+    return found, at
+
+
+def _text(data: bytes, at: int) -> tuple[bytes, int]:
+    long, at = _varint(data, at)
+    if at + long > len(data):
+        raise IndexError
+    return data[at : at + long], at + long
+
+
+def _whole(data: bytes, at: int) -> tuple[int, int]:
+    """A number with its sign, which is its last bit."""
+    number, at = _varint(data, at)
+    return (number >> 1) ^ -(number & 1), at
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number in bytes of seven bits, the lowest first."""
+    byte = data[at]
+    number, shift = byte & 127, 7
+    while byte & 128:
+        at += 1
+        byte = data[at]
+        number |= (byte & 127) << shift
+        shift += 7
+        if shift > 70:
+            raise ValueError("a number without an end")
+    return number, at + 1
