@@ -15,6 +15,7 @@ import polars as pl
 from soak import needles
 
 CHAINS, LONG = ("ann", "bob", "eve"), 20
+EARLY = 15  # of a table that grows: the order value at which its first release ends
 PRIVATE = {("ann", 5), ("ann", 6), ("bob", 0), ("eve", 19)}
 
 

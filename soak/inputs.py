@@ -24,10 +24,12 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+
 import offrecord as off
 from soak import needles
 from soak.campaign import Case, Notes, ViolationError
-from soak.frames import table, written_oddly
+from soak.frames import EARLY, table, written_oddly
 from soak.texts import hostile_json, hostile_table, noisy
 
 ENDINGS = (".csv", ".parquet", ".arrow", ".ndjson", ".csv.gz", ".ndjson.zst", ".xlsx")
@@ -36,7 +38,18 @@ REDACT = [
     *COLUMNS, "--keep", "k", "--private-list", "list.csv", "--epsilon", "1", "--dataset", "e",
     "--key-file", "key/key.json", "-o", "out/out.csv", "--accept-model",
 ]  # fmt: skip
-#: What is run, and the file that is changed.
+BY_WINDOW = ["redact", "table.csv", *REDACT, "--model", "model.json", "--mechanism", "window"]
+#: Releases after others, and of a table that grows, under keys that have released before. Of an
+#: option that is there twice, the second counts.
+AFTER = [
+    *BY_WINDOW, "--dataset", "d", "--epsilon", "0.7", "--joint-epsilon", "9", "--after",
+    "released.csv.certificate.json",
+]  # fmt: skip
+GROWING = [
+    *BY_WINDOW, "--dataset", "g", "--key-file", "key/growing.json", "--step", "1", "--growing",
+    "--lag", "8",
+]  # fmt: skip
+#: What is run, and the file that is changed: its name, or a pattern that one file has.
 COMMANDS: dict[str, tuple[list[str], str]] = {
     **{
         f"redact, table {ending}": (
@@ -61,29 +74,27 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
         )
         for ending in (".csv", ".parquet", ".ndjson")
     },
-    "redact, list": (
-        ["redact", "table.csv", *REDACT, "--model", "model.json", "--mechanism", "window"],
-        "list.csv",
-    ),
-    "redact, model": (
-        ["redact", "table.csv", *REDACT, "--model", "model.json", "--mechanism", "window"],
-        "model.json",
-    ),
-    "redact, designs": (
-        [
-            "redact", "table.csv", *REDACT, "--model", "model.json", "--mechanism", "window",
-            "--designs", "designs.json",
-        ],
-        "designs.json",
-    ),
-    "redact, key": (
-        ["redact", "table.csv", *REDACT, "--model", "model.json", "--mechanism", "window"],
-        "key/key.json",
-    ),
-    "redact, ledger": (
-        ["redact", "table.csv", *REDACT, "--model", "model.json", "--mechanism", "window"],
-        "key/key.ledger.json",
-    ),
+    "redact, list": (BY_WINDOW, "list.csv"),
+    "redact, model": (BY_WINDOW, "model.json"),
+    "redact, designs": ([*BY_WINDOW, "--designs", "designs.json"], "designs.json"),
+    "redact, key": (BY_WINDOW, "key/key.json"),
+    "redact, ledger": (BY_WINDOW, "key/key.ledger.json"),
+    **{
+        f"redact --after, {what}": (AFTER, name)
+        for what, name in {
+            "certificate": "released.csv.certificate.json", "released": "released.csv",
+            "table": "table.csv", "list": "list.csv", "ledger": "key/key.ledger.json",
+            "kept": "key/key.releases/*.npz",
+        }.items()
+    },
+    **{
+        f"redact --growing, {what}": (GROWING, name)
+        for what, name in {
+            "table": "table.csv", "list": "list.csv", "model": "model.json",
+            "ledger": "key/growing.ledger.json",
+        }.items()
+    },
+    "redact --growing --stream, ledger": ([*GROWING, "--stream"], "key/growing.ledger.json"),
     "verify, certificate": (
         ["verify", "released.csv.certificate.json", "released.csv"],
         "released.csv.certificate.json",
@@ -151,6 +162,8 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
 #: Of these every option may be another, and files are as they should be.
 OPTIONS: dict[str, list[str]] = {
     "redact, options": COMMANDS["redact, table .csv"][0],
+    "redact --after, options": AFTER,
+    "redact --growing, options": GROWING,
     "fit, options": COMMANDS["fit, table .csv"][0],
     "verify, options": COMMANDS["verify, released"][0],
     "attack, options": COMMANDS["attack, original"][0],
@@ -169,7 +182,12 @@ OPTIONS: dict[str, list[str]] = {
     "key, options": ["key", "new", "--key-file", "key/other.json"],
 }  # fmt: skip
 #: Cells of private records are nowhere in what leaves, whatever else was changed.
-_PRIVATE_STAYS = ("redact, model", "redact, designs", "redact, key", "redact, ledger")
+_PRIVATE_STAYS = (
+    "redact, model", "redact, designs", "redact, key", "redact, ledger",
+    "redact --after, certificate", "redact --after, released", "redact --after, ledger",
+    "redact --after, kept", "redact --growing, model", "redact --growing, ledger",
+    "redact --growing --stream, ledger",
+)  # fmt: skip
 _ASIDE = ("offrecord: warning: ", "offrecord: note: ")
 _MOST_KEPT = 300  # files of a kind that brought a new answer
 
@@ -186,7 +204,7 @@ class InputsCampaign:
     def prepared(self, folder: Path) -> None:
         """Good files of every kind."""
         good = folder / "inputs" / "good"
-        if not (good / "done").exists():
+        if not (good / "whole").exists():
             _make_good(good)
 
     def ready(self, folder: Path, kind: str) -> None:
@@ -263,7 +281,11 @@ def _make_good(good: Path) -> None:
     )  # fmt: skip
     off.redact(frame, **options).write(good / "released.csv")
     (good / "stdin").write_text("low\n")
-    (good / "done").touch()
+    early = frame.filter(frame["t"] < EARLY), private.filter(private["t"] < EARLY)
+    options |= {"private_list": early[1], "dataset": "g", "growing": True, "lag": 8, "step": 1}
+    options["key_file"] = good / "key" / "growing.json"
+    off.redact(early[0], **options).write(good / "grown.csv")
+    (good / "whole").touch()
 
 
 # ---- changes
@@ -312,13 +334,19 @@ def _laid_out(
     named: str | None = None
     if case.kind in COMMANDS:
         arguments, named = COMMANDS[case.kind]
+        named = str(next(good.glob(named)).relative_to(good))
     else:
         arguments = _other_options(rng, OPTIONS[case.kind])
     there = {str(file.relative_to(good)) for file in good.rglob("*") if file.is_file()}
     needed = there.intersection(arguments)
-    needed |= {"key/key.json", "key/key.ledger.json", "released.csv.certificate.json"} & there
+    needed |= {name for name in there if name.startswith("key/")}
+    needed |= {"released.csv.certificate.json"}
     if case.kind in OPTIONS:
         needed |= {"list.csv", "model.json", "table.csv", "released.csv", "policy.json"}
+    if "--after" in arguments:
+        needed |= {"released.csv"}
+    for name in needed:
+        (here / name).parent.mkdir(exist_ok=True)
     for name in needed - {named}:
         shutil.copy(good / name, here / name)
     stdin = (good / "stdin").read_text()
@@ -356,6 +384,8 @@ def _with_more(rng: random.Random, kind: str, arguments: list[str]) -> list[str]
             ["--problems", "out/problems.csv"], ["--publish-positions"], ["--protect", "each"],
             ["--max-rows", "100000"], ["--mechanism", "3r-relaxed"], ["--exact-model"],
             ["--drop", "ann"], ["--order-unit", "0.5"], ["--merge", "rare"], ["--step", "1h"],
+            ["--opted-in"], ["--joint-epsilon", "inf"], ["--lag", "2"], ["--lag", "300"],
+            ["--another-release"],
         ],
         "fit": [
             ["--merge", "rare"], ["--chain-order", "2"], ["--private-list", "list.csv"],
@@ -383,6 +413,8 @@ def _other_content(rng: random.Random, name: str, content: bytes) -> bytes:  # n
         from backports import zstd
 
         return _repacked(rng, content, zstd.decompress, zstd.compress)
+    if name.endswith(".npz"):
+        return _other_arrays(rng, content)
     if name.endswith(".xlsx"):
         return _other_workbook(rng, content)
     if name.endswith((".csv", ".ndjson", "stdin")):
@@ -454,6 +486,38 @@ def _other_workbook(rng: random.Random, content: bytes) -> bytes:
         for one, part in parts.items():
             packed.writestr(one, part)
     return out.getvalue()
+
+
+def _other_arrays(rng: random.Random, content: bytes) -> bytes:
+    """An array of what is kept beside a key changed."""
+    try:
+        with np.load(io.BytesIO(content)) as packed:
+            arrays = {name: packed[name] for name in packed.files}
+    except Exception:  # what was kept may be damaged
+        return noisy(rng, content)
+    if not arrays or rng.random() < 0.2:
+        return noisy(rng, content)
+    name = rng.choice(sorted(arrays))
+    one = arrays[name]
+    kind = rng.randrange(7)
+    if kind == 0:
+        del arrays[name]
+    elif kind == 1:
+        arrays[name] = one.astype(rng.choice([np.float64, np.int8, np.int32, np.uint64, str, bool]))
+    elif kind == 2:
+        arrays[name] = rng.choice([one.ravel(), one.T, one[None], one[:0], one[:1], one[..., :1]])
+    elif kind == 3:
+        arrays[name] = np.concatenate((one, one))
+    elif kind == 4:
+        arrays[name] = one[::-1]
+    elif one.size:
+        one = one.copy()
+        value = rng.choice([0, 1, 2, 3, 7, 19, 20, 21, 255, 2**31, 2**62, 2**63 - 1, -1, -(2**63)])
+        one.flat[rng.randrange(one.size)] = np.int64(value).astype(one.dtype)
+        arrays[name] = one
+    out = io.BytesIO()
+    rng.choice([np.savez, np.savez, np.savez_compressed])(out, **arrays)
+    return out.getvalue() if rng.random() < 0.8 else noisy(rng, out.getvalue())
 
 
 #: Names of files lie in the folder of the case, all of them: what is run may write there.

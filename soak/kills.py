@@ -21,10 +21,14 @@ from typing import Any, ClassVar, NamedTuple
 import offrecord as off
 from soak import needles
 from soak.campaign import Case, Notes, ViolationError
-from soak.frames import CHAINS, LONG, PRIVATE
+from soak.frames import CHAINS, EARLY, LONG, PRIVATE
 
 ROWS = 12_000  # so many that writing takes its time
 _LONGEST = 60.0  # seconds after which a run that nobody kills hangs
+_GROWS, _AFTER = "a table that grows", "after another release"
+_SERIES = (_GROWS, _AFTER)  # releases of the same records, of which the first is there already
+_AGAIN = 77  # the number of a run after the kill
+_MEASURED = 98  # numbers from here on are of runs by which others are timed
 
 
 class KillsCampaign:
@@ -46,6 +50,8 @@ class KillsCampaign:
         "a new key": 1.0,
         "several on one ledger": 3.0,
         "several on one output": 3.0,
+        _GROWS: 2.0,
+        _AFTER: 2.0,
     }
 
     def prepared(self, folder: Path) -> None:
@@ -53,7 +59,7 @@ class KillsCampaign:
         import polars as pl
 
         store = folder / "kills"
-        if (store / "done").exists():
+        if (store / "whole").exists():
             return
         store.mkdir(parents=True, exist_ok=True)
         copies = ROWS // (len(CHAINS) * LONG)
@@ -68,9 +74,13 @@ class KillsCampaign:
         frame = pl.DataFrame(rows)
         frame.write_parquet(store / "table.parquet")
         frame.write_csv(store / "table.csv")
-        pl.DataFrame(private).write_csv(store / "list.csv")
+        listed = pl.DataFrame(private)
+        listed.write_csv(store / "list.csv")
+        frame.filter(pl.col("t") < EARLY).write_parquet(store / "early.parquet")
+        frame.filter(pl.col("t") < EARLY).write_csv(store / "early.csv")
+        listed.filter(pl.col("t") < EARLY).write_csv(store / "early-list.csv")
         _model().save(store / "model.json", force=True)
-        (store / "done").touch()
+        (store / "whole").touch()
 
     def ready(self, folder: Path, kind: str) -> None:
         """What every run imports, and its compiled loops."""
@@ -93,8 +103,10 @@ class KillsCampaign:
         desk = _Desk(here, store / "kills")
         if first or case.kind == "a new key":
             desk.measure(case, fresh=case.kind == "a new key")
+        older = None
+        if case.kind in ("over an older release", *_SERIES):
+            older = desk.release(case, 0, "older")
         before = desk.entries()
-        older = desk.release(case, 0, "older") if case.kind == "over an older release" else None
         count = rng.choice([2, 3]) if case.kind.startswith("several") else 1
         runs = [desk.started(case, number) for number in range(count)]
         notes: Notes = Counter()
@@ -103,7 +115,7 @@ class KillsCampaign:
             notes["kills" if run.code is None else "ended before"] += 1
         try:
             _check(case, desk, runs, before, older, notes)
-            if rng.random() < 0.2:
+            if rng.random() < (0.5 if case.kind in _SERIES else 0.2):
                 desk.finish(case)
                 notes["done again after the kill"] += 1
         except ViolationError:
@@ -149,20 +161,25 @@ class _Desk:
     def __init__(self, here: Path, given: Path) -> None:
         self.here, self.given = here, given
         self.key = here / "key" / "key.json"
+        #: what kills before have left there
+        self.left = set(_names(self.key.with_name("key.releases")))
 
     # ---- runs
 
-    def arguments(self, case: Case, dataset: str, out: Path) -> list[str]:
+    def arguments(self, case: Case, dataset: str, out: Path, name: str) -> list[str]:
         """The words of one run."""
         streamed = case.kind.startswith("streamed") or case.number % 3 == 1
         ending = "csv" if out.suffix == ".csv" else "parquet"
+        table, listed = f"table.{ending}", "list.csv"
+        if case.kind == _GROWS and name == "older":
+            table, listed = f"early.{ending}", "early-list.csv"
         given = [
-            "redact", str(self.given / f"table.{ending}"), "--value", "v", "--order", "t", "--by",
-            "id", "--keep", "k", "--private-list", str(self.given / "list.csv"), "--model",
+            "redact", str(self.given / table), "--value", "v", "--order", "t", "--by",
+            "id", "--keep", "k", "--private-list", str(self.given / listed), "--model",
             str(self.given / "model.json"), "--epsilon", "1", "--mechanism", "window", "--dataset",
             dataset, "--key-file", str(self.key), "-o", str(out), "--accept-model",
         ]  # fmt: skip
-        if case.kind.startswith("in memory") or not streamed:
+        if case.kind.startswith("in memory") or case.kind == _AFTER or not streamed:
             given.append("--in-memory")
         else:
             given.append("--stream")
@@ -170,6 +187,13 @@ class _Desk:
             given += ["--designs", str(self.here / "key" / "designs.json")]
         if case.kind in ("over an older release", "several on one output"):
             given.append("--force")
+        if case.kind == _GROWS:
+            given += ["--growing", "--lag", "8", "--step", "1"]
+        if case.kind == _AFTER and name != "older":
+            given += ["--epsilon", "0.7" if name != "next" else "0.4", "--joint-epsilon", "inf"]
+            others = [f"earlier{out.suffix}"] + [f"out{_AGAIN}{out.suffix}"] * (name == "next")
+            for one in others:
+                given += ["--after", str(out.with_name(f"{one}.certificate.json"))]
         return given
 
     def started(self, case: Case, number: int, name: str = "") -> _Run:
@@ -178,7 +202,10 @@ class _Desk:
         same = case.kind in ("several on one output", "over an older release")
         out = self.here / "out" / f"out{'' if same else number}{suffix}"
         dataset = f"{case.batch}-{case.number}-{number}{name}"
-        arguments = self.arguments(case, dataset, out)
+        if case.kind in _SERIES:
+            dataset = f"{case.batch}-{case.number}{'-measured' * (number >= _MEASURED)}"
+            out = out.with_stem("earlier") if name == "older" else out
+        arguments = self.arguments(case, dataset, out, name)
         if same:  # what runs release differs, or nobody could tell whose certificate an output has
             arguments[arguments.index("--epsilon") + 1] = str(len(name) + number % 9 / 2 + 0.5)
         process = os.fork()
@@ -193,10 +220,12 @@ class _Desk:
             (self.here / "key").mkdir()
             if (self.here / "seconds").exists():
                 return
-        run = self.started(case, 99)
+        if case.kind in _SERIES:
+            self.release(case, _MEASURED, "older")
+        run = self.started(case, _MEASURED + 1)
         self.wait(run)
         if run.code != 0:
-            said = (self.here / "said-99").read_text()
+            said = (self.here / f"said-{_MEASURED + 1}").read_text()
             raise ViolationError(f"a run that nobody kills ends with {run.code}: {said:.300}")
         (self.here / "seconds").write_text(str(time.monotonic() - run.began))
         if fresh:
@@ -241,7 +270,7 @@ class _Desk:
             time.sleep(max(rng.uniform(0, 1.1 * whole) - (time.monotonic() - run.began), 0))
         else:
             until = run.began + 3 * whole + 5
-            waits_for = rng.choice([".partial", ".certificate.json", "key.ledger"])
+            waits_for = rng.choice([".partial", ".certificate.json", "key.ledger", "key.releases"])
             while time.monotonic() < until and not self._has_written(run, waits_for):
                 if self._has_ended(run):
                     return
@@ -258,17 +287,24 @@ class _Desk:
             return any(
                 "key.ledger" in name and "partial" in name for name in _names(self.key.parent)
             )
+        if what == "key.releases":  # what later releases need is about to be kept
+            kept = _names(self.key.with_name(what))
+            return any(name.endswith(".partial") and name not in self.left for name in kept)
         return any(name.endswith(what) and run.out.name in name for name in _names(run.out.parent))
 
     def finish(self, case: Case) -> None:
         """What was killed, done again: it works, whatever is left of before."""
-        number = 77
-        run = self.started(case, number, "again")
-        self.wait(run)
-        if run.code != 0:
-            said = (self.here / f"said-{number}").read_text()
-            raise ViolationError(f"after a kill a run ends with {run.code}: {said:.300}")
-        _check_pair(run.out, self.entries(), Counter())
+        for number, name in ((_AGAIN, "again"), (_AGAIN + 1, "next")):
+            if name == "next" and case.kind != _AFTER:
+                break
+            run = self.started(case, number, name)
+            self.wait(run)
+            if run.code != 0:
+                said = (self.here / f"said-{number}").read_text()
+                raise ViolationError(f"after a kill a run ends with {run.code}: {said:.300}")
+            _check_pair(run.out, self.entries(), Counter())
+            if case.kind in _SERIES:
+                _check_series(run, self.entries(), case.kind, 2 if name == "again" else 3)
 
     # ---- what is left
 
@@ -327,12 +363,19 @@ def _check(
         if run.code == 0 and run.dataset not in {one.dataset for one in after}:
             raise ViolationError("a run that ended has no entry in the ledger")
         notes["outputs whole"] += run.out.exists()
-    for out in {run.out for run in runs}:
-        _check_pair(out, after, notes, older)
+    outs = {run.out for run in runs}
+    for out in outs:
+        _check_pair(out, after, notes, None if case.kind in _SERIES else older)
+    if case.kind in _SERIES:
+        first = runs[0].out.with_name(f"earlier{runs[0].out.suffix}")
+        if not first.exists() or hashlib.sha256(first.read_bytes()).digest() != older:
+            raise ViolationError("the release before is another, or gone")
+        _check_pair(first, after, Counter())
+        outs.add(first)
     key = desk.key
     if key.with_name("key.ledger.json").exists() and not key.exists():
         raise ViolationError("a ledger without its key")
-    _check_left(desk, {run.out for run in runs}, notes)
+    _check_left(desk, outs, notes)
 
 
 def _check_pair(out: Path, entries: set[_Entry], notes: Notes, older: bytes | None = None) -> None:
@@ -355,6 +398,20 @@ def _check_pair(out: Path, entries: set[_Entry], notes: Notes, older: bytes | No
         raise ViolationError("an output with the certificate of another")
     if older is not None:
         notes["the older release is there still"] += bytes.fromhex(digest) == older
+
+
+def _check_series(run: _Run, entries: set[_Entry], kind: str, count: int) -> None:
+    """So many releases of these records are known, the one that was killed once, and what they tell
+    together is kept.
+    """
+    known = sum(one.dataset == run.dataset for one in entries)
+    if known != count:
+        raise ViolationError(f"{known} entries in the ledger for {count} releases")
+    content = json.loads(run.out.with_name(f"{run.out.name}.certificate.json").read_bytes())
+    if kind == _GROWS and content["release"]["composed"] is not True:
+        raise ViolationError("a table that grows, of which more is told than its last release does")
+    if kind == _AFTER and len(content["joint"]["releases"]) != count - 1:
+        raise ViolationError("a release that does not speak of those before")
 
 
 def _check_left(desk: _Desk, outs: set[Path], notes: Notes) -> None:

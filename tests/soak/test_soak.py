@@ -20,9 +20,15 @@ forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 SAMPLE = {
     "designs": (["window, alone", "3r-relaxed, set of two values", "best-local, start"], 8),
     "certificates": (["local", "owner", "a set"], 25),
-    "kills": (["in memory, .csv", "several on one output"], 2),
-    "inputs": (["redact, table .csv", "verify, certificate", "answer, policy", "key, options"], 12),
-}
+    "kills": (["in memory, .csv", "several on one output", "after another release"], 2),
+    "inputs": (
+        [
+            "redact, table .csv", "redact --after, kept", "redact --growing, ledger",
+            "verify, certificate", "answer, policy", "key, options",
+        ],
+        12,
+    ),
+}  # fmt: skip
 
 
 def ended(watched):

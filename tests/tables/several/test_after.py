@@ -1,7 +1,10 @@
 """Releases after others (R8): what all of them tell together, against all values and coins."""
 
+import io
 import json
 import math
+import zipfile
+import zlib
 
 import numpy as np
 import polars as pl
@@ -228,9 +231,27 @@ def spoilt(desk, how):
     elif how == "damaged":
         for file in (desk.key.parent / "key.releases").iterdir():
             file.write_bytes(file.read_bytes()[:-40])
+    elif how == "damaged and packed":
+        for file in (desk.key.parent / "key.releases").iterdir():
+            file.write_bytes(unpackable(file.read_bytes()))
     elif how == "no certificate":
         proof.write_text("{}")
     return proof
+
+
+def unpackable(content):
+    """Arrays packed, in a file that says so; what is packed is none of it."""
+    with np.load(io.BytesIO(content)) as held:
+        arrays = {name: np.repeat(held[name], 50, axis=0) for name in held.files}
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays)
+    content = bytearray(packed.getvalue())
+    for part in zipfile.ZipFile(io.BytesIO(content)).infolist():
+        begins = part.header_offset + 30 + len(part.filename) + 20  # of what is extra in its head
+        content[begins : begins + 8] = b"\xff" * 8
+    with pytest.raises(zlib.error):
+        np.load(io.BytesIO(content))["tags"]
+    return bytes(content)
 
 
 @pytest.mark.parametrize(
@@ -241,6 +262,7 @@ def spoilt(desk, how):
         ("certificate", "nothing is kept beside the key"),
         ("forgotten", "nothing is kept beside the key"),
         ("damaged", "is damaged"),
+        ("damaged and packed", "is damaged"),
         ("no certificate", "not a certificate"),
     ],
 )
