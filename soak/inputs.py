@@ -75,6 +75,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
         for ending in (".csv", ".parquet", ".ndjson")
     },
     "redact, list": (BY_WINDOW, "list.csv"),
+    "redact, list .parquet": ([*BY_WINDOW, "--private-list", "list.parquet"], "list.parquet"),
     "redact, model": (BY_WINDOW, "model.json"),
     "redact, designs": ([*BY_WINDOW, "--designs", "designs.json"], "designs.json"),
     "redact, key": (BY_WINDOW, "key/key.json"),
@@ -106,6 +107,9 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
         ],
         "released.csv",
     ),
+    "verify, released .parquet": (
+        ["verify", "released.parquet.certificate.json", "released.parquet"], "released.parquet",
+    ),
     "verify, list": (
         [
             "verify", "released.csv.certificate.json", "released.csv", "--private-list", "list.csv",
@@ -120,6 +124,9 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
         "key/key.json",
     ),
     "attack, released": (["attack", "released.csv", "--private-list", "list.csv"], "released.csv"),
+    "attack, released .parquet": (
+        ["attack", "released.parquet", "--private-list", "list.parquet"], "released.parquet",
+    ),
     "attack, certificate": (
         ["attack", "released.csv", "--private-list", "list.csv"], "released.csv.certificate.json",
     ),
@@ -134,6 +141,13 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
             "--mechanism", "window", "-o", "new.json",
         ],
         "model.json",
+    ),
+    "compare, table .parquet": (
+        [
+            "compare", "table.parquet", *COLUMNS, "--private-list", "list.csv", "--model",
+            "model.json", "--epsilon", "1", "--mechanism", "window",
+        ],
+        "table.parquet",
     ),
     "compare, model": (
         [
@@ -269,6 +283,7 @@ def _make_good(good: Path) -> None:
     for ending in ENDINGS:
         table_files.write(frame, good / f"table{ending}")
     private.write_csv(good / "list.csv")
+    private.write_parquet(good / "list.parquet")
     labels = ["low", "mid", needles.VALUE]
     chain = off.MarkovChain([[0.6, 0.3, 0.1], [0.3, 0.5, 0.2], [0.2, 0.3, 0.5]], labels=labels)
     chain.save(good / "model.json")
@@ -279,7 +294,8 @@ def _make_good(good: Path) -> None:
         dataset="d", key_file=good / "key" / "key.json", mechanism="window", accept_model=True,
         designs=good / "designs.json",
     )  # fmt: skip
-    off.redact(frame, **options).write(good / "released.csv")
+    for name in ("released.csv", "released.parquet"):
+        off.redact(frame, **options).write(good / name)
     (good / "stdin").write_text("low\n")
     early = frame.filter(frame["t"] < EARLY), private.filter(private["t"] < EARLY)
     options |= {"private_list": early[1], "dataset": "g", "growing": True, "lag": 8, "step": 1}
@@ -340,7 +356,7 @@ def _laid_out(
     there = {str(file.relative_to(good)) for file in good.rglob("*") if file.is_file()}
     needed = there.intersection(arguments)
     needed |= {name for name in there if name.startswith("key/")}
-    needed |= {"released.csv.certificate.json"}
+    needed |= {"released.csv.certificate.json", "released.parquet.certificate.json"}
     if case.kind in OPTIONS:
         needed |= {"list.csv", "model.json", "table.csv", "released.csv", "policy.json"}
     if "--after" in arguments:
@@ -353,7 +369,7 @@ def _laid_out(
     if named is not None:
         content = _other_content(rng, named, pool.any(rng, (good / named).read_bytes()))
         (here / named).write_bytes(content)
-        if named == "released.csv" and rng.random() < 0.7:
+        if named in ("released.csv", "released.parquet") and rng.random() < 0.7:
             _certify(here / named)
         if named == "stdin":
             stdin = content.decode("utf-8", "surrogateescape")
