@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from offrecord.errors import InputError
+from offrecord.release.certificate import StoppingSide
 from offrecord.release.keys import Key
 from offrecord.verify.table import check_table
 from test_table import MODELS, Released, table, with_cell
@@ -152,3 +153,26 @@ def test_local_draws_by_the_original(tmp_path):
         missed += not check_table(certificate, path, None, key).problems
         assert check_table(certificate, path, None, key, original).problems
     assert missed
+
+
+def test_a_pair_whose_second_sides_are_all_closed(tmp_path):
+    """Such a certificate promises nothing wrong, and no release follows it: the far sides are told
+    to redact to the chains' ends, and do not.
+    """
+    released, _, original = owner(tmp_path, private={(chain, 9) for chain in range(8)})
+    stopping = released.certificate.designs.stoppings[0]
+    assert stopping.pair is not None
+    other = "right" if stopping.pair.first == "left" else "left"
+    closed = StoppingSide(side=other, budget=0.0, levels=(), ahead=False, stop="")
+    seconds = [len(stopping.sides)] * len(stopping.pair.seconds)
+    changed = replace(
+        stopping,
+        pair=replace(stopping.pair, seconds=seconds),
+        sides=(*stopping.sides, closed),
+        options=stopping.options[:1],
+    )
+    designs = replace(released.certificate.designs, stoppings=(changed,))
+    certificate = replace(released.certificate, designs=designs)
+    for one in (None, original):
+        found = check_table(certificate, released.path, None, released.key.file, one)
+        assert not explained(found)

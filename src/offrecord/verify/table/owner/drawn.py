@@ -241,7 +241,7 @@ class Drawn:
         side = self.rule.sides[number]
         if not side.is_second:
             return len(side.levels) - 1
-        return max(len(one.levels) for one, _ in self._seconds(number)) - 1
+        return max((len(one.levels) for one, _ in self._seconds(number)), default=1) - 1
 
     def possible(self, number: int, ends: Ends, draws: Draws) -> Mask:
         """(n, m) at which levels of a side, none of a pair, the walks from some ends may stop."""
@@ -276,6 +276,9 @@ class Drawn:
         every = np.ones(len(limits.levels), dtype=bool)
         first_sight = self._sight(ends, limits.levels, every, ahead=limits.ahead)
         sides = self._seconds(number)
+        if not sides:  # all that go second are closed
+            first = self._walked(limits, ends, first_sight, draws[0], endless=True)
+            return first.stops, np.zeros((len(ends.place), 0), dtype=bool)
         levels = np.unique(np.concatenate([one.levels for one, _ in sides]))
         ahead = any(one.ahead for one, _ in sides)
         beyond = np.isin(levels, [one.levels[-1] for one, _ in sides]) | ahead
