@@ -179,7 +179,7 @@ def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
         case 4 | 5 | 6:
             return _whole(data, at)
         case 7:
-            return data[at : at + 8], at + 8
+            return _bytes(data, at, 8)
         case 8:
             return _text(data, at)
         case 9 | 10:
@@ -203,6 +203,10 @@ def _list(data: bytes, at: int) -> tuple[list[Any], int]:
 
 def _text(data: bytes, at: int) -> tuple[bytes, int]:
     long, at = _varint(data, at)
+    return _bytes(data, at, long)
+
+
+def _bytes(data: bytes, at: int, long: int) -> tuple[bytes, int]:
     if at + long > len(data):
         raise IndexError
     return data[at : at + long], at + long

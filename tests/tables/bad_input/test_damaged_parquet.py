@@ -104,6 +104,16 @@ def test_columns_that_are_not_read_may_be_damaged(tmp_path):
         check_counts(file, ["room"])
 
 
+@pytest.mark.parametrize("kind", range(1, 13))
+def test_a_list_longer_than_the_file_ends(kind, tmp_path):
+    """Of elements of any type: a footer that says it holds 2⁶³ of them."""
+    footer = bytes([0x19, 0xF0 | kind, *[0xFF] * 9, 0x00, 0x00])
+    file = tmp_path / "a.parquet"
+    file.write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises((ValueError, IndexError)):
+        check_counts(file)
+
+
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_rows_that_no_memory_holds_are_not_asked_for(everywhere, tmp_path):
     """A footer that says there are 2⁵⁰ rows, once or everywhere alike."""
