@@ -11,6 +11,8 @@ Paths may be rounded either way: the referee decides about them.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ _STATE_SLACK = 1e-13  # a state that starts a bound is taken lower by this share
 _COST_SLACK = 1e-12  # and what is found from there by this share
 _START_SLACK = 1e-6  # of a record: where the search for a start begins, so that it begins no later
 _LARGEST_EXPONENT = 700.0  # e to the power of it is still a float
+MOST_EXPONENT = 709.782712893384  # and of this about the largest one
 _SWEEPS, _STILL = 20_000, 1e-15  # a path is settled when a sweep gains no more than this share
 
 
@@ -34,10 +37,12 @@ def lower_bounds(
     stages: int,
     *,
     free: bool,
+    search: Callable[..., None],
 ) -> tuple[Floats, Floats, NDArray[np.int32]]:
     """What the rest of a side costs at least, with j = 0 … stages more records.
 
     free: with at most j, until everything is free; else with exactly j, until the chain's end.
+    search: `searched`, or what does the same over arrays.
     nodes: (G + 1,) states from s_free to 1, images: f of them; masses: what redacting the common
     value and the rare one costs; chain: (α, β). Only best paths count, so from a state inside a
     path the next one is at least s·f'(s), and from its first at least f(s)
@@ -59,8 +64,8 @@ def lower_bounds(
     for j in range(1, stages + 1):
         # The first state of a path may go down to f(s), one inside no lower than s·f'(s).
         given = (nodes, images), values[j - 1], slopes[j - 1], masses[0], chain
-        _search(images, *given, costs, firsts[j])
-        _search(inner, *given, costs, unused)
+        search(images, *given, costs, firsts[j])
+        search(inner, *given, costs, unused)
         if free:  # the next state may be s_free itself: the last step
             last = inner <= nodes[0]
             costs[last] = np.minimum(costs[last], masses[0] * images[last] / nodes[0])
@@ -78,7 +83,7 @@ def lower_bounds(
 
 
 @compiled
-def _search(
+def searched(
     least: Any,
     grid: Any,
     known: Any,
@@ -212,7 +217,10 @@ def state_after(budget: float, steps: float, ratio: float, log_gap: float) -> An
 
     Each multiplies w = (1 − s)/(s + α/β) by 1/(1 − α − β); ratio = α/β, log_gap = log(1 − α − β).
     """
-    w = -np.expm1(-budget) / (np.exp(-budget) + ratio) * np.exp(-steps * log_gap)
+    exponent = -steps * log_gap
+    if exponent > MOST_EXPONENT:
+        return -ratio
+    w = -math.expm1(-budget) / (math.exp(-budget) + ratio) * math.exp(exponent)
     if w == np.inf:
         return -ratio
     return (1.0 - w * ratio) / (1.0 + w)
@@ -221,14 +229,14 @@ def state_after(budget: float, steps: float, ratio: float, log_gap: float) -> An
 @compiled
 def free_after(budget: float, room: int, ratio: float, log_gap: float, free_state: float) -> Any:
     """After how many always-redacted records everything is free; room + 1 if room ends before."""
-    start = -np.expm1(-budget) / (np.exp(-budget) + ratio)
+    start = -math.expm1(-budget) / (math.exp(-budget) + ratio)
     if budget <= 0.0 or start <= 0.0:
         return room + 1
-    steps = np.log((1.0 - free_state) / (free_state + ratio) / start) / -log_gap
+    steps = math.log((1.0 - free_state) / (free_state + ratio) / start) / -log_gap
     if steps > room:
         return room + 1
     # The closed form is off by less than a record; the state itself decides.
-    count = max(int(np.floor(steps)) - 1, 0)
+    count = max(math.floor(steps) - 1, 0)
     while count <= room and state_after(budget, float(count), ratio, log_gap) > free_state:
         count += 1
     return count
@@ -240,9 +248,9 @@ def first_start(budget: float, ratio: float, log_gap: float) -> Any:
     if budget <= 0.0:
         return 1 << 60
     # low(d) ≤ b  ⟺  (1 + (α/β)·r)/(1 − r) ≤ e^b with r = (1 − α − β)^d
-    grown = np.expm1(min(budget, _LARGEST_EXPONENT))
-    exact = np.log(grown / (grown + 1.0 + ratio)) / log_gap
-    start = max(int(np.ceil(exact - _START_SLACK)), 1)
+    grown = math.expm1(min(budget, _LARGEST_EXPONENT))
+    exact = math.log(grown / (grown + 1.0 + ratio)) / log_gap
+    start = max(math.ceil(exact - _START_SLACK), 1)
     while low_influence(start, ratio, log_gap) > budget:
         start += 1
     return start
@@ -251,8 +259,8 @@ def first_start(budget: float, ratio: float, log_gap: float) -> Any:
 @compiled
 def low_influence(distance: int, ratio: float, log_gap: float) -> Any:
     """Influence of the common value at a distance (Proposition 1's ǐ), as side.py has it."""
-    r = np.exp(distance * log_gap)
-    return np.log1p(ratio * r) - np.log(-np.expm1(distance * log_gap))
+    r = math.exp(distance * log_gap)
+    return math.log1p(ratio * r) - math.log(-math.expm1(distance * log_gap))
 
 
 @compiled

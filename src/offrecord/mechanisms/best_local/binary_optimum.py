@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.best_local import _binary_bounds
+from offrecord.mechanisms.best_local import _binary_arrays, _binary_bounds
 from offrecord.mechanisms.local.stretches import Stretches
 from offrecord.models.base import Floats
+from offrecord.theory._compiling import Loop, are_few
 
 _CELLS = 1 << 13  # how finely the state is cut
 _ENTRIES = 1 << 22  # how large a table of values may be
@@ -32,6 +33,10 @@ _SHARES, _CUTS = 64, 4  # parts of the budget's range to begin with, and what ea
 _RAISED, _FREE = 2.0**-50, 1e-12
 #: Counts of records are rounded up where rounding could decide.
 _COUNT_SLACK = 1e-9
+#: What is done without machine code takes about so long, in visits to one record, of which the
+#: dozen loops here are worth some more than others as they take longer to compile: a stage of a
+#: table, one split of the budget; and so many intervals of shares take as long as a visit.
+_STAGE, _PAIR, _INTERVALS = 150, 3, 3
 #: A bound may exceed the cost of what it bounds by this much, relative and absolute, not more.
 _CROSSED = 1e-9
 
@@ -190,7 +195,11 @@ class _TwoSides:
         ratio = self.alpha / self.beta
         halves = [
             min(
-                _binary_bounds.free_after(epsilon / 2, room, ratio, self.log_gap, self.free_state),
+                _run(
+                    _binary_bounds.free_after,
+                    1,
+                    *(epsilon / 2, room, ratio, self.log_gap, self.free_state),
+                ),
                 room,
             )
             for room in self.rooms
@@ -222,7 +231,9 @@ class _TwoSides:
         looks, most = 0, max(_LOOKS // states, 500)
         tolerance = self.tolerance
         while len(intervals) and looks < most:
-            bounds = _binary_bounds.least_costs(intervals, float(ceiling), *self._given(values))
+            given = intervals, float(ceiling), *self._given(values)
+            few = are_few(len(intervals) // _INTERVALS, __name__)
+            bounds = (_binary_arrays if few else _binary_bounds).least_costs(*given)
             looks += len(intervals)
             for i in np.argsort(bounds)[:3]:
                 share = float(intervals[i].mean())
@@ -250,8 +261,9 @@ class _TwoSides:
         self, values: _Tables, left: float, right: float, epsilon: float
     ) -> tuple[float, int, int]:
         """See _binary_bounds.pair."""
-        found: tuple[float, int, int] = _binary_bounds.pair(
-            (float(left), float(right)), float(epsilon), *self._given(values)
+        budgets = float(left), float(right)
+        found: tuple[float, int, int] = _run(
+            _binary_bounds.pair, _PAIR, budgets, float(epsilon), *self._given(values)
         )
         return found
 
@@ -277,7 +289,9 @@ class _TwoSides:
         state = 1.0
         if budget > 0:
             ratio = self.alpha / self.beta
-            state = _binary_bounds.state_after(budget, float(always), ratio, self.log_gap)
+            state = _run(
+                _binary_bounds.state_after, 1, float(budget), float(always), ratio, self.log_gap
+            )
         remaining = room - always
         if remaining == 0 or (state <= self.free_state and budget > 0):
             return _Path(always, np.array([state]), float(always))
@@ -288,7 +302,7 @@ class _TwoSides:
         chain, tables = (self.alpha, self.beta), tuple(values.free)
         arguments = state, image, True, self.pi0, self.pi1, chain, tables
         most = min(remaining, len(values.free.values) - 1)
-        least = [_binary_bounds.from_first(j, *arguments) for j in range(most + 1)]
+        least = [_run(_binary_bounds.from_first, 1, j, *arguments) for j in range(most + 1)]
         count = int(np.argmin(least))
         candidates += [
             self._settled(always, state, j, self.free_state)
@@ -313,7 +327,8 @@ class _TwoSides:
         if count < 1 or state > states[0]:
             return _Path(always, np.array([state]), math.inf)
         states[0] = state
-        total = _binary_bounds.settle(states, self.alpha, self.beta, self.free_state)
+        given = states, self.alpha, self.beta, self.free_state
+        total = _run(_binary_bounds.settle, count, *given)
         if np.any(states[:-1] <= self.free_state * (1 + _FREE)):
             return _Path(always, states[:1], math.inf)  # free earlier: a path with fewer records
         return _Path(always, states, always + count * self.pi1 + self.pi0 * total)
@@ -347,6 +362,11 @@ class _TwoSides:
         return -math.log((1.0 - w * ratio) / (1.0 + w)) if w > 0 else 0.0
 
 
+def _run(loop: Loop, visits: int, *arguments: Any) -> Any:
+    """As it stands while there is little to do, else as machine code."""
+    return (loop.plain if are_few(visits, __name__) else loop)(*arguments)
+
+
 def _cost(paths: tuple[_Path, _Path]) -> float:
     return paths[0].cost + paths[1].cost
 
@@ -366,15 +386,17 @@ def _tables(
     nodes[0], nodes[-1] = free_state, 1.0
     images = (nodes * (1.0 - beta) - alpha) / ((1.0 - alpha) - nodes * beta)
     images[0], images[-1] = 0.0, 1.0
-    free = _Values(
-        nodes,
-        images,
-        *_binary_bounds.lower_bounds(nodes, images, masses, (alpha, beta), stages, free=True),
-    )
-    end = _Values(
-        nodes,
-        images,
-        *_binary_bounds.lower_bounds(nodes, images, masses, (alpha, beta), stages_end, free=False),
+    few = are_few(_STAGE * (stages + stages_end), __name__)
+    search = (_binary_arrays if few else _binary_bounds).searched
+    free, end = (
+        _Values(
+            nodes,
+            images,
+            *_binary_bounds.lower_bounds(
+                *(nodes, images, masses, (alpha, beta), count), free=is_free, search=search
+            ),
+        )
+        for count, is_free in ((stages, True), (stages_end, False))
     )
     finite = np.flatnonzero(np.isfinite(free.values[-1]))
     # one record before the highest state inside a path that can still come down to s_free
