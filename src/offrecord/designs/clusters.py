@@ -15,7 +15,7 @@ import numpy as np
 from offrecord.designs.library import Designs, Setting
 from offrecord.designs.needs import distinct
 from offrecord.mechanisms.base import Design
-from offrecord.mechanisms.blocks import Secrets
+from offrecord.mechanisms.blocks import Mask, Secrets
 from offrecord.mechanisms.surroundings import Nearness, Surrounding
 from offrecord.models.base import Integers
 from offrecord.models.records import Chains
@@ -26,6 +26,8 @@ _DESIGNING = "designing near secrets"
 #: on every machine: of each design the secrets times the records times half the squared number of
 #: values, of which a few hundred take a second.
 WORK = 10_000
+#: So few stretches of near secrets are cut one by one.
+_FEW = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +73,33 @@ def _cut(secrets: Secrets, nearness: Nearness) -> tuple[Integers, Integers]:
         more = more[last[after[more]] - first[more] < nearness.span]
         after[more] += 1
         more = more[joins[after[more] - 1]]
-    begins, at = [], 0
-    following = after.tolist()
-    while at < count:
-        begins.append(at)
-        at = following[at]
-    begin = np.array(begins, dtype=np.int64)
-    begin = begin[after[begin] - begin > 1]
+    begin = _begun(after, joins)
     return begin, after[begin]
+
+
+def _begun(after: Integers, joins: Mask) -> Integers:
+    """The secrets that begin clusters. after: the secret after the cluster that each would begin.
+    joins: which are near the next one. All stretches of near secrets at once, one cluster of each
+    at a time; where few of them go on, these one by one.
+    """
+    is_near = np.concatenate(([False], joins))  # to the one before; the last joins nothing
+    at = np.flatnonzero(joins & ~is_near[:-1])
+    found = []
+    while len(at) > _FEW:
+        found.append(at)
+        at = after[at]
+        at = at[is_near[at]]
+    rest = list(_one_by_one(at, after, is_near)) if len(at) else []
+    begin = np.sort(np.concatenate((*found, np.array(rest, dtype=np.int64))))
+    return np.asarray(begin[after[begin] - begin > 1])
+
+
+def _one_by_one(at: Integers, after: Integers, is_near: Mask) -> Iterator[int]:
+    following, near = after.tolist(), is_near.tolist()
+    for one in at.tolist():
+        yield one
+        while near[one := following[one]]:
+            yield one
 
 
 def _patterns(

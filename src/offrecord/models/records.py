@@ -48,7 +48,9 @@ class Chains:
     @cached_property
     def width(self) -> int:
         """More than any place in a chain, for keys."""
-        return int(self.places.max(initial=0)) + 2
+        if self.steps is None:  # places would be a number for every row
+            return int(np.diff(self.starts).max(initial=1)) + 1
+        return int(self.steps.max(initial=0)) + 2
 
     @cached_property
     def keys(self) -> Integers:

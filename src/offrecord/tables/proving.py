@@ -30,6 +30,8 @@ def proven(designs: Designs, known: Designs | None = None) -> Designs:
         return designs  # of a kind of one's own: the verifier says that it does not know it
     old = set() if known is None or not known.sealed else {one.identity for one in known.designs}
     fresh = [at for at, one in enumerate(designs.designs) if one.identity not in old]
+    if not fresh:
+        return designs
     found = list(designs.designs)
     for at, one in zip(fresh, _judged(designs, [found[at] for at in fresh]), strict=True):
         if one.why is not None:

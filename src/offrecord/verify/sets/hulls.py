@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import ConvexHull, QhullError
 
 from offrecord.verify.sets.boxes import Floats
 
@@ -103,6 +102,8 @@ def _hint(points: Floats) -> _Hint | None:
         normals, offsets = np.array([[-1.0], [1.0]]), np.array([1.0, -1.0]) * flat[ends, 0]
         simplices = ends[:, np.newaxis]
     else:
+        from scipy.spatial import ConvexHull, QhullError
+
         try:
             hull = ConvexHull(flat)
         except QhullError:

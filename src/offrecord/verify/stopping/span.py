@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
 
 Floats: TypeAlias = NDArray[np.float64]
 _Numbers: TypeAlias = NDArray[np.intp]
@@ -93,6 +92,8 @@ class _Chart:
 
     def hull(self) -> tuple[_Numbers, _Numbers] | None:
         """Numbers of points that span the rest, and those of each face, if any are found."""
+        from scipy.spatial import ConvexHull, QhullError
+
         count, dimension = self.points.shape
         if dimension == 0:
             return np.array([0]), np.empty((0, 0), dtype=np.intp)
@@ -151,6 +152,8 @@ def wider(rays: Floats, goals: Floats) -> tuple[Floats, float] | None:
     under one x, times a factor, as under the other; and others in directions that are spread
     evenly. goals: (2, f, 2, 2) what leads from (x, i) to each outcome, by the x above the line.
     """
+    from scipy.spatial import HalfspaceIntersection, QhullError
+
     if not np.all(rays[0] > 0):
         return None
     chart = _Chart(rays)
