@@ -3,10 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 SPARK := .venv/.installed-spark
+DOCS := .venv/.installed-docs
 
 MINUTES ?= 60
 
-.PHONY: setup demo paper test lint format types check test-more soak test-spark bench pictures dist clean
+.PHONY: setup demo paper test lint format types check test-more soak test-spark bench pictures docs dist clean
 
 setup: $(STAMP)
 
@@ -55,6 +56,13 @@ bench: $(STAMP) ## speed, each figure a ratio measured in one run; MSNBC=FILE fo
 
 pictures: $(STAMP) ## the pictures of README and docs
 	$(BIN)/python docs/pictures.py
+
+$(DOCS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	touch $(DOCS)
+
+docs: $(DOCS) ## the documentation as a site, out/docs; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 dist: $(STAMP) ## sdist and wheel in dist/, looked into, and the demo from the wheel in a fresh environment
 	$(BIN)/python distribution/check.py
