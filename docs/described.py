@@ -57,7 +57,7 @@ def _set_apart(words: Docstring | None, names: list[str]) -> None:
     if words is None or not names:
         return
     one = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-    begins = re.compile(rf"(^|[.;:)] |\.\n)((?:{one})(?:,\s(?:{one}))*)(?=: )", re.M)
+    begins = re.compile(rf"(^|[.;:)] |\.\n)((?:{one})(?:,\s(?:{one}))*)(?=:\s)", re.M)
     words.value = begins.sub(
         lambda found: found[1] + re.sub(r"\w+", r"**`\g<0>`**", found[2]), words.value
     )

@@ -18,6 +18,7 @@ import docs_world
 import offrecord
 from offrecord import cli
 from offrecord.cli.app import app
+from offrecord.tables.meaning import posterior
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -246,6 +247,14 @@ def test_every_target_that_is_named_exists():
     for page, words in named:
         for target in re.findall(r"^make ([a-z-]+)", words):
             assert target in targets, f"{page}: make {target}"
+
+
+def test_what_a_budget_means_is_as_the_page_says():
+    rows = re.findall(r"^\| (\d+) % \|(.*)\|$", PAGES["docs/choosing.md"], re.M)
+    assert len(rows) == 6
+    for before, after in rows:
+        told = [100 * posterior(int(before) / 100, budget) for budget in (0.1, 0.5, 1, 2, 3)]
+        assert re.findall(r"[\d.]+", after) == [f"{share:.1f}" for share in told]
 
 
 def test_every_public_name_is_in_the_reference():
