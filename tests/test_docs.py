@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,8 @@ NOT_RUN = {
     r"offrecord explore": "serves until it is stopped; tests/explorer and tests/browser run it",
     r"from offrecord\.tables\.spark": "needs Java; `make test-spark` runs tests of the same call",
 }
+#: What may stand beside `offrecord` in a pipe.
+PIPED = {"offrecord", "echo", "xzcat", "xz"}
 #: Pages whose snippets are run elsewhere, and where.
 ELSEWHERE = {
     "docs/certificate.md": "tests/release/test_certificate.py, with a certificate of each kind"
@@ -75,7 +78,8 @@ def blocks_of(page):
 
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-RUN = sorted({block.page for block in BLOCKS if block.kind in ("python", "console")} - {*ELSEWHERE})
+SHOWN = ("python", "console", "text")
+RUN = sorted({block.page for block in BLOCKS if block.kind in SHOWN} - {*ELSEWHERE})
 
 
 def why_not(words):
@@ -91,12 +95,8 @@ def world(tmp_path_factory):
     folders = {}
     for made in (docs_world.rooms, docs_world.people):
         folders[made] = tmp_path_factory.mktemp("world")
-        before = Path.cwd()
-        os.chdir(folders[made])
-        try:
+        with chdir(folders[made]):
             made()
-        finally:
-            os.chdir(before)
     return folders
 
 
@@ -143,6 +143,8 @@ def run(command, shown, block, capsys):
         code = cli.main(shlex.split(command)[1:])
         printed, said = capsys.readouterr()
     else:
+        programs = {part.split()[0] for part in command.split("|")}
+        assert programs <= PIPED, f"{block}: {command} is neither run nor listed in NOT_RUN"
         piped = ["bash", "-c", f"set -o pipefail; {command}"]
         shell = subprocess.run(piped, capture_output=True, text=True, check=False)
         code, printed, said = shell.returncode, shell.stdout, shell.stderr
@@ -172,8 +174,9 @@ def recorded(block):
 
 def is_shown_elsewhere(block):
     """All its lines stand below a command of another page, whose test runs it."""
-    lines = {line for one in BLOCKS if one.page != block.page for _, line in one.commands}
-    known = {line.rstrip() for text in lines for line in text.splitlines()}
+    others = [one for one in BLOCKS if one.kind == "console" and one.page != block.page]
+    shown = [shown for one in others for command, shown in one.commands if not why_not(command)]
+    known = {line.rstrip() for text in shown for line in text.splitlines()}
     return {line.rstrip() for line in block.text.splitlines()} <= known
 
 
