@@ -24,7 +24,7 @@ ORDER = (
     {"fitting"},
     {"tables"},
     {"paper", "attack"},
-    {"report"},
+    {"reports"},
     {"demo", "explorer"},
     {"cli"},
 )

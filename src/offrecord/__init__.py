@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from offrecord.paper.comparison import Comparison, compare
     from offrecord.release.keys import Key
+    from offrecord.reports.report import Report, report
     from offrecord.tables.engines.memory import Release, redact
     from offrecord.tables.engines.stream import Streamed, redact_file
     from offrecord.tables.reference import fit
@@ -85,6 +86,7 @@ __all__ = [
     "Redaction",
     "Region",
     "Release",
+    "Report",
     "Secret",
     "Streamed",
     "Summary",
@@ -107,6 +109,7 @@ __all__ = [
     "redact_file",
     "regions",
     "relaxed_leakage_as_printed",
+    "report",
     "set_influence",
     "theorem2_as_printed",
     "worst_output",
@@ -153,6 +156,7 @@ _ROOMS = {
     "tables.summary": ("Summary",),
     "tables.engines.memory": ("Release", "redact"),
     "tables.engines.stream": ("Streamed", "redact_file"),
+    "reports.report": ("Report", "report"),
     "paper.bounds": (
         "data_independent_utility",
         "quilt_utility_as_printed",

@@ -60,6 +60,11 @@ def check_apart(key: Path, output: Path) -> None:
         )
 
 
+def report_beside(path: Path) -> Path:
+    """Where the report of an output goes, unless it is named."""
+    return path.with_name(path.name + ".report.html")
+
+
 @contextmanager
 def beside(*paths: Path) -> Iterator[list[Path]]:
     """A new empty file beside each path, to be renamed to it when complete.

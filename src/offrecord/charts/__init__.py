@@ -3,20 +3,26 @@
 They know rows of numbers and nothing else of the package, so that every room may draw.
 """
 
+from offrecord.charts.budgets import budgets_chart
+from offrecord.charts.drawing import svg_of
 from offrecord.charts.files import FORMATS, check_picture, write_chart
 from offrecord.charts.images import image_tag
 from offrecord.charts.influence import influence_chart
 from offrecord.charts.posterior import posterior_chart
 from offrecord.charts.redaction import redaction_chart
+from offrecord.charts.rule import rule_chart
 from offrecord.charts.utility import utility_chart
 
 __all__ = [
     "FORMATS",
+    "budgets_chart",
     "check_picture",
     "image_tag",
     "influence_chart",
     "posterior_chart",
     "redaction_chart",
+    "rule_chart",
+    "svg_of",
     "utility_chart",
     "write_chart",
 ]

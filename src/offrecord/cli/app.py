@@ -15,6 +15,7 @@ from offrecord.cli.fit import fit
 from offrecord.cli.key import key
 from offrecord.cli.ledger import ledger
 from offrecord.cli.redact import redact
+from offrecord.cli.report import report
 from offrecord.cli.reproduce import reproduce
 from offrecord.cli.verify import verify
 
@@ -44,5 +45,18 @@ def _root(
 
 
 # In the order in which a person meets them.
-for verb in (demo, fit, redact, verify, attack, design, compare, reproduce, ledger, answer, key):
+for verb in (
+    demo,
+    fit,
+    redact,
+    verify,
+    attack,
+    report,
+    design,
+    compare,
+    reproduce,
+    ledger,
+    answer,
+    key,
+):
     app.command()(verb)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +31,13 @@ def warned(message: str) -> None:
 def failed(message: str) -> None:
     """Say on standard error what went wrong."""
     _say(message)
+
+
+def fault_of(error: BaseException) -> str:
+    """A fault of this program by kind and place alone: what it says itself may quote cells."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+    return f"internal error ({where})"
 
 
 def _say(message: str) -> None:

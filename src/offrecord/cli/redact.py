@@ -13,7 +13,7 @@ import typer
 
 from offrecord.cli.parameters import offering, options_from
 from offrecord.cli.paths import STREAM, check_all_apart, check_outside, is_same, output_format
-from offrecord.cli.printing import Json, as_json_text, noted
+from offrecord.cli.printing import Json, as_json_text, fault_of, noted
 from offrecord.cli.progress import designing, row_bar
 from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table, said_of
 from offrecord.errors import InputError, advise
@@ -22,6 +22,7 @@ from offrecord.tables.options import FileOptions, Options
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
     from offrecord.tables.engines.memory import Release
+    from offrecord.tables.engines.stream import Streamed
     from offrecord.tables.formats import Said
     from offrecord.tables.summary import Summary
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     *options_from("value", "dataset"),
     "output",
     "certificate",
+    "report",
+    "no_report",
     *options_from("by", "key_file"),
     "format",
     "separator",
@@ -54,6 +57,14 @@ def redact(
             help="Released table, its certificate beside it; - for standard output.",
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="The release on one page: .html, or .md for a short text."
+            "  [default: OUTPUT.report.html]"
+        ),
+    ] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
     stream: Annotated[
         bool | None,
         typer.Option(
@@ -64,19 +75,26 @@ def redact(
     as_json: Json = False,
     **options: Any,
 ) -> None:
-    """Redact a table: what is private and what would give it away. Writes the released table and
-    its certificate.
+    """Redact a table: what is private and what would give it away. Writes the released table, its
+    certificate and a report.
     """
     asked = FileOptions(**options, progress=designing, say=noted, watch=row_bar)
-    places = _places(table, output, asked, as_json=as_json)
+    named = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
+    places = _places(table, output, asked, named, as_json=as_json)
     keys = read_keys(asked.private_list, _said(asked), asked.max_rows)
     asked = replace(asked, private_list=keys)
     engine = _in_file if _is_streamed(stream, places, asked) else _in_memory
     done = engine(places, asked)
+    # The release is there by now: whatever becomes of its report, what it is is said.
+    fault = None if places.report is None else _report_fault(done, places, force=asked.force)
+    if fault is not None:
+        places = replace(places, report=None)
     if as_json:
         typer.echo(as_json_text(done.to_dict(places)))
     else:
         typer.echo(_told(done, places), err=places.to_stream)
+    if fault is not None:
+        raise InputError(f"{fault}; the release and its certificate are there")
 
 
 # ---- where the table comes from, and where its release goes
@@ -86,8 +104,8 @@ def redact(
 class _Places:
     """Where a table comes from and its release goes, each with its format.
 
-    said: how the table is to be read. output, certificate: None where there is none, as in a dry
-    run.
+    said: how the table is to be read. output, certificate, report: None where there is none, as in
+    a dry run.
     """
 
     table: Path
@@ -97,6 +115,7 @@ class _Places:
     certificate: Path | None = None
     explain: Path | None = None
     explain_format: str | None = None
+    report: Path | None = None
 
     @property
     def to_stream(self) -> bool:
@@ -104,7 +123,24 @@ class _Places:
         return self.output == STREAM
 
 
-def _places(table: Path, output: Path | None, asked: FileOptions, *, as_json: bool) -> _Places:
+def _report_place(
+    output: Path | None, report: Path | None, *, no_report: bool, dry_run: bool
+) -> Path | None:
+    """Where the report goes; None for none. Of a release on standard output one that is named."""
+    from offrecord.files import report_beside
+
+    if report is not None and no_report:
+        raise InputError("give --report or --no-report, not both")
+    if report is not None and dry_run:
+        raise InputError("--report is about a release: leave --dry-run out, or --report")
+    if report is not None or no_report or dry_run or output is None or output == STREAM:
+        return report
+    return report_beside(output)
+
+
+def _places(
+    table: Path, output: Path | None, asked: FileOptions, report: Path | None, *, as_json: bool
+) -> _Places:
     """Where things are, checked before anything is read; InputError if they cannot be there."""
     from offrecord.files import check_writable
     from offrecord.tables.formats import written_format
@@ -112,10 +148,12 @@ def _places(table: Path, output: Path | None, asked: FileOptions, *, as_json: bo
     if output is None and not asked.dry_run:
         raise InputError("give --output FILE for the released table, or --dry-run")
     output = None if asked.dry_run else output
-    outputs = _outputs(output, asked)
+    outputs = _outputs(output, asked) | {"--report": report}
     check_all_apart(outputs, _inputs(table, asked))
     check_outside(outputs | {"--designs": _path(asked.designs)}, table)
     out_kind, certificate = _release_place(table, output, asked, as_json=as_json)
+    if report is not None:
+        _check_report(report, certificate, asked)
     explain = _path(asked.explain)
     explain_kind = None if explain is None else output_format(explain, asked.format)
     if explain is not None:
@@ -125,7 +163,7 @@ def _places(table: Path, output: Path | None, asked: FileOptions, *, as_json: bo
         written_format(Path(asked.problems))
     _check_designs(table, asked)
     said = said_of(table, asked.private_list, _said(asked))
-    return _Places(table, said, output, out_kind, certificate, explain, explain_kind)
+    return _Places(table, said, output, out_kind, certificate, explain, explain_kind, report)
 
 
 def _said(asked: FileOptions) -> Said:
@@ -191,6 +229,16 @@ def _stream_place(table: Path, asked: FileOptions, *, as_json: bool) -> tuple[st
     return kind, certificate
 
 
+def _check_report(report: Path, certificate: Path | None, asked: FileOptions) -> None:
+    """InputError unless a report may be written there."""
+    from offrecord.files import check_apart
+    from offrecord.reports.place import check_report
+
+    check_report(report, force=asked.force)
+    check_apart(_key_file(asked), report)
+    check_all_apart({"--report": report}, {"the certificate": certificate})
+
+
 def _key_file(asked: FileOptions) -> Path:
     from offrecord.release.keys import default_key_file
 
@@ -217,6 +265,7 @@ class _Done(NamedTuple):
 
     summary: Summary
     warnings: list[str]
+    made: Release | Streamed
     fitted: Fit | None = None
 
     def to_dict(self, places: _Places) -> dict[str, Any]:
@@ -224,6 +273,7 @@ class _Done(NamedTuple):
         content = self.summary.to_dict() | {"warnings": self.warnings}
         if places.output is not None:
             content |= {"output": str(places.output), "certificate": str(places.certificate)}
+            content |= {"report": None if places.report is None else str(places.report)}
         return content if self.fitted is None else content | {"fit": self.fitted.summary()}
 
 
@@ -251,8 +301,8 @@ def _in_file(places: _Places, asked: FileOptions) -> _Done:
         certificate=places.certificate,
         explain_format=places.explain_format,
     )
-    summary = redact_file(places.table, places.output, **vars(asked)).summary
-    return _Done(summary, [*summary.warnings])
+    made = redact_file(places.table, places.output, **vars(asked))
+    return _Done(made.summary, [*made.summary.warnings], made)
 
 
 def _in_memory(places: _Places, asked: FileOptions) -> _Done:
@@ -272,7 +322,7 @@ def _in_memory(places: _Places, asked: FileOptions) -> _Done:
     with reporting(asked.problems, force=asked.force):
         release = redact_table(frame, remember=False, **(options | {"problems": None}))
     warnings = [*release.summary.warnings, *_written(release, places, force=asked.force)]
-    return _Done(release.summary, warnings, release.fit)
+    return _Done(release.summary, warnings, release, release.fit)
 
 
 def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
@@ -301,6 +351,24 @@ def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
     return warnings
 
 
+def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
+    """Write the report of a release that is there; what went wrong, if something did."""
+    from offrecord.reports.report import report_of
+
+    assert places.report is not None
+    assert places.certificate is not None
+    output = None if places.to_stream else places.output
+    try:
+        report_of(done.made, places.certificate, output).write(places.report, force=force)
+    except InputError as error:
+        return str(error)
+    except Exception as error:
+        if os.environ.get("OFFRECORD_TRACEBACK"):
+            raise
+        return f"the report was not made: {fault_of(error)}. Please report it with this line"
+    return None
+
+
 # ---- what is said
 
 
@@ -308,12 +376,13 @@ def _told(done: _Done, places: _Places) -> str:
     """A release in a few lines, and what was written."""
     written = [] if places.output is None or places.to_stream else [str(places.output)]
     written += [] if places.certificate is None else [_shown(places.certificate, places.output)]
+    written += [] if places.report is None else [_shown(places.report, places.output)]
     written += [] if places.explain is None else [str(places.explain)]
     figures = done.summary.figures()
     return f"{figures}\n\nwritten: {', '.join(written)}" if written else figures
 
 
-def _shown(certificate: Path, output: Path | None) -> str:
-    """The certificate's path, or its name where it lies beside the output."""
-    is_beside = output is not None and is_same(certificate.parent, output.parent)
-    return certificate.name if is_beside else str(certificate)
+def _shown(file: Path, output: Path | None) -> str:
+    """The path of a file, or its name where it lies beside the output."""
+    is_beside = output is not None and is_same(file.parent, output.parent)
+    return file.name if is_beside else str(file)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 import warnings
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from offrecord.cli.app import app
-from offrecord.cli.printing import failed, warned
+from offrecord.cli.printing import failed, fault_of, warned
 from offrecord.errors import ChosenByValue, InputError, OffrecordWarning
 from offrecord.text import nearest
 
@@ -55,7 +53,8 @@ def _ended(error: BaseException) -> int:
     known = _known(error)
     if known is None and os.environ.get("OFFRECORD_TRACEBACK"):
         raise error
-    failed(_fault(error) if known is None else known)
+    report = f"{fault_of(error)}; nothing was released. Please report it with this line"
+    failed(report if known is None else known)
     return 2
 
 
@@ -85,13 +84,6 @@ def _usage(error: typer.TyperException) -> str:
     names = {one.strip("-"): one for one in possible}
     meant = nearest(about.option_name.strip("-"), names)
     return f"{about.message}" + ("" if meant is None else f"; did you mean {names[meant]}?")
-
-
-def _fault(error: BaseException) -> str:
-    """A fault of this program by kind and place alone: what it says itself may quote cells."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
-    return f"internal error ({where}); nothing was released. Please report it with this line"
 
 
 def run() -> None:

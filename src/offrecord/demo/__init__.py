@@ -41,7 +41,7 @@ _COLUMNS: dict[str, Any] = {"value": "rain", "order": "time", "single_chain": Tr
 
 @dataclass(frozen=True)
 class Files:
-    """What the demo writes into a folder, and its certificate beside the released table."""
+    """What the demo writes into a folder; certificate and report lie beside the released table."""
 
     folder: Path
 
@@ -54,6 +54,13 @@ class Files:
     def released(self) -> Path:
         """The redacted table."""
         return self.folder / "released.csv"
+
+    @property
+    def report(self) -> Path:
+        """The release on one page."""
+        from offrecord.files import report_beside
+
+        return report_beside(self.released)
 
     @property
     def key(self) -> Path:
@@ -69,6 +76,7 @@ class Files:
         self.folder.mkdir(parents=True, exist_ok=True)
         check_writable(self.model, force=force)
         check_outputs(self.released, None, self.key, force=force)
+        check_writable(self.report, force=force)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +96,7 @@ class Done:
             "model": str(self.files.model),
             "output": str(self.files.released),
             "certificate": str(self.certificate),
+            "report": str(self.files.report),
         }
 
 
@@ -99,6 +108,7 @@ def run(
     progress: Listwise,
 ) -> Done:
     """Fit the first half of the year, redact the second, and say what happened."""
+    from offrecord.reports.report import report_of
     from offrecord.tables.engines.memory import redact
     from offrecord.tables.reference import fit
 
@@ -127,6 +137,7 @@ def run(
         **_COLUMNS,
     )
     certificate, _ = release.write(written.released, force=force)
+    report_of(release, certificate, written.released).write(written.report, force=force)
     say(release.summary.figures())
     say(f"\nwritten: {written.model}, {written.released} and its certificate {certificate.name}")
     say(
@@ -134,6 +145,7 @@ def run(
         " redaction):\n"
     )
     say(_around(release.explain(), release.frame))
+    say(f"\nThe release on one page, for a browser: {written.report}")
     return Done(written, fitted, release, certificate)
 
 

@@ -14,6 +14,7 @@ from offrecord.errors import InputError
 from offrecord.models.base import Integers
 from offrecord.release.certificate import Release as Standing
 from offrecord.release.ledger import Ledger
+from offrecord.tables.cautions import about_others
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.several.accounting import Accounted
 from offrecord.tables.several.growing import Before
@@ -158,11 +159,8 @@ def standing(
         said = Standing(other_releases=others, composed=accounted.is_kept)
         return Entered(said, tuple(warnings))
     if others:
-        had = many(others, "other release")
-        warnings.append(
-            f"data set {dataset!r} has had {had}; together they may leak more than this one's ε"
-        )
-        return Entered(Standing(other_releases=others, composed=False), tuple(warnings))
+        said = Standing(other_releases=others, composed=False)
+        return Entered(said, (*warnings, *about_others(said, dataset)))
     if unpublished:
         why = f"the ledger forgot {many(unpublished, 'other release')} of the data set, {_ON_WORD}"
         warnings.append(f"{why}; the certificate says so")

@@ -226,7 +226,7 @@ def _unserved(mechanism: Mechanism, model: Model) -> str | None:
     return None if asked is None else asked(model)
 
 
-def _nearness(setting: Setting, room: int | None) -> Nearness | None:
+def nearness_of(setting: Setting, room: int | None) -> Nearness | None:
     """Which secrets a mechanism designs together; one of one's own need not know the question."""
     model, epsilon, mechanism, protect = setting
     asked: Callable[..., Nearness | None] | None = getattr(mechanism, "nearness", None)
@@ -351,7 +351,7 @@ class ModelledJob:
         job, options = self.job, self.job.options
         model, epsilon, _, protect = self.setting
         limits = room_limits(model, epsilon, self.known)
-        nearness = None if options.growing else _nearness(self.setting, limits[0])
+        nearness = None if options.growing else nearness_of(self.setting, limits[0])
         spec = TableSpec(job.reading, protect, model, limits, nearness)
         coins = Coins(job.key.secret, options.dataset, options.value)
         publish = options.publish_positions and not options.dry_run

@@ -17,7 +17,6 @@ from offrecord.designs.library import Designs
 from offrecord.designs.needs import SurroundingCounts
 from offrecord.designs.sharing import designs_for
 from offrecord.errors import ChosenByValue, InputError, advise
-from offrecord.fitting.audit.audit import EPSILONS
 from offrecord.fitting.audit.looks import CHAINS
 from offrecord.mechanisms.window import BestWindow
 from offrecord.models.audited import Audited
@@ -28,6 +27,15 @@ from offrecord.release.certificate import Certificate
 from offrecord.release.certificate import Release as Standing
 from offrecord.release.ledger import Ledger, ledger
 from offrecord.tables.batch import ChainBatch
+from offrecord.tables.cautions import (
+    UNAUDITED,
+    UNKNOWN_SIGHT,
+    about_accepted,
+    about_audit,
+    about_columns,
+    about_distance,
+    about_origin,
+)
 from offrecord.tables.certifying import Stands, certificate_of
 from offrecord.tables.entering import (
     Entered,
@@ -110,7 +118,9 @@ class Plan:
         accepted = _accepted(job, _doubts(modelled, survey))
         warnings = [*survey.warnings(job.columns, job.step), *_model_warnings(modelled)]
         designs, which = _designed(modelled, survey)
-        warnings += [*_design_warnings(job, designs), *_column_warnings(job)]
+        columns = job.columns
+        warnings += _design_warnings(job, designs)
+        warnings += about_columns(columns.order, columns.keep, keep_all=columns.keep_all)
         holding = _holding(modelled, survey, designs) if job.options.growing else None
         identity = release_identity(job, survey, dropped, designs, which)
         if holding is not None:
@@ -169,9 +179,7 @@ class Plan:
             if finding.sure:
                 raise InputError(f"{said}; leave it out of --keep")
             warnings.append(f"{said}; is it needed?")
-        warnings += [
-            f"this is not the model of these data, which was accepted: {one}" for one in accepted
-        ]
+        warnings += about_accepted(accepted)
         return Outcome(self, tally, comparison, accepted, (*self.warnings, *warnings))
 
 
@@ -396,25 +404,14 @@ def _seen(modelled: ModelledJob, count: int) -> str | None:
 
 def _model_warnings(modelled: ModelledJob) -> list[str]:
     """What a person should know about the model."""
-    job, model, warnings = modelled.job, modelled.setting.model, []
-    if model.learned is None:
-        warnings.append(
-            "the model does not say what it was learned from; that it belongs to these data is"
-            " taken on trust"
-        )
-    elif model.learned.value != job.options.value:
-        warnings.append(
-            f"the model was learned from a column called {model.learned.value!r}, not"
-            f" {job.options.value!r}: is it about the same?"
-        )
+    job, model = modelled.job, modelled.setting.model
+    warnings = about_origin(model.learned, job.options.value)
     warnings += _learning_warnings(modelled)
     if model.box is not None and model.box.has_unseen:
         warnings.append(TOO_FEW)
     audit = None if model.learned is None else model.learned.audit
     if model.learned is not None and audit is None:
-        warnings.append(
-            "the promise was not checked against data: fit the model without --no-audit"
-        )
+        warnings.append(UNAUDITED)
     if model.learned is not None and audit is not None:
         warnings += _audit_warnings(job, model.learned, audit)
     if job.given_model is not None and job.given_model.rounded() is not job.given_model:
@@ -427,40 +424,20 @@ def _model_warnings(modelled: ModelledJob) -> list[str]:
 
 def _learning_warnings(modelled: ModelledJob) -> list[str]:
     """What a person should know about which records a model was learned from."""
-    learned, warnings = modelled.setting.model.learned, []
-    if learned is None:
-        return []
-    if learned.distance is not None:
-        warnings.append(
-            f"the model was learned from records {learned.distance} steps or more from every"
-            " private one: that those nearer by follow it too is an assumption"
-        )
-    if modelled.seen is None and not modelled.job.options.dry_run:
-        warnings.append(
-            "whether the model was learned from records that are redacted here is not known, as it"
-            " was not fitted under this key; if it was, it tells of them"
-        )
+    learned = modelled.setting.model.learned
+    warnings = about_distance(learned)
+    if learned is not None and modelled.seen is None and not modelled.job.options.dry_run:
+        warnings.append(UNKNOWN_SIGHT)
     return warnings
 
 
 def _audit_warnings(job: Job, learned: Learned, audit: Audited) -> list[str]:
-    """What a person should know about an audit: what it found, and what it did not look at."""
-    warnings = []
-    if audit.verdict == "doubtful":
-        warnings.append(f"the audit of the model calls it {audit.short} ({audit.where})")
+    """What a person should know about an audit."""
+    warnings = about_audit(audit, job.epsilon)
     if job.options.exact_model and learned.calibration is not None:
         warnings.append(
             "the audit is of a model that was calibrated, its set too; designs for the model alone"
             " may redact less, and nobody looked at them"
-        )
-    if not audit.looked_at:
-        warnings.append(
-            "the audit had nothing to look at: its designs redact everything, so it does not speak"
-            " for one that does not"
-        )
-    elif job.epsilon > max(EPSILONS):
-        warnings.append(
-            f"the audit looked at designs for ε up to {max(EPSILONS):g}, not {job.epsilon:g}"
         )
     return warnings
 
@@ -507,21 +484,6 @@ def _design_warnings(job: Job, designs: Designs) -> list[str]:
         f"{job.options.designs} has no seal of this key and version, and does not keep within ε"
         f" here: made {many(designs.refused, 'design')} anew"
     ]
-
-
-def _column_warnings(job: Job) -> list[str]:
-    """What a person should know about columns."""
-    warnings, columns = [], job.columns
-    if columns.keep:
-        how = "leave empty where the value is redacted"
-        how = "are released as they are" if columns.keep_all else how
-        kept = ", ".join(columns.keep)
-        warnings.append(f"kept columns {how}; the guarantee does not cover them: {kept}")
-    if columns.order is None:
-        warnings.append(
-            "coins go by row number: a row inserted later changes the draws of those after it"
-        )
-    return warnings
 
 
 def _holding(modelled: ModelledJob, survey: Survey, designs: Designs) -> Holding:

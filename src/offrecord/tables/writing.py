@@ -18,6 +18,7 @@ from offrecord.files import (
     beside,
     check_writable,
     locked_folder,
+    report_beside,
     sync,
     sync_folder,
     write_bytes,
@@ -111,10 +112,10 @@ def write_release(
     the release into the ledger.
 
     Table and certificate are written in full under other names and synced; in between the ledger
-    gets its entry, so that the certificate says how it stands there. Then an old output goes, the
-    certificate gets its name, and last the output does; of several runs with the same output, one
-    after the other. So whenever the output is there it is whole, its certificate is there too, and
-    the ledger knows it.
+    gets its entry, so that the certificate says how it stands there. Then an old output goes, with
+    its report, the certificate gets its name, and last the output does; of several runs with the
+    same output, one after the other. So whenever the output is there it is whole, its certificate
+    is there too, the ledger knows it, and no report beside it is of another one.
     """
     with beside(path, certificate_path) as (table, proof):
         write(table)
@@ -127,6 +128,8 @@ def write_release(
         with locked_folder(path.parent):
             for output in (path, certificate_path):  # another run may have been quicker
                 check_writable(output, force=force)
+            if path.exists():
+                report_beside(path).unlink(missing_ok=True)
             path.unlink(missing_ok=True)
             os.replace(proof, certificate_path)
             sync_folder(certificate_path.parent)

@@ -61,6 +61,8 @@ class Streamed:
 
     summary: Summary
     certificate: Path | None
+    _outcome: Outcome
+    _entered: Entered | None
 
     def __repr__(self) -> str:
         return f"<Streamed {self.summary.short}>"
@@ -130,7 +132,7 @@ def _redacted(table: str | Path, output: str | Path | None, options: FileOptions
         warnings += told
     summary = outcome.summary(entered)
     summary = replace(summary, warnings=(*summary.warnings, *warnings))
-    return Streamed(summary, None if out is None else out.proof)
+    return Streamed(summary, None if out is None else out.proof, outcome, entered)
 
 
 @contextmanager

@@ -1,0 +1,71 @@
+"""The verb report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from offrecord.cli.parameters import offering
+from offrecord.cli.paths import check_all_apart
+from offrecord.cli.printing import Json, as_json_text, warned
+from offrecord.cli.progress import busy
+
+
+@offering("certificate", "released", "private_list", "output", "force", "as_json")
+def report(
+    certificate: Annotated[
+        Path, typer.Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
+    ],
+    released: Annotated[
+        Path | None,
+        typer.Argument(metavar="RELEASED", help="The released table: what left of it is counted."),
+    ] = None,
+    private_list: Annotated[
+        Path | None,
+        typer.Option(help="The list of private records, where the certificate has none."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The page: .html, or .md for a short text.  [default: RELEASED.report.html]",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing output.")] = False,
+    as_json: Json = False,
+) -> None:
+    """A release on one page, from its files, after they are verified: exit 0 if they are, 1 if they
+    do not hold, which the page then says first.
+    """
+    from offrecord.reports.place import check_report
+    from offrecord.reports.report import report as reported
+
+    page = _beside(certificate, released) if output is None else output
+    inputs = {"CERTIFICATE": certificate, "RELEASED": released, "--private-list": private_list}
+    check_all_apart({"--output": page}, inputs)
+    check_report(page, force=force)
+    with busy("reporting"):
+        made = reported(certificate, released, private_list=private_list)
+        made.write(page, force=force)
+    problems = made.content.checked.problems
+    if as_json:
+        typer.echo(as_json_text(made.to_dict() | {"report": str(page)}))
+    else:
+        typer.echo(f"{made.page.lead}\n\nwritten: {page}")
+    if problems:
+        if not as_json:
+            reasons = f"{len(problems)} reasons" if len(problems) > 1 else problems[0]
+            warned(f"the certificate does NOT VERIFY ({reasons}): the page says so first")
+        raise typer.Exit(1)
+
+
+def _beside(certificate: Path, released: Path | None) -> Path:
+    """Where the page goes unless that is said: beside the table, or the certificate."""
+    from offrecord.files import report_beside
+
+    if released is not None:
+        return report_beside(released)
+    return report_beside(certificate.with_name(certificate.name.removesuffix(".certificate.json")))
