@@ -31,6 +31,8 @@ def test_redact_offers_every_option():
     assert set(offered) - {option.name for option in fields(FileOptions)} == {
         "table",
         "output",
+        "report",
+        "no_report",
         "stream",
         "as_json",
     }

@@ -73,7 +73,7 @@ def _chosen(epsilon: float) -> dict[str, Any]:
         "layer": [
             {"mark": {"type": "rule", "strokeDash": [5, 4], "color": "#777777"}, "encoding": where},
             {
-                "mark": {"type": "text", "align": "left", "dx": 5, "dy": 10},
+                "mark": {"type": "text", "baseline": "bottom", "dy": -4},
                 "encoding": where | {"y": {"value": 0}, "text": {"field": "name"}},
             },
         ],

@@ -174,7 +174,7 @@ def _named(
     columns = np.stack(list(rule.values()), axis=1)
     labels = [_value(label) for label in model.labels]
     if len(rule) != model.k or model.k == 1:  # who redacts sees all values: one probability
-        stops = tuple(f"release begins here, if it is {one}" for one in labels)
+        stops = tuple(f"of a walk that gets here, to stop if it is {one}" for one in labels)
         names = ("whatever its value, on average", *stops[: columns.shape[1] - 1])
         return names, columns, 1
     if model.k <= _MOST_LINES:

@@ -21,6 +21,7 @@ from offrecord.reports.style import STYLE
 
 #: Nothing is fetched and no script is run, whatever names and labels may hold.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_SHORT = 14  # rows of a table that is not parted on paper
 _NUMBER = re.compile(r"[−+–…-]?[\d.,]*\s?%?( \(chosen\))?( to 1)?")
 
 
@@ -81,7 +82,7 @@ def _block(block: Block) -> str:
             return _picture(block)
         case Commands(rows):
             return "".join(
-                f'<p>{escape(what)}:</p><pre tabindex="0"><code>{escape(command)}</code></pre>'
+                f'<p class="before">{escape(what)}:</p><pre tabindex="0"><code>{escape(command)}</code></pre>'
                 for what, command in rows
             )
 
@@ -115,8 +116,9 @@ def _listing(listing: Listing) -> str:
         for row in listing.rows
     )
     caption = escape(listing.caption)
+    look_of_all = "wide short" if len(listing.rows) <= _SHORT else "wide"
     return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{caption}"><table>'
+        f'<div class="{look_of_all}" tabindex="0" role="region" aria-label="{caption}"><table>'
         f"<caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
         "</table></div>"
     )

@@ -88,7 +88,8 @@ pre {
   header, main, footer { max-width: none; padding: 0; }
   header { padding-top: 0; }
   h2 { break-after: avoid; }
-  figure, tr, li, .facts, pre { break-inside: avoid; }
+  figure, tr, li, .facts, .short, pre { break-inside: avoid; }
+  .main, .before { break-after: avoid; }
   thead { display: table-header-group; }
   figure.picture svg { max-width: 150mm; min-width: 0; }
   .wide, figure.picture div, pre { overflow: visible; }

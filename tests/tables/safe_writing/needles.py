@@ -140,20 +140,25 @@ def assert_no_needle(path, needles, *, columns=None):
 
 
 def assert_whole_or_absent(out):
-    """An output only with a certificate that matches it; what else is there is partial, hidden, and
-    holds no needle.
+    """An output only with a certificate that matches it, and a report only of one that is there;
+    what else is there is partial, hidden, and holds no needle.
     """
     certificate = out.with_name(out.name + ".certificate.json")
+    report = out.with_name(out.name + ".report.html")
     if out.exists():
         content = json.loads(certificate.read_text())
         assert content["output"]["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
+    if report.exists():
+        assert out.exists()
+        assert report.read_text().endswith("</html>\n")
     for file in out.parent.iterdir():
-        if file in (out, certificate):
+        if file in (out, certificate, report):
             continue
         assert file.name.startswith(".")
         assert file.name.endswith(".partial")
         content = file.read_bytes()
-        if ".certificate." not in file.name:  # there the needle is a label of the model
+        # there the needle is a label of the model
+        if ".certificate." not in file.name and ".report." not in file.name:
             assert not any(
                 NEEDLE.encode() in part for part in (content, *zstd_frames_start(content))
             )

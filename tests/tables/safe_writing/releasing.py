@@ -1,5 +1,5 @@
-"""Releases, and all that an attacker sees of them: the released file, its certificate, both output
-streams, the explain file and the designs file.
+"""Releases, and all that an attacker sees of them: the released file, its certificate and report,
+both output streams, the explain file and the designs file.
 """
 
 import hashlib
@@ -81,7 +81,8 @@ class Desk:
             raise RefusedError
         assert code == 0, stderr
         seen = {file.name: file.read_bytes() for file in folder.iterdir()}
-        assert set(seen) >= {out, f"{out}.certificate.json", f"explain{SUFFIX[target]}"}
+        beside = {f"{out}.certificate.json", f"{out}.report.html", f"explain{SUFFIX[target]}"}
+        assert set(seen) >= {out, *beside}
         return seen | {"stdout": stdout.encode(), "stderr": stderr.replace(str(given), "").encode()}
 
 

@@ -1,10 +1,11 @@
 """A value that only private records have is nowhere in what leaves."""
 
+import numpy as np
 import polars as pl
 import pytest
 
 from needles import NEEDLE, assert_no_needle, patterns
-from twins import KINDS, SUFFIX, table, twins, written
+from twins import KINDS, MARKED, SUFFIX, table, twins, written
 
 
 @pytest.mark.parametrize("first", [False, True], ids=["last label", "first label"])
@@ -31,6 +32,19 @@ def test_no_needle_in_any_file(desk, kind, target, first):
     elif target in ("parquet", "ipc"):
         read = pl.read_parquet(explained) if target == "parquet" else pl.read_ipc(explained)
         assert NEEDLE not in [cell for column in read.get_columns() for cell in column.to_list()]
+
+
+@pytest.mark.parametrize("how", ["--in-memory", "--stream"])
+def test_no_needle_in_a_report(desk, how):
+    """A value that the model does not know, in records that are redacted whatever it is."""
+    frame = table("text", twins(3)[0])
+    known = KINDS["text"].labels
+    private = pl.Series(np.array(MARKED))
+    frame = frame.with_columns(v=pl.when(private).then(pl.lit(NEEDLE)).otherwise(pl.col("v")))
+    seen = desk.release("one", frame, "parquet", "csv", how, labels=known)
+    found = [name for name, content in seen.items() if NEEDLE.encode() in content]
+    assert found == []
+    assert "out.csv.report.html" in seen
 
 
 def test_the_needle_scan_finds_needles(desk, tmp_path):
