@@ -10,6 +10,7 @@ from offrecord.mechanisms import BestLocal, BestWindow, Mechanism, OwnerStopping
 from offrecord.models.base import Model
 from offrecord.reports.content import Curve
 from offrecord.tables.budgets import Blank, Point
+from offrecord.tables.rule import Rule
 
 _MANY = (1 / 4, 1 / 3, 1 / 2, 2 / 3, 5 / 6, 1, 5 / 4, 3 / 2, 2, 5 / 2, 3, 4)
 _SEVERAL = (1 / 4, 1 / 2, 2 / 3, 1, 3 / 2, 2, 4)
@@ -27,9 +28,11 @@ def quick_curve(
     mechanism: Mechanism,
     epsilon: float,
     window: float | None,
+    rule: Rule | None,
 ) -> Curve:
     """What costs next to nothing: windows, and the mechanism itself where its designs are quickly
-    made. window: what the window for ε releases, where that is known.
+    made. window, rule: what the window for ε releases, and the mechanism's own rule for it, where
+    they are known.
     """
     if epsilon == 0:
         return Curve(why="ε = 0 allows nothing to be told, and no multiple of it does")
@@ -41,7 +44,8 @@ def quick_curve(
     points = _points(blank, BestWindow(), epsilon, factors, window)
     is_alone = few and not needs.gaps and blank.every == 1
     if mechanism.name != BestWindow.name and is_alone and _is_quick(model, mechanism):
-        points = [*_points(blank, mechanism, epsilon, _THREE), *points]
+        own = None if rule is None else rule.expect(blank.batch).released / max(blank.records, 1)
+        points = [*_points(blank, mechanism, epsilon, _THREE, own), *points]
     return Curve(tuple(points), every=blank.every)
 
 
@@ -50,7 +54,7 @@ def thorough_curve(blank: Blank, mechanism: Mechanism, epsilon: float) -> Curve:
     far apart, the owner's, the best local one and windows.
     """
     if epsilon == 0:
-        return quick_curve(blank, mechanism, epsilon, None)
+        return quick_curve(blank, mechanism, epsilon, None, None)
     needs, model = blank.batch.needs, blank.spec.model
     few = len(needs) <= _FEW_NEEDS
     if not (model.is_stationary or few):

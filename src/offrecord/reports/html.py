@@ -82,7 +82,8 @@ def _block(block: Block) -> str:
             return _picture(block)
         case Commands(rows):
             return "".join(
-                f'<p class="before">{escape(what)}:</p><pre tabindex="0"><code>{escape(command)}</code></pre>'
+                f'<p class="before">{escape(what)}:</p>'
+                f'<pre tabindex="0"><code>{escape(command)}</code></pre>'
                 for what, command in rows
             )
 

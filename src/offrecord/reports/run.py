@@ -103,4 +103,4 @@ def _curve(outcome: Outcome, batch: Any, summary: Summary) -> Curve:
     blank = Blank.of(
         plan.modelled.worker.spec, plan.rule.due(batch), share, growing=job.options.growing
     )
-    return quick_curve(blank, setting.mechanism, job.epsilon, summary.window)
+    return quick_curve(blank, setting.mechanism, job.epsilon, summary.window, plan.rule)

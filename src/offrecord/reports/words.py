@@ -505,9 +505,9 @@ def _costs(content: Content) -> Section:
             True,
         ),
         Paragraph(
-            "Counted is each secret as if no other were near; where several are, they share what is"
-            " redacted between them. How much depends on how many records lie beside it, up to"
-            " where more make no difference."
+            "Counted is each secret as if no other were near; what near ones redact between them is"
+            " counted for each. How much it is depends on how many records lie beside a secret, up"
+            " to where more make no difference."
         ),
         Listing(
             "Expected redactions beside a secret, by its surroundings",
