@@ -1,31 +1,22 @@
 """What README and docs show is what happens: every Python block runs, every command prints what
-stands below it, no link leads nowhere, and no option, verb, target or name is made up.
+stands below it. test_docs_names.py: what they name is there.
 """
 
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
-from collections import Counter
 from contextlib import chdir
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import typer
 
 import docs_world
-import offrecord
+from docs_pages import BLOCKS, PAGES, ROOT, blocks_of
 from offrecord import cli
-from offrecord.cli.app import app
-from offrecord.tables.meaning import posterior
 
-ROOT = Path(__file__).parent.parent
-PAGES = {
-    page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8")
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-}
 #: What no test runs from the page, by how the command or the snippet begins, and why.
 NOT_RUN = {
     r"make \S+$": "a target of this project's: tests look whether it is there",
@@ -47,46 +38,12 @@ RECORDED = {
     ("docs/independent-chains.md", "Audit: unfit. Held back: stretches"): "two more airports",
     ("docs/models.md", "Too few transitions: 50 of 121"): "minutes of two people's activities",
 }
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: where it stands, what it is called, its text."""
-
-    page: str
-    line: int
-    kind: str
-    text: str
-
-    def __str__(self):
-        return f"{self.page}:{self.line}"
-
-    @property
-    def commands(self):
-        """Of a console block: each command, and what is shown below it."""
-        parts = re.split(r"^\$ ", self.text, flags=re.M)
-        if len(parts) == 1:
-            return [(line, "") for line in self.text.splitlines()]
-        return [(part.partition("\n")[0], part.partition("\n")[2].strip()) for part in parts[1:]]
-
-
-def blocks_of(page):
-    for found in re.finditer(r"^( *)```(\w*)\n(.*?)^\1```$", PAGES[page], re.M | re.S):
-        line = PAGES[page][: found.start()].count("\n") + 1
-        text = re.sub(f"^{found[1]}", "", found[3], flags=re.M)
-        yield Block(page, line, found[2], text)
-
-
-BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 SHOWN = ("python", "console", "text")
 RUN = sorted({block.page for block in BLOCKS if block.kind in SHOWN} - {*ELSEWHERE})
 
 
 def why_not(words):
     return next((why for begin, why in NOT_RUN.items() if re.match(begin, words)), None)
-
-
-# ---- what is shown runs
 
 
 @pytest.fixture(scope="session")
@@ -180,6 +137,18 @@ def is_shown_elsewhere(block):
     return {line.rstrip() for line in block.text.splitlines()} <= known
 
 
+def test_the_example_of_the_local_protocol_comes_to_the_same(capsys):
+    runpy.run_path(str(ROOT / "examples" / "local_protocol.py"), run_name="__main__")
+    assert "decided without a coin: True" in capsys.readouterr().out
+
+
+def test_what_helps_when_little_is_left_is_as_measured(capsys):
+    """One row of ten; `python docs/choosing.py` makes all of them, in two minutes."""
+    made = runpy.run_path(str(ROOT / "docs" / "choosing.py"))
+    made["row"]("steps of 6 hours", 0.01, 6, 1.0)
+    assert capsys.readouterr().out in PAGES["docs/choosing.md"]
+
+
 def test_nothing_is_listed_that_is_not_there():
     for page, words in RECORDED:
         assert any(block.text.startswith(words) for block in blocks_of(page)), words
@@ -194,121 +163,3 @@ def test_blocks_say_what_they_are():
         assert block.kind in kinds, block
         if block.kind in ("", "text", "json"):
             assert not re.search(r"^\$ |^(offrecord|make|pip|python) ", block.text, re.M), block
-
-
-# ---- what is named is there
-
-
-def inline():
-    """Each span of code outside of blocks: its page and its text."""
-    for page, text in PAGES.items():
-        bare = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.M | re.S)
-        for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", bare):
-            yield page, span
-
-
-def verbs():
-    """The options of each verb, its parts' included."""
-    found = {}
-    for name, verb in typer.main.get_command(app).commands.items():
-        parts = [verb, *getattr(verb, "commands", {}).values()]
-        found[name] = {
-            o for part in parts for p in part.params for o in (*p.opts, *p.secondary_opts)
-        }
-        found[name] |= {"--help"}
-    return found
-
-
-def test_every_command_in_a_line_of_text_has_its_verb_and_options():
-    known = verbs()
-    for page, span in inline():
-        found = re.match(r"(?:.*\| )?offrecord (\w+)(.*)", span)
-        if found:
-            assert found[1] in known, f"{page}: {span}"
-            assert set(re.findall(r"(?<!\S)--[a-z-]+", found[2])) <= known[found[1]], (
-                f"{page}: {span}"
-            )
-
-
-def test_every_option_that_is_named_exists():
-    known = set().union(*verbs().values()) | {"--version"}
-    for page, span in inline():
-        for option in re.findall(r"^--[a-z-]+", span):
-            assert option in known, f"{page}: {span}"
-
-
-def test_every_public_name_that_is_named_exists():
-    for page, span in [*inline(), *((b.page, b.text) for b in BLOCKS if b.kind == "python")]:
-        for name in re.findall(r"\boff\.([A-Za-z]\w*)", span):
-            assert name in offrecord.__all__, f"{page}: {span}"
-
-
-def test_every_target_that_is_named_exists():
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
-    named = [(page, span) for page, span in inline()]
-    named += [(b.page, command) for b in BLOCKS if b.kind == "console" for command, _ in b.commands]
-    for page, words in named:
-        for target in re.findall(r"^make ([a-z-]+)", words):
-            assert target in targets, f"{page}: make {target}"
-
-
-def test_what_a_budget_means_is_as_the_page_says():
-    rows = re.findall(r"^\| (\d+) % \|(.*)\|$", PAGES["docs/choosing.md"], re.M)
-    assert len(rows) == 6
-    for before, after in rows:
-        told = [100 * posterior(int(before) / 100, budget) for budget in (0.1, 0.5, 1, 2, 3)]
-        assert re.findall(r"[\d.]+", after) == [f"{share:.1f}" for share in told]
-
-
-def test_every_public_name_is_in_the_reference():
-    told = Counter(
-        name
-        for page, text in PAGES.items()
-        if page.startswith("docs/api/")
-        for name in re.findall(r"^::: offrecord\.(\w+)$", text, re.M)
-    )
-    assert told == Counter(offrecord.__all__)
-
-
-# ---- links
-
-
-def anchors(text):
-    """What headings are called in links, as GitHub and the site make it of their words."""
-    bare = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.M | re.S)
-    for heading in re.findall(r"^#+ (.*)$", bare, re.M):
-        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
-        yield re.sub(r" ", "-", re.sub(r"[^\w\- ]", "", words.strip()))
-
-
-def test_every_link_leads_somewhere():
-    for page, text in PAGES.items():
-        for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", text):
-            assert not re.match(r"[a-z]+:", target), f"{page}: {target} leads out of the project"
-            path = (ROOT / page).parent / target if target else ROOT / page
-            assert path.exists(), f"{page}: {target}"
-            if anchor:
-                there = path.read_text(encoding="utf-8")
-                assert anchor in anchors(there), f"{page}: {target}#{anchor}"
-
-
-def test_every_page_is_in_the_navigation():
-    """And each of them once."""
-    listed = re.findall(r"[\w/-]+\.md$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.M)
-    assert Counter(f"docs/{one}" for one in listed) == Counter(set(PAGES) - {"README.md"})
-
-
-def test_every_fact_the_code_names_has_its_page():
-    named = set()
-    for source in (ROOT / "src").rglob("*.py"):
-        named |= set(re.findall(r"\b[FRO]\d+\b", source.read_text(encoding="utf-8")))
-    proven = set()
-    for page in (ROOT / "docs" / "proofs").glob("[FRO]*.md"):
-        headings = re.findall(r"^##? ([FRO]\d+)\b", page.read_text(encoding="utf-8"), re.M)
-        proven |= {page.name.split("-")[0], *headings}
-    assert named <= proven
-    for path in re.findall(
-        r"docs/\S+\.md",
-        "".join(s.read_text(encoding="utf-8") for s in (ROOT / "src").rglob("*.py")),
-    ):
-        assert (ROOT / path).exists(), path
