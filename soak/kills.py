@@ -416,7 +416,8 @@ def _check_series(run: _Run, entries: set[_Entry], kind: str, count: int) -> Non
 
 def _check_left(desk: _Desk, outs: set[Path], notes: Notes) -> None:
     """What else is there is hidden and partial, and holds no needle; nor does anything."""
-    known = {out.name for out in outs} | {f"{out.name}.certificate.json" for out in outs}
+    beside = "", ".certificate.json", ".report.html"
+    known = {f"{out.name}{one}" for out in outs for one in beside}
     for name in set(_names(desk.here / "out")) - known:
         notes["partial files left"] += 1
         if not (name.startswith(".") and name.endswith(".partial")):

@@ -17,7 +17,7 @@ VALUE = "NEEDLE-VALUE-7f3a9"
 KEPT = "NEEDLE-KEPT-51c0d"
 DROPPED = "NEEDLE-DROPPED-e82b6"
 #: Files that name the labels of the model; a summary says what the rarest one may come to.
-_NAMES_LABELS = re.compile(r"certificate|model|designs|policy|explain|said|new\.json")
+_NAMES_LABELS = re.compile(r"certificate|model|designs|policy|explain|said|report|new\.json")
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
