@@ -2,6 +2,7 @@
 never lost for its page.
 """
 
+import hashlib
 import io
 import json
 import shutil
@@ -314,3 +315,27 @@ def test_no_key_and_no_place_of_this_machine(desk):
             assert str(desk.folder) not in text
             assert json.loads(desk.key.read_text())["key"] not in text
     shutil.rmtree(desk.folder / "keys")
+
+
+def test_no_page_beside_the_table_of_another_run(run, desk, monkeypatch):
+    """Another run with the same output was quicker to write than this one to report."""
+    first = report_module.report_of
+
+    def slowly(*given):
+        made = first(*given)
+        other = desk.redacted(epsilon=2.0)
+        other.write(desk.folder / "out.csv", force=True)
+        return made
+
+    monkeypatch.setattr(report_module, "report_of", slowly)
+    code, _, err = run(*desk.command())
+    assert code == 2
+    assert "another run has overwritten the release" in err
+    assert not (desk.folder / "out.csv.report.html").exists()
+
+
+def test_the_page_names_the_table_by_its_digest(run, desk):
+    for how in ("--in-memory", "--stream"):
+        assert run(*desk.command(how, "--force"))[0] == 0
+        digest = hashlib.sha256((desk.folder / "out.csv").read_bytes()).hexdigest()
+        assert digest in (desk.folder / "out.csv.report.html").read_text()

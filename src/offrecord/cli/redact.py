@@ -353,13 +353,18 @@ def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
 
 def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
     """Write the report of a release that is there; what went wrong, if something did."""
+    from offrecord.files import locked_folder
     from offrecord.reports.report import report_of
 
     assert places.report is not None
     assert places.certificate is not None
     output = None if places.to_stream else places.output
     try:
-        report_of(done.made, places.certificate, output).write(places.report, force=force)
+        page = report_of(done.made, places.certificate, output)
+        with locked_folder(places.certificate.parent):
+            if not page.is_of(places.certificate):
+                return "the report was not written: another run has overwritten the release"
+            page.write(places.report, force=force)
     except InputError as error:
         return str(error)
     except Exception as error:

@@ -93,10 +93,11 @@ class Named:
 
 @dataclass(frozen=True)
 class Names:
-    """What files are called."""
+    """What files are called. digest: the SHA-256 of the released table, where it is a file."""
 
     certificate: str
     released: str | None = None
+    digest: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

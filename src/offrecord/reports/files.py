@@ -66,7 +66,8 @@ def content_from(
     if released is not None and checked.holds:
         table = _Table.read(released, said, private_list)
     designs, uses = said.every, [one.uses for one in document.designs.designs]
-    names = Names(certificate.name, None if released is None else released.name)
+    digest = None if document.output is None else document.output.sha256
+    names = Names(certificate.name, None if released is None else released.name, digest)
     return Content(
         certificate=document,
         names=names,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -58,6 +59,13 @@ class Report:
         write_text(path, text, force=force)
         return path
 
+    def is_of(self, certificate: Path) -> bool:
+        """A certificate that is there is that of the same table."""
+        digest = self.content.names.digest
+        with suppress(OSError):
+            return digest is None or digest.encode() in certificate.read_bytes()
+        return False
+
     def to_dict(self) -> dict[str, Any]:
         """Its figures, for machines."""
         return self.content.to_dict()
@@ -99,5 +107,6 @@ def report_of(made: Made, certificate: Path, released: Path | None) -> Report:
     """
     from offrecord.reports.run import content_of
 
-    names = Names(certificate.name, None if released is None else released.name)
+    digest: str | None = getattr(made, "_digest", None)
+    names = Names(certificate.name, None if released is None else released.name, digest)
     return Report(content_of(made, names))

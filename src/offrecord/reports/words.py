@@ -60,7 +60,7 @@ def page_of(content: Content) -> Page:
         _further(content),
     ]
     made = ", ".join(f"{name} {one}" for name, one in sorted(certificate.versions.items()))
-    digest = None if certificate.output is None else certificate.output.sha256
+    digest = content.names.digest
     of_table = "" if digest is None else f" The released table has the SHA-256 {digest}."
     key = "" if certificate.key_id is None else f" Key {certificate.key_id}."
     foot = (

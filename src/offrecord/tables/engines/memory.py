@@ -52,6 +52,7 @@ class Release:
     _outcome: Outcome
     _batch: ChainBatch
     _entered: Entered | None
+    _digest: str | None = None
 
     def __repr__(self) -> str:
         return f"<Release {self.summary.short}>"
@@ -93,7 +94,7 @@ class Release:
             lambda file: write_frame(table.lazy(), file, kind, packing_of(path)),
             path,
             proof,
-            lambda digest: certified(self._certificate, kind, table.columns, digest),
+            lambda digest: self._certified(kind, table.columns, digest),
             lambda: self._enter(warnings),
             force=force,
         )
@@ -114,11 +115,16 @@ class Release:
             out,
             kind,
             proof,
-            lambda digest: certified(self._certificate, kind, table.columns, digest),
+            lambda digest: self._certified(kind, table.columns, digest),
             lambda: self._enter(warnings),
             force=force,
         )
         return warnings
+
+    def _certified(self, kind: str, columns: list[str], digest: str) -> bytes:
+        """The certificate of what was written, whose SHA-256 is kept."""
+        self._digest = digest
+        return certified(self._certificate, kind, columns, digest)
 
     def _enter(self, warnings: list[str]) -> None:
         """Enter the release into the ledger; warnings: what else there is to say, to which is added

@@ -63,6 +63,7 @@ class Streamed:
     certificate: Path | None
     _outcome: Outcome
     _entered: Entered | None
+    _digest: str | None
 
     def __repr__(self) -> str:
         return f"<Streamed {self.summary.short}>"
@@ -132,7 +133,8 @@ def _redacted(table: str | Path, output: str | Path | None, options: FileOptions
         warnings += told
     summary = outcome.summary(entered)
     summary = replace(summary, warnings=(*summary.warnings, *warnings))
-    return Streamed(summary, None if out is None else out.proof, outcome, entered)
+    proof = None if out is None else out.proof
+    return Streamed(summary, proof, outcome, entered, passage.digest)
 
 
 @contextmanager
@@ -335,13 +337,16 @@ def _ascends(last: pl.DataFrame | None, names: pl.DataFrame) -> bool:
 
 @dataclass(eq=False)
 class _Passage:
-    """A plan that goes through a file. tally, changed: what was decided and changed by now."""
+    """A plan that goes through a file. tally, changed: what was decided and changed by now. digest:
+    the SHA-256 of what was written.
+    """
 
     looks: _Looks
     plan: Plan
     order: _Order | None
     tally: Tally = field(default_factory=Tally)
     changed: Counter[str] = field(default_factory=Counter)
+    digest: str | None = None
 
     def expected(self) -> Outcome:
         """What a dry run finds."""
@@ -366,6 +371,7 @@ class _Passage:
 
         def certificate(digest: str) -> bytes:
             outcome, entered = done[-1]
+            self.digest = digest
             columns = self.plan.job.columns.released
             return certified(outcome.certificate(entered), out.kind, columns, digest)
 
