@@ -11,6 +11,26 @@ class Finding(NamedTuple):
     test: str | None
 
 
+class Earlier(NamedTuple):
+    """A run whose record is no longer at hand, as its page had it. of: what its sources had."""
+
+    date: str
+    of: str
+    designs: int
+    certificates: int
+    kills: int
+    inputs: int
+
+
+EARLIER = (
+    Earlier(
+        "2026-11-17",
+        "certificates of version 4; tables that grow and releases after others not among inputs"
+        " and kills",
+        *(111_532, 128_300, 1_198, 137_358),
+    ),
+)
+
 HISTORY = (
     Finding(
         "certificates, with the table",
@@ -87,5 +107,11 @@ HISTORY = (
         "A file of what is kept beside the key, packed and damaged, ended `redact --after` with an"
         " internal error.",
         "tests/tables/several/test_after.py",
+    ),
+    Finding(
+        "while reading its code",
+        "A certificate of the owner's mechanism whose pair has only closed second sides ended"
+        " `verify --key-file` with a traceback.",
+        "tests/verify/test_owner_coins.py",
     ),
 )
