@@ -20,8 +20,8 @@ def demo(
     ] = Path("offrecord-demo"),
     as_json: Json = False,
 ) -> None:
-    """The whole job on real data: a year of rain at an airport, hour by hour; fit, redact,
-    certify.
+    """The whole job on real data: a year of rain at an airport, hour by hour; fit, redact, certify,
+    report.
     """
     from offrecord.demo import run
 

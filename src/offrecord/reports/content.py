@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from offrecord.release.certificate import Certificate
@@ -49,14 +49,13 @@ class Left:
 
 @dataclass(frozen=True)
 class Checked:
-    """What the verifier said. problems: why it does not hold, none if it does. bounds: it was asked
-    of the designs alone, before the release left. told: the most that a design tells.
+    """What the verifier said. told: the most that a design tells. problems: why it does not hold,
+    none if it does. what: was checked; None: the designs, before the release left.
     """
 
+    told: float
     problems: tuple[str, ...] = ()
-    told: float | None = None
-    with_table: bool = False
-    not_checked: tuple[str, ...] = ()
+    what: str | None = None
 
     @property
     def holds(self) -> bool:
@@ -119,7 +118,6 @@ class Content:
     curve: Curve
     unserved: str | None = None
     named: Sequence[Named] = ()
-    columns: tuple[str, ...] = field(default=())
 
     def to_dict(self) -> dict[str, Any]:
         """Its figures, for machines."""

@@ -59,9 +59,8 @@ def content_from(
     if released is not None:
         _check_same(document, released)
     verdict = verify(certificate, released, private_list=private_list)
-    checked = Checked(
-        tuple(verdict.problems), verdict.told, released is not None, tuple(verdict.not_checked)
-    )
+    what = "the certificate" if released is None else "certificate and released table"
+    checked = Checked(verdict.told, tuple(verdict.problems), what)
     table = None
     if released is not None and checked.holds:
         table = _Table.read(released, said, private_list)

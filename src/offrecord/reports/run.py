@@ -45,7 +45,7 @@ def content_of(made: Made, names: Names) -> Content:
         names=names,
         left=left_of(made.summary),
         warnings=tuple(dict.fromkeys((*outcome.warnings, *told))),
-        checked=Checked(told=designs.most_told),
+        checked=Checked(designs.most_told),
         models=made.summary.models,
         meaning=made.summary.meaning,
         around=around_of(designs.designs, counts, designs.model),

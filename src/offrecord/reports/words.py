@@ -284,14 +284,15 @@ def _checked(content: Content) -> str:
     checked = content.checked
     if not checked.holds:
         return "The verifier does not confirm it: see the top of this page."
-    if not checked.not_checked:
+    if checked.what is None:
         return (
             "Before the table left, every design was proven once more, by a verifier that shares no"
             " code with what made it."
         )
-    what = "certificate and released table" if checked.with_table else "certificate"
-    told = "" if checked.told is None else f": its designs tell at most {checked.told:.6g}"
-    return f"The verifier, which shares no code with what made them, confirms {what}{told}."
+    return (
+        f"The verifier, which shares no code with what made them, confirms {checked.what}: designs"
+        f" tell at most {checked.told:.6g}, where {content.certificate.claim.epsilon:g} is allowed."
+    )
 
 
 # ---- belief
