@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -17,15 +19,21 @@ _CONFIG = {
 }
 
 
+@lru_cache(maxsize=64)  # pages of one model have charts in common
+def _drawn(spec: str) -> str:
+    """A specification, drawn; its parts are not told one by one, as an image is told as a whole."""
+    import vl_convert
+
+    drawn = vl_convert.vegalite_to_svg(spec, config=_CONFIG, allowed_base_urls=[])
+    return re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", drawn)
+
+
 def svg_of(spec: dict[str, Any], name: str, title: str, description: str) -> str:
     """A Vega-Lite specification, drawn without a browser, as an image with a title and a
     description for who does not see it. name: tells it from others on the page, where its caption
     is `name`-caption.
     """
-    import vl_convert
-
-    drawn = vl_convert.vegalite_to_svg(spec, config=_CONFIG, allowed_base_urls=[])
-    drawn = re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", drawn)  # parts of an image are not told
+    drawn = _drawn(json.dumps(spec))
     said = f'<title id="{name}-title">{escape(title)}</title><desc>{escape(description)}</desc>'
     labels = f'role="img" aria-labelledby="{name}-title" aria-describedby="{name}-caption"'
     return re.sub(r"<svg ([^>]*)>", rf"<svg {labels} \1>", drawn, count=1).replace(

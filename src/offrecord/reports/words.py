@@ -72,6 +72,8 @@ def page_of(content: Content) -> Page:
 
 def _lead(content: Content) -> str:
     """The release in two sentences."""
+    if not content.checked.holds:
+        return "The certificate of this release does not verify: what follows is what it claims."
     counts, left = content.certificate.counts, content.left
     protected = (
         f"{many(counts.private, 'private record')} of a table of {counts.rows:,} rows"
@@ -162,7 +164,9 @@ def _left(content: Content) -> Section:
     blocks: list[Block] = []
     if left.released is None or left.records is None or left.kept_back is None:
         why = "give the released table too, to count them"
-        if content.certificate.growing is not None:
+        if not content.checked.holds:
+            why = "nothing was counted, as the certificate does not hold"
+        elif content.certificate.growing is not None:
             why = "the table grows, and files do not tell what waits from what is redacted"
         blocks.append(Paragraph(f"How many records left is {UNKNOWN}: {why}.", True))
         return Section("left", "What left", blocks)
@@ -254,6 +258,8 @@ def _touched(left: Left, chains: int) -> Iterator[str]:
 def _promise(content: Content) -> Section:
     certificate, claim = content.certificate, content.certificate.claim
     blocks: list[Block] = []
+    if not content.checked.holds:
+        blocks.append(Paragraph("What the certificate claims, and the verifier does not confirm:"))
     if certificate.counts.secrets == 0:
         blocks.append(Paragraph("No record is private, so nothing is promised.", True))
     elif content.meaning is not None:
