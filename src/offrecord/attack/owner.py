@@ -8,6 +8,7 @@ clusters between which less is released are walked through one after the other.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,26 +35,31 @@ Unattacked = tuple[tuple[str, int], ...]
 
 
 def told_by_walks(table: Table, steps: Steps, is_own: bool) -> tuple[Told, Unattacked]:
-    """What is told of each secret, and how many were not attacked, and why. is_own: the steps are
-    those of the certificate's model.
+    """What is told of each secret of a table, and how many were not attacked, and why. is_own: the
+    steps are those of the certificate's model.
     """
-    every, k = table.batch.secrets, table.said.model.k
     decider = table.rule.decider
     assert isinstance(decider, OwnerDecider)
+    blocks = table.rule.blocks(table.batch, table.acting)
+    return told_in_blocks(Sights.of(table), decider, blocks, steps, is_own)
+
+
+def told_in_blocks(
+    sights: Sights, decider: OwnerDecider, blocks: Iterable[Block], steps: Steps, is_own: bool
+) -> tuple[Told, Unattacked]:
+    """The same of each secret of some blocks, one after the other."""
     opened = Opened.of(steps, max(steps.order, decider.order))
     laws = Laws(Walkers(decider), opened, is_own)
-    found = Told(np.full(every.count, np.nan), *(np.full((every.count, k), np.nan) for _ in "pq"))
+    k = sights.k
+    parts = [Told(np.empty(0), np.empty((0, k)), np.empty((0, k)))]
     reasons: dict[str, int] = {}
-    at = 0
-    for block in table.rule.blocks(table.batch, table.acting):
-        count = block.secrets.count
-        if count:
-            told, why = _Block(Sights(table), laws, block).told()
-            for whole, part in zip(found, told, strict=True):
-                whole[at : at + count] = part
+    for block in blocks:
+        if block.secrets.count:
+            told, why = _Block(sights, laws, block).told()
+            parts.append(told)
             for reason, number in why.items():
                 reasons[reason] = reasons.get(reason, 0) + number
-        at += count
+    found = Told(*(np.concatenate(one) for one in zip(*parts, strict=True)))
     return found, tuple(reasons.items())
 
 

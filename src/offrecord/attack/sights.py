@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,22 +30,35 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sights:
-    """A table as whoever attacks it sees it."""
+    """Records as whoever attacks them sees them.
 
-    table: Table
+    rows: (chain, place) of some records to the rows they stand in, −1 where there is none. codes:
+    (n,) released values, below 0 where there are none. missing: (n,) rows without any. k: how many
+    values there are.
+    """
+
+    rows: Callable[[Integers, Integers], Integers]
+    codes: NDArray[np.int8]
+    missing: Mask
+    k: int
+
+    @classmethod
+    def of(cls, table: Table) -> Sights:
+        """Those of a released table."""
+        return cls(table.rows, table.codes, table.missing, table.said.model.k)
 
     def symbols(self, chain: Integers, place: Integers) -> NDArray[np.int8]:
         """(n,) the values shown at some places, else HIDDEN or ABSENT."""
-        row = self.table.rows(chain, place)
-        found = np.where(row < 0, np.int8(ABSENT), self.table.codes[row])
-        return np.where(self.table.missing[row] & (found < 0), np.int8(ABSENT), found)
+        row = self.rows(chain, place)
+        found = np.where(row < 0, np.int8(ABSENT), self.codes[row])
+        return np.where(self.missing[row] & (found < 0), np.int8(ABSENT), found)
 
     def tuples(self, chain: Integers, place: Integers, size: int) -> Integers:
         """(n,) the numbers of the tuples that begin at some places; −1 where not all is shown."""
         number, whole = np.zeros(len(chain), dtype=np.int64), np.ones(len(chain), dtype=bool)
         for further in range(size):
             value = self.symbols(chain, place + further)
-            number = number * self.table.said.model.k + value
+            number = number * self.k + value
             whole &= value >= 0
         return np.where(whole, number, -1)
 

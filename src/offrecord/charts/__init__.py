@@ -7,11 +7,11 @@ from offrecord.charts.budgets import budgets_chart
 from offrecord.charts.drawing import svg_of
 from offrecord.charts.files import FORMATS, check_picture, write_chart
 from offrecord.charts.images import image_tag
-from offrecord.charts.influence import influence_chart
+from offrecord.charts.influence import influence_chart, influence_layers
 from offrecord.charts.posterior import posterior_chart
-from offrecord.charts.redaction import redaction_chart
+from offrecord.charts.redaction import profile_chart, redaction_chart
 from offrecord.charts.rule import rule_chart
-from offrecord.charts.utility import utility_chart
+from offrecord.charts.utility import marked_utility_chart, utility_chart
 
 __all__ = [
     "FORMATS",
@@ -19,6 +19,9 @@ __all__ = [
     "check_picture",
     "image_tag",
     "influence_chart",
+    "influence_layers",
+    "marked_utility_chart",
+    "profile_chart",
     "posterior_chart",
     "redaction_chart",
     "rule_chart",

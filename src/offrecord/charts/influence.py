@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from offrecord.charts.look import REGION_COLOURS, Rows
+from offrecord.charts.look import LIGHT, REGION_COLOURS, Look, Rows, rows_of
+
+_DISTANCE = "Distance t − p from the private record"
 
 
 def influence_chart(rows: Rows, threshold: float) -> Any:
@@ -12,64 +14,77 @@ def influence_chart(rows: Rows, threshold: float) -> Any:
 
     rows: record, value, influence, region.
     """
-    import altair as alt
-
-    rule = (
-        alt.Chart(alt.Data(values=[{"level": threshold, "name": f"ε′ = {threshold:g}"}]))
-        .mark_rule(strokeDash=[6, 4], color="black")
-        .encode(y="level:Q")
-    )
-    label = rule.mark_text(align="left", dx=4, dy=-6).encode(x=alt.value(0), text="name:N")
-    layers = alt.layer(_region_shades(rows), rule, label, _influence_lines(rows))
+    level = [{"level": threshold, "name": f"ε′ = {threshold:g}"}]
+    finite = [row for row in rows if row["influence"] != float("inf")]
+    layers = influence_layers(finite, bands(rows), level, _DISTANCE)
     return layers.properties(width=520, height=300)
 
 
-def _region_shades(rows: Rows) -> Any:
+def influence_layers(
+    rows: Rows | str, shades: Rows | str, level: Rows | str, along: str, look: Look = LIGHT
+) -> Any:
+    """The same of rows that are given later, under names.
+
+    rows: record, side, value, influence, all finite. shades: begin, end, region. level: level,
+    name. along: what records count.
+    """
+    import altair as alt
+
+    rule = (
+        alt.Chart(rows_of(level)).mark_rule(strokeDash=[6, 4], color=look.ink).encode(y="level:Q")
+    )
+    label = rule.mark_text(align="left", dx=4, dy=-6, color=look.ink).encode(
+        x=alt.value(0), text="name:N"
+    )
+    return alt.layer(_region_shades(shades, look), rule, label, _influence_lines(rows, along, look))
+
+
+def _region_shades(shades: Rows | str, look: Look) -> Any:
     """A band of colour behind the records of each region."""
     import altair as alt
 
     colours = alt.Scale(domain=list(REGION_COLOURS), range=list(REGION_COLOURS.values()))
     return (
-        alt.Chart(alt.Data(values=_bands(rows)))
-        .mark_rect(opacity=0.18)
+        alt.Chart(rows_of(shades))
+        .mark_rect(opacity=look.shade)
         .encode(
-            x=alt.X("from:Q"),
-            x2="to:Q",
+            x=alt.X("begin:Q"),
+            x2="end:Q",
             color=alt.Color("region:N", title="region", scale=colours),
         )
     )
 
 
-def _influence_lines(rows: Rows) -> Any:
+def _influence_lines(rows: Rows | str, along: str, look: Look) -> Any:
     """A line for each value and side; what is infinite is not drawn."""
     import altair as alt
 
-    finite = [row for row in rows if row["influence"] != float("inf")]
     return (
-        alt.Chart(alt.Data(values=finite))
+        alt.Chart(rows_of(rows))
         .mark_line(point=True)
         .encode(
             x=alt.X(
                 "record:Q",
-                title="Distance t − p from the private record",
+                title=along,
                 axis=alt.Axis(tickMinStep=1),
+                scale=alt.Scale(zero=False, nice=False),
             ),
-            y=alt.Y("influence:Q", title="Pointwise influence on record t with value x"),
+            y=alt.Y("influence:Q", title="Influence of record t with value x"),
             detail="side:N",
             strokeDash=alt.StrokeDash(
                 "value:N", title="value x", legend=alt.Legend(symbolType="stroke")
             ),
-            color=alt.value("#2e2585"),
+            color=alt.value(look.accent),
         )
     )
 
 
-def _bands(rows: Rows) -> list[dict[str, Any]]:
-    """Stretches of records of one region: from, to, region."""
-    bands: list[dict[str, Any]] = []
+def bands(rows: Rows) -> list[dict[str, Any]]:
+    """Stretches of records of one region: begin, end, region."""
+    found: list[dict[str, Any]] = []
     for record, region in sorted({(row["record"], row["region"]) for row in rows}):
-        if bands and bands[-1]["region"] == region and bands[-1]["to"] == record - 0.5:
-            bands[-1]["to"] = record + 0.5
+        if found and found[-1]["region"] == region and found[-1]["end"] == record - 0.5:
+            found[-1]["end"] = record + 0.5
         else:
-            bands.append({"from": record - 0.5, "to": record + 0.5, "region": region})
-    return bands
+            found.append({"begin": record - 0.5, "end": record + 0.5, "region": region})
+    return found

@@ -11,6 +11,7 @@ from offrecord.cli.attack import attack
 from offrecord.cli.compare import compare
 from offrecord.cli.demo import demo
 from offrecord.cli.design import design
+from offrecord.cli.explore import explore
 from offrecord.cli.fit import fit
 from offrecord.cli.key import key
 from offrecord.cli.ledger import ledger
@@ -54,6 +55,7 @@ for verb in (
     report,
     design,
     compare,
+    explore,
     reproduce,
     ledger,
     answer,

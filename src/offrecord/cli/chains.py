@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from offrecord.models.chain import MarkovChain
     from offrecord.theory.problem import Problem
 
-MAX_PRIVATE = 1_000_000
-
 Alpha = Annotated[
     float | None,
     typer.Option(
@@ -51,9 +49,10 @@ class Described:
 
     def problem(self) -> Problem:
         """The problem; InputError for a description that is wrong."""
+        from offrecord.theory.listed import listed_records
         from offrecord.theory.problem import Problem
 
-        chain, private = self._chain(), _positions(self.private, self.n)
+        chain, private = self._chain(), listed_records(self.private, self.n)
         share = share_of(chain)
         if share < 1:
             warned(f"the model is calibrated: designs are made for {share:g} of ε")
@@ -86,28 +85,3 @@ def split_of(text: str | None) -> dict[str, Any]:
         return {"split": float(text)}
     except ValueError:
         return {"split": text}
-
-
-def _positions(text: str, n: int) -> list[int]:
-    positions: list[int] = []
-    for part in map(str.strip, text.split(",")):
-        low, high = _range(part)
-        if high < low or high - low >= n:
-            raise InputError(f"--private must be ranges within 1 to {n}, got {part!r}")
-        if len(positions) + high - low >= MAX_PRIVATE:
-            raise InputError(
-                f"--private must name at most {MAX_PRIVATE} records, got {part!r} and"
-                f" {len(positions)} more"
-            )
-        positions.extend(range(low, high + 1))
-    return positions
-
-
-def _range(part: str) -> tuple[int, int]:
-    """The first and the last record of 7 or 10-12."""
-    first, dash, last = part.partition("-")
-    try:
-        low = int(first)
-        return low, int(last) if dash else low
-    except ValueError:
-        raise InputError(f"--private must be records such as 3,7 or 10-12, got {part!r}") from None

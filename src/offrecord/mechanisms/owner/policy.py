@@ -100,9 +100,15 @@ class OwnerPolicy(Policy):
     @cached_property
     def utility(self) -> float:
         """Expected share of the n records that is released, exactly."""
-        block = self._block()
-        expected = self.decider.expect(block, self.problem.chain.marginal(1)).released
-        return 1.0 - float((1.0 - expected).sum()) / self.problem.n
+        return 1.0 - float(self.redacted.sum()) / self.problem.n
+
+    @cached_property
+    def redacted(self) -> Floats:
+        """How likely each record is redacted, whatever its value: of all records if they are few,
+        else of those that a walk may look at.
+        """
+        expected = self.decider.expect(self._block(), self.problem.chain.marginal(1)).released
+        return np.asarray(1.0 - expected)
 
     @cached_property
     def stopping_law(self) -> tuple[Floats, Floats]:

@@ -1,0 +1,145 @@
+"""Who computes: one process for what is answered at once, one for what takes longer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from threading import Lock, Thread, Timer
+from typing import Any
+
+from offrecord.explorer.state import Asked
+from offrecord.explorer.worker import FAILED, LENGTH, OK, read_frame
+
+#: Mechanisms that answer within a few hundredths of a second about one run of private records.
+QUICK = ("quilt", "window", "3r-relaxed", "3r-convex", "best-local")
+_QUICK_SECONDS, _SLOW_SECONDS = 5.0, 10.0
+_LATE = (
+    "this takes longer than {seconds:g} seconds, the most that the explorer spends on one question;"
+    " offrecord design has no such limit"
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """content: JSON, or a script. status: of the HTTP response."""
+
+    status: int
+    content: bytes
+
+
+@dataclass(eq=False)
+class Worker:
+    """One process, started when it is first asked, and anew if it took too long."""
+
+    seconds: float
+    lock: Lock = field(default_factory=Lock)
+    process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, do: str, what: Any, *, limited: bool = True) -> Answer:
+        """An answer; whoever asks waits for its turn. limited: within so many seconds."""
+        question = json.dumps({"do": do, "what": what}).encode()
+        with self.lock:
+            process = self._started()
+            timer = Timer(self.seconds, process.kill)
+            if limited:
+                timer.start()
+            try:
+                found = self._exchange(process, question)
+            finally:
+                timer.cancel()
+            if found is None:
+                self._ended(process)
+        if found is None:
+            message = _LATE.format(seconds=self.seconds)
+            content = json.dumps({"errors": [{"field": None, "message": message}]})
+            return Answer(422, content.encode())
+        status = {OK: 200, FAILED: 500}.get(found[:1], 422)
+        return Answer(status, found[1:])
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self.process is None or self.process.poll() is not None:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "offrecord.explorer.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        return self.process
+
+    def _exchange(self, process: subprocess.Popen[bytes], question: bytes) -> bytes | None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(LENGTH.pack(len(question)) + question)
+            process.stdin.flush()
+        except BrokenPipeError:
+            return None
+        return read_frame(process.stdout)
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.communicate()
+        self.process = None
+
+    def close(self) -> None:
+        """End the process."""
+        process = self.process
+        if process is not None:
+            self._ended(process)
+
+
+@dataclass(eq=False)
+class Workers:
+    """The two processes, and the script that draws."""
+
+    quick: Worker = field(default_factory=lambda: Worker(_QUICK_SECONDS))
+    slow: Worker = field(default_factory=lambda: Worker(_SLOW_SECONDS))
+    _script: bytes = b""
+    _making: Lock = field(default_factory=Lock)
+
+    def regions(self, asked: Asked) -> Answer:
+        """What records tell."""
+        worker = self.quick if asked.model is None else self.slow
+        return worker.ask("regions", asked.model_dump())
+
+    def policy(self, asked: Asked) -> Answer:
+        """What a mechanism does."""
+        worker = self.quick if is_quick(asked) else self.slow
+        return worker.ask("policy", asked.model_dump())
+
+    def curve(self, asked: Asked) -> Answer:
+        """What a mechanism releases at other budgets."""
+        return self.slow.ask("curve", asked.model_dump())
+
+    def vega(self) -> bytes:
+        """The libraries that draw, as one script: made once, in a process of its own, as that
+        takes seconds.
+        """
+        with self._making:
+            if not self._script:
+                maker = Worker(self.slow.seconds)
+                self._script = maker.ask("vega", None, limited=False).content
+                maker.close()
+            return self._script
+
+    def warm_up(self) -> None:
+        """Have everything ready that the first page asks for, while it is being opened."""
+        jobs = (
+            self.vega,
+            lambda: self.quick.ask("warm", QUICK, limited=False),
+            lambda: self.slow.ask("warm", ["3r-constant", "owner"], limited=False),
+        )
+        for job in jobs:
+            Thread(target=job, daemon=True).start()
+
+    def close(self) -> None:
+        """End both."""
+        self.quick.close()
+        self.slow.close()
+
+
+def is_quick(asked: Asked) -> bool:
+    """Whether an answer takes no longer than a picture should."""
+    return asked.model is None and asked.mechanism in QUICK and "," not in asked.private
