@@ -4,10 +4,11 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 SPARK := .venv/.installed-spark
 DOCS := .venv/.installed-docs
+BROWSER := .venv/.installed-browser
 
 MINUTES ?= 60
 
-.PHONY: setup demo paper test lint format types check test-more soak test-spark bench pictures docs dist clean
+.PHONY: setup demo paper test lint format types check test-more soak test-spark test-browser bench pictures screenshots docs dist clean
 
 setup: $(STAMP)
 
@@ -49,6 +50,17 @@ $(SPARK): $(STAMP)
 test-spark: $(SPARK) ## the same release from a real local Spark; needs Java 17
 	java -version
 	$(BIN)/python -m pytest tests/tables/engines/test_spark.py
+
+$(BROWSER): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group browser
+	touch $(BROWSER)
+
+test-browser: $(BROWSER) ## the explorer and the report in a real browser; needs Chromium
+	chromium --version
+	$(BIN)/python -m pytest tests/browser -m browser -s
+
+screenshots: $(BROWSER) ## the pictures of the explorer and the report in README and docs; needs Chromium
+	$(BIN)/python docs/screenshots.py
 
 bench: $(STAMP) ## speed, each figure a ratio measured in one run; MSNBC=FILE for the one with 17 values
 	$(BIN)/python benchmarks/bench.py

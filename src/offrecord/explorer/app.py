@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -32,17 +30,8 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def application(workers: Workers | None = None, *, warm: bool = False) -> FastAPI:
-    """The application. warm: have everything ready as soon as it starts."""
-    desk = Workers() if workers is None else workers
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        if warm:
-            desk.warm_up()
-        yield
-        desk.close()
-
+def application(desk: Workers) -> FastAPI:
+    """The application; whoever makes it ends the workers."""
     app = FastAPI(
         title="Offrecord explorer",
         version=version("offrecord"),
@@ -51,7 +40,6 @@ def application(workers: Workers | None = None, *, warm: bool = False) -> FastAP
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
-        lifespan=lifespan,
         redirect_slashes=False,
     )
     app.add_middleware(Guard)

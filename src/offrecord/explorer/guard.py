@@ -31,10 +31,6 @@ _HEADERS = {
 }
 
 
-class _TooLarge(Exception):
-    """A body that goes on beyond what is read."""
-
-
 class Guard:
     """Refuses requests by Host, Origin, size and type; adds headers to every answer."""
 
@@ -58,33 +54,36 @@ class Guard:
         if refusal is not None:
             await _say(with_headers, *refusal)
             return
-        begun = False
-        size = 0
+        body = await _read(receive)
+        if body is None:
+            await _say(with_headers, *_TOO_LARGE)
+            return
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
-        async def counted() -> Message:
-            nonlocal size
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size > LARGEST_BODY:
-                raise _TooLarge
-            return message
+        async def read_already() -> Message:
+            return next(messages, None) or await receive()
 
-        async def noted(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await with_headers(message)
+        await self.app(scope, read_already, with_headers)
 
-        try:
-            await self.app(scope, counted, noted)
-        except _TooLarge:
-            if not begun:
-                await _say(with_headers, *_TOO_LARGE)
+
+async def _read(receive: Receive) -> bytes | None:
+    """The whole body; None if it goes on beyond what is read, whatever length it was said to
+    have.
+    """
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > LARGEST_BODY:
+            return None
+        if not message.get("more_body", False):
+            return b"".join(parts)
 
 
 _TOO_LARGE = (
     413,
-    f"the request must have at most {LARGEST_BODY:,} bytes: a model file at most"
-    f" {LARGEST_MODEL:,}",
+    f"the request must have at most {LARGEST_BODY:,} bytes: a model file at most {LARGEST_MODEL:,}",
 )
 
 

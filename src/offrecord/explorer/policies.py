@@ -10,8 +10,9 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.explorer.forms import Curve, Number, Point, Policy, Profile, Span
-from offrecord.explorer.regions import looked_at, shown_around
+from offrecord.explorer.regions import shown_around
 from offrecord.explorer.samples import sample_of
+from offrecord.explorer.secrets import looked_at
 from offrecord.explorer.state import Asked, AskedCurve, FieldError
 from offrecord.mechanisms import design
 from offrecord.mechanisms.local.policy import LocalPolicy
@@ -41,9 +42,7 @@ def policy_of(asked: Asked) -> Policy:
         leakage_method=designed.worst.method,
         within=designed.is_private,
         worst_output=str(designed.worst),
-        profile=(
-            _walked(designed, secret, span) if is_owner else _by_value(designed, span)
-        ),
+        profile=(_walked(designed, secret, span) if is_owner else _by_value(designed, span)),
         sample=sample_of(designed, asked.seed, secret, span),
     )
 
@@ -55,9 +54,7 @@ def curve_of(asked: AskedCurve) -> Curve:
         at = asked.model_copy(update={"epsilon": epsilon})
         utility, leakage = _measured(_key(at))
         points.append(
-            Point(
-                epsilon=epsilon, mechanism=asked.mechanism, utility=utility, leakage=leakage
-            )
+            Point(epsilon=epsilon, mechanism=asked.mechanism, utility=utility, leakage=leakage)
         )
     return Curve(points=points)
 

@@ -40,7 +40,7 @@ def reference_page(described: dict[str, Any]) -> str:
 
 def _path(path: str, method: str, one: dict[str, Any]) -> str:
     codes = "".join(
-        f"<li><b>{escape(code)}</b> {escape(answer.get('description', ''))} {_answered(answer)}</li>"
+        f"<li><b>{escape(code)}</b> {escape(answer['description'])} {_answered(answer)}</li>"
         for code, answer in one["responses"].items()
     )
     body = one.get("requestBody", {}).get("content", {}).get("application/json", {})

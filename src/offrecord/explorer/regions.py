@@ -9,6 +9,7 @@ from offrecord.errors import InputError
 from offrecord.explorer.budgets import budgets
 from offrecord.explorer.copies import copies_of
 from offrecord.explorer.forms import Band, Influence, Level, Regions, Span
+from offrecord.explorer.secrets import looked_at, name_of
 from offrecord.explorer.state import Asked, FieldError
 from offrecord.models.base import Floats, Integers
 from offrecord.text import many
@@ -25,8 +26,7 @@ def regions_of(asked: Asked) -> Regions:
     span = shown_around(problem, secret)
     rows = _influence(problem, secret, span)
     found = [
-        {"record": record, "region": region}
-        for record, region in _regions(problem, secret, span)
+        {"record": record, "region": region} for record, region in _regions(problem, secret, span)
     ]
     return Regions(
         question=_question(problem),
@@ -45,12 +45,6 @@ def regions_of(asked: Asked) -> Regions:
     )
 
 
-def looked_at(problem: Problem, about: int) -> tuple[int, Secret]:
-    """The secret of this number, counted from 1, or the last."""
-    number = min(about, len(problem.secrets))
-    return number, problem.secrets[number - 1]
-
-
 def shown_around(problem: Problem, secret: Secret) -> Span:
     """The records that pictures show: further where records tell more from afar."""
     left, right = problem.sides(secret)
@@ -63,13 +57,6 @@ def shown_around(problem: Problem, secret: Secret) -> Span:
     reach = min(reach, _FURTHEST)
     last = min(secret.last + reach, problem.n, secret.first + 2 * _FURTHEST)
     return Span(first=max(secret.first - reach, 1), last=max(last, secret.first))
-
-
-def name_of(secret: Secret) -> str:
-    """In words."""
-    if secret.first == secret.last:
-        return f"record {secret.first}"
-    return f"records {secret.first}–{secret.last}"
 
 
 def _of_records(problem: Problem, private: int, records: Integers) -> Floats:

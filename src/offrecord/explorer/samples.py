@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.attack.owner import told_in_blocks
 from offrecord.attack.reading import Told
@@ -11,11 +12,12 @@ from offrecord.attack.sights import Sights
 from offrecord.attack.steps import Steps
 from offrecord.attack.walking import told
 from offrecord.explorer.forms import Belief, Number, Record, Sample, Span
+from offrecord.explorer.secrets import name_of
 from offrecord.mechanisms.base import Policy
 from offrecord.mechanisms.blocks import Block, Mask, Secrets
 from offrecord.mechanisms.local.policy import LocalPolicy
 from offrecord.mechanisms.owner.policy import OwnerPolicy
-from offrecord.models.base import Integers
+from offrecord.models.base import Floats, Integers
 from offrecord.models.chain import MarkovChain
 from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.release.coins import INTEGER, RECORDS, Coins, Counter, Draws, redacts, thresholds
@@ -81,7 +83,7 @@ def drawn_values(chain: MarkovChain, n: int, seed: int) -> Integers:
     return values
 
 
-def _picked(law: np.ndarray[tuple[int, ...], np.dtype[np.float64]], uniform: float) -> int:
+def _picked(law: Floats, uniform: float) -> int:
     """By a distribution, given as its sums; rounding at its end picks nothing impossible."""
     return int(np.searchsorted(law, uniform * law[-1], side="right"))
 
@@ -92,7 +94,10 @@ def released_by(policy: Policy, values: Integers, seed: int) -> Mask:
     tag = coins.chain_tags([b""])
 
     def draw(
-        chain: Integers, order: Integers, purpose: bytes = RECORDS, counter: Counter = 0
+        chain: Integers,
+        order: NDArray[np.integer],
+        purpose: bytes = RECORDS,
+        counter: Counter = 0,
     ) -> Draws:
         return coins.draw(np.repeat(tag, len(order), axis=0), order, INTEGER, purpose, counter)
 
@@ -134,20 +139,18 @@ def _block(problem: Problem, values: Integers) -> Block:
     return Block(chains, slice(0, n), secrets, which)
 
 
-def _words(
-    problem: Problem, secret: Secret, beliefs: list[Belief], ratio: Number | None
-) -> str:
+def _words(problem: Problem, secret: Secret, beliefs: list[Belief], ratio: Number | None) -> str:
     """What the release told, in a sentence."""
     name = f"record {secret.first}"
-    moved = max(beliefs, key=lambda one: abs((one.posterior or one.prior) - one.prior))
-    if ratio is None or moved.posterior is None:
+    told = [one for one in beliefs if one.posterior is not None]
+    moved = max(told, key=lambda one: abs((one.posterior or 0.0) - one.prior), default=None)
+    if ratio is None or moved is None or moved.posterior is None:
         return f"What this release tells about {name} was not computed."
     before, after = (f"{100 * one:.3g} %" for one in (moved.prior, moved.posterior))
-    if ratio == "inf":
-        factor = "without bound"
-    else:
-        factor = f"by a factor of {np.exp(ratio):.3g}"
+    factor = "without bound" if ratio == "inf" else f"by a factor of {np.exp(ratio):.3g}"
+    alone = secret.first == secret.last
+    odds = "Its odds" if alone else f"The odds between two values of {name_of(secret)}"
     return (
         f"Before this release {name} was {moved.value} with a probability of {before}; after it,"
-        f" {after}. Its odds moved {factor}; at most {np.exp(problem.epsilon):.3g} is allowed."
+        f" {after}. {odds} moved {factor}; at most {np.exp(problem.epsilon):.3g} is allowed."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import webbrowser
 from collections.abc import Callable
+from contextlib import closing
 from threading import Thread
 
 from offrecord.errors import InputError
@@ -17,14 +18,16 @@ def serve(port: int, *, open_browser: bool, say: Callable[[str], None]) -> None:
     import uvicorn
 
     from offrecord.explorer.app import application
+    from offrecord.explorer.workers import Workers
 
-    bound = bound_to(port)
-    with bound:
+    desk = Workers()
+    with bound_to(port) as bound, closing(desk):
         url = f"http://{ADDRESS}:{bound.getsockname()[1]}/"
         say(f"explorer: {url} (Ctrl-C ends it)")
         config = uvicorn.Config(
-            application(warm=True), log_level="error", access_log=False, server_header=False
+            application(desk), log_level="error", access_log=False, server_header=False
         )
+        desk.warm_up()
         if open_browser:
             Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         uvicorn.Server(config).run(sockets=[bound])

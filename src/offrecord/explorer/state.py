@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -20,9 +21,12 @@ LARGEST_EPSILON = 20.0
 MOST_STATES = 16  #: values of an uploaded model, lifted to its order
 LARGEST_MODEL = 1 << 20  #: bytes of an uploaded model file
 MOST_BUDGETS = 8  #: points of a curve in one request
+_RAREST = 1e-6  # step from one value to the other
 _LONGEST_LIST = 400  # characters that name private records
 _SEEDS = 2**31 - 1
-_DEEPEST = 24
+_DEEPEST = 24  # lists and objects within each other
+_RANGE = r" *[0-9]{1,9}(-[0-9]{1,9})? *"
+_LIST = f"^{_RANGE}(,{_RANGE})*$"
 
 
 class FieldError(InputError):
@@ -35,21 +39,21 @@ class FieldError(InputError):
 
 def _probability(name: str) -> Callable[[Any], float]:
     def checked(value: Any) -> float:
-        value = checked_probability(name, value)
-        if value < 1e-6:
-            raise InputError(f"{name} must be from 1e-06 to 1 here, got {name}={value}")
-        return value
+        chance = checked_probability(name, value)
+        if chance < _RAREST:
+            raise InputError(f"{name} must be from {_RAREST:g} to 1 here, got {name}={chance}")
+        return chance
 
     return checked
 
 
 def _budget(value: Any) -> float:
-    value = budget(value)
-    if value > LARGEST_EPSILON:
+    epsilon = budget(value)
+    if epsilon > LARGEST_EPSILON:
         raise InputError(
-            f"epsilon must be from 0 to {LARGEST_EPSILON:g} here, got epsilon={value:g}"
+            f"epsilon must be from 0 to {LARGEST_EPSILON:g} here, got epsilon={epsilon:g}"
         )
-    return value
+    return epsilon
 
 
 def _whole(name: str, least: int, most: int) -> Callable[[Any], int]:
@@ -70,6 +74,8 @@ def _listed(value: Any) -> str:
         raise InputError(f"--private must be text such as 3,7 or 10-12, got {value!r:.60}")
     if len(value) > _LONGEST_LIST:
         raise InputError(f"--private must have at most {_LONGEST_LIST} characters here")
+    if re.fullmatch(_LIST, value) is None:
+        raise InputError(f"--private must be records such as 3,7 or 10-12, got {value!r:.60}")
     return value
 
 
@@ -108,62 +114,67 @@ def _is_deep(content: Any) -> bool:
 class Asked(BaseModel):
     """A state of the explorer."""
 
+    # Limits stand before the checks, which come first all the same: so the description of the API
+    # has them, and people are told in the command line's words.
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     alpha: Annotated[
         float,
+        Field(ge=_RAREST, le=1, description="P(0→1) of a chain with two values."),
         BeforeValidator(_probability("alpha")),
-        Field(ge=1e-6, le=1, description="P(0→1) of a chain with two values."),
     ] = 0.01
     beta: Annotated[
         float,
+        Field(ge=_RAREST, le=1, description="P(1→0)."),
         BeforeValidator(_probability("beta")),
-        Field(ge=1e-6, le=1, description="P(1→0)."),
     ] = 0.8
     model: Annotated[
         dict[str, Any] | None,
-        BeforeValidator(_content),
         Field(
             description="The content of a model file, instead of alpha and beta: at most"
             f" {MOST_STATES} values or tuples of them."
         ),
+        BeforeValidator(_content),
     ] = None
     n: Annotated[
         int,
-        BeforeValidator(_whole("n", 2, MOST_RECORDS)),
         Field(ge=2, le=MOST_RECORDS, description="Number of records."),
+        BeforeValidator(_whole("n", 2, MOST_RECORDS)),
     ] = 10
     private: Annotated[
         str,
-        BeforeValidator(_listed),
         Field(
-            max_length=_LONGEST_LIST, description="Private records, counted from 1: 3,7 or 10-12."
+            max_length=_LONGEST_LIST,
+            description="Private records, counted from 1: 3,7 or 10-12.",
+            json_schema_extra={"pattern": _LIST},
         ),
+        BeforeValidator(_listed),
     ] = "1"
     epsilon: Annotated[
         float,
-        BeforeValidator(_budget),
         Field(ge=0, le=LARGEST_EPSILON, description="Privacy budget ε."),
+        BeforeValidator(_budget),
     ] = 1.0
     mechanism: Annotated[
         str,
-        BeforeValidator(_named),
         Field(description="Which mechanism decides.", json_schema_extra={"enum": list(MECHANISMS)}),
+        BeforeValidator(_named),
     ] = "best-local"
     about: Annotated[
         int,
-        BeforeValidator(_whole("about", 1, MOST_RECORDS)),
         Field(
             ge=1,
             le=MOST_RECORDS,
             description="Which secret (run of private records) is looked at; the last if there are"
             " fewer.",
         ),
+        BeforeValidator(_whole("about", 1, MOST_RECORDS)),
     ] = 1
     seed: Annotated[
         int,
-        BeforeValidator(_whole("seed", 0, _SEEDS)),
         Field(ge=0, le=_SEEDS, description="Which sample is drawn."),
+        BeforeValidator(_whole("seed", 0, _SEEDS)),
     ] = 1
 
     @property
@@ -199,7 +210,7 @@ class Asked(BaseModel):
 
 def _about(message: str) -> str:
     """The field that a problem's message begins with."""
-    first = message.split()[0]
+    first = message.split(maxsplit=1)[0]
     return first if first in ("n", "private", "epsilon") else "model"
 
 
@@ -207,6 +218,6 @@ class AskedCurve(Asked):
     """A state, and the budgets at which the utility of its mechanism is asked for."""
 
     epsilons: Annotated[
-        list[Annotated[float, BeforeValidator(_budget), Field(ge=0, le=LARGEST_EPSILON)]],
+        list[Annotated[float, Field(ge=0, le=LARGEST_EPSILON), BeforeValidator(_budget)]],
         Field(min_length=1, max_length=MOST_BUDGETS, description="Budgets on the curve."),
     ]

@@ -113,7 +113,7 @@ def _vega(what: Any) -> str:
     """The libraries that draw, as one script."""
     import vl_convert
 
-    return vl_convert.javascript_bundle()
+    return vl_convert.javascript_bundle(None)
 
 
 if __name__ == "__main__":

@@ -36,11 +36,14 @@ class Worker:
     seconds: float
     lock: Lock = field(default_factory=Lock)
     process: subprocess.Popen[bytes] | None = None
+    closed: bool = False
 
     def ask(self, do: str, what: Any, *, limited: bool = True) -> Answer:
         """An answer; whoever asks waits for its turn. limited: within so many seconds."""
         question = json.dumps({"do": do, "what": what}).encode()
         with self.lock:
+            if self.closed:
+                return Answer(422, _refusal("the explorer is being stopped"))
             process = self._started()
             timer = Timer(self.seconds, process.kill)
             if limited:
@@ -52,9 +55,7 @@ class Worker:
             if found is None:
                 self._ended(process)
         if found is None:
-            message = _LATE.format(seconds=self.seconds)
-            content = json.dumps({"errors": [{"field": None, "message": message}]})
-            return Answer(422, content.encode())
+            return Answer(422, _refusal(_LATE.format(seconds=self.seconds)))
         status = {OK: 200, FAILED: 500}.get(found[:1], 422)
         return Answer(status, found[1:])
 
@@ -83,19 +84,32 @@ class Worker:
         process.communicate()
         self.process = None
 
+    def rest(self) -> None:
+        """End the process, once it is at nothing; the next question starts another."""
+        with self.lock:
+            if self.process is not None:
+                self._ended(self.process)
+
     def close(self) -> None:
-        """End the process."""
+        """End the process, whatever it is at."""
+        self.closed = True
         process = self.process
         if process is not None:
-            self._ended(process)
+            process.kill()  # whoever waits for an answer hears that there is none
+        self.rest()
+
+
+def _refusal(message: str) -> bytes:
+    return json.dumps({"errors": [{"field": None, "message": message}]}).encode()
 
 
 @dataclass(eq=False)
 class Workers:
-    """The two processes, and the script that draws."""
+    """The two processes, and one that makes the script that draws."""
 
     quick: Worker = field(default_factory=lambda: Worker(_QUICK_SECONDS))
     slow: Worker = field(default_factory=lambda: Worker(_SLOW_SECONDS))
+    maker: Worker = field(default_factory=lambda: Worker(_SLOW_SECONDS))
     _script: bytes = b""
     _making: Lock = field(default_factory=Lock)
 
@@ -119,9 +133,9 @@ class Workers:
         """
         with self._making:
             if not self._script:
-                maker = Worker(self.slow.seconds)
-                self._script = maker.ask("vega", None, limited=False).content
-                maker.close()
+                made = self.maker.ask("vega", None, limited=False)
+                self._script = made.content if made.status == 200 else b""
+                self.maker.rest()
             return self._script
 
     def warm_up(self) -> None:
@@ -135,9 +149,9 @@ class Workers:
             Thread(target=job, daemon=True).start()
 
     def close(self) -> None:
-        """End both."""
-        self.quick.close()
-        self.slow.close()
+        """End all of them."""
+        for worker in (self.quick, self.slow, self.maker):
+            worker.close()
 
 
 def is_quick(asked: Asked) -> bool:
