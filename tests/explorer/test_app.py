@@ -117,7 +117,7 @@ def test_the_api_page_documents_every_field(ask):
                 assert {"minimum", "maximum"} <= set(one), field
 
 
-def test_what_takes_too_long_ends(monkeypatch):
+def test_what_takes_too_long_ends():
     """The process is ended, and the next question is answered by another one."""
     impatient = Worker(seconds=1.5)
     asked = {"n": 1000, "private": ",".join(map(str, range(10, 400, 12)))}
@@ -134,7 +134,7 @@ def test_what_takes_too_long_ends(monkeypatch):
 
 def test_a_fault_is_said_by_its_kind_alone():
     said = worker.answer(b'{"do": "regions", "what": {"nonsense": 1}}')
-    assert said[:1] in (worker.FAILED, b"?")
+    assert said[:1] == worker.FAILED
     assert worker.answer(b"not json")[:1] == worker.FAILED
     assert worker.answer(b'{"do": "everything", "what": {}}') == (
         worker.FAILED + b'{"errors":[{"field":null,"message":"internal error (KeyError)"}]}'

@@ -58,8 +58,8 @@ def test_it_serves_on_loopback_until_it_is_stopped():
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as page:
             assert b"Offrecord explorer" in page.read()
         assert listening(port) == {"0100007F"}
-        own = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text(encoding="ascii")
-        children = own.split()
+        threads = Path(f"/proc/{server.pid}/task").glob("*/children")
+        children = [pid for one in threads for pid in one.read_text(encoding="ascii").split()]
         assert children
         server.send_signal(signal.SIGINT)
         _, err = server.communicate(timeout=60)

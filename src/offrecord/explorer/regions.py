@@ -16,6 +16,7 @@ from offrecord.text import many
 from offrecord.theory.influence import pointwise_influence, regions
 from offrecord.theory.problem import Problem, Secret
 
+_FEW = 60  # records that are all shown
 _NEAREST, _FURTHEST = 20, 60  # records shown on either side of a secret, where there are so many
 
 
@@ -46,7 +47,11 @@ def regions_of(asked: Asked) -> Regions:
 
 
 def shown_around(problem: Problem, secret: Secret) -> Span:
-    """The records that pictures show: further where records tell more from afar."""
+    """The records that pictures show: all if they are few, else further where records tell more
+    from afar.
+    """
+    if problem.n <= _FEW:
+        return Span(first=1, last=problem.n)
     left, right = problem.sides(secret)
     reach = _NEAREST
     for place, sign, side in ((secret.first, -1, left), (secret.last, 1, right)):

@@ -10,8 +10,9 @@ import signal
 import struct
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import IO, Any
 
 from offrecord.errors import InputError
@@ -53,7 +54,11 @@ def answer(question: bytes) -> bytes:
 
     try:
         asked = json.loads(question)
-        return OK + _doing(asked["do"])(asked["what"]).encode()
+        do, what = _DOING[asked["do"]], asked["what"]
+        if do in (_policy, _curve):
+            _compile(what["mechanism"], what.get("model") is not None)
+        with _within(asked.get("seconds")):
+            return OK + do(what).encode()
     except FieldError as error:
         return REFUSED + _refusal(error.field, str(error))
     except InputError as error:
@@ -64,20 +69,49 @@ def answer(question: bytes) -> bytes:
         return FAILED + _refusal(None, f"internal error ({type(error).__name__})")
 
 
+@contextmanager
+def _within(seconds: float | None) -> Iterator[None]:
+    """So many seconds of this process's own time: the system ends it after that, wherever it is,
+    and whoever asked hears nothing more.
+    """
+    if seconds is None or not hasattr(signal, "setitimer"):  # whoever asks has a clock, too
+        yield
+        return
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+@cache
+def _compile(mechanism: str, of_model: bool) -> None:
+    """Have all compiled that a mechanism takes seconds for on first use, whatever is asked."""
+    from offrecord.explorer.policies import policy_of
+    from offrecord.explorer.state import Asked
+
+    states: list[dict[str, Any]]
+    if of_model:
+        states = [{"n": 20, "private": "9", "model": _THREE}]
+    else:
+        states = [{}, {"n": 1000, "private": "500"}]
+    for state in states:
+        with suppress(InputError):  # not every mechanism takes every chain
+            policy_of(Asked(mechanism=mechanism, **state))
+
+
+_THREE = {
+    "format": "offrecord-model",
+    "version": 1,
+    "labels": [0, 1, 2],
+    "transition": [[0.9, 0.08, 0.02], [0.2, 0.7, 0.1], [0.05, 0.15, 0.8]],
+}
+
+
 def _refusal(field: str | None, message: str) -> bytes:
     from offrecord.explorer.forms import Refusal, Wrong
 
     return Refusal(errors=[Wrong(field=field, message=message)]).model_dump_json().encode()
-
-
-def _doing(name: str) -> Callable[[Any], str]:
-    return {
-        "regions": _regions,
-        "policy": _policy,
-        "curve": _curve,
-        "warm": _warm,
-        "vega": _vega,
-    }[name]
 
 
 def _regions(what: Any) -> str:
@@ -102,10 +136,9 @@ def _curve(what: Any) -> str:
 
 
 def _warm(what: Any) -> str:
-    """Compile what takes seconds to compile, before anybody waits for it."""
-    for n, private in ((10, "1"), (1000, "500")):
-        for mechanism in what:
-            _policy({"n": n, "private": private, "mechanism": mechanism})
+    """Compile before anybody waits for it."""
+    for mechanism in what:
+        _compile(mechanism, False)
     return ""
 
 
@@ -113,8 +146,16 @@ def _vega(what: Any) -> str:
     """The libraries that draw, as one script."""
     import vl_convert
 
-    return vl_convert.javascript_bundle(None)
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
 
+
+_DOING: dict[str, Callable[[Any], str]] = {
+    "regions": _regions,
+    "policy": _policy,
+    "curve": _curve,
+    "warm": _warm,
+    "vega": _vega,
+}
 
 if __name__ == "__main__":
     main()

@@ -15,6 +15,7 @@ from offrecord.explorer.worker import FAILED, LENGTH, OK, read_frame
 #: Mechanisms that answer within a few hundredths of a second about one run of private records.
 QUICK = ("quilt", "window", "3r-relaxed", "3r-convex", "best-local")
 _QUICK_SECONDS, _SLOW_SECONDS = 5.0, 10.0
+_PATIENCE = 60.0
 _LATE = (
     "this takes longer than {seconds:g} seconds, the most that the explorer spends on one question;"
     " offrecord design has no such limit"
@@ -39,13 +40,16 @@ class Worker:
     closed: bool = False
 
     def ask(self, do: str, what: Any, *, limited: bool = True) -> Answer:
-        """An answer; whoever asks waits for its turn. limited: within so many seconds."""
-        question = json.dumps({"do": do, "what": what}).encode()
+        """An answer; whoever asks waits for its turn. limited: within so many seconds of the
+        process's own time, and of nobody's within a minute more.
+        """
+        seconds = self.seconds if limited else None
+        question = json.dumps({"do": do, "what": what, "seconds": seconds}).encode()
         with self.lock:
             if self.closed:
                 return Answer(422, _refusal("the explorer is being stopped"))
             process = self._started()
-            timer = Timer(self.seconds, process.kill)
+            timer = Timer(self.seconds + _PATIENCE, process.kill)
             if limited:
                 timer.start()
             try:

@@ -129,6 +129,7 @@ let slowTimer = 0;
 /** Something changed: ask for it, the latest state alone while an answer is under way. */
 async function changed() {
   move += 1;
+  document.body.dataset.settled = "false";
   clearTimeout(slowTimer);
   if (asking) return;
   asking = true;
@@ -139,6 +140,7 @@ async function changed() {
     await answered(done);
   }
   asking = false;
+  document.body.dataset.settled = String(document.body.dataset.pending !== "true");
   slowTimer = setTimeout(() => further(move), QUIET);
 }
 
@@ -224,6 +226,7 @@ async function further(turn) {
       } else {
         await showPolicy(found, turn);
       }
+      document.body.dataset.settled = String(!stale());
     }
   }
   $("compare-busy").hidden = true;
