@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,7 @@ def main() -> None:
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=QUIET)
         explorer(browser)
-        if find_spec("offrecord.report") is not None:
-            report(browser)
+        report(browser)
         browser.close()
 
 
@@ -40,7 +38,7 @@ def explorer(browser: Any) -> None:
 
 
 def report(browser: Any) -> None:
-    """The first screen of the demo's report."""
+    """Of the demo's report, the rule around a private record and the curve."""
     with tempfile.TemporaryDirectory() as folder:
         code = "from offrecord.cli import run; run()"
         command = [sys.executable, "-c", code, "demo", "--output", f"{folder}/demo"]
@@ -48,6 +46,9 @@ def report(browser: Any) -> None:
         (written,) = Path(folder, "demo").glob("*.report.html")
         page = browser.new_page(viewport={"width": 1000, "height": 1010})
         page.goto(written.as_uri())
+        page.get_by_role("heading", name="Around one private record").evaluate(
+            "heading => window.scrollTo(0, heading.offsetTop - 20)"
+        )
         page.screenshot(path=FOLDER / "report.png")
         page.close()
 

@@ -249,7 +249,8 @@ def test_warnings_come_first(objects):
 def test_a_file_that_went_through(objects):
     from offrecord.tables.engines.stream import Streamed
 
-    streamed = Streamed(objects["summary"], None)
+    release = objects["release"]
+    streamed = Streamed(objects["summary"], None, release._outcome, release._entered, None)
     assert streamed._repr_html_() == objects["summary"]._repr_html_()
 
 

@@ -3,8 +3,6 @@
 import pytest
 from test_explorer import serious
 
-pytest.importorskip("offrecord.report", reason="the report is not part of this version")
-
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from offrecord.errors import InputError
 from offrecord.files import write_text
+from offrecord.release.certificate import Certificate
 from offrecord.reports.content import Content, Names
 from offrecord.reports.html import html_of
 from offrecord.reports.markdown import markdown_of
@@ -60,10 +61,15 @@ class Report:
         return path
 
     def is_of(self, certificate: Path) -> bool:
-        """A certificate that is there is that of the same table."""
+        """A certificate that is there is that of the same release, and of the same table."""
         digest = self.content.names.digest
-        with suppress(OSError):
-            return digest is None or digest.encode() in certificate.read_bytes()
+        with suppress(OSError, InputError):
+            there = Certificate.from_json(certificate.read_bytes())
+            if digest is None or (there.output is not None and there.output.sha256 == digest):
+                own, other = (
+                    replace(one, output=None) for one in (self.content.certificate, there)
+                )
+                return own.to_json() == other.to_json()
         return False
 
     def to_dict(self) -> dict[str, Any]:
