@@ -349,9 +349,12 @@ MOVE = """([id, step]) => new Promise((done, failed) => {
   setTimeout(() => failed(new Error("nothing is drawn")), 30000);
   const slider = document.getElementById(id);
   const begun = performance.now();
-  document.addEventListener("drawn", ({ detail }) => {
-    requestAnimationFrame(() => done([performance.now() - begun, detail.whole]));
-  }, { once: true });
+  const seen = ({ detail }) => {
+    if (!detail.whole) return; // the mechanism's part is still to come
+    document.removeEventListener("drawn", seen);
+    requestAnimationFrame(() => done(performance.now() - begun));
+  };
+  document.addEventListener("drawn", seen);
   slider.value = Number(slider.value) + step;
   slider.dispatchEvent(new Event("input", { bubbles: true }));
 })"""
@@ -376,14 +379,12 @@ def test_a_move_is_seen_within_100_ms(opened, slider, step):
     """
     page = opened(f"n=1000&private={15 if slider == 'n' else 480}&alpha=0.02")
     settled(page)
-    medians, whole = [], []
+    medians = []
     for _ in range(ROUNDS):
         slower = waited()
         times = []
         for _ in range(MOVES):
-            taken, complete = page.evaluate(MOVE, [f"{slider}-slider", step])
-            times.append(taken)
-            whole.append(complete)
+            times.append(page.evaluate(MOVE, [f"{slider}-slider", step]))
             page.wait_for_timeout(60)
         medians.append((statistics.median(times) / slower, statistics.median(times), slower))
     relative, best, slower = min(medians)
@@ -393,4 +394,3 @@ def test_a_move_is_seen_within_100_ms(opened, slider, step):
         f" {ROUNDS}), computing {slower:.1f} times slower than alone, load {load:.1f}"
     )
     assert relative <= LIMIT
-    assert sum(whole) >= len(whole) / 2 or slower > 1.5
