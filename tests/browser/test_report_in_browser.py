@@ -1,7 +1,7 @@
 """The report in a real browser: nothing serious for who reads it with other means than eyes."""
 
 import pytest
-from test_explorer import serious
+from test_explorer_in_browser import serious
 
 
 @pytest.fixture(scope="module")
