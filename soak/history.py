@@ -109,6 +109,13 @@ HISTORY = (
         "tests/tables/several/test_after.py",
     ),
     Finding(
+        "inputs, report",
+        "Where a limit leaves less address space than the drawing engine reserves (`ulimit -v`), it"
+        " ended the process (SIGTRAP). Pictures are refused in one line there, and a report has"
+        " their numbers alone.",
+        "tests/charts/test_engine.py",
+    ),
+    Finding(
         "while reading its code",
         "A certificate of the owner's mechanism whose pair has only closed second sides ended"
         " `verify --key-file` with a traceback.",

@@ -5,6 +5,7 @@ They know rows of numbers and nothing else of the package, so that every room ma
 
 from offrecord.charts.budgets import budgets_chart
 from offrecord.charts.drawing import svg_of
+from offrecord.charts.engine import check_drawable, undrawable
 from offrecord.charts.files import FORMATS, check_picture, write_chart
 from offrecord.charts.images import image_tag
 from offrecord.charts.influence import influence_chart, influence_layers
@@ -16,6 +17,7 @@ from offrecord.charts.utility import marked_utility_chart, utility_chart
 __all__ = [
     "FORMATS",
     "budgets_chart",
+    "check_drawable",
     "check_picture",
     "image_tag",
     "influence_chart",
@@ -26,6 +28,7 @@ __all__ = [
     "redaction_chart",
     "rule_chart",
     "svg_of",
+    "undrawable",
     "utility_chart",
     "write_chart",
 ]

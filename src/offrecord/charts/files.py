@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from offrecord.charts.engine import check_drawable
 from offrecord.errors import InputError
 from offrecord.files import check_writable, write_bytes
 
@@ -18,6 +19,7 @@ def check_picture(path: str | Path, *, force: bool) -> None:
             f"picture must end in {', '.join('.' + name for name in FORMATS)}, got {path}"
         )
     check_writable(path, force=force)
+    check_drawable()
 
 
 def write_chart(chart: Any, path: str | Path, *, force: bool = False) -> None:

@@ -20,6 +20,8 @@ def explore(
     ] = False,
 ) -> None:
     """A page on this machine alone that shows what a design does while sliders move."""
+    from offrecord.charts import check_drawable
     from offrecord.explorer.serving import serve
 
+    check_drawable()
     serve(port, open_browser=not no_browser, say=typer.echo)

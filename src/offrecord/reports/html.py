@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from offrecord.charts import svg_of
+from offrecord.charts import svg_of, undrawable
 from offrecord.reports.page import (
     Block,
     Bullets,
@@ -89,7 +89,12 @@ def _block(block: Block) -> str:
 
 
 def _picture(picture: Picture) -> str:
-    drawn = svg_of(picture.spec, picture.name, picture.title, picture.description)
+    why = undrawable()
+    drawn = (
+        f'<p class="before">Not drawn: {escape(why)}.</p>'
+        if why
+        else svg_of(picture.spec, picture.name, picture.title, picture.description)
+    )
     caption = f"<strong>{escape(picture.title)}.</strong> {escape(picture.description)}"
     return (
         f'<figure class="picture"><div tabindex="0">{drawn}</div>'
