@@ -57,8 +57,11 @@ class Loop:
 
 
 def are_few(records: int, kind: str) -> bool:
-    """Walks over so many more are quicker as they stand than compiling them would be."""
+    """Walks over so many more are quicker as they stand than compiling them would be; never again
+    once some of their kind were not, as these have been compiled.
+    """
     if _visited[kind] + records > _FEW:
+        _visited[kind] = _FEW + 1
         return False
     _visited[kind] += records
     return True
