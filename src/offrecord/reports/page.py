@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+UNKNOWN = "not known from these files"  #: what is said of what files do not tell
+
 
 @dataclass(frozen=True)
 class Paragraph:
@@ -79,3 +81,8 @@ class Page:
     lead: str
     sections: Sequence[Section]
     foot: str
+
+
+def sentence(text: str) -> str:
+    """A text that begins and ends as one."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."

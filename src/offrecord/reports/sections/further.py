@@ -1,0 +1,39 @@
+"""Where to go on."""
+
+from __future__ import annotations
+
+import shlex
+
+from offrecord.reports.content import Content
+from offrecord.reports.page import Commands, Section
+
+
+def further_section(content: Content) -> Section:
+    """Where to go on."""
+    names = content.names
+    released = names.released or "RELEASED"
+    files = [names.certificate, released]
+    table = shlex.quote(released)
+    rows = [
+        ("Check the certificate and the table, cell by cell", _command("verify", *files)),
+        (
+            "Infer what an attacker could; LIST names the private records",
+            f"{_command('attack', released)} --private-list LIST",
+        ),
+        (
+            "This report anew, with all that the private list adds",
+            f"{_command('report', *files)} --private-list LIST",
+        ),
+    ]
+    if names.certificate != f"{released}.certificate.json":
+        attack = f"offrecord attack {table} --certificate {shlex.quote(names.certificate)}"
+        rows[1] = (rows[1][0], f"{attack} --private-list LIST")
+    if content.certificate.private.positions is not None:
+        rows = [(what, command.replace(" --private-list LIST", "")) for what, command in rows]
+        rows[1] = ("Infer what an attacker could", rows[1][1])
+        del rows[2]
+    return Section("further", "Where to go on", [Commands(rows)])
+
+
+def _command(verb: str, *files: str) -> str:
+    return " ".join(["offrecord", verb, *map(shlex.quote, files)])
