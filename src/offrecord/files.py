@@ -60,6 +60,20 @@ def check_apart(key: Path, output: Path) -> None:
         )
 
 
+#: What every page of a report has near its beginning.
+PAGE_MARK = '<meta name="generator" content="Offrecord report">'
+
+
+def remove_page(path: Path) -> None:
+    """Remove the page of a report, if there is one and it can be; never anything else."""
+    with suppress(OSError):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                is_page = PAGE_MARK.encode() in file.read(1024)
+            if is_page:
+                path.unlink()
+
+
 def report_beside(path: Path) -> Path:
     """Where the report of an output goes, unless it is named."""
     return path.with_name(path.name + ".report.html")

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 _MAGIC, _TAIL = b"PAR1", 8
 _HEADER = 1 << 10  # bytes that the header of a page mostly has less than
+_LONGEST_HEADER = 1 << 22  # bytes, with the longest statistics that are read
 _CELL = 16  # bytes that the engine sets aside for a cell, at most, before it has read one
 #: A struct: what it holds, by the numbers of its fields.
 Fields: TypeAlias = dict[int, Any]
@@ -148,7 +149,7 @@ def _header(file: BinaryIO, at: int) -> tuple[Fields, int]:
         try:
             return _struct(part, 0)
         except IndexError:
-            if len(part) < size:
+            if len(part) < size or size > _LONGEST_HEADER:
                 raise ValueError("a page is cut short") from None
             size *= 8  # it has long statistics
 

@@ -164,9 +164,13 @@ def _some(items: Sequence[Any], most: int, left_out: Any = "…") -> Sequence[An
 
 
 def _html(text: str, most: int = _CELL) -> str:
-    """A text as markup, its beginning if it is long; what has no shape, such as a change of the
-    direction of writing, by its number.
+    """A text as markup, its beginning if it is long."""
+    return as_markup(text if len(text) <= most else text[: most - 1] + "…")
+
+
+def as_markup(text: str) -> str:
+    """A text as markup; what has no shape, such as a change of the direction of writing, by its
+    number.
     """
-    short = text if len(text) <= most else text[: most - 1] + "…"
-    plain = (one if one.isprintable() else ascii(one)[1:-1] for one in short)
+    plain = (one if one.isprintable() else ascii(one)[1:-1] for one in text)
     return markup.escape("".join(plain))

@@ -133,6 +133,12 @@ def test_models_too_large_to_wait_for_are_refused(ask):
     assert said.startswith(f"the model must have at most {MOST_STATES} values")
 
 
+def test_labels_that_would_fill_answers_are_refused(ask):
+    model = off.MarkovChain.binary(0.1, 0.3).to_dict() | {"labels": ["a", "b" * 65]}
+    said = refused(ask("POST", "/api/regions", {"model": model}))["model"]
+    assert said == "the model's labels must have at most 64 characters here"
+
+
 def test_a_model_of_some_length_asks_for_that_n(ask):
     model = off.MarkovChain([[[0.5, 0.5], [0.5, 0.5]]] * 4, start=[0.5, 0.5]).to_dict()
     said = refused(ask("POST", "/api/regions", {"model": model, "n": 10}))

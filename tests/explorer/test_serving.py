@@ -74,3 +74,23 @@ def test_it_serves_on_loopback_until_it_is_stopped():
     finally:
         server.kill()
         server.communicate()
+
+
+def test_nothing_is_imported_from_the_folder_it_is_started_in(tmp_path):
+    """Who explores where downloads lie runs none of them."""
+    mark = tmp_path / "was run"
+    for name in ("json", "offrecord", "numpy"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')")
+    program = (
+        "from offrecord.explorer.workers import Worker;"
+        " print(Worker(60.0).ask('regions', {}).status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["200"]
+    assert not mark.exists()

@@ -10,7 +10,7 @@ import pytest
 import offrecord as off
 from offrecord.charts import budgets_chart, rule_chart, svg_of
 from offrecord.reports.html import html_of
-from offrecord.reports.page import Bullets, Listing, Page, Section
+from offrecord.reports.page import Bullets, Listing, Page, Paragraph, Section
 from reports.desks import Desk, drawn
 from reports.pages import Reader
 
@@ -109,6 +109,7 @@ HOSTILE = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
     "</title></style><svg onload=alert(1)>",
+    'x role="',
     "]]>&lt;b&gt; ` | * _ [x](http://evil.example) $(rm -rf ~)",
 ]
 
@@ -146,9 +147,17 @@ def test_names_and_labels_are_text(desk, name):
             assert "](http" not in plain
 
 
+def test_what_has_no_shape_is_told_by_its_number():
+    """A change of the direction of writing, an escape: in a certificate that somebody else wrote."""
+    page = Page("\u202etitle", "lead\x1b", [Section("a", "b\x00", [Paragraph("c\u2066")])], "foot")
+    text = html_of(page)
+    assert not {"\u202e", "\x1b", "\x00", "\u2066"} & set(text)
+    assert "\\u202etitle" in text
+
+
 def test_a_label_does_not_reach_into_the_drawing():
     """Vega would take a dot or brackets in the name of a field for a path, and text for text."""
-    names = ["a.b[0]", "</text><script>x</script>"]
+    names = ["a.b[0]", "</text><script>x</script>", 'x role="', "aria-label='\">"]
     rows = [
         {
             "distance": d,

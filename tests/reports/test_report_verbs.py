@@ -140,7 +140,14 @@ def test_standard_output_has_a_page_if_one_is_named(run, desk, monkeypatch):
     assert "offrecord verify c.json RELEASED" in page
 
 
-@pytest.mark.parametrize("fault", [KeyError("a cell"), off.InputError("the disk is full")])
+class PanicError(BaseException):
+    """What the drawing engine raises is not an Exception."""
+
+
+FAULTS = [KeyError("a cell"), off.InputError("the disk is full"), PanicError("a cell")]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_the_page_does_not_cost_the_release(run, desk, monkeypatch, fault):
     def broken(*_):
         raise fault
@@ -150,8 +157,11 @@ def test_a_fault_of_the_page_does_not_cost_the_release(run, desk, monkeypatch, f
     assert code == 2
     assert "written: " in out
     assert "report.html" not in out
-    assert err.strip().endswith("the release and its certificate are there")
+    first, *others = err.splitlines()
+    assert first.endswith("the release and its certificate are there")
+    assert any("taken on trust" in one for one in others)  # what is said of any release
     assert "a cell" not in err
+    assert "nothing was released" not in err
     certificate, table = desk.folder / "out.csv.certificate.json", desk.folder / "out.csv"
     assert off.report(certificate, table).is_verified
     assert sorted(one.name for one in desk.folder.glob("out*")) == [table.name, certificate.name]
@@ -162,6 +172,55 @@ def test_no_page_of_an_old_table_stays_beside_a_new_one(desk):
     page = off.report(release, out).write(desk.folder / "out.csv.report.html")
     release.write(out, force=True)
     assert not page.exists()
+
+
+def test_nor_beside_one_without_a_page(run, desk):
+    """Nor where the old table has gone."""
+    page, named = desk.folder / "out.csv.report.html", desk.folder / "named.html"
+    assert run(*desk.command())[0] == 0
+    for one in desk.folder.glob("out.csv*"):
+        if one != page:
+            one.unlink()
+    assert run(*desk.command("--no-report"))[0] == 0
+    assert not page.exists()
+    assert run(*desk.command("--report", named, "--force"))[0] == 0
+    assert named.exists()
+
+
+def test_of_a_page_that_fails_no_older_one_stays(run, desk, monkeypatch):
+    named = desk.folder / "named.html"
+    assert run(*desk.command("--report", named))[0] == 0
+
+    def broken(*_):
+        raise KeyError
+
+    monkeypatch.setattr(report_module, "report_of", broken)
+    assert run(*desk.command("--report", named, "--force"))[0] == 2
+    assert not named.exists()
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link"])
+def test_what_is_no_page_stays_and_costs_no_release(run, desk, kind):
+    """Whatever is called as one would be."""
+    other, page = desk.folder / "other", desk.folder / "out.csv.report.html"
+    other.write_text("mine")
+    if kind == "file":
+        page.write_text("mine")
+    elif kind == "folder":
+        page.mkdir()
+    else:
+        page.symlink_to(other)
+    assert run(*desk.command("--no-report"))[0] == 0
+    assert (desk.folder / "out.csv").exists()
+    assert page.is_dir() if kind == "folder" else page.read_text() == "mine"
+    assert other.read_text() == "mine"
+
+
+def test_names_that_look_like_options(run, desk, monkeypatch):
+    release, *_ = desk.released("out.csv")
+    report = off.report(release, "--force a  b.csv")
+    for text in (Reader(report.html).text(), report.markdown):
+        assert "offrecord verify './--force a  b.csv.certificate.json'" in text
 
 
 def test_tables_that_grow(run, desk):

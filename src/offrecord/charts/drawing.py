@@ -10,6 +10,7 @@ from typing import Any
 
 #: Colours of axes and text are the page's, which may be light or dark.
 _CONFIG = {
+    "aria": False,  # an image is told as a whole, not part by part
     "background": "transparent",
     "font": "system-ui, sans-serif",
     "view": {"stroke": "transparent"},
@@ -21,11 +22,10 @@ _CONFIG = {
 
 @lru_cache(maxsize=64)  # pages of one model have charts in common
 def _drawn(spec: str) -> str:
-    """A specification, drawn; its parts are not told one by one, as an image is told as a whole."""
+    """A specification, drawn."""
     import vl_convert
 
-    drawn = vl_convert.vegalite_to_svg(spec, config=_CONFIG, allowed_base_urls=[])
-    return re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", drawn)
+    return vl_convert.vegalite_to_svg(spec, config=_CONFIG, allowed_base_urls=[])
 
 
 def svg_of(spec: dict[str, Any], name: str, title: str, description: str) -> str:

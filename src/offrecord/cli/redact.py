@@ -13,7 +13,7 @@ import typer
 
 from offrecord.cli.parameters import offering, options_from
 from offrecord.cli.paths import STREAM, check_all_apart, check_outside, is_same, output_format
-from offrecord.cli.printing import Json, as_json_text, fault_of, noted
+from offrecord.cli.printing import Json, as_json_text, failed, fault_of, noted
 from offrecord.cli.progress import designing, row_bar
 from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table, said_of
 from offrecord.errors import InputError, advise
@@ -93,8 +93,9 @@ def redact(
         typer.echo(as_json_text(done.to_dict(places)))
     else:
         typer.echo(_told(done, places), err=places.to_stream)
-    if fault is not None:
-        raise InputError(f"{fault}; the release and its certificate are there")
+    if fault is not None:  # no exception: what else there is to say is said, too
+        failed(f"{fault}; the release and its certificate are there")
+        raise typer.Exit(2)
 
 
 # ---- where the table comes from, and where its release goes
@@ -352,8 +353,10 @@ def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
 
 
 def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
-    """Write the report of a release that is there; what went wrong, if something did."""
-    from offrecord.files import locked_folder
+    """Write the report of a release that is there; what went wrong, if something did, and then no
+    page of an older one stays.
+    """
+    from offrecord.files import locked_folder, remove_page
     from offrecord.reports.report import report_of
 
     assert places.report is not None
@@ -361,17 +364,23 @@ def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
     output = None if places.to_stream else places.output
     try:
         page = report_of(done.made, places.certificate, output)
-        with locked_folder(places.certificate.parent):
+        page.draw(places.report)
+        # by which releases are named one after the other
+        with locked_folder((output or places.certificate).parent):
             if not page.is_of(places.certificate):
                 return "the report was not written: another run has overwritten the release"
             page.write(places.report, force=force)
+        return None
     except InputError as error:
-        return str(error)
-    except Exception as error:
+        fault = str(error)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of the drawing engine is not an Exception
         if os.environ.get("OFFRECORD_TRACEBACK"):
             raise
-        return f"the report was not made: {fault_of(error)}. Please report it with this line"
-    return None
+        fault = f"the report was not made: {fault_of(error)}. Please report it with this line"
+    remove_page(places.report)
+    return fault
 
 
 # ---- what is said

@@ -22,6 +22,7 @@ MOST_STATES = 16  #: values of an uploaded model, lifted to its order
 LARGEST_MODEL = 1 << 20  #: bytes of an uploaded model file
 MOST_BUDGETS = 8  #: points of a curve in one request
 _RAREST = 1e-6  # step from one value to the other
+_LONGEST_LABEL = 64  # each stands in every row of an answer
 _LONGEST_LIST = 400  # characters that name private records
 _SEEDS = 2**31 - 1
 _DEEPEST = 24  # lists and objects within each other
@@ -191,6 +192,10 @@ class Asked(BaseModel):
                 "model",
                 f"the model must have at most {MOST_STATES} values or tuples of them here, got"
                 f" {chain.lifted.k}; offrecord design takes more",
+            )
+        if max(len(str(label)) for label in chain.labels) > _LONGEST_LABEL:
+            raise FieldError(
+                "model", f"the model's labels must have at most {_LONGEST_LABEL} characters here"
             )
         return chain
 

@@ -66,7 +66,8 @@ class Worker:
     def _started(self) -> subprocess.Popen[bytes]:
         if self.process is None or self.process.poll() is not None:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "offrecord.explorer.worker"],
+                # -P: a folder that happens to hold a json.py is no place to import from
+                [sys.executable, "-P", "-m", "offrecord.explorer.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

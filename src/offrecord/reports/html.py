@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from html import escape
 
 from offrecord.charts import svg_of, undrawable
+from offrecord.files import PAGE_MARK
 from offrecord.reports.page import (
     Block,
     Bullets,
@@ -18,6 +18,7 @@ from offrecord.reports.page import (
     Section,
 )
 from offrecord.reports.style import STYLE
+from offrecord.text import as_markup as escape
 
 #: Nothing is fetched and no script is run, whatever names and labels may hold.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -33,6 +34,7 @@ def html_of(page: Page) -> str:
 <html lang="en">
 <head>
 <meta charset="utf-8">
+{PAGE_MARK}
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">

@@ -63,7 +63,7 @@ def _row(cells: Sequence[str]) -> str:
 
 def _line(text: str) -> str:
     """One line, that ends no block of code."""
-    return " ".join(text.split()).replace("```", "'''")
+    return "".join(one if one.isprintable() else "?" for one in text).replace("```", "'''")
 
 
 def _text(text: str) -> str:

@@ -53,11 +53,14 @@ class Report:
         """Nothing was found that speaks against the certificate."""
         return self.content.checked.holds
 
+    def draw(self, path: Path) -> str:
+        """What is written there, by the ending of the name; made once."""
+        return self.markdown if path.suffix == ".md" else self.html
+
     def write(self, path: str | Path, *, force: bool = False) -> Path:
         """Write it, by the ending of the name: .html or .md. Complete or absent."""
         path = check_report(path, force=force)
-        text = self.markdown if path.suffix == ".md" else self.html
-        write_text(path, text, force=force)
+        write_text(path, self.draw(path), force=force)
         return path
 
     def is_of(self, certificate: Path) -> bool:

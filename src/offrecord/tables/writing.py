@@ -18,6 +18,7 @@ from offrecord.files import (
     beside,
     check_writable,
     locked_folder,
+    remove_page,
     report_beside,
     sync,
     sync_folder,
@@ -113,9 +114,9 @@ def write_release(
 
     Table and certificate are written in full under other names and synced; in between the ledger
     gets its entry, so that the certificate says how it stands there. Then an old output goes, with
-    its report, the certificate gets its name, and last the output does; of several runs with the
-    same output, one after the other. So whenever the output is there it is whole, its certificate
-    is there too, the ledger knows it, and no report beside it is of another one.
+    the page of its report, the certificate gets its name, and last the output does; of several runs
+    with the same output, one after the other. So whenever the output is there it is whole, its
+    certificate is there too, the ledger knows it, and no page beside it is of another one.
     """
     with beside(path, certificate_path) as (table, proof):
         write(table)
@@ -128,8 +129,7 @@ def write_release(
         with locked_folder(path.parent):
             for output in (path, certificate_path):  # another run may have been quicker
                 check_writable(output, force=force)
-            if path.exists():
-                report_beside(path).unlink(missing_ok=True)
+            remove_page(report_beside(path))
             path.unlink(missing_ok=True)
             os.replace(proof, certificate_path)
             sync_folder(certificate_path.parent)

@@ -11,8 +11,9 @@ from offrecord.reports.page import Commands, Section
 def further_section(content: Content) -> Section:
     """Where to go on."""
     names = content.names
-    released = names.released or "RELEASED"
-    files = [names.certificate, released]
+    released = _named(names.released or "RELEASED")
+    certificate = _named(names.certificate)
+    files = [certificate, released]
     table = shlex.quote(released)
     rows = [
         ("Check the certificate and the table, cell by cell", _command("verify", *files)),
@@ -25,14 +26,19 @@ def further_section(content: Content) -> Section:
             f"{_command('report', *files)} --private-list LIST",
         ),
     ]
-    if names.certificate != f"{released}.certificate.json":
-        attack = f"offrecord attack {table} --certificate {shlex.quote(names.certificate)}"
+    if certificate != f"{released}.certificate.json":
+        attack = f"offrecord attack {table} --certificate {shlex.quote(certificate)}"
         rows[1] = (rows[1][0], f"{attack} --private-list LIST")
     if content.certificate.private.positions is not None:
         rows = [(what, command.replace(" --private-list LIST", "")) for what, command in rows]
         rows[1] = ("Infer what an attacker could", rows[1][1])
         del rows[2]
     return Section("further", "Where to go on", [Commands(rows)])
+
+
+def _named(file: str) -> str:
+    """A name that is not taken for an option."""
+    return f"./{file}" if file.startswith("-") else file
 
 
 def _command(verb: str, *files: str) -> str:
