@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 
 import numpy as np
@@ -15,19 +16,10 @@ from offrecord.theory import _compiling
 CHAINS = [(0.05, 0.3), (0.02, 0.1), (0.01, 0.8), (0.3, 0.3), (1e-6, 0.4), (0.2, 0.79)]
 
 
-def _in_machine_code(action):
-    """What comes out where nothing counts as few."""
+def _found(action, is_few):
+    """What comes out where everything counts as few, or nothing does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_compiling, "_FEW", -1)
-        binary_optimum._tables.cache_clear()
-        found = action()
-    binary_optimum._tables.cache_clear()
-    return found
-
-
-def _as_it_stands(action):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_compiling, "_FEW", 10**12)
+        patch.setattr(binary_optimum, "_are_few", lambda visits: is_few)
         binary_optimum._tables.cache_clear()
         found = action()
     binary_optimum._tables.cache_clear()
@@ -42,9 +34,7 @@ def _solver(rates, rooms, together=False):
 @pytest.mark.parametrize("rates", CHAINS)
 def test_tables_are_the_same(rates):
     solver = _solver(rates, (6, 6))
-    machine, arrays = (
-        run(lambda: solver._values(12.0)) for run in (_in_machine_code, _as_it_stands)
-    )
+    machine, arrays = (_found(lambda: solver._values(12.0), few) for few in (False, True))
     assert machine.span == arrays.span
     assert len(machine.end.values) > 1
     for one, other in ((machine.free, arrays.free), (machine.end, arrays.end)):
@@ -57,7 +47,7 @@ def test_tables_are_the_same(rates):
 @pytest.mark.parametrize("together", [False, True])
 def test_costs_of_intervals_are_the_same(rates, rooms, together):
     solver = _solver(rates, rooms, together)
-    values = _as_it_stands(lambda: solver._values(float(sum(rooms))))
+    values = _found(lambda: solver._values(float(sum(rooms))), True)
     rng = np.random.default_rng(0)
     ends = np.sort(rng.random((60, 2)), axis=1)
     intervals = np.concatenate((ends, [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]]))
@@ -75,7 +65,7 @@ def test_costs_of_intervals_are_the_same(rates, rooms, together):
 @pytest.mark.parametrize("private", [[20], [1], [38], [19, 20]])
 def test_designs_are_the_same(rates, private):
     problem = off.Problem(off.MarkovChain.binary(*rates), 40, private, 1.0)
-    machine, plain = (run(lambda: off.design(problem)) for run in (_in_machine_code, _as_it_stands))
+    machine, plain = (_found(lambda: off.design(problem), few) for few in (False, True))
     assert np.array_equal(machine.redaction, plain.redaction)
     assert machine.utility_bound == plain.utility_bound
 
@@ -104,6 +94,7 @@ def test_a_small_table_of_designs_needs_no_machine_code(monkeypatch):
         return run(loop, *arguments)
 
     binary_optimum._tables.cache_clear()
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
     monkeypatch.setattr(_compiling, "_visited", Counter())
     monkeypatch.setattr(_compiling.Loop, "__call__", counted)
     for place in (1, 2, 3, 5, 8, 45, 86, 90):

@@ -10,6 +10,7 @@ decides how early the other value may be released first.
 from __future__ import annotations
 
 import math
+import sys
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -232,7 +233,7 @@ class _TwoSides:
         tolerance = self.tolerance
         while len(intervals) and looks < most:
             given = intervals, float(ceiling), *self._given(values)
-            few = are_few(len(intervals) // _INTERVALS, __name__)
+            few = _are_few(len(intervals) // _INTERVALS)
             bounds = (_binary_arrays if few else _binary_bounds).least_costs(*given)
             looks += len(intervals)
             for i in np.argsort(bounds)[:3]:
@@ -364,7 +365,14 @@ class _TwoSides:
 
 def _run(loop: Loop, visits: int, *arguments: Any) -> Any:
     """As it stands while there is little to do, else as machine code."""
-    return (loop.plain if are_few(visits, __name__) else loop)(*arguments)
+    return (loop.plain if _are_few(visits) else loop)(*arguments)
+
+
+def _are_few(visits: int) -> bool:
+    """So many more are quicker without machine code: not where the compiler is loaded, as what it
+    has kept is then loaded in no time.
+    """
+    return "numba" not in sys.modules and are_few(visits, __name__)
 
 
 def _cost(paths: tuple[_Path, _Path]) -> float:
@@ -386,7 +394,7 @@ def _tables(
     nodes[0], nodes[-1] = free_state, 1.0
     images = (nodes * (1.0 - beta) - alpha) / ((1.0 - alpha) - nodes * beta)
     images[0], images[-1] = 0.0, 1.0
-    few = are_few(_STAGE * (stages + stages_end), __name__)
+    few = _are_few(_STAGE * (stages + stages_end))
     search = (_binary_arrays if few else _binary_bounds).searched
     free, end = (
         _Values(
