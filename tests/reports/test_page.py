@@ -148,7 +148,7 @@ def test_names_and_labels_are_text(desk, name):
 
 
 def test_what_has_no_shape_is_told_by_its_number():
-    """A change of the direction of writing, an escape: in a certificate that somebody else wrote."""
+    """A change of the direction of writing, an escape: in a certificate that others wrote."""
     page = Page("\u202etitle", "lead\x1b", [Section("a", "b\x00", [Paragraph("c\u2066")])], "foot")
     text = html_of(page)
     assert not {"\u202e", "\x1b", "\x00", "\u2066"} & set(text)

@@ -143,6 +143,20 @@ def test_the_verdict_of_a_fit_takes_one_line(redact):
     assert max(map(len, long.figures().splitlines())) < 170
 
 
+def test_what_a_fit_says_against_an_assumption_is_in_that_line(redact):
+    said = (
+        "BIC prefers order 1 among orders 0 to 3, the one fitted. The guarantee assumes that the"
+        " chain remembers no more than 1 record; this speaks for it. The kernel drifts between the"
+        " halves of the chains (p = 0.01, largest change 0.095); the guarantee assumes that it does"
+        " not. Not tested: first records."
+    )
+    summary = replace(redact(table([40], {(0, 12)})).summary, verdict=said)
+    told = lines(summary)["model"]
+    assert "; but: The kernel drifts between the halves of the chains; more" in told
+    calm = replace(summary, verdict=said.replace("; the guarantee assumes that it does not", ""))
+    assert "but:" not in lines(calm)["model"]
+
+
 def test_all_of_it_is_json(redact):
     content = redact(table([200], {(0, 100)})).summary.to_dict()
     assert json.loads(json.dumps(content))["meaning"] == {

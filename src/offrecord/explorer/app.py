@@ -91,8 +91,8 @@ def _add_page(app: FastAPI, desk: Workers) -> None:
         return HTMLResponse(_static("index.html"))
 
     @app.get("/api", include_in_schema=False)
-    def reference() -> HTMLResponse:
-        return HTMLResponse(reference_page(app.openapi()))
+    def reference(request: Request) -> HTMLResponse:
+        return HTMLResponse(reference_page(app.openapi(), request.headers["host"]))
 
     @app.get("/static/vega.js", include_in_schema=False)
     def vega() -> Response:

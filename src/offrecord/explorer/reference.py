@@ -11,8 +11,8 @@ from offrecord.explorer.state import Asked
 _EXAMPLE = {"alpha": 0.01, "beta": 0.8, "n": 10, "private": "1", "epsilon": 1}
 
 
-def reference_page(described: dict[str, Any]) -> str:
-    """HTML, without a script."""
+def reference_page(described: dict[str, Any], host: str) -> str:
+    """HTML, without a script. host: where it is served."""
     forms = described["components"]["schemas"]
     paths = "".join(
         _path(path, method, one)
@@ -21,7 +21,7 @@ def reference_page(described: dict[str, Any]) -> str:
     )
     tables = "".join(_form(name, form) for name, form in forms.items() if "properties" in form)
     command = (
-        "curl -s http://127.0.0.1:8750/api/policy -H 'content-type: application/json' -d '"
+        f"curl -s http://{host}/api/policy -H 'content-type: application/json' -d '"
         + json.dumps(_EXAMPLE)
         + "'"
     )

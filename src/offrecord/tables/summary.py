@@ -204,11 +204,15 @@ class Summary:
         return f"{self.mechanism}, {many(self.designs, 'design')}{near}{loss}{instead}"
 
     def _model(self) -> str:
-        """How the verdict of the fit begins, and where the rest is."""
+        """How the verdict of the fit begins, what in it speaks against an assumption, and where the
+        rest is.
+        """
         if self.verdict is None:
             return "not said: the model was not learned by fit"
         first = re.split(r"[.:;] ", self.verdict)[0].rstrip(".")
-        return f'{textwrap.shorten(first, 100)}; more: "learned" in the certificate'
+        against = re.findall(r"(?:^|\. )([^.(]*) \([^;]*; the guarantee assumes", self.verdict)
+        said = [textwrap.shorten(one, 100) for one in (first, *(f"but: {one}" for one in against))]
+        return f'{"; ".join(said)}; more: "learned" in the certificate'
 
     def __repr__(self) -> str:
         return f"<Summary {self.short}>"

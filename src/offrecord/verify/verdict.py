@@ -58,7 +58,8 @@ class Verdict:
         if self.is_verified:
             told = f"{self.told:.6g} where {self.epsilon:g} is promised"
             return f"verified: designs tell at most {told}"
-        return f"NOT VERIFIED: {len(self.problems)} reasons"
+        count = len(self.problems)
+        return f"NOT VERIFIED: {count} reason{'' if count == 1 else 's'}"
 
     def __repr__(self) -> str:
         return f"<Verdict {self.headline}>"

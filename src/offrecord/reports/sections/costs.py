@@ -34,7 +34,13 @@ def costs_section(content: Content) -> Section:
         ),
         Listing(
             "Expected redactions beside a secret, by its surroundings",
-            ("Secret", "How many", "Records before, after", "Expected redactions", "Window"),
+            (
+                "Secret",
+                "How many",
+                "Records that matter before, after",
+                "Expected redactions",
+                "Window",
+            ),
             _cost_rows(content.costs),
         ),
     ]

@@ -16,9 +16,12 @@ def further_section(content: Content) -> Section:
     files = [certificate, released]
     table = shlex.quote(released)
     rows = [
-        ("Check the certificate and the table, cell by cell", _command("verify", *files)),
         (
-            "Infer what an attacker could; LIST names the private records",
+            "Check the certificate and the table, cell by cell; LIST names the private records",
+            f"{_command('verify', *files)} --private-list LIST",
+        ),
+        (
+            "Infer what an attacker could",
             f"{_command('attack', released)} --private-list LIST",
         ),
         (
@@ -31,7 +34,7 @@ def further_section(content: Content) -> Section:
         rows[1] = (rows[1][0], f"{attack} --private-list LIST")
     if content.certificate.private.positions is not None:
         rows = [(what, command.replace(" --private-list LIST", "")) for what, command in rows]
-        rows[1] = ("Infer what an attacker could", rows[1][1])
+        rows[0] = ("Check the certificate and the table, cell by cell", rows[0][1])
         del rows[2]
     return Section("further", "Where to go on", [Commands(rows)])
 
