@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from offrecord.cli.parameters import offering, whole
+from offrecord.cli.printing import Json, as_json_text
 
 
-@offering("port", "no_browser")
+@offering("port", "no_browser", "as_json")
 def explore(
     port: Annotated[
         int,
@@ -18,10 +19,15 @@ def explore(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address and open nothing.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """A page on this machine alone that shows what a design does while sliders move."""
     from offrecord.charts import check_drawable
     from offrecord.explorer.serving import serve
 
     check_drawable()
-    serve(port, open_browser=not no_browser, say=typer.echo)
+
+    def say(url: str) -> None:
+        typer.echo(as_json_text({"address": url}) if as_json else f"{url} (Ctrl-C ends it)")
+
+    serve(port, open_browser=not no_browser, say=say)

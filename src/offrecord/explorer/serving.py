@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import closing
@@ -14,7 +16,9 @@ ADDRESS = "127.0.0.1"
 
 
 def serve(port: int, *, open_browser: bool, say: Callable[[str], None]) -> None:
-    """Serve until somebody stops it; InputError for a port that cannot be had."""
+    """Serve until somebody stops it; InputError for a port that cannot be had. say: is told the
+    address.
+    """
     import uvicorn
 
     from offrecord.explorer.app import application
@@ -23,7 +27,8 @@ def serve(port: int, *, open_browser: bool, say: Callable[[str], None]) -> None:
     desk = Workers()
     with bound_to(port) as bound, closing(desk):
         url = f"http://{ADDRESS}:{bound.getsockname()[1]}/"
-        say(f"explorer: {url} (Ctrl-C ends it)")
+        say(url)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that workers are ended, too
         config = uvicorn.Config(
             application(desk), log_level="error", access_log=False, server_header=False
         )
