@@ -171,6 +171,7 @@ def test_a_label_does_not_reach_into_the_drawing():
     drawn_ = svg_of(rule_chart(rows, names), "x", "<t>", "<d>")
     Reader(drawn_)
     assert "<script" not in drawn_
+    assert not re.search(r'<[^>]*role="graphics', drawn_)  # it is told as one image
     assert "&lt;t&gt;" in drawn_
     points = [{"epsilon": 1.0, "mechanism": "</svg>", "released": 0.5}]
     Reader(svg_of(budgets_chart(points, ["</svg>"], 1.0, None), "y", "t", "d"))

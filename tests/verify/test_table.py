@@ -654,7 +654,9 @@ def _channels():
 
 def test_nothing_of_the_design_side_is_imported():
     folder = Path(off.__file__).parent / "verify" / "table"
-    allowed = ("offrecord.errors", "offrecord.release.certificate", "offrecord.verify")
+    # parquet: which files the table engine survives, from their bytes alone
+    ground = ("offrecord.errors", "offrecord.parquet")
+    allowed = (*ground, "offrecord.release.certificate", "offrecord.verify")
     for path in folder.glob("*.py"):
         for line in path.read_text(encoding="utf-8").splitlines():
             if line.strip().startswith(("from offrecord", "import offrecord")):

@@ -10,7 +10,6 @@ from typing import Any
 
 #: Colours of axes and text are the page's, which may be light or dark.
 _CONFIG = {
-    "aria": False,  # an image is told as a whole, not part by part
     "background": "transparent",
     "font": "system-ui, sans-serif",
     "view": {"stroke": "transparent"},
@@ -18,14 +17,18 @@ _CONFIG = {
     "legend": {"labelFontSize": 12},
     "text": {"fontSize": 12},
 }
+#: A tag, whose attributes stand in quotes that no value holds; text has no `<` of its own.
+_TAG = re.compile(r'<[a-zA-Z][\w:-]*(?:\s+[\w:-]+="[^"]*")*\s*/?>')
+_TOLD = re.compile(r' (?:aria-[a-z]+|role)="[^"]*"')
 
 
 @lru_cache(maxsize=64)  # pages of one model have charts in common
 def _drawn(spec: str) -> str:
-    """A specification, drawn."""
+    """A specification, drawn; its parts are not told one by one, as an image is told as a whole."""
     import vl_convert
 
-    return vl_convert.vegalite_to_svg(spec, config=_CONFIG, allowed_base_urls=[])
+    drawn = vl_convert.vegalite_to_svg(spec, config=_CONFIG, allowed_base_urls=[])
+    return _TAG.sub(lambda tag: _TOLD.sub("", tag[0]), drawn)
 
 
 def svg_of(spec: dict[str, Any], name: str, title: str, description: str) -> str:
