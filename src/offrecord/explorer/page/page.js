@@ -148,6 +148,7 @@ async function answered(turn) {
   const asked = state();
   let errors = await attempt(asked, model, turn);
   if (errors.length && shown.regions === null) {
+    complain(errors);
     // nothing to keep yet: the defaults stand in for what is wrong
     const wrong = errors.map((one) => one.field);
     const instead = wrong.filter((name) => name in DEFAULTS).map((name) => [name, DEFAULTS[name]]);
