@@ -141,6 +141,7 @@ def command(
         "--model",
         str(model),
         "--force",
+        "--no-report",  # about a second whatever the table is, which is told apart
     )
     files = (
         "--designs",
