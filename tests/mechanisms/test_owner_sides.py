@@ -19,7 +19,9 @@ from offrecord.mechanisms.owner.designing.pinned import Pinned, bridges, program
 from offrecord.mechanisms.owner.designing.referee import told_by, told_by_pair
 from offrecord.mechanisms.owner.designing.repair import repaired
 from offrecord.mechanisms.owner.designing.sides import Effort, effort_for, stopping_side
+from offrecord.mechanisms.owner.mechanism import far_window
 from offrecord.mechanisms.owner.menu import Menu
+from offrecord.mechanisms.owner.policy import OwnerPolicy
 from offrecord.mechanisms.owner.proof import proven_leakage
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.mechanisms.owner.way import Way
@@ -167,7 +169,7 @@ def test_the_closed_form_costs_what_others_found():
         way = right(off.MarkovChain.binary(alpha, beta))
         deadline = way.deadline(0.5 - 1e-6, np.ones(2))
         side = Pinned(way, np.arange(1, deadline + 1), np.ones(2))
-        limits = np.stack([repaired(side, far, bridges(side, far), 0.5) for far in range(2)])
+        limits = repaired(side, np.stack([bridges(side, far) for far in range(2)]), 0.5)
         made = StoppingSide(1, 0.5, side.levels, limits)
         assert expected_redactions(made, way) == pytest.approx(cost, rel=3e-3)
         assert told_by(made, way).max() <= 0.5
@@ -184,7 +186,7 @@ def test_programmes_never_cost_more_than_bridges(seed):
     side = Pinned(way, np.arange(1, deadline + 1), np.ones(3))
     costs = []
     for aims in (bridges, lambda side, far: programme(side, far, 0.4 - 1e-8)):
-        limits = np.stack([repaired(side, far, aims(side, far), 0.4) for far in range(3)])
+        limits = repaired(side, np.stack([aims(side, far) for far in range(3)]), 0.4)
         costs.append(expected_redactions(StoppingSide(1, 0.4, side.levels, limits), way))
     assert costs[1] <= costs[0] + 1e-9
 
@@ -344,3 +346,16 @@ def walked_law(side, steps):
                 chance *= 1 - stops
             law.setdefault((side.deadline, path[-1:]), [Fraction(0)] * 2)[x] += chance
     return law
+
+
+@pytest.mark.parametrize("private", [[1], [3], [60], [118], [40, 41, 42], [2, 3]])
+@pytest.mark.parametrize(("alpha", "beta", "epsilon"), [(0.1, 0.3, 1.0), (0.02, 0.1, 0.7)])
+def test_what_is_made_for_one_secret_is_what_it_takes_of_all(alpha, beta, epsilon, private):
+    problem = off.Problem(off.MarkovChain.binary(alpha, beta), 120, private, epsilon)
+    made = off.design(problem, "owner")
+    window = far_window(problem.chain, epsilon)
+    everything = Menu(Ways.around(problem), epsilon, window).stopping
+    of_all = OwnerPolicy(problem, "owner", (everything,))
+    assert len(made.stoppings[0].options) < len(everything.options)
+    assert made.redacted == pytest.approx(of_all.redacted, abs=1e-12)
+    assert made.is_private

@@ -46,8 +46,10 @@ class OwnerStopping(Mechanism):
         between = {b.first - a.last - 1 for a, b in pairwise(secrets)}
         chain, epsilon = problem.chain, problem.epsilon
         window = far_window(chain, epsilon) if chain.is_stationary else None
+        only = (secrets[0], problem.n) if len(secrets) == 1 else None
         menus = [
-            Menu(Ways.around(one), epsilon, window, lengths=between) for one in problems(problem)
+            Menu(Ways.around(one), epsilon, window, only, lengths=between)
+            for one in problems(problem)
         ]
         return OwnerPolicy(problem, self.name, tuple(menu.stopping for menu in menus))
 

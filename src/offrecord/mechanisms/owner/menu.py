@@ -23,6 +23,7 @@ from offrecord.mechanisms.owner.stopping import (
     is_shorter,
 )
 from offrecord.mechanisms.owner.ways import Ways
+from offrecord.theory.problem import Secret
 
 #: Shares of ε that a side may have: half of it serves every cluster, more those in which no secret
 #: is near both ends (O11), and all of it those with nothing on the other side.
@@ -44,12 +45,15 @@ class Menu:
     """Sides that are made one after the other, and kept.
 
     window: what the best data-independent mechanism redacts to the left and right in unlimited
-    room, None where that is not known: the menu redacts no more.
+    room, None where that is not known: the menu redacts no more. only: the secret that has its
+    chain to itself, and how many records that has, if it is to serve no other: then nothing is made
+    that it would not take.
     """
 
     ways: Ways
     epsilon: float
     window: tuple[int, int] | None = None
+    only: tuple[Secret, int] | None = None
     made: dict[float, tuple[StoppingSide | None, StoppingSide | None]] = field(default_factory=dict)
     pairs: list[StoppingPair | None] = field(default_factory=list)
     lengths: set[int] = field(default_factory=set)
@@ -65,15 +69,13 @@ class Menu:
             others = (gap for gap in known.gaps if gap.length not in self._asked)
             every = sorted((*gaps, *others), key=lambda gap: gap.length)
             return self.ways.told_of(replace(known, gaps=tuple(every)))
-        base = self._base()
+        base = self._base
         options = [base]
         for share in self.tasks[1:]:
             left, right = self._both(share) if share else (None, None)
             if left is not None and right is not None:
                 options.append((left, right))
-        if self.ways.are_even or any(
-            room < side.deadline for side, room in zip(base, self.ways.rooms, strict=True)
-        ):
+        if self._is_near_an_end:
             options += self._one_sided()
         kept = [option for option in options[1:] if is_shorter(option, base)]
         pair = self._pair() if PAIR in self.tasks else None
@@ -96,6 +98,9 @@ class Menu:
             return [HALF]
         if self.ways.models is not None:
             return [HALF, WHOLE]
+        if self.only is not None:
+            (first, last), _ = self.only
+            return [HALF] if first < last else [HALF, PAIR]
         more = MORE if self.ways.right.k <= _FEW_VALUES else ()
         return [HALF, *more, WHOLE, PAIR]
 
@@ -136,6 +141,7 @@ class Menu:
         deadline = window_over(models, budget - _SPARE) if found is None else None
         return found if deadline is None else window_side(direction, way.k, budget, deadline)
 
+    @cached_property
     def _base(self) -> Option:
         """What serves every cluster: half of ε on either side, or all of it where the other has to
         be closed; the window where that costs less.
@@ -151,6 +157,17 @@ class Menu:
             key=lambda both: all(side.is_closed for side in both),
         )
 
+    @property
+    def _is_near_an_end(self) -> bool:
+        """Some secret may have so little room on one side that it is closed instead."""
+        base, rooms = self._base, self.ways.rooms
+        if self.only is None:
+            return self.ways.are_even or any(
+                room < side.deadline for side, room in zip(base, rooms, strict=True)
+            )
+        (first, last), n = self.only
+        return min(first - 1, n - last) < self.ways.cost(*base)
+
     def _one_sided(self) -> list[Option]:
         """All of ε on one side, the other closed."""
         left, right = self._both(WHOLE)
@@ -160,12 +177,12 @@ class Menu:
     @property
     def _asked(self) -> list[int]:
         """Lengths of gaps between neighbouring runs that are worth it."""
-        return asked_gaps(self.lengths, self._base()) if self.ways.serve_gaps else []
+        return asked_gaps(self.lengths, self._base) if self.ways.serve_gaps else []
 
     def _gap(self, length: int) -> GapStopping:
         """What is released of a gap; nothing where nothing is proven."""
         if length not in self.gaps:
-            left, right = self._base()
+            left, right = self._base
             chain, budgets = self.ways.left.chain, (right.budget, left.budget)
             self.gaps[length] = gap_stopping(chain, length, budgets)
         return self.gaps[length]
@@ -187,7 +204,7 @@ class Menu:
     def _pair(self) -> StoppingPair | None:
         """Both sides in turn, where that pays."""
         if not self.pairs:
-            k, base = self.ways.right.k, self._base()
+            k, base = self.ways.right.k, self._base
             few = k <= _FEW_VALUES
             longest = max(side.deadline for side in base)
             pays = self.ways.right.nearest < longest and (

@@ -81,31 +81,24 @@ def _labelled(masses: Unstopped, directions: Floats, costs: Floats) -> Floats | 
 
     After what has not stopped, the columns are shares of rays, outcome by outcome.
     """
-    k, labels = masses.side.k, len(directions)
-    aims = np.zeros((masses.count, k, masses.seen_ahead, labels))
+    labels = len(directions)
     if not masses.is_possible:
-        return aims
-    firsts = np.cumsum([masses.width, *(len(scale) * labels for scale in masses.scales)])
-    parts, right, height, all_costs = [], [], 0, np.zeros(int(firsts[-1]))
-    all_costs[: masses.width] = masses.costs()
-    for level, scale in enumerate(masses.scales):
-        stopped, given = masses.stopped(level)
-        spans = np.kron(directions[:, masses.values].T, np.eye(len(scale))).astype(np.float64)
-        spread = Entries.blocks(-spans, 1).moved(height, int(firsts[level]))
-        parts += [stopped.moved(height, 0), spread]
-        right.append(-given)
-        height += len(given)
-        all_costs[firsts[level] : firsts[level + 1]] = np.outer(costs, scale).ravel()
-    rows = Entries.together(parts).matrix(height, len(all_costs))
-    solved = least(all_costs, np.concatenate(right), equal=rows)
+        return np.zeros((len(masses.steps), masses.side.k, masses.seen_ahead, labels))
+    count, height = int(masses.met.sum()), masses.height
+    ends = np.broadcast_to(masses.values[:, np.newaxis], masses.free.shape)[masses.of_any]
+    columns = masses.width + masses.contexts + count * np.arange(labels)[:, np.newaxis]
+    spread = Entries(
+        np.tile(np.arange(height), labels), columns.ravel(), -directions[:, ends].ravel()
+    )
+    scales = masses.scales[masses.met]
+    all_costs = np.concatenate((masses.costs(), np.outer(costs, scales).ravel()))
+    rows = Entries.together([masses.stopped, spread]).matrix(height, len(all_costs))
+    solved = least(all_costs, -masses.given, equal=rows)
     if solved is None:
         return None
-    for level in range(masses.count):
-        shares = solved[firsts[level] : firsts[level + 1]].reshape(labels, -1)
-        i, j = masses.contexts[level].T
-        found = np.maximum(shares, 0.0) * masses.scales[level] / masses.common(level)
-        aims[level, i, j] = found.T
-    return aims
+    shares = np.zeros((labels, *masses.met.shape))
+    shares[:, masses.met] = solved[masses.width :].reshape(labels, count)
+    return np.moveaxis(masses.aims(np.moveaxis(shares, 0, 1)), 1, -1)
 
 
 def _proven_far(

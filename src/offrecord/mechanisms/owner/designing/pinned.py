@@ -36,55 +36,59 @@ class Pinned:
         return self.way.k
 
     @cached_property
-    def jumps(self) -> list[Floats]:
-        """(k, k) to the first level, and from each to the next."""
-        return self.way.jumps(self.levels)
+    def jumps(self) -> Floats:
+        """(m, k, k) to the first level, and from each to the next."""
+        return np.array(self.way.jumps(self.levels))
 
     @cached_property
-    def rests(self) -> list[Floats]:
-        """(k, k) from each level to the deadline."""
+    def rests(self) -> Floats:
+        """(m, k, k) from each level to the deadline."""
         rests = [np.eye(self.k)]
         for jump in self.jumps[:0:-1]:
             rests.append(jump @ rests[-1])
-        return rests[::-1]
+        return np.array(rests[::-1])
 
     @cached_property
-    def free(self) -> list[Floats]:
-        """(k, k) the start and the way to each level, without any stop."""
+    def free(self) -> Floats:
+        """(m, k, k) the start and the way to each level, without any stop."""
         reached = [self.start[:, np.newaxis] * self.jumps[0]]
         for jump in self.jumps[1:]:
             reached.append(reached[-1] @ jump)
-        return reached
+        return np.array(reached)
 
     @cached_property
     def waits(self) -> Floats:
         """(m − 1,) records that not stopping at a level costs."""
         return np.diff(self.levels).astype(np.float64)
 
-    def pinned_step(self, level: int, far: int) -> Floats:
-        """(k, k) from a level to the next, given the far value; 0 where that cannot be reached."""
-        here, there = self.rests[level][:, far], self.rests[level + 1][:, far]
-        step = self.jumps[level + 1] * there
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(here[:, np.newaxis] > 0, step / here[:, np.newaxis], 0.0)
+    def pinned_steps(self, far: int) -> Floats:
+        """(m − 1, k, k) from each level to the next, given the far value; 0 where that cannot be
+        reached.
+        """
+        here, there = self.rests[:-1, :, far], self.rests[1:, :, far]
+        return _over(self.jumps[1:] * there[:, np.newaxis], here[..., np.newaxis])
+
+
+def _over(numbers: Floats, others: Floats) -> Floats:
+    """Divided, and 0 where the others are 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(others > 0, numbers / others, 0.0)
 
 
 def bridges(side: Pinned, far: int) -> Floats:
     """(m − 1, k, k, 1) aims of the maximal coupling of the bridges to a far value (O5)."""
     possible = side.way.possible
     ends = side.free[-1][:, far]
-    aims = np.zeros((len(side.levels) - 1, side.k, side.k, 1))
     if not np.all(ends[possible] > 0):
-        return aims
-    before = np.zeros(side.k)
-    for level, reached in enumerate(side.free[:-1]):
-        beyond = side.rests[level][:, far]
-        common = (reached[possible] * beyond / ends[possible, np.newaxis]).min(axis=0)
-        new = np.maximum(common - before, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            aims[level, :, :, 0] = np.where(beyond > 0, np.outer(ends, new) / beyond, 0.0)
-        before = common @ side.pinned_step(level, far)
-    return aims
+        return np.zeros((len(side.levels) - 1, side.k, side.k, 1))
+    beyond = side.rests[:-1, :, far]
+    reached = side.free[:-1, possible] * beyond[:, np.newaxis]
+    common = (reached / ends[possible, np.newaxis]).min(axis=1)
+    before = np.zeros_like(common)
+    before[1:] = np.einsum("ti,tij->tj", common[:-1], side.pinned_steps(far)[:-1])
+    new = np.maximum(common - before, 0.0)
+    aims = _over(ends[:, np.newaxis] * new[:, np.newaxis], beyond[:, np.newaxis])
+    return aims[..., np.newaxis]
 
 
 def places(way: Way, deadline: int, count: int, start: Floats) -> Integers:
@@ -98,7 +102,7 @@ def places(way: Way, deadline: int, count: int, start: Floats) -> Integers:
     stops = np.zeros(len(every))
     for far in range(way.k):
         aims = bridges(side, far)[..., 0]
-        beyond = np.array([rest[:, far] for rest in side.rests[:-1]])
+        beyond = side.rests[:-1, :, far]
         stops[:-1] += np.einsum("x,txi,ti->t", way.weights, aims, beyond)
     stops[-1] = max(1.0 - stops[:-1].sum(), 0.0)
     running = np.cumsum(np.sqrt(np.maximum(stops, 0.0)))
@@ -110,6 +114,8 @@ def places(way: Way, deadline: int, count: int, start: Floats) -> Integers:
 
 
 # ---- the programme
+
+_BY_SIMPLEX = 6  # values up to which the simplex method is quicker
 
 
 def programme(side: Pinned, far: int, budget: float) -> Floats | None:
@@ -123,16 +129,25 @@ def programme(side: Pinned, far: int, budget: float) -> Floats | None:
 
 
 def least(
-    costs: Floats, right: Floats, most: Any = None, equal: Any = None, method: str = "highs-ds"
+    costs: Floats, right: Floats, most: Any = None, equal: Any = None, *, inside: bool = False
 ) -> Floats | None:
     """The columns of least cost that are not negative: most · columns ≤ right, or equal · columns =
-    right; None where the solver fails.
+    right; None where the solver fails. inside: by an interior point, which many columns need.
     """
-    from scipy.optimize import linprog
+    from scipy.optimize import LinearConstraint, linprog, milp
 
-    solve: Any = linprog
-    sides = {"A_ub": most, "b_ub": right} if equal is None else {"A_eq": equal, "b_eq": right}
-    solved = solve(costs / costs.max(), **sides, method=method)
+    costs = costs / costs.max()
+    if inside:
+        sides = {"A_ub": most, "b_ub": right} if equal is None else {"A_eq": equal, "b_eq": right}
+        solve: Any = linprog
+        solved = solve(costs, **sides, method="highs-ipm")
+    else:  # the same solver, without a long look at what it is given
+        within = (
+            LinearConstraint(most, ub=right)
+            if equal is None
+            else LinearConstraint(equal, right, right)
+        )
+        solved = milp(costs, constraints=within)
     return np.asarray(solved.x) if solved.status == 0 else None
 
 
@@ -142,18 +157,6 @@ class Entries(NamedTuple):
     row: Integers
     column: Integers
     number: Floats
-
-    @classmethod
-    def blocks(cls, block: Floats, count: int) -> Entries:
-        """The same block `count` times along the diagonal."""
-        row, column = np.nonzero(block)
-        first = np.repeat(np.arange(count), len(row))
-        height, width = block.shape
-        return cls(
-            np.tile(row, count) + height * first,
-            np.tile(column, count) + width * first,
-            np.tile(block[row, column], count),
-        )
 
     @classmethod
     def together(cls, parts: Sequence[Entries]) -> Entries:
@@ -181,98 +184,110 @@ class Entries(NamedTuple):
 
 
 class Unstopped:
-    """What has not stopped, as columns of a programme: by level but the last, x and context.
+    """What has not stopped, as columns of a programme: by level but the last, x and context; its
+    rows are outcomes, by level, x and context, those of the deadline last.
 
-    values: of the run's end that are possible. contexts: of each level, (c, 2) i, and j or 0, those
-    that some x can meet. scales: of each level (c,) how likely they are at most, and of the
-    deadline.
+    A context is i, or i and j where the walk sees ahead; the deadline has the first one alone.
+    values: of the run's end that are possible. free: (m, x, c) how likely outcomes are if nothing
+    stops before. scales: (m, c) the largest of these, met: whether some x can meet it.
+    numbers: (m, x, c) of rows and columns, where they are met.
     """
 
     def __init__(self, side: Pinned, far: int) -> None:
         self.side, self.far = side, far
         self.values = np.flatnonzero(side.way.possible)
-        self.count = len(side.levels) - 1
-        self.steps = [side.pinned_step(level, far) for level in range(self.count)]
-        self.contexts = [self._contexts(level) for level in range(self.count)]
-        self.free = [self._free(level) for level in range(self.count)]
-        self.ends = side.free[-1][self.values, far]
-        self.scales = [*(one.max(axis=0) for one in self.free), np.array([self.ends.max()])]
-        sizes = [one.size for one in self.free]
-        self.offsets = [0, *np.cumsum(sizes, dtype=np.int64).tolist()]
+        self.steps = side.pinned_steps(far)
+        self.ends = side.free[-1, self.values, far]
+        reached = side.free[:-1, self.values] * side.rests[:-1, np.newaxis, :, far]
+        if side.ahead:
+            reached = reached[..., np.newaxis] * self.steps[:, np.newaxis]
+        reached = reached.reshape(len(reached), len(self.values), side.k * self.seen_ahead)
+        self.free = np.concatenate((reached, np.zeros((1, *reached.shape[1:]))))
+        self.free[-1, :, 0] = self.ends
+        self.scales = self.free.max(axis=1)
+        self.met = self.scales > 0
+        self.of_any = np.broadcast_to(self.met[:, np.newaxis], self.free.shape)
+        self.numbers = np.cumsum(self.of_any).reshape(self.free.shape) - 1
 
     @property
     def width(self) -> int:
         """How many columns there are."""
-        return int(self.offsets[-1])
+        return int(self.of_any[:-1].sum())
+
+    @property
+    def height(self) -> int:
+        """How many rows there are."""
+        return int(self.of_any.sum())
 
     @property
     def is_possible(self) -> bool:
         """There is a level before the deadline, and the far value may follow every x."""
-        return self.count > 0 and bool(np.all(self.ends > 0))
-
-    def _reached(self, level: int) -> Floats:
-        """(x, i) free masses."""
-        return self.side.free[level][self.values] * self.side.rests[level][:, self.far]
-
-    def _contexts(self, level: int) -> Integers:
-        reached = self._reached(level).max(axis=0)
-        if self.side.ahead:
-            return np.argwhere(reached[:, np.newaxis] * self.steps[level] > 0)
-        found = np.flatnonzero(reached > 0)
-        return np.stack((found, np.zeros_like(found)), axis=1)
-
-    def _free(self, level: int) -> Floats:
-        """(x, c) free masses of contexts."""
-        i, j = self.contexts[level].T
-        masses = self._reached(level)[:, i]
-        return masses * self.steps[level][i, j] if self.side.ahead else masses
-
-    def _carried(self, level: int) -> Floats:
-        """(c before, c) how much of the contexts before a level comes into its own."""
-        before = self.contexts[level - 1]
-        if level == self.count:
-            return np.ones((len(before), 1))
-        here, step = self.contexts[level], self.steps[level - 1]
-        if not self.side.ahead:
-            return np.asarray(step[np.ix_(before[:, 0], here[:, 0])])
-        further = self.steps[level][here[:, 0], here[:, 1]]
-        return np.asarray((before[:, 1][:, np.newaxis] == here[:, 0]) * further)
-
-    def stopped(self, level: int) -> tuple[Entries, Floats]:
-        """What stops at a level, by x and context and divided by the context's scale: rows of
-        columns, and what is added to them.
-        """
-        scale, count = self.scales[level], len(self.values)
-        size = count * len(scale)
-        parts = []
-        if level:
-            share = self.scales[level - 1][:, np.newaxis] * self._carried(level) / scale
-            parts.append(Entries.blocks(share.T, count).moved(0, self.offsets[level - 1]))
-        if level < self.count:
-            parts.append(Entries.blocks(-np.ones((1, 1)), size).moved(0, self.offsets[level]))
-        given = np.zeros(size) if level else (self.free[0] / scale).ravel()
-        return Entries.together(parts), given
-
-    def costs(self) -> Floats:
-        """(width,) expected redactions that each column causes."""
-        weights = self.side.way.weights[self.values]
-        return np.concatenate(
-            [
-                np.outer(weights * wait, scale).ravel()
-                for wait, scale in zip(self.side.waits, self.scales, strict=False)
-            ]
-        )
-
-    def common(self, level: int) -> Floats:
-        """(c,) what every x meets alike beyond a level, in each context."""
-        i, j = self.contexts[level].T
-        beyond = self.side.rests[level][i, self.far]
-        return np.asarray(beyond * self.steps[level][i, j] if self.side.ahead else beyond)
+        return len(self.free) > 1 and bool(np.all(self.ends > 0))
 
     @property
     def seen_ahead(self) -> int:
         """How many values of the next level a stop may depend on."""
         return self.side.k if self.side.ahead else 1
+
+    @cached_property
+    def _carried(self) -> Floats:
+        """(m − 1, c, c) how much of each context comes into those of the next level."""
+        count, contexts = len(self.steps), self.met.shape[1]
+        carried = np.zeros((count, contexts, contexts))
+        if self.side.ahead:
+            k = self.side.k
+            further = np.eye(k)[:, :, np.newaxis] * self.steps[1:, np.newaxis]  # (…, j, i', j')
+            shape = (count - 1, k, k, k, k)
+            further = np.broadcast_to(further[:, np.newaxis], shape)
+            carried[:-1] = further.reshape(count - 1, contexts, contexts)
+        else:
+            carried[:-1] = self.steps[:-1]
+        carried[-1, :, 0] = 1.0
+        return carried
+
+    @cached_property
+    def stopped(self) -> Entries:
+        """What stops, outcome by outcome and divided by its scale, but for what is `given`."""
+        shares = _over(self.scales[:-1, :, np.newaxis] * self._carried, self.scales[1:, np.newaxis])
+        level, before, here = np.nonzero(shares)
+        number = np.tile(shares[level, before, here], len(self.values))
+        row, column = self.numbers[level + 1, :, here], self.numbers[level, :, before]
+        own = np.arange(self.width)
+        return Entries(
+            np.concatenate((row.T.ravel(), own)),
+            np.concatenate((column.T.ravel(), own)),
+            np.concatenate((number, -np.ones(self.width))),
+        )
+
+    @cached_property
+    def given(self) -> Floats:
+        """(height,) what is added to it: at the first level everything."""
+        given = np.zeros(self.free.shape)
+        given[0] = _over(self.free[0], self.scales[0])
+        return np.asarray(given[self.of_any])
+
+    @cached_property
+    def contexts(self) -> Integers:
+        """(height,) a number of each row's level and context, whatever its x."""
+        numbers = np.cumsum(self.met).reshape(self.met.shape) - 1
+        spread = np.broadcast_to(numbers[:, np.newaxis], self.free.shape)
+        return np.asarray(spread[self.of_any])
+
+    def costs(self) -> Floats:
+        """(width,) expected redactions that each column causes."""
+        weights = self.side.way.weights[self.values]
+        waiting = np.outer(self.side.waits, weights)[..., np.newaxis]
+        found = waiting * self.scales[:-1, np.newaxis]
+        return np.asarray(found[self.of_any[:-1]])
+
+    def aims(self, masses: Floats) -> Floats:
+        """(m − 1, …, i, 1 or j) aims for masses (m, …, c) that are divided by their scales."""
+        common = self.side.rests[:-1, :, self.far]
+        if self.side.ahead:
+            common = (common[..., np.newaxis] * self.steps).reshape(len(common), -1)
+        factors = _over(self.scales[:-1], common)
+        found = np.maximum(masses[:-1], 0.0) * factors[:, np.newaxis]
+        return found.reshape(*found.shape[:-1], self.side.k, self.seen_ahead)
 
 
 class _Bounded:
@@ -280,42 +295,33 @@ class _Bounded:
 
     def __init__(self, masses: Unstopped, budget: float) -> None:
         self.masses, self.factor = masses, float(np.exp(budget))
-        self.leasts = np.cumsum([masses.width, *map(len, masses.scales)])
 
     def solved(self) -> Floats | None:
         masses, k = self.masses, self.masses.side.k
-        aims = np.zeros((masses.count, k, k, masses.seen_ahead))
+        aims = np.zeros((len(masses.steps), k, k, masses.seen_ahead))
         if not masses.is_possible:
             return aims
         rows, right = self._rows()
         costs = np.zeros(rows.shape[1])
         costs[: masses.width] = masses.costs()
-        solved = least(costs, right, most=rows, method="highs-ds" if k <= 6 else "highs-ipm")
+        solved = least(costs, right, most=rows, inside=k > _BY_SIMPLEX)
         if solved is None:
             return None
-        for level in range(masses.count):
-            stopped, given = masses.stopped(level)
-            found = np.maximum(stopped.of(solved, len(given)) + given, 0.0)
-            found = found.reshape(len(masses.values), -1)
-            i, j = masses.contexts[level].T
-            found = found * masses.scales[level] / masses.common(level)
-            aims[level, masses.values[:, np.newaxis], i, j] = found
+        found = np.zeros(masses.free.shape)
+        found[masses.of_any] = masses.stopped.of(solved, masses.height) + masses.given
+        aims[:, masses.values] = masses.aims(found)
         return aims
 
     def _rows(self) -> tuple[Any, Floats]:
         """Rows · columns ≤ right: least ≤ stopped ≤ factor · least, for each outcome and x."""
-        count, height = len(self.masses.values), 0
-        parts, right = [], []
-        for level, scale in enumerate(self.masses.scales):
-            stopped, given = self.masses.stopped(level)
-            ones = np.tile(np.eye(len(scale)), (count, 1))
-            least = Entries.blocks(ones, 1).moved(0, int(self.leasts[level]))
-            for sign, factor in ((-1.0, 1.0), (1.0, -self.factor)):
-                parts += [
-                    stopped.times(sign).moved(height, 0),
-                    least.times(factor).moved(height, 0),
-                ]
-                right.append(-sign * given)
-                height += len(given)
-        matrix = Entries.together(parts).matrix(height, int(self.leasts[-1]))
-        return matrix, np.concatenate(right)
+        masses = self.masses
+        height, stopped = masses.height, masses.stopped
+        each = np.arange(height)
+        below = Entries(each, masses.width + masses.contexts, np.ones(height))
+        parts = [
+            stopped.times(-1.0), below, stopped.moved(height, 0),
+            below.times(-self.factor).moved(height, 0),
+        ]  # fmt: skip
+        width = masses.width + int(masses.met.sum())
+        matrix = Entries.together(parts).matrix(2 * height, width)
+        return matrix, np.concatenate((masses.given, -masses.given))

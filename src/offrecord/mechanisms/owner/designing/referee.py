@@ -8,6 +8,8 @@ too small.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from offrecord.mechanisms.owner.stopping import StoppingPair, StoppingSide
@@ -66,27 +68,34 @@ class _Found:
 
     def __init__(self, way: Way) -> None:
         self.k, self.possible = way.k, np.flatnonzero(way.possible)
-        self.ratios = np.zeros((len(self.possible), len(self.possible)))
+        nothing = np.zeros((len(self.possible), 0))
+        self.met: list[tuple[Floats, Floats]] = [(nothing, nothing)]
+
+    def meet(self, outcomes: Bounds) -> None:
+        """Outcomes (…, x, context…), the x axis second."""
+        low, high = (each[:, self.possible].astype(np.float64) for each in outcomes)
+        size = len(self.possible)
+        self.met.append(
+            (low.swapaxes(0, 1).reshape(size, -1), high.swapaxes(0, 1).reshape(size, -1))
+        )
+
+    @cached_property
+    def ratios(self) -> Floats:
+        """(x, x') of all outcomes, once they are met; 0 where none is possible."""
+        low, high = (np.concatenate(each, axis=1) for each in zip(*self.met, strict=True))
+        some = high.any(axis=0)
+        low, high = low[:, some], high[:, some]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            found = [
+                (tops / low).max(axis=1, initial=0.0, where=~((tops == 0) & (low == 0)))
+                for tops in high
+            ]
+        return np.array(found)
 
     @property
     def is_met(self) -> bool:
         """Some outcome was possible."""
         return bool(self.ratios.any())
-
-    def meet(self, outcomes: Bounds) -> None:
-        """Outcomes (…, x, context…), the x axis second."""
-        low, high = (each[:, self.possible].astype(np.float64) for each in outcomes)
-        low = np.moveaxis(low, 1, 0).reshape(len(self.possible), -1)
-        high = np.moveaxis(high, 1, 0).reshape(len(self.possible), -1)
-        some = high.any(axis=0)
-        if not some.any():
-            return
-        low, high = low[:, some], high[:, some]
-        for x, tops in enumerate(high):
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                ratios = tops / low
-            here = np.where(np.isnan(ratios), 0.0, ratios).max(axis=1)
-            self.ratios[x] = np.maximum(self.ratios[x], here)
 
     def worst(self) -> Floats:
         """(k, k) logarithms, rounded up; of one label they may be negative, of all outcomes not."""

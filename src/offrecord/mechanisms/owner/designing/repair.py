@@ -16,36 +16,42 @@ LEAST_SHARE = 2.0**-30  # below, a multiple of 2⁻⁶⁴ is too coarse
 WINDOWS = (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0)
 
 
-def repaired(side: Pinned, far: int, aims: Floats, budget: float) -> Draws | None:
-    """(m − 1, k, k, 1 or k) thresholds of stopping, as near to the aims as the budget allows.
+def repaired(side: Pinned, aims: Floats, budget: float, most: float = 1.0) -> Draws | None:
+    """(l, m − 1, k, k, 1 or k) thresholds of stopping, as near to the aims (l, m − 1, k, k, 1 or k)
+    of all far values as the budget allows.
 
     What clipping leaves over arrives at the deadline and may spoil its ratio; so a share of the
-    plain window is mixed in, whose slack there absorbs it. None if even the window does not keep
-    within the budget.
+    plain window is mixed in, at most so much, whose slack there absorbs it. None if that does not
+    keep within the budget; with all of the window, if it does not by itself.
     """
+    factor = np.exp(budget - MARGIN)
+    limits, far = np.zeros(aims.shape, dtype=np.uint64), np.arange(side.k)
     for window in WINDOWS:
-        limits, arrived = _clipped(side, far, (1.0 - window) * aims, np.exp(budget - MARGIN))
-        ends = arrived[side.way.possible, far]
-        if not ends.any() or ends.max() <= np.exp(budget - MARGIN) * ends.min():
+        if window > most:
+            break
+        limits[far], arrived = _clipped(side, (1.0 - window) * aims[far], factor)
+        ends = arrived[np.arange(len(far)), :, far][:, side.way.possible]
+        far = far[~(ends.max(axis=1) <= factor * ends.min(axis=1))]
+        if not len(far):
             return limits
     return None
 
 
-def _clipped(side: Pinned, far: int, aims: Floats, factor: float) -> tuple[Draws, Floats]:
-    """Thresholds, and what arrives at the deadline (x, i)."""
+def _clipped(side: Pinned, aims: Floats, factor: float) -> tuple[Draws, Floats]:
+    """Thresholds, and what arrives at the deadline (l, x, i)."""
     limits = np.zeros(aims.shape, dtype=np.uint64)
-    reached = side.free[0].copy()
+    reached = np.repeat(side.free[:1], len(aims), axis=0)
     possible = side.way.possible
-    for level, aim in enumerate(aims):
+    for level in range(aims.shape[1]):
         here = reached[..., np.newaxis]
-        masses = np.minimum(aim, here)
-        masses = np.minimum(masses, factor * masses[possible].min(axis=0))
+        masses = np.minimum(aims[:, level], here)
+        masses = np.minimum(masses, factor * masses[:, possible].min(axis=1, keepdims=True))
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = np.where(here > 0, masses / here, 0.0)
-        used = np.all((shares >= LEAST_SHARE) | ~possible[:, np.newaxis, np.newaxis], axis=0)
-        shares = np.where(used & possible[:, np.newaxis, np.newaxis], np.minimum(shares, 1.0), 0.0)
-        limits[level] = thresholds(shares)
-        reached = going_on(reached, limits[level], side.jumps[level + 1])
+        used = np.all(shares[:, possible] >= LEAST_SHARE, axis=1, keepdims=True)
+        used = used & possible[:, np.newaxis, np.newaxis]
+        limits[:, level] = thresholds(np.where(used, np.minimum(shares, 1.0), 0.0))
+        reached = going_on(reached, limits[:, level], side.jumps[level + 1])
     return limits, reached
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -16,9 +16,10 @@ from offrecord.mechanisms.owner.designing.repair import MARGIN, repaired
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats
-from offrecord.release.coins import Draws
 
 _TIE = 1e-6  # of the budget, that a deadline leaves for repair
+_LITTLE = 1e-6  # of a window that repair may mix into what is best
+_QUICKER_ALONE = 4  # values up to which several solvers at once would wait for each other
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,17 @@ def stopping_side(
         return None
     found: list[StoppingSide | None] = [window_side(way.direction, way.k, budget, deadline)]
     if deadline > way.nearest:
-        levels = places(way, deadline, _CLOSED_FORM, weighted)
-        found.append(_designed(Pinned(way, levels, weighted), budget, by=None))
         if effort.levels is not None:
             levels = places(way, deadline, effort.levels, weighted)
             side = Pinned(way, levels, weighted, effort.ahead)
-            found.append(_designed(side, budget, by=programme))
+            aims = _aims(side, budget)
+            best = _designed(side, aims, budget, most=_LITTLE)
+            # on these levels nothing costs less than what a programme aims at
+            if best is not None and _keeps(best, way, budget, weighted):
+                return best
+            found.append(_designed(side, aims, budget))
+        side = Pinned(way, places(way, deadline, _CLOSED_FORM, weighted), weighted)
+        found.append(_designed(side, [bridges(side, far) for far in range(way.k)], budget))
     made = [one for one in found if one is not None]
     made.sort(key=lambda one: expected_redactions(one, way, weighted))
     return next((one for one in made if _keeps(one, way, budget, weighted)), None)
@@ -88,22 +94,27 @@ def _keeps(side: StoppingSide, way: Way, budget: float, start: Floats) -> bool:
     return bool(np.all(told[of_two] <= budget - MARGIN / 2))
 
 
-def _designed(
-    side: Pinned, budget: float, by: Callable[[Pinned, int, float], Floats | None] | None
-) -> StoppingSide | None:
-    """Each far value by itself: by programmes, or in closed form where there is none."""
+def _aims(side: Pinned, budget: float) -> list[Floats]:
+    """For each far value by itself: by a programme, or in closed form where its solver fails."""
 
-    def limits_for(far: int) -> Draws | None:
-        aims = None if by is None else by(side, far, budget - 2 * MARGIN)
-        return repaired(side, far, bridges(side, far) if aims is None else aims, budget)
+    def aimed(far: int) -> Floats:
+        aims = programme(side, far, budget - 2 * MARGIN)
+        return bridges(side, far) if aims is None else aims
 
     _ = side.free, side.rests  # found once, before several ask for them
+    if side.k <= _QUICKER_ALONE:
+        return [aimed(far) for far in range(side.k)]
     with ThreadPoolExecutor(os.cpu_count()) as several:
-        found = list(several.map(limits_for, range(side.k)))
-    limits = [one for one in found if one is not None]
-    if len(limits) < side.k:
+        return list(several.map(aimed, range(side.k)))
+
+
+def _designed(
+    side: Pinned, aims: Sequence[Floats], budget: float, most: float = 1.0
+) -> StoppingSide | None:
+    """What keeps within the budget, as near to the aims of each far value as it can be."""
+    widest = max(one.shape[-1] for one in aims)
+    shape = (*aims[0].shape[:-1], widest)
+    limits = repaired(side, np.stack([np.broadcast_to(one, shape) for one in aims]), budget, most)
+    if limits is None:
         return None
-    widest = max(one.shape[-1] for one in limits)
-    shape = (*limits[0].shape[:-1], widest)
-    spelled_out = np.stack([np.broadcast_to(one, shape) for one in limits])
-    return StoppingSide(side.way.direction, budget, side.levels, spelled_out)
+    return StoppingSide(side.way.direction, budget, side.levels, limits)
