@@ -80,8 +80,9 @@ def run(
     campaigns: Sequence[Campaign], state: Path, *, minutes: float, processes: int,
     batch_seconds: float = BATCH_SECONDS,
 ) -> None:  # fmt: skip
-    """Batches of all campaigns in turn, for so long: each campaign has the same time, each kind of
-    it its share, counted with what was run before.
+    """Batches of all campaigns in turn, for so long: all of them get as far, measured by the least
+    that a full run has, and each kind has its share of the campaign's time; counted with what was
+    run before.
     """
     state.mkdir(parents=True, exist_ok=True)
     for campaign in campaigns:
@@ -125,37 +126,49 @@ def record(state: Path, watched: Watched, outcome: Outcome, version: str) -> Non
 
 
 class _Turns:
-    """Who is next: the campaign that had the least time, and of it the kind that had the least for
-    its share.
+    """Who is next: the campaign that is furthest from the least that a full run has, and of it the
+    kind that had the least time for its share.
     """
 
     def __init__(self, campaigns: Sequence[Campaign], state: Path) -> None:
         self.campaigns = campaigns
         self.spent: dict[tuple[str, str], float] = defaultdict(float)
-        self.mine: dict[str, float] = {one.name: 0.0 for one in campaigns}
         self.next: dict[tuple[str, str], int] = defaultdict(int)
+        self.cases: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter()
+        self.under_way: Counter[str] = Counter()
         for campaign in campaigns:
             for kind, total in totals(state, campaign).items():
                 self.spent[campaign.name, kind] = total.seconds
                 self.next[campaign.name, kind] = total.batches
+                self.cases[campaign.name] += total.cases
+                self.ended[campaign.name] += total.batches
 
     def take(self) -> tuple[Campaign, str, int]:
         """A campaign, a kind and the number of a batch that nobody has run."""
-        campaign = min(self.campaigns, key=lambda one: self.mine[one.name])
+        campaign = min(self.campaigns, key=self._done)
         shares = campaign.kinds
         kind = min(shares, key=lambda one: self.spent[campaign.name, one] / shares[one])
         batch = self.next[campaign.name, kind]
         self.next[campaign.name, kind] += 1
         # as if it were done, so that the other process takes another
         self.spent[campaign.name, kind] += BATCH_SECONDS
-        self.mine[campaign.name] += BATCH_SECONDS
+        self.under_way[campaign.name] += 1
         return campaign, kind, batch
 
     def count(self, campaign: Campaign, kind: str, outcome: Outcome) -> None:
-        """What it took instead."""
-        more = outcome.seconds - BATCH_SECONDS
-        self.spent[campaign.name, kind] += more
-        self.mine[campaign.name] += more
+        """What it took instead, and what was run."""
+        self.spent[campaign.name, kind] += outcome.seconds - BATCH_SECONDS
+        self.under_way[campaign.name] -= 1
+        self.ended[campaign.name] += 1
+        self.cases[campaign.name] += outcome.cases
+
+    def _done(self, campaign: Campaign) -> tuple[float, int]:
+        """The share of its least, with what is expected of batches that are under way."""
+        name = campaign.name
+        each = self.cases[name] / self.ended[name] if self.ended[name] else 0.0
+        done = (self.cases[name] + self.under_way[name] * each) / campaign.least
+        return done, self.under_way[name]
 
 
 def prepare(campaign: Campaign, state: Path) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from soak.campaign import Outcome, ViolationError
@@ -115,3 +116,21 @@ def test_a_run_goes_on_where_it_was(tmp_path):
         file.write('{"kind": "any", "bat')  # killed while writing
     total = running.totals(tmp_path, campaign)["any"]
     assert (total.cases, total.batches, total.notes) == (1, 5, {"good": 1})
+
+
+def test_all_campaigns_get_as_far_as_each_other(tmp_path):
+    """Whatever a case of each takes: in forty turns, by twos."""
+    slow, quick = SimpleNamespace(name="slow", least=100), SimpleNamespace(name="quick", least=9000)
+    slow.kinds = {"a": 1.0, "b": 3.0}
+    quick.kinds = {"c": 1.0}
+    cases = {"slow": 2, "quick": 400}
+    turns = running._Turns([slow, quick], tmp_path)
+    taken = [turns.take(), turns.take()]
+    for _ in range(38):
+        campaign, kind, _ = taken.pop(0)
+        turns.count(campaign, kind, Outcome(cases=cases[campaign.name], seconds=20.0))
+        taken.append(turns.take())
+    shares = [turns.cases[one.name] / one.least for one in (slow, quick)]
+    assert min(shares) > 0.4
+    assert shares[0] == pytest.approx(shares[1], abs=0.07)
+    assert turns.next["slow", "b"] == pytest.approx(3 * turns.next["slow", "a"], abs=2)
