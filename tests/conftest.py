@@ -1,5 +1,7 @@
 """Randomised tests draw the same examples on every machine, and leave nothing behind."""
 
+from itertools import count
+
 import pytest
 from hypothesis import settings
 
@@ -7,12 +9,16 @@ from offrecord import cli
 
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
 settings.load_profile("fixed")
+_numbers = count()
 
 
 @pytest.fixture(autouse=True)
 def _own_data_directory(tmp_path_factory, monkeypatch):
-    """Keys that nobody names are made here, not in the data directory of whoever runs the tests."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "data"))
+    """Keys that nobody names are made here, not in the data directory of whoever runs the tests:
+    one for each test, as a ledger knows its tables again.
+    """
+    folder = tmp_path_factory.getbasetemp() / "data" / str(next(_numbers))
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
 
 
 @pytest.fixture

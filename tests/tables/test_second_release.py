@@ -255,3 +255,67 @@ def test_the_certificate_counts_what_others_released_while_it_was_made(again, tm
     late = again(frame, remember=False, epsilon=2.0)
     assert slow.write(tmp_path / "out.csv", force=True)[1] == []
     assert late.certificate["release"]["composed"] is None
+
+
+class TestAnotherName:
+    """The same records as another data set have other coins: a second look."""
+
+    @pytest.fixture
+    def redact(self, tmp_path):
+        options = {
+            "value": "v", "order": "t", "by": "chain", "private": "p", "epsilon": 1.0,
+            "model": off.MarkovChain.binary(0.1, 0.2), "key_file": tmp_path / "key.json",
+        }  # fmt: skip
+
+        def released(frame, dataset, **more):
+            return off.redact(frame, dataset=dataset, **options | more)
+
+        return released
+
+    def test_is_refused_or_counted(self, redact):
+        frame = chains_of([[0, 0, 1, 1, 0, 0], [1, 0, 0, 0, 1, 1]])
+        redact(frame, "jan")
+        with pytest.raises(off.InputError, match=r"as data set 'jan'.*--key-file"):
+            redact(frame, "february")
+        # another ε, model, mechanism or value makes it no other record
+        with pytest.raises(off.InputError, match="released before as data set 'jan'"):
+            redact(frame.with_columns(v=1 - pl.col("v")), "february", epsilon=2.0)
+        told = redact(frame, "february", dry_run=True).summary.warnings
+        assert any("released before as data set 'jan'" in one for one in told)
+        with pytest.warns(off.OffrecordWarning, match="1 other release"):
+            second = redact(frame, "february", another_release=True)
+        said = second.certificate["release"]
+        assert (said["other_releases"], said["composed"]) == (1, False)
+
+    def test_both_can_be_made_again(self, redact):
+        frame = chains_of([[0, 0, 1, 1, 0, 0]])
+        first = redact(frame, "jan")
+        with pytest.warns(off.OffrecordWarning):
+            second = redact(frame, "february", another_release=True)
+        with pytest.warns(off.OffrecordWarning, match="1 other release"):
+            assert redact(frame, "jan").frame.equals(first.frame)
+        with pytest.warns(off.OffrecordWarning):
+            assert redact(frame, "february").frame.equals(second.frame)
+
+    def test_other_records_and_columns_are_free(self, redact):
+        frame = chains_of([[0, 0, 1, 1, 0, 0]])
+        for name, other, more in (
+            ("jan", frame, {}),
+            ("later", frame.with_columns(pl.col("t") + 6), {}),
+            ("others", frame.with_columns(pl.col("chain") + 1), {}),
+            ("fewer", chains_of([[0, 0, 1, 1, 0, 0]], private=(4,)), {}),
+            ("a column", frame.rename({"v": "w"}), {"value": "w"}),
+        ):
+            said = redact(other, name, **more).certificate["release"]
+            assert (said["other_releases"], said["composed"]) == (0, True)
+
+    def test_entries_of_before_are_read(self, redact, tmp_path):
+        frame = chains_of([[0, 0, 1, 1, 0, 0]])
+        first = redact(frame, "jan")
+        file = tmp_path / "key.ledger.json"
+        book = json.loads(file.read_text())
+        del book["releases"]["jan"][0]["records"]
+        file.write_text(json.dumps(book))
+        again = redact(frame, "jan")
+        assert again.certificate == first.certificate
+        assert again.frame.equals(first.frame)

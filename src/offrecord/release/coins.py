@@ -69,6 +69,11 @@ class Coins:
             name: getattr(self, name) for name in ("key", "dataset", "column")
         }  # what is cached cannot be sent
 
+    @property
+    def anywhere(self) -> Coins:
+        """Those of no data set: for what is to be known again under another name."""
+        return Coins(self.key, "", self.column)
+
     @cached_property
     def _named(self) -> hashlib.blake2b:
         """The chain hash, ready for a chain's values."""

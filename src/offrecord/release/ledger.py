@@ -17,8 +17,9 @@ from offrecord.files import checked_content, read_json, write_bytes
 
 LEDGER_VERSION = 2
 _OLD = 1  # knew of nothing that was forgotten, nor when releases were entered
-#: What an entry calls the time at which it was made; all else in it tells releases apart.
-ENTERED = "entered"
+#: What an entry calls the time at which it was made, and a digest of its private records, whatever
+#: the name of their data set; all else in it tells releases apart.
+ENTERED, RECORDS = "entered", "records"
 #: What the owner of a record was asked (for each label as JSON, the probability of silence), and a
 #: digest of what they said.
 Answer: TypeAlias = dict[str, Any]
@@ -103,10 +104,28 @@ class Ledger:
         earlier = self.releases.get(dataset)
         if not earlier:
             return None
+        names = [name for name in decided if name != RECORDS]
         return min(
-            ([name for name in decided if decided[name] != one.get(name)] for one in earlier),
+            ([name for name in names if decided[name] != one.get(name)] for one in earlier),
             key=len,
         )
+
+    def elsewhere(self, dataset: str, decided: Mapping[str, str]) -> list[str]:
+        """The names of other data sets that were released with the very same private records, one
+        for each release.
+        """
+        records = decided.get(RECORDS)
+        return [
+            name
+            for name, entries in self.releases.items()
+            for one in entries
+            if name != dataset and records is not None and one.get(RECORDS) == records
+        ]
+
+    def knows(self, dataset: str, decided: Mapping[str, str]) -> bool:
+        """The data set was released with these private records before."""
+        entries = self.releases.get(dataset, [])
+        return any(one.get(RECORDS) == decided.get(RECORDS) for one in entries)
 
     def others(self, dataset: str, decided: Mapping[str, str]) -> int:
         """How many different releases this data set has had."""
@@ -159,7 +178,8 @@ class Ledger:
 
 def _unlike(entries: list[dict[str, str]], decided: Mapping[str, str]) -> list[dict[str, str]]:
     """The entries of other releases than this one."""
-    return [one for one in entries if {**one, ENTERED: ""} != {**decided, ENTERED: ""}]
+    apart = {ENTERED: "", RECORDS: ""}
+    return [one for one in entries if {**one, **apart} != {**decided, **apart}]
 
 
 def _ledger(key: Keyed) -> Ledger:

@@ -13,7 +13,7 @@ from offrecord.designs.library import Designs
 from offrecord.errors import InputError
 from offrecord.models.base import Integers
 from offrecord.release.certificate import Release as Standing
-from offrecord.release.ledger import Ledger
+from offrecord.release.ledger import RECORDS, Ledger
 from offrecord.tables.cautions import about_others
 from offrecord.tables.job import Job, ModelledJob
 from offrecord.tables.several.accounting import Accounted
@@ -42,7 +42,7 @@ def release_identity(
     key's owner alone.
     """
     private = survey.private_digest ^ dropped.digest, survey.private + dropped.private
-    return {
+    identity = {
         "private list": digest_text(*private),
         "model": _digest(designs.model.to_dict()),
         "epsilon": repr(job.epsilon),
@@ -50,6 +50,9 @@ def release_identity(
         "choice of columns": _digest(_shape(job, survey)),
         "set of designs": _designs_digest(survey, designs, which),
     }
+    if survey.private:
+        identity[RECORDS] = digest_text(survey.records_digest, survey.private)
+    return identity
 
 
 def _digest(content: Any) -> str:
@@ -90,6 +93,16 @@ def refuse_another(
     continue the one before.
     """
     job, dataset = modelled.job, modelled.job.options.dataset
+    elsewhere = book.elsewhere(dataset, identity)
+    is_new = not book.knows(dataset, identity) and not job.options.another_release
+    if elsewhere and is_new:
+        raise InputError(
+            f"the very same private records, of a column {job.columns.value!r}, were released"
+            f" before as data set {elsewhere[0]!r}, whose coins are others; a second look adds to"
+            f" what the first gave away. If these are the same data, keep --dataset"
+            f" {elsewhere[0]!r}; if they are not, take another --key-file, or --another-release,"
+            " which the certificate then counts"
+        )
     if job.options.growing:
         _check_continued(modelled, book, survey, identity)
         return
@@ -145,7 +158,8 @@ def standing(
 ) -> Entered:
     """How a release that has been entered stands in the ledger."""
     dataset, key = job.options.dataset, job.key
-    others = book.others(dataset, identity)
+    elsewhere = len(book.elsewhere(dataset, identity))
+    others = book.others(dataset, identity) + elsewhere
     warnings = []
     if not book.announced:
         warnings.append(
@@ -153,9 +167,10 @@ def standing(
             " with another key is a second look at the data"
         )
     unpublished = book.others_forgotten(dataset, identity)
-    if job.options.growing and book.complete and not unpublished:
+    is_known = book.complete and not unpublished and not elsewhere
+    if job.options.growing and is_known:
         return Entered(Standing(other_releases=others, composed=True), tuple(warnings))
-    if accounted is not None and book.complete and not unpublished:
+    if accounted is not None and is_known:
         said = Standing(other_releases=others, composed=accounted.is_kept)
         return Entered(said, tuple(warnings))
     if others:

@@ -80,7 +80,8 @@ class Survey:
     names_are_integers, names_are_text: whether all chain names are whole numbers, and whether they
     came as text, column by column. clustered: how many secrets there are in clusters with each
     surrounding. secrets_digests: (m, 2) for each surrounding the digest of its
-    secrets. private_digest: that of the private records. newest: the largest order value. known,
+    secrets. private_digest: that of the private records; records_digest: the same, whatever the
+    name of the data set. newest: the largest order value. known,
     known_digest, reached: where the table was released before it grew, the private records that
     were known, and secrets that were not but reach records that have left.
     """
@@ -105,6 +106,7 @@ class Survey:
     clustered: dict[Surrounding, int]
     secrets_digests: NDArray[np.uint64]
     private_digest: NDArray[np.uint64]
+    records_digest: NDArray[np.uint64]
     positions: list[list[Any]]
     newest: int
     known: int
@@ -193,8 +195,10 @@ class Survey:
             needs=needs,
             clustered=_clustered(part.clustered for part in parts),
             secrets_digests=digests,
-            private_digest=np.bitwise_xor.reduce([part.private_digest for part in parts], axis=0),
-            known_digest=np.bitwise_xor.reduce([part.known_digest for part in parts], axis=0),
+            **{
+                name: np.bitwise_xor.reduce([getattr(part, name) for part in parts], axis=0)
+                for name in ("private_digest", "records_digest", "known_digest")
+            },
             newest=max(part.newest for part in parts),
             positions=[row for part in parts for row in part.positions],
         )

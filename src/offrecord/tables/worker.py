@@ -157,6 +157,7 @@ class Worker:
         if self.before is not None:
             known = self.before.known_private(arranged, private)
             reached = self.before.reached(arranged, private, secrets, self.spec.protect)
+        anywhere = replace(keyed, coins=keyed.coins.anywhere)
         return Survey(
             rows=batch.rows,
             chains=chains.count,
@@ -178,6 +179,7 @@ class Worker:
             clustered=batch.clusters.secrets,
             secrets_digests=keyed.set_digests(secrets.chain, secrets.order, used, len(rows)),
             private_digest=keyed.set_digests(private.chain, private.order, alone, 1)[0],
+            records_digest=anywhere.set_digests(private.chain, private.order, alone, 1)[0],
             positions=_positions(batch) if self.positions else [],
             newest=int(chains.order.max()),
             known=int(known.sum()),

@@ -17,7 +17,7 @@ from table_files import write
 
 @pytest.fixture(scope="session")
 def drawer(tmp_path_factory):
-    """Where one key lies, and the designs that are shared."""
+    """Where the designs that are shared lie."""
     return tmp_path_factory.mktemp("drawer")
 
 
@@ -39,7 +39,7 @@ def both(tmp_path, drawer, monkeypatch):
         )
         chosen["accept_model"] = True  # of some order, some start: the table is that of one
         chosen["design_minutes"] = 1000  # a machine may be busy
-        chosen["key_file"] = drawer / "key.json"
+        chosen["key_file"] = tmp_path / "key.json"
         if shared:
             chosen["designs"] = drawer / "designs.json"
         out = tmp_path / "out"

@@ -57,10 +57,10 @@ def test_phases(both):
     assert found.summary.mechanism == "owner"
 
 
-def test_rows_in_any_order_give_the_same_release(drawer, tmp_path, monkeypatch):
+def test_rows_in_any_order_give_the_same_release(tmp_path, monkeypatch):
     table = dense(ROOMS["in order"], 0.1, gaps=0.1, empty=0.1)
     given = COLUMNS | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "step": 1}
-    given |= {"dataset": tmp_path.name, "mechanism": "owner", "key_file": drawer / "key.json"}
+    given |= {"dataset": tmp_path.name, "mechanism": "owner", "key_file": tmp_path / "key.json"}
     shuffled = table.sample(fraction=1.0, shuffle=True, seed=5)
     first = off.redact(table, **given)
     again = off.redact(shuffled, **given)
@@ -75,11 +75,11 @@ def test_rows_in_any_order_give_the_same_release(drawer, tmp_path, monkeypatch):
     assert pl.read_parquet(out / "o.parquet").equals(first.frame)
 
 
-def test_a_chain_is_decided_by_itself(drawer, tmp_path):
+def test_a_chain_is_decided_by_itself(tmp_path):
     """The same with all others and without them: parts of whole chains suffice."""
     table = dense(ROOMS["in order"], 0.15, gaps=0.1, empty=0.1)
     given = COLUMNS | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "step": 1}
-    given |= {"mechanism": "owner", "key_file": drawer / "key.json", "another_release": True}
+    given |= {"mechanism": "owner", "key_file": tmp_path / "key.json", "another_release": True}
     given |= {"designs": tmp_path / "designs.json", "dataset": tmp_path.name, "allow_none": True}
     whole = off.redact(table, **given).frame
     for rooms in ([3], [7, 21], [*range(30, 40)]):

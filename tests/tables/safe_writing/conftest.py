@@ -1,6 +1,7 @@
-"""One key, one store of models and designs, and one large table for all of these tests."""
+"""One store of models and designs, and one large table for all of these tests."""
 
 import subprocess
+from itertools import count
 
 import numpy as np
 import polars as pl
@@ -11,10 +12,18 @@ from offrecord.release.keys import Key
 from releasing import COLUMNS, COMMAND, Desk
 from twins import TEXTS, model
 
+_numbers = count()
 
-@pytest.fixture(scope="session")
+
+def new_key(tmp_path_factory):
+    folder = tmp_path_factory.getbasetemp() / "keys" / str(next(_numbers))
+    return Key.new(folder / "key.json").file
+
+
+@pytest.fixture
 def key(tmp_path_factory):
-    return Key.new(tmp_path_factory.mktemp("keys") / "key.json").file
+    """Of each test, as tables are alike, and a ledger would know them again."""
+    return new_key(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
@@ -35,11 +44,11 @@ def desk_of_descriptors(tmp_path, key, store, capfd, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def large(tmp_path_factory, key):
+def large(tmp_path_factory):
     """200,000 rows whose private records alone say NEEDLE, and the options to redact them; caches
     warm, designs made.
     """
-    folder = tmp_path_factory.mktemp("large")
+    folder, key = tmp_path_factory.mktemp("large"), new_key(tmp_path_factory)
     chains, each = 4_000, 50
     rng = np.random.default_rng(5)
     private = rng.random(chains * each) < 0.01
