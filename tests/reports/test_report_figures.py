@@ -218,3 +218,13 @@ def test_a_release_of_spark_has_a_page_too(desk):
     assert there.left == here.left
     assert there.costs == here.costs
     assert "went through part by part" in there.curve.why
+
+
+def test_long_values_that_begin_alike_have_lines_of_their_own():
+    alike = ["a department with a very long name, " * 2 + end for end in ("north", "south")]
+    chain = off.MarkovChain([[0.8, 0.2], [0.3, 0.7]], labels=alike)
+    needs = SurroundingCounts.of(np.array([[9, 9, 1, 0]]), np.array([1]), {})
+    designs, _ = designs_for(Setting(chain, 1.0, off.BestLocal(), "run"), needs)
+    names = around_of(designs.designs, [1], chain).names
+    assert len(set(names)) == 2
+    assert max(map(len, names)) < 80

@@ -13,6 +13,7 @@ from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.records import Chains
 
 _BEYOND = 3  # records shown beyond the last that may be redacted
+_LONGEST = 40  # characters of a value that are shown
 _MOST_LINES = 6  # values that have a line each
 _MOST_ROWS = 2_000_000  # records in all rooms that are foretold
 
@@ -172,7 +173,7 @@ def _named(
     redacted.
     """
     columns = np.stack(list(rule.values()), axis=1)
-    labels = [_value(label) for label in model.labels]
+    labels = _values(model.labels)
     if len(rule) != model.k or model.k == 1:  # who redacts sees all values: one probability
         stops = tuple(f"of a walk that gets here, to stop if it is {one}" for one in labels)
         names = ("whatever its value, on average", *stops[: columns.shape[1] - 1])
@@ -185,9 +186,14 @@ def _named(
     return (*names, "on average"), np.stack(told, axis=1), 3
 
 
-def _value(label: object) -> str:
-    """A value as it is shown."""
-    return repr(label)[:40]
+def _values(labels: Sequence[object]) -> list[str]:
+    """Values as they are shown: short, and each by a name of its own."""
+    shown = [repr(label) for label in labels]
+    shown = [one if len(one) <= _LONGEST else f"{one[: _LONGEST - 1]}…" for one in shown]
+    return [
+        one if shown.count(one) == 1 else f"{one} (value {number})"
+        for number, one in enumerate(shown, 1)
+    ]
 
 
 def _near(steps: Sequence[Step]) -> tuple[Step, ...]:
