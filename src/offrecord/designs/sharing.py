@@ -218,16 +218,24 @@ class _Rooms:
         return mechanism.workshop(model, epsilon, protect, self.cap)
 
     def grids(self) -> Grids:
-        """The workshop's own rooms, or the finest whose surroundings are few enough for it."""
+        """The workshop's own rooms, and those that secrets have where they are as few; or the
+        finest whose surroundings are few enough for it.
+        """
         own = self.workshop.rooms()
         if own is not None:
-            return own
+            return self._with_exact(own[0], self.left), self._with_exact(own[1], self.right)
         for ratio in _RATIOS:
             grid = _geometric(self.cap, ratio)
             rounded = self.rounded((grid, grid))
             if len(distinct(*rounded, self.lengths)[0]) <= self.workshop.most:
                 break
         return grid, grid
+
+    def _with_exact(self, nodes: tuple[int, ...], rooms: Integers) -> tuple[int, ...]:
+        present = np.unique(rooms).tolist()
+        if self.workshop.serves_every_room or len(present) > len(nodes):
+            return nodes
+        return tuple(sorted({*nodes, *present}))
 
     def rounded(self, grids: Grids) -> tuple[Integers, Integers]:
         """Rooms to the left and right, rounded up to grids."""

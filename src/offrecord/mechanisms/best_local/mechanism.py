@@ -59,7 +59,8 @@ class BestLocal(Mechanism):
     then what F4 forces, or for several secrets the least of what each alone allows. The policy
     carries it as utility_bound. Takes every chain.
 
-    effort: how much work the linear programmes may take, as a multiple of the default.
+    effort: how much work the linear programmes may take, as a multiple of the default; below 1,
+    designs for single models are not tried on a set.
     """
 
     name: ClassVar[str] = "best-local"
@@ -88,7 +89,9 @@ class BestLocal(Mechanism):
         if quick:  # judging one design takes so long that hundreds cannot be tried
             return _noted(replace(start, mechanism=self.name, utility_bound=utility_bound(problem)))
         best = self._improved(problem, start)
-        return _noted(best if problem.models is None else self._under_set(problem, best))
+        if problem.models is None or self.effort < 1:  # what follows gains half a per cent
+            return _noted(best)
+        return _noted(self._under_set(problem, best))
 
     def _under_set(self, problem: Problem, best: LocalPolicy) -> LocalPolicy:
         """The best of what was found and of designs for single models, lowered as far as the

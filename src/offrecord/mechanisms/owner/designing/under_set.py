@@ -38,7 +38,8 @@ _LONGER = (0.0, 0.07, 0.2)
 _BUDGETS, _STOPS = (1.0, 0.7, 0.4, 0.15), (1.0, 0.9, 0.7, 0.4)
 #: At most so many programmes; a reach below the least ends them, and a gain below this share.
 _PROGRAMMES, _REACH, _LEAST_REACH, _GAIN = 40, 0.3, 0.01, 2e-4
-#: After so many, deadlines are compared, and those that cost more than this times the best dropped.
+#: After so many, deadlines are compared: the best one is finished, and where it is not proven the
+#: next, unless it costs more than this times as much.
 _FIRST, _CLOSE = 10, 1.04
 #: How often a proposal is asked for again within the same reach, with a budget that is smaller by
 #: what was too much, and this factor, but not by more than this share.
@@ -91,9 +92,10 @@ def side_over(
         if designs[-1].cost > designs[0].cost:
             break
     least = min(design.cost for design in designs)
-    close = [design.finished() for design in designs if design.cost <= _CLOSE * least]
-    for design in sorted(close, key=lambda design: design.cost):
-        proven = design.proven(box_intervals, direction, budget)
+    for design in sorted(designs, key=lambda design: design.cost):
+        if design.cost > _CLOSE * least:
+            break
+        proven = design.finished().proven(box_intervals, direction, budget)
         if proven is not None and proven.cost < _WORTH * (window - 1):
             return proven.side(direction, budget)
     return None
