@@ -16,8 +16,10 @@ from offrecord.designs import clusters
 from offrecord.designs.clusters import Clusters
 from offrecord.designs.library import Designs, Setting
 from offrecord.mechanisms.surroundings import Nearness
+from offrecord.mechanisms.window import BestWindow
 from offrecord.models.records import Chains
 from offrecord.tables.secrets import Private, secrets_of
+from offrecord.verify import designs as verify_designs
 from small_tables import dry, keep_designs, rule, secrets_by_definition
 
 RAIN = off.MarkovChain.binary(0.02, 0.3)
@@ -223,6 +225,45 @@ def test_a_file_keeps_designs_of_clusters_and_believes_none_without_its_seal(tmp
     assert len(made) == 2
     assert third.explain().equals(first.explain())
     assert any("made 1 design anew" in warning for warning in third.summary.warnings)
+
+
+def test_a_file_keeps_windows_and_believes_none_without_its_seal(tmp_path, monkeypatch):
+    made, proven = [], []
+    around, judge = BestWindow.around, verify_designs.judged
+    monkeypatch.setattr(BestWindow, "around", lambda *asked: made.append(1) or around(*asked))
+    monkeypatch.setattr(verify_designs, "judged", lambda *asked: proven.append(1) or judge(*asked))
+    frame, listed = chain_table(30, [8, 12, 17])
+    given = {"designs": tmp_path / "designs.json", "key_file": tmp_path / "key" / "key.json"}
+    first = keep_designs(RAIN, frame, listed, 2.0, **given)
+    made_first = len(made)
+    assert made_first > 0
+    assert proven
+    proven.clear()
+    again = dry(RAIN, frame, listed, 2.0, **given)
+    assert len(made) == made_first
+    assert not proven  # sealed once they were
+    assert first.explain().equals(again.explain())
+    content = json.loads(Path(given["designs"]).read_text(encoding="utf-8"))
+    assert len(content["windows"]) == made_first
+    for rows in content["sides"]:
+        rows[:] = [[10, [0.0, 0.0]]]  # everything is released
+    given["designs"].write_text(json.dumps(content), encoding="utf-8")
+    assert not Designs.load(given["designs"], Setting(RAIN, 2.0, off.BestLocal(), "run")).windows
+    third = dry(RAIN, frame, listed, 2.0, **given)
+    assert len(made) == 2 * made_first
+    assert third.explain().equals(first.explain())
+
+
+def test_windows_do_not_depend_on_what_else_their_file_holds(tmp_path, monkeypatch):
+    monkeypatch.setattr(off.mechanisms.workshop.Workshop, "most", 3)  # then rooms are rounded up
+    tables = [chain_table(40, [3, 9, 20, 33]), chain_table(25, [2, 11, 19])]
+    given = {"designs": tmp_path / "designs.json", "key_file": tmp_path / "key" / "key.json"}
+    for frame, listed in tables:
+        keep_designs(RAIN, frame, listed, 2.0, **given)
+    for frame, listed in tables:
+        kept = dry(RAIN, frame, listed, 2.0, **given)
+        alone = dry(RAIN, frame, listed, 2.0)
+        assert kept.summary.window == alone.summary.window
 
 
 @pytest.mark.parametrize("damage", [[1, 0, 1], [0] * 10, [2] + [1] * 9, "no", [1] * 9 + [0]])

@@ -55,7 +55,8 @@ class Designs:
     None for a model that is not stationary. loss: expected redactions that rounding rooms up to
     these grids costs a secret. sealed: read from a file as it was written. candidates: all there is
     of a file that is not sealed; a surrounding that needs one judges it, and `refused` counts those
-    it did not take. apart: clusters for which one design gains nothing.
+    it did not take. apart: clusters for which one design gains nothing. windows: what may act in
+    their place, as a file keeps it: sealed ones alone.
     """
 
     setting: Setting
@@ -66,6 +67,7 @@ class Designs:
     candidates: Mapping[Surrounding, Design] = field(default_factory=dict)
     refused: int = 0
     apart: frozenset[Surrounding] = frozenset()
+    windows: tuple[Design, ...] = ()
 
     @property
     def model(self) -> Model:
@@ -104,16 +106,19 @@ class Designs:
         """These designs and those known before: sealed ones, for all others are only candidates."""
         if known is None:
             return self
-        mine = {design.surrounding for design in self.designs}
-        others = (design for design in known.designs if design.surrounding not in mine)
-        return replace(self, designs=(*self.designs, *others), apart=self.apart | known.apart)
+        return replace(
+            self,
+            designs=_with_others(self.designs, known.designs),
+            apart=self.apart | known.apart,
+            windows=_with_others(self.windows, known.windows),
+        )
 
     def adds_to(self, known: Designs) -> bool:
         """Something here is not known, or more of it is."""
-        held = {design.surrounding: design.identity for design in known.designs}
         if not self.apart <= known.apart:
             return True
-        return any(held.get(design.surrounding) != design.identity for design in self.designs)
+        pairs = (self.designs, known.designs), (self.windows, known.windows)
+        return any(not _is_held(mine, others) for mine, others in pairs)
 
     def for_gaps(self, lengths: Sequence[int]) -> Designs:
         """What acts of these designs in a table whose gaps have these lengths: the same whatever
@@ -126,22 +131,10 @@ class Designs:
     def to_dict(self) -> dict[str, Any]:
         """The content of a designs file."""
         shared = Shared()
-        designs = [
-            {
-                "left": design.surrounding.left,
-                "right": design.surrounding.right,
-                "length": design.surrounding.length,
-                "context": design.surrounding.context,
-                "phases": _runs(design.surrounding, self.model),
-                "inside": list(design.surrounding.inside),
-                **design.to_dict(shared),
-                "leakage": design.leakage,
-                "rounding": design.rounding,
-                "method": design.method,
-                "window": list(design.window),
-            }
-            for design in self.designs
-        ]
+        designs, windows = (
+            [_said(one, self.model, shared) for one in some]
+            for some in (self.designs, self.windows)
+        )
         return {
             "format": "offrecord-designs",
             "version": DESIGNS_VERSION,
@@ -153,6 +146,7 @@ class Designs:
             "model": self.model.to_dict(),
             self.setting.mechanism.designs.shares: shared.listed,
             "designs": designs,
+            "windows": windows,
             "apart": [[one.left, one.right, list(one.inside)] for one in sorted(self.apart)],
         }
 
@@ -180,6 +174,18 @@ class Designs:
             ) from None
 
 
+def _with_others(mine: Sequence[Design], known: Sequence[Design]) -> tuple[Design, ...]:
+    """Designs, and those known for other surroundings."""
+    served = {design.surrounding for design in mine}
+    return (*mine, *(design for design in known if design.surrounding not in served))
+
+
+def _is_held(mine: Sequence[Design], known: Sequence[Design]) -> bool:
+    """Whether all of them are known."""
+    held = {design.surrounding: design.identity for design in known}
+    return all(held.get(design.surrounding) == design.identity for design in mine)
+
+
 def _from_dict(content: Any, setting: Setting, key: bytes | None) -> Designs:
     kind = setting.mechanism.designs
     keys = ("mechanism", "epsilon", "protect", "model", "designs", "grids", "loss")
@@ -189,14 +195,16 @@ def _from_dict(content: Any, setting: Setting, key: bytes | None) -> Designs:
     sealed = key is not None and hmac.compare_digest(given, _seal(content, key))
     _check_setting(content, setting)
     try:
-        entries = _entries(content, setting.model)
-        read = kind.read(entries, read_list(content[kind.shares]), setting.model)
+        shared = read_list(content[kind.shares])
+        read = kind.read(_entries(content["designs"], setting.model), shared, setting.model)
         grids = None if content["grids"] is None else _grids(content["grids"])
         loss = read_number(content["loss"])
         if sealed:
             apart = _apart(content.get("apart", []))
             checked = _checked(read, grids, setting)
-            return Designs(setting, checked, grids, loss, sealed, apart=apart)
+            entries = _entries(content.get("windows", []), setting.model)
+            windows = _checked(kind.read(entries, shared, setting.model), None, setting)
+            return Designs(setting, checked, grids, loss, sealed, apart=apart, windows=windows)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError):
         raise InputError(_DAMAGED) from None
     return Designs(setting, (), candidates={design.surrounding: design for design in read})
@@ -248,13 +256,13 @@ def _seal(content: dict[str, Any], key: bytes) -> str:
 # ---- what a file says, if it is of its kind; ValueError otherwise
 
 
-def _entries(content: Mapping[str, Any], model: Model) -> list[tuple[Made, Mapping[str, Any]]]:
+def _entries(content: Any, model: Model) -> list[tuple[Made, Mapping[str, Any]]]:
     """What it says about each design; those of a chain with phases that it does not spell out are
     left, and made anew.
     """
     entries: list[tuple[Made, Mapping[str, Any]]] = []
     seen = set()
-    for one in read_list(content["designs"]):
+    for one in read_list(content):
         rooms = (read_count(one["left"]), read_count(one["right"]), read_count(one["length"], 1))
         named = read_text(one["context"])
         phases = _phases(one.get("phases"), model, *rooms)
@@ -270,6 +278,24 @@ def _entries(content: Mapping[str, Any], model: Model) -> list[tuple[Made, Mappi
         made = Made(around, leakage, rounding, read_text(one["method"]), window)
         entries.append((made, one))
     return entries
+
+
+def _said(design: Design, model: Model, shared: Shared) -> dict[str, Any]:
+    """What a file says about a design."""
+    around = design.surrounding
+    return {
+        "left": around.left,
+        "right": around.right,
+        "length": around.length,
+        "context": around.context,
+        "phases": _runs(around, model),
+        "inside": list(around.inside),
+        **design.to_dict(shared),
+        "leakage": design.leakage,
+        "rounding": design.rounding,
+        "method": design.method,
+        "window": list(design.window),
+    }
 
 
 def _runs(around: Surrounding, model: Model) -> list[list[int]] | None:

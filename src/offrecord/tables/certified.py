@@ -25,7 +25,6 @@ from offrecord.tables.chains import Arranged, Columns
 from offrecord.tables.frames import listed_keys
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.steps import Step
-from offrecord.verify.verdict import read_certificate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,6 +68,8 @@ class Certified:
     @classmethod
     def load(cls, path: Path) -> Certified:
         """From a certificate file."""
+        from offrecord.verify.verdict import read_certificate  # the verifier has much to import
+
         certificate = read_certificate(path)
         try:
             return cls.of(certificate)

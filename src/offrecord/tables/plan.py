@@ -117,7 +117,8 @@ class Plan:
             job.options.say(f"--drop leaves out {gone}; no file that is written says so")
         accepted = _accepted(job, _doubts(modelled, survey))
         warnings = [*survey.warnings(job.columns, job.step), *_model_warnings(modelled)]
-        designs, which = _designed(modelled, survey)
+        windows, instead = _windows(modelled, survey)
+        designs, which = _designed(modelled, survey, windows)
         columns = job.columns
         warnings += _design_warnings(job, designs)
         warnings += about_columns(columns.order, columns.keep, keep_all=columns.keep_all)
@@ -130,7 +131,6 @@ class Plan:
         else:
             refuse_another(modelled, Ledger.read(job.key), survey, identity)
         uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
-        windows, instead = _windows(modelled, survey)
         rule = Rule.of(designs, windows, survey.needs, (which, instead), holding)
         told = tuple(warnings)
         return cls(
@@ -442,9 +442,11 @@ def _audit_warnings(job: Job, learned: Learned, audit: Audited) -> list[str]:
     return warnings
 
 
-def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]:
-    """The designs that a table needs, and which each surrounding gets; new ones are kept in their
-    file, if there is one and the run is not dry.
+def _designed(
+    modelled: ModelledJob, survey: Survey, windows: Designs | None
+) -> tuple[Designs, Integers]:
+    """The designs that a table needs, and which each surrounding gets; new ones, and windows that
+    may act in their place, are kept in their file, if there is one and the run is not dry.
     """
     options, known = modelled.job.options, modelled.known
     designs, which = designs_for(
@@ -459,9 +461,10 @@ def _designed(modelled: ModelledJob, survey: Survey) -> tuple[Designs, Integers]
         designs, survey.clustered, known=known, progress=listwise(options.progress)
     )
     designs = proven(designs, known)
-    is_new = known is None or not known.sealed or designs.adds_to(known)
+    kept = designs if windows is None else replace(designs, windows=windows.designs)
+    is_new = known is None or not known.sealed or kept.adds_to(known)
     if options.designs is not None and is_new and not options.dry_run:
-        designs.merged(known).save(options.designs, modelled.job.key.secret)
+        kept.merged(known).save(options.designs, modelled.job.key.secret)
     return designs.for_gaps(survey.needs.gaps), which
 
 
@@ -472,8 +475,12 @@ def _windows(modelled: ModelledJob, survey: Survey) -> tuple[Designs | None, Int
     is_asked = getattr(modelled.setting.mechanism, "keeps_to_windows", False)
     if not is_asked or modelled.job.options.growing:  # then rules may not depend on what comes
         return None, np.empty(0, dtype=np.int64)
-    found, which = designs_for(modelled.setting._replace(mechanism=BestWindow()), survey.needs)
-    return proven(found), which
+    setting = modelled.setting._replace(mechanism=BestWindow())
+    # Without grids: a table has the same windows whatever other tables have brought to their file.
+    sealed = () if modelled.known is None else modelled.known.windows
+    known = Designs(setting, sealed, sealed=True)
+    found, which = designs_for(setting, survey.needs, known=known)
+    return proven(found, known), which
 
 
 def _design_warnings(job: Job, designs: Designs) -> list[str]:

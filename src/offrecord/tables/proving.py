@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from offrecord.mechanisms.local.design import LocalDesign
 from offrecord.mechanisms.local.stretches import Stretches
 from offrecord.release.certificate import KINDS
 from offrecord.tables.certifying import designs_section, model_section
-from offrecord.verify.designs import Judged, judged
+
+if TYPE_CHECKING:
+    from offrecord.verify.designs import Judged
 
 #: Of what is released by chance, the share that is redacted too, at first.
 _LEAST = 2.0**-50
@@ -41,6 +44,8 @@ def proven(designs: Designs, known: Designs | None = None) -> Designs:
 
 def _judged(designs: Designs, some: Sequence[Design]) -> list[Judged]:
     """What the verifier says of each; what it says of parts that they share counts for all."""
+    from offrecord.verify.designs import judged  # with its exact numbers: where all is known, not
+
     chosen = replace(designs, designs=tuple(some))
     section = designs_section(chosen, np.zeros(len(some), dtype=np.int64), chosen)
     every = judged(section, model_section(designs.model))

@@ -62,8 +62,9 @@ class Rule:
         their place. which: of either, those that each surrounding of a secret has.
         """
         acting, alternatives = designs, None
-        windows = windows_for(designs, needs, which[0])
-        if instead is not None:
+        if instead is None:
+            windows = windows_for(designs, needs, which[0])
+        else:
             grids = designs.grids
             cap = 0 if grids is None else grids[0][-1]
             alternatives = Alternatives.of(
