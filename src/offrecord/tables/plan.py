@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from offrecord.models.base import Integers, Model
 from offrecord.models.box import TOO_FEW
 from offrecord.models.learned import Learned
 from offrecord.release.certificate import Certificate
-from offrecord.release.certificate import Release as Standing
 from offrecord.release.ledger import Ledger, ledger
 from offrecord.tables.batch import ChainBatch
 from offrecord.tables.cautions import (
@@ -277,14 +277,18 @@ class Outcome:
 
     def certificate(self, entered: Entered | None) -> Certificate:
         """The certificate; it names no output yet."""
-        release = not_entered(self.plan.job) if entered is None else entered.said
-        unseen = None if self.plan.modelled.seen is None else self.tally.seen.count == 0
-        return certificate_of(
-            self.plan, self.acting, self.comparison, self.accepted, unseen, self._stands(release)
-        )
+        made = self._unentered
+        return made if entered is None else made.with_release(entered.said)
 
-    def _stands(self, release: Standing) -> Stands:
-        return Stands(release, None if self.accounted is None else self.accounted.joint)
+    @cached_property
+    def _unentered(self) -> Certificate:
+        """The certificate of a release that the ledger does not know."""
+        unseen = None if self.plan.modelled.seen is None else self.tally.seen.count == 0
+        joint = None if self.accounted is None else self.accounted.joint
+        stands = Stands(not_entered(self.plan.job), joint)
+        return certificate_of(
+            self.plan, self.acting, self.comparison, self.accepted, unseen, stands
+        )
 
     def summary(self, entered: Entered | None) -> Summary:
         """What the release amounts to."""
