@@ -160,11 +160,12 @@ class Alternatives:
         chains, (sizes, rests) = batch.arranged.chains, (self.sizes, self.rests)
         masses = batch.masses(model)
         begin, end = laid.secrets.bounds(chains, sizes[laid.which], rests[laid.which])
-        some = np.flatnonzero(end > begin)  # others fall on no record
-        laid = laid.part(some)
+        falls = end > begin  # others fall on no record
+        if not falls.all():
+            laid, begin, end = laid.part(np.flatnonzero(falls)), begin[falls], end[falls]
         surely = masses.ndim == 1 and bool(np.all(self.surely[laid.which]))
         fine = model.is_stationary and not surely
-        pieces = _Pieces.of(begin[some], end[some], laid.secrets.low, fine)
+        pieces = _Pieces.of(begin, end, laid.secrets.low, fine)
         if surely:
             found = (pieces.end - pieces.begin - _missing(chains, pieces)) * _units(masses.sum())
         else:
@@ -221,12 +222,12 @@ class _Pieces(NamedTuple):
         cuts = np.where(apart, since, low)
         # A piece ends where the next one begins, or where no design falls any more.
         stops = np.append(np.where(apart[1:], until[:-1], low[1:]), until[-1:])
-        coarse = cls._cut(np.flatnonzero(apart), (cuts, stops), since, until)
+        begins = np.flatnonzero(apart)
         if not fine or len(begin) == 0:
-            return coarse
+            return cls._cut(begins, (cuts, stops), since, until)
         found = cls._cut(np.arange(len(begin)), (cuts, stops), since, until)
         # Designs that reach over many secrets would be looked at again in each piece.
-        one, counts = np.cumsum(apart) - 1, coarse.after - coarse.first
+        one, counts = np.cumsum(apart) - 1, np.diff(begins, append=len(begin))
         many = np.bincount(one[found.own], found.after - found.first) > _OVERLAPS * counts
         if not many.any():
             return found
@@ -241,7 +242,8 @@ class _Pieces(NamedTuple):
         """
         last = np.append(own[1:], len(since))[: len(own)] - 1
         begin, end = ends[0][own], ends[1][last]
-        own, begin, end = (one[end > begin] for one in (own, begin, end))
+        kept = end > begin
+        own, begin, end = (one[kept] for one in (own, begin, end))
         first = np.searchsorted(until, begin, side="right")
         after = np.searchsorted(since, end, side="left")
         return cls(own, begin, end, first, after, since[first], until[after - 1])
@@ -280,12 +282,13 @@ def _laid(secrets: Secrets, own: Integers, clusters: _Designed, asked: Mask) -> 
     steps[clusters.begin] += 1
     np.subtract.at(steps, clusters.end, 1)  # where one ends another may begin
     alone = np.flatnonzero((np.cumsum(steps)[:-1] == 0) & asked)
-    begin = np.concatenate((alone, clusters.begin))
-    end = np.concatenate((alone + 1, clusters.end))
-    which = np.concatenate((own[alone], clusters.number))
-    order = np.argsort(begin, kind="stable")  # two sorted parts: far faster
-    begin, end = begin[order], end[order]
-    return _Laid(secrets.joined(begin, end), which[order], begin, end - begin)
+    begin, end, which = alone, alone + 1, own[alone]
+    if len(clusters.begin):
+        begin = np.concatenate((begin, clusters.begin))
+        order = np.argsort(begin, kind="stable")  # two sorted parts: far faster
+        begin, end = begin[order], np.concatenate((end, clusters.end))[order]
+        which = np.concatenate((which, clusters.number))[order]
+    return _Laid(secrets.joined(begin, end), which, begin, end - begin)
 
 
 def _looked_at(
