@@ -133,7 +133,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def write_bytes(
-    path: str | Path, content: bytes, *, force: bool = False, mode: int = 0o666
+    path: str | Path, content: bytes | memoryview, *, force: bool = False, mode: int = 0o666
 ) -> None:
     """Write a file through a temporary one beside it and a rename.
 

@@ -164,7 +164,9 @@ def _looked_up(series: pl.Series, codes: dict[int, int]) -> Codes:
     if values.dtype.itemsize == 1:
         every = np.arange(256, dtype=np.uint8).view(values.dtype).tolist()
         table = np.array([codes.get(value, MISSING) for value in every], dtype=np.int8)
-        np.take(table, values.view(np.uint8), out=found, mode="clip")
+        for begin in range(0, len(values), _PIECE):  # places are wider, see below
+            piece = values[begin : begin + _PIECE].view(np.uint8)
+            np.take(table, piece, out=found[begin : begin + _PIECE], mode="clip")
     elif high - low < 1 << 20 and high < 2**62 and low > -(2**62):
         table = np.full(high - low + 2, MISSING, dtype=np.int8)
         for value, code in codes.items():

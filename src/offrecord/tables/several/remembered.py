@@ -98,7 +98,7 @@ class Remembered:
             key.releases_folder.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
             raise InputError(f"{key.releases_folder} cannot be made: {error.strerror}") from None
-        write_bytes(_file(key, certificate), content.getvalue(), force=True, mode=0o600)
+        write_bytes(_file(key, certificate), content.getbuffer(), force=True, mode=0o600)
 
     @classmethod
     def load(cls, key: Key, certificate: Certificate) -> tuple[Remembered, str] | None:
