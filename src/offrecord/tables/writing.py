@@ -33,6 +33,7 @@ from offrecord.tables.values import label_family
 if TYPE_CHECKING:
     import polars as pl
 
+_PIECE = 1 << 16  # values that are made together
 #: What a spreadsheet would run: a cell that begins like this and is no plain number.
 _FORMULA = r"^[=+\-@\t\r]"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -51,9 +52,13 @@ def released_values(
     truths = label_family(labels) == "truth"
     dtype = np.bool_ if truths else pl.Series([], dtype=kind).to_numpy().dtype
     table = np.array([*labels, 0], dtype=dtype)
-    shown = codes.copy()
-    shown[redacted] = len(labels)  # a constant where there will be a null
-    values = pl.select(pl.when(pl.Series(~redacted)).then(pl.Series(table[shown]))).to_series()
+    shown = np.empty(len(codes), dtype=dtype)
+    # piece by piece: places, which are wider, stay in the cache
+    for begin in range(0, len(codes), _PIECE):
+        piece = slice(begin, begin + _PIECE)
+        # a constant where there will be a null
+        np.take(table, np.where(redacted[piece], len(labels), codes[piece]), out=shown[piece])
+    values = pl.select(pl.when(pl.Series(~redacted)).then(pl.Series(shown))).to_series()
     return values.cast(kind).alias(name)
 
 

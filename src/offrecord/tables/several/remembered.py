@@ -93,7 +93,8 @@ class Remembered:
             return
         content = io.BytesIO()
         told = np.frombuffer(entry.encode(), dtype=np.uint8)
-        np.savez(content, allow_pickle=False, entry=told, **self._arrays)
+        arrays = {name: _narrowed(one) for name, one in self._arrays.items()}
+        np.savez(content, allow_pickle=False, entry=told, **arrays)
         try:
             key.releases_folder.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
@@ -110,8 +111,9 @@ class Remembered:
             return None
         try:
             with file.open("rb") as held, np.load(held, allow_pickle=False) as content:
-                found = cls(*(content[name] for name in _ARRAYS))
+                tags, private, around, acting = (_widened(content[name]) for name in _ARRAYS)
                 entry = content["entry"].tobytes().decode()
+            found = cls(tags, private, around, acting)
         except Exception:  # of the file, of its packing, of an array or of how it is written
             found, entry = cls(is_lost=True), ""
         if found.is_lost or not found._is_whole(len(certificate.designs.designs)):
@@ -132,6 +134,22 @@ class Remembered:
         first, last, which = self.acting.T
         placed = np.all(first >= 0) and np.all(last >= first) and np.all(self.private[:, 0] >= 0)
         return bool(placed and np.all((which >= 0) & (which < designs)))
+
+
+def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers in as few bytes as hold all of them: places and designs are small."""
+    if array.dtype != np.int64 or array.size == 0:
+        return array
+    low, high = int(array.min()), int(array.max())
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return array.astype(kind)
+    return array
+
+
+def _widened(array: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers as they were."""
+    return array.astype(np.int64) if array.dtype.kind == "i" else array
 
 
 def entry_digest(entry: dict[str, str]) -> str:
