@@ -310,6 +310,10 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        # With bytecode, as an installed package has it, and polars here: an environment that
+        # forbids it would have a checkout compiled from its source in every run.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         model = folder / "two.json"
         off.MarkovChain.binary(ALPHA, BETA).save(model)
         columns = ("chain", "t", "v")
