@@ -13,6 +13,7 @@ import pytest
 import offrecord as off
 from definition import joint_table, leakage_of_table, samples
 from offrecord.release.keys import Key
+from offrecord.tables.several import remembered
 from offrecord.tables.several.laid import earlier_of
 from tables.several.conftest import CHAIN, rule_of
 
@@ -288,6 +289,31 @@ def test_what_does_not_belong_together_is_refused(desk, one, how, says):
 def test_options_that_do_not_go_together(desk, one, options, says):
     with pytest.raises(off.InputError, match=says):
         desk.redact(one.with_columns(w=1), "b.csv", **({"after": desk.proof("a.csv")} | options))
+
+
+def test_what_is_kept_reads_the_same_in_wide_numbers(desk, one):
+    """As files kept it before numbers were written in as few bytes as hold them."""
+    given = {"after": desk.proof("a.csv"), "joint_epsilon": math.inf, "dataset": "e"}
+    narrow = desk.redact(one, "b.csv", **given)
+    for file in (desk.key.parent / "key.releases").iterdir():
+        with np.load(file) as held:
+            arrays = {name: held[name] for name in held.files}
+        assert arrays["acting"].dtype == np.int8
+        wide = {name: arrays[name].astype(np.int64) for name in ("private", "acting")}
+        np.savez(file, allow_pickle=False, **(arrays | wide))
+    again = desk.redact(one, "c.csv", **given)
+    assert again.certificate["joint"] == narrow.certificate["joint"]
+
+
+@pytest.mark.parametrize("most", [0, 2**7 - 1, 2**7, 2**15, 2**31 - 1, 2**31, 2**62, 2**63 - 1])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_numbers_are_kept_whatever_their_size(most, sign):
+    numbers = np.array([[0, 1, sign * most]])
+    narrow = remembered._narrowed(numbers)
+    assert narrow.dtype.kind == "i"
+    wide = remembered._widened(narrow)
+    assert wide.dtype == np.int64
+    assert np.array_equal(wide, numbers)
 
 
 def test_another_key_does_not_know(desk, one):
