@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from definition import joint_table, leakage_of_table, output_table
+from offrecord import cli
 from offrecord.release.keys import Key
 from offrecord.tables import contents, rule
 
@@ -146,8 +147,8 @@ def test_the_ledger_tells_apart_what_leaves_and_nothing_else(told, tmp_path_fact
     }
     options |= {
         "epsilon": 1.0,
-        "dataset": tmp_path_factory.mktemp("d").name,  # of its own for every example
-        "key_file": told / "key.json",
+        "dataset": "d",
+        "key_file": tmp_path_factory.mktemp("k") / "key.json",  # of its own for every example
         "mechanism": "3r-constant",
         "designs": told / "designs.json",
     }
@@ -264,7 +265,7 @@ class TestAnotherName:
     def redact(self, tmp_path):
         options = {
             "value": "v", "order": "t", "by": "chain", "private": "p", "epsilon": 1.0,
-            "model": off.MarkovChain.binary(0.1, 0.2), "key_file": tmp_path / "key.json",
+            "model": off.MarkovChain.binary(0.1, 0.2), "key_file": tmp_path / "drawer" / "key.json",
         }  # fmt: skip
 
         def released(frame, dataset, **more):
@@ -272,30 +273,38 @@ class TestAnotherName:
 
         return released
 
-    def test_is_refused_or_counted(self, redact):
+    def test_is_told(self, redact):
         frame = chains_of([[0, 0, 1, 1, 0, 0], [1, 0, 0, 0, 1, 1]])
-        redact(frame, "jan")
-        with pytest.raises(off.InputError, match=r"as data set 'jan'.*--key-file"):
-            redact(frame, "february")
-        # another ε, model, mechanism or value makes it no other record
-        with pytest.raises(off.InputError, match="released before as data set 'jan'"):
-            redact(frame.with_columns(v=1 - pl.col("v")), "february", epsilon=2.0)
-        told = redact(frame, "february", dry_run=True).summary.warnings
-        assert any("released before as data set 'jan'" in one for one in told)
-        with pytest.warns(off.OffrecordWarning, match="1 other release"):
-            second = redact(frame, "february", another_release=True)
-        said = second.certificate["release"]
-        assert (said["other_releases"], said["composed"]) == (1, False)
-
-    def test_both_can_be_made_again(self, redact):
-        frame = chains_of([[0, 0, 1, 1, 0, 0]])
         first = redact(frame, "jan")
-        with pytest.warns(off.OffrecordWarning):
-            second = redact(frame, "february", another_release=True)
-        with pytest.warns(off.OffrecordWarning, match="1 other release"):
-            assert redact(frame, "jan").frame.equals(first.frame)
-        with pytest.warns(off.OffrecordWarning):
-            assert redact(frame, "february").frame.equals(second.frame)
+        assert first.certificate["release"]["composed"] is True
+        told = redact(frame, "february", dry_run=True).summary.warnings
+        assert any("were released as data set 'jan' before" in one for one in told)
+        # another ε, model, mechanism or value makes it no other record
+        turned = frame.with_columns(v=1 - pl.col("v"))
+        for name, table, epsilon in (("february", frame, 1.0), ("march", turned, 2.0)):
+            with pytest.warns(off.OffrecordWarning, match="released as data set 'jan' before"):
+                second = redact(table, name, epsilon=epsilon)
+            said = second.certificate["release"]
+            assert (said["other_releases"], said["composed"]) == (None, None)
+            assert "of other data sets had the very same private records" in said["why"]
+        # the first one, made again, is no longer alone either
+        with pytest.warns(off.OffrecordWarning, match="as data set 'february' before"):
+            again = redact(frame, "jan")
+        assert again.frame.equals(first.frame)
+        assert again.certificate["release"]["why"].startswith("2 releases of other data sets")
+
+    def test_after_another_too(self, redact, tmp_path):
+        frame = chains_of([[0, 0, 1, 1, 0, 0, 1, 0, 0]])
+        redact(frame, "jan")
+        with pytest.warns(off.OffrecordWarning, match="released as data set 'jan' before"):
+            redact(frame, "more", mechanism="window").write(tmp_path / "first.csv")
+        after = [tmp_path / "first.csv.certificate.json"]
+        with pytest.warns(off.OffrecordWarning, match="released as data set 'jan' before"):
+            second = redact(frame, "more", mechanism="window", epsilon=2.0, after=after)
+        second.write(tmp_path / "second.csv")
+        assert second.certificate["joint"] is not None
+        assert second.certificate["release"]["composed"] is None
+        assert cli.main(["verify", str(tmp_path / "second.csv.certificate.json")]) == 0
 
     def test_other_records_and_columns_are_free(self, redact):
         frame = chains_of([[0, 0, 1, 1, 0, 0]])
@@ -312,7 +321,7 @@ class TestAnotherName:
     def test_entries_of_before_are_read(self, redact, tmp_path):
         frame = chains_of([[0, 0, 1, 1, 0, 0]])
         first = redact(frame, "jan")
-        file = tmp_path / "key.ledger.json"
+        file = tmp_path / "drawer" / "key.ledger.json"
         book = json.loads(file.read_text())
         del book["releases"]["jan"][0]["records"]
         file.write_text(json.dumps(book))

@@ -120,7 +120,12 @@ class Written(dict):
     """One of each kind, as it was written; made when it is asked for."""
 
     def __init__(self, folder):
-        self.folder, self.key = folder, Key.new(folder / "key" / "key.json")
+        self.folder = folder
+
+    def key(self, name):
+        """Of each table its own, but for the release that comes after another."""
+        file = self.folder / "keys" / ("local" if name == "after" else name) / "key.json"
+        return file if file.exists() else Key.new(file).file
 
     def __missing__(self, name):
         model, mechanism, private = MODELS[name]
@@ -131,7 +136,7 @@ class Written(dict):
         release = off.redact(
             table(private),
             value="v", order="t", private="p", single_chain=True, step="1h", epsilon=1.0,
-            model=model, mechanism=mechanism, dataset=name, key_file=self.key.file,
+            model=model, mechanism=mechanism, dataset=name, key_file=self.key(name),
             accept_model=True, **more,
         )  # fmt: skip
         file = self.folder / f"{name}.csv"

@@ -19,7 +19,7 @@ LEDGER_VERSION = 2
 _OLD = 1  # knew of nothing that was forgotten, nor when releases were entered
 #: What an entry calls the time at which it was made, and a digest of its private records, whatever
 #: the name of their data set; all else in it tells releases apart.
-ENTERED, RECORDS = "entered", "records"
+ENTERED, RECORDS = NOT_TELLING = "entered", "records"
 #: What the owner of a record was asked (for each label as JSON, the probability of silence), and a
 #: digest of what they said.
 Answer: TypeAlias = dict[str, Any]
@@ -104,7 +104,7 @@ class Ledger:
         earlier = self.releases.get(dataset)
         if not earlier:
             return None
-        names = [name for name in decided if name != RECORDS]
+        names = [name for name in decided if name not in NOT_TELLING]
         return min(
             ([name for name in names if decided[name] != one.get(name)] for one in earlier),
             key=len,
@@ -121,11 +121,6 @@ class Ledger:
             for one in entries
             if name != dataset and records is not None and one.get(RECORDS) == records
         ]
-
-    def knows(self, dataset: str, decided: Mapping[str, str]) -> bool:
-        """The data set was released with these private records before."""
-        entries = self.releases.get(dataset, [])
-        return any(one.get(RECORDS) == decided.get(RECORDS) for one in entries)
 
     def others(self, dataset: str, decided: Mapping[str, str]) -> int:
         """How many different releases this data set has had."""
@@ -178,7 +173,7 @@ class Ledger:
 
 def _unlike(entries: list[dict[str, str]], decided: Mapping[str, str]) -> list[dict[str, str]]:
     """The entries of other releases than this one."""
-    apart = {ENTERED: "", RECORDS: ""}
+    apart = dict.fromkeys(NOT_TELLING, "")
     return [one for one in entries if {**one, **apart} != {**decided, **apart}]
 
 

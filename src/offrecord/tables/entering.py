@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -93,16 +94,6 @@ def refuse_another(
     continue the one before.
     """
     job, dataset = modelled.job, modelled.job.options.dataset
-    elsewhere = book.elsewhere(dataset, identity)
-    is_new = not book.knows(dataset, identity) and not job.options.another_release
-    if elsewhere and is_new:
-        raise InputError(
-            f"the very same private records, of a column {job.columns.value!r}, were released"
-            f" before as data set {elsewhere[0]!r}, whose coins are others; a second look adds to"
-            f" what the first gave away. If these are the same data, keep --dataset"
-            f" {elsewhere[0]!r}; if they are not, take another --key-file, or --another-release,"
-            " which the certificate then counts"
-        )
     if job.options.growing:
         _check_continued(modelled, book, survey, identity)
         return
@@ -144,13 +135,34 @@ def not_continued(job: Job, differences: Sequence[str]) -> InputError:
     )
 
 
-def foretold_refusal(modelled: ModelledJob, survey: Survey, identity: dict[str, str]) -> list[str]:
-    """What the ledger would say against a release, for a dry run; what would leave is not known."""
+def about_elsewhere(job: Job, book: Ledger, identity: dict[str, str]) -> list[str]:
+    """That the same private records were released under another name, with other coins; after
+    others, that is told once they are known.
+    """
+    names = book.elsewhere(job.options.dataset, identity)
+    return _told_elsewhere(job, names) if job.options.after is None else []
+
+
+def _told_elsewhere(job: Job, names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [
+        f"the very same private records, of a column {job.columns.value!r}, were released as data"
+        f" set {names[0]!r} before: if these are the same data, keep --dataset {names[0]!r}, as"
+        " both together may leak more than either, and the certificate says that this is not known."
+        " Other data may have a key of their own (--key-file)"
+    ]
+
+
+def foretold(modelled: ModelledJob, survey: Survey, identity: dict[str, str]) -> list[str]:
+    """What the ledger would say of a release, for a dry run; what would leave is not known."""
+    job = modelled.job
     try:
-        refuse_another(modelled, Ledger.read(modelled.job.key), survey, identity)
+        book = Ledger.read(job.key)
+        refuse_another(modelled, book, survey, identity)
     except InputError as error:
         return [f"the ledger would refuse this, as far as can be told without deciding it: {error}"]
-    return []
+    return about_elsewhere(job, book, identity)
 
 
 def standing(
@@ -158,36 +170,49 @@ def standing(
 ) -> Entered:
     """How a release that has been entered stands in the ledger."""
     dataset, key = job.options.dataset, job.key
-    elsewhere = len(book.elsewhere(dataset, identity))
-    others = book.others(dataset, identity) + elsewhere
-    warnings = []
+    others, warnings = book.others(dataset, identity), []
     if not book.announced:
         warnings.append(
             f"made a new key, {key.file} (id {key.id}): keep it secret, and keep it: a re-release"
             " with another key is a second look at the data"
         )
-    unpublished = book.others_forgotten(dataset, identity)
-    is_known = book.complete and not unpublished and not elsewhere
-    if job.options.growing and is_known:
-        return Entered(Standing(other_releases=others, composed=True), tuple(warnings))
-    if accounted is not None and is_known:
-        said = Standing(other_releases=others, composed=accounted.is_kept)
-        return Entered(said, tuple(warnings))
-    if others:
+    judged = job.options.growing or accounted is not None  # together with those before
+    if others and not judged:
         said = Standing(other_releases=others, composed=False)
         return Entered(said, (*warnings, *about_others(said, dataset)))
+    why, told = _unknown(job, book, identity, accounted)
+    if why is not None:
+        said = Standing(other_releases=None, composed=None, why=why)
+        return Entered(said, (*warnings, *told))
+    kept = accounted is None or accounted.is_kept
+    return Entered(Standing(other_releases=others, composed=kept), tuple(warnings))
+
+
+def _unknown(
+    job: Job, book: Ledger, identity: dict[str, str], accounted: Accounted | None
+) -> tuple[str | None, list[str]]:
+    """Why nobody knows whether there were other releases, None where that is known; and what is
+    said of it besides.
+    """
+    dataset = job.options.dataset
+    unpublished = book.others_forgotten(dataset, identity)
+    elsewhere = Counter(book.elsewhere(dataset, identity))
+    if accounted is not None:
+        elsewhere -= Counter(one.dataset for one in accounted.joint.releases)
     if unpublished:
         why = f"the ledger forgot {many(unpublished, 'other release')} of the data set, {_ON_WORD}"
-        warnings.append(f"{why}; the certificate says so")
-        return Entered(Standing(other_releases=None, composed=None, why=why), tuple(warnings))
+        return why, [f"{why}; the certificate says so"]
+    if elsewhere:
+        count = many(elsewhere.total(), "release")
+        why = f"{count} of other data sets had the very same private records"
+        return why, [] if accounted is None else _told_elsewhere(job, list(elsewhere))
     if not book.complete:
-        warnings.append(
-            f"the key {key.file} was there without its ledger, so nobody knows whether data set"
+        told = (
+            f"the key {job.key.file} was there without its ledger, so nobody knows whether data set"
             f" {dataset!r} was released before; the certificate says so"
         )
-        unknown = Standing(other_releases=None, composed=None, why=_UNKNOWN)
-        return Entered(unknown, tuple(warnings))
-    return Entered(Standing(other_releases=0, composed=True), tuple(warnings))
+        return _UNKNOWN, [told]
+    return None, []
 
 
 def not_entered(job: Job) -> Standing:

@@ -39,7 +39,8 @@ from offrecord.tables.cautions import (
 from offrecord.tables.certifying import Stands, certificate_of
 from offrecord.tables.entering import (
     Entered,
-    foretold_refusal,
+    about_elsewhere,
+    foretold,
     not_continued,
     not_entered,
     refuse_another,
@@ -127,9 +128,11 @@ class Plan:
         if holding is not None:
             identity |= {GROWING: told_holding(holding), DESIGNS: told_designs(designs)}
         if job.options.dry_run:
-            warnings += foretold_refusal(modelled, survey, identity)
+            warnings += foretold(modelled, survey, identity)
         else:
-            refuse_another(modelled, Ledger.read(job.key), survey, identity)
+            book = Ledger.read(job.key)
+            refuse_another(modelled, book, survey, identity)
+            warnings += about_elsewhere(job, book, identity)
         uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
         rule = Rule.of(designs, windows, survey.needs, (which, instead), holding)
         told = tuple(warnings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -210,7 +211,7 @@ def ready(frame: pl.DataFrame, kept: Sequence[str], kind: str) -> tuple[pl.DataF
     """A table as a format can hold it, and how many cells were changed for that, by column.
 
     Of cells in CSV that a spreadsheet would run, kept ones get an apostrophe in front, names of
-    chains and values are refused.
+    columns and chains and values are refused.
     """
     import polars as pl
 
@@ -219,6 +220,11 @@ def ready(frame: pl.DataFrame, kept: Sequence[str], kind: str) -> tuple[pl.DataF
     if kind != "csv":
         return frame, changed
     for name in frame.columns:
+        if re.match(_FORMULA, name) and not re.match(_NUMBER, name):
+            raise InputError(
+                f"a spreadsheet would run the name of column {name!r} (it begins with =, +, - or"
+                " @); rename it, or write another format than CSV"
+            )
         series = frame[name]
         if series.dtype != pl.String:
             continue

@@ -41,7 +41,7 @@ OTHERS = {
 def test_another_release_under_the_same_name_is_refused(desk, differs):
     folder = desk.folder / "one"
     folder.mkdir()
-    key = Key.new(desk.folder / "keys" / "key.json").file
+    key = Key.new(desk.folder / "drawer" / "key.json").file
     other = [key in PRIVATE or key == ("ann", 20) for key in KEYS]
     frame = table("truth", twins(2)[0], {"kept": list(range(len(KEYS))), "q": other})
     written(frame, desk.folder / "in.parquet")

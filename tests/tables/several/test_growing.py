@@ -8,6 +8,7 @@ import pytest
 
 import offrecord as off
 from definition import samples
+from offrecord import cli
 from offrecord.theory.several import joint_redaction
 from tables.several.conftest import CHAIN, OPTIONS, rule_of
 
@@ -304,3 +305,16 @@ def test_values_that_wait_are_in_no_file(desk):
         desk.redact(grown(these, private, 40), f"{name}.csv", dataset="two", **local)
     assert (desk.folder / "b.csv").read_bytes() == (desk.folder / "c.csv").read_bytes()
     assert desk.proof("b.csv").read_bytes() == desk.proof("c.csv").read_bytes()
+
+
+def test_a_ledger_that_may_not_know_all_is_said_and_verifies(desk):
+    off.Key.new(desk.key)
+    desk.key.with_name("key.ledger.json").unlink()
+    values, private, _ = drawn(2)
+    for days in (40, 60):
+        frame, name = grown(values, private, days), f"{days}.csv"
+        with pytest.warns(off.OffrecordWarning, match="without its ledger"):
+            release = desk.redact(frame, name, mechanism="window", growing=True)
+        said = release.certificate["release"]
+        assert (said["composed"], said["other_releases"]) == (None, None)
+        assert cli.main(["verify", str(desk.proof(f"{days}.csv"))]) == 0

@@ -37,8 +37,7 @@ class Accounted:
         """InputError unless every release of the data set was accounted for."""
         known = {*self.entries, entry_digest(dict(identity))}
         for entry in book.releases.get(dataset, []):
-            told = {name: one for name, one in entry.items() if name != ENTERED}
-            if entry_digest(told) not in known:
+            if entry_digest(entry) not in known:
                 when = entry.get(ENTERED, "an unknown time")
                 raise InputError(
                     f"data set {dataset!r} has another release, entered {when}, that --after does"

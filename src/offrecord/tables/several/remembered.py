@@ -21,6 +21,7 @@ from offrecord.models.base import Integers
 from offrecord.release.certificate import Certificate
 from offrecord.release.coins import ChainTags
 from offrecord.release.keys import Key
+from offrecord.release.ledger import NOT_TELLING
 from offrecord.tables.batch import ChainBatch
 
 _MOST = 1 << 21  # private records: more than these are not remembered
@@ -154,7 +155,8 @@ def _widened(array: NDArray[Any]) -> NDArray[Any]:
 
 def entry_digest(entry: dict[str, str]) -> str:
     """What tells an entry of the ledger from others."""
-    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
+    told = {name: one for name, one in entry.items() if name not in NOT_TELLING}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def _file(key: Key, certificate: Certificate) -> Path:
