@@ -55,6 +55,7 @@ def drawn(page, picture, name):
     place = page.locator(f"#{picture}-numbers")
     if not place.get_attribute("open"):
         place.locator("summary").press("Enter")
+    place.locator("tr").first.wait_for()  # they are made when somebody looks
     lines = place.locator("tr").all_inner_texts()
     head, *rest = [line.split("\t") for line in lines]
     return head, rest
@@ -358,7 +359,7 @@ MOVE = """([id, step]) => new Promise((done, failed) => {
   slider.value = Number(slider.value) + step;
   slider.dispatchEvent(new Event("input", { bubbles: true }));
 })"""
-LIMIT, MOVES, ROUNDS = 100.0, 7, 4  # milliseconds from a move to the frame after the redraw
+LIMIT, MOVES, ROUNDS = 100.0, 7, 8  # milliseconds from a move to the frame after the redraw
 
 
 def waited():
@@ -369,15 +370,16 @@ def waited():
     return (time.perf_counter() - wall) / (time.process_time() - own)
 
 
+@pytest.mark.parametrize("mechanism", ["best-local", "owner"])
 @pytest.mark.parametrize(
     ("slider", "step"), [("epsilon", 0.05), ("alpha", 1), ("private", 1), ("n", -1)]
 )
-def test_a_move_is_seen_within_100_ms(opened, slider, step):
-    """With 1,000 records and the default mechanism, all pictures and numbers. The best of some
-    medians, as other programs may be busy; where all cores are, more by as much as they slow down
-    whoever computes.
+def test_a_move_is_seen_within_100_ms(opened, slider, step, mechanism):
+    """With 1,000 records, all pictures and numbers. The best of some medians, as other programs may
+    be busy; where all cores are, more by as much as they slow down whoever computes.
     """
-    page = opened(f"n=1000&private={15 if slider == 'n' else 480}&alpha=0.02")
+    private = 15 if slider == "n" else 480
+    page = opened(f"n=1000&private={private}&alpha=0.02&mechanism={mechanism}")
     settled(page)
     medians = []
     for _ in range(ROUNDS):
@@ -387,10 +389,13 @@ def test_a_move_is_seen_within_100_ms(opened, slider, step):
             times.append(page.evaluate(MOVE, [f"{slider}-slider", step]))
             page.wait_for_timeout(60)
         medians.append((statistics.median(times) / slower, statistics.median(times), slower))
+        if medians[-1][0] < 0.8 * LIMIT:
+            break
     relative, best, slower = min(medians)
     load = os.getloadavg()[0]
     print(
-        f"\n{slider}: {best:.0f} ms from a move to the frame after it (median of {MOVES}, best of"
-        f" {ROUNDS}), computing {slower:.1f} times slower than alone, load {load:.1f}"
+        f"\n{mechanism}, {slider}: {best:.0f} ms from a move to the frame after it (median of"
+        f" {MOVES}, best of {len(medians)}), computing {slower:.1f} times slower than alone, load"
+        f" {load:.1f}"
     )
     assert relative <= LIMIT

@@ -13,7 +13,7 @@ from offrecord.explorer.state import Asked
 from offrecord.explorer.worker import FAILED, LENGTH, OK, read_frame
 
 #: Mechanisms that answer within a few hundredths of a second about one run of private records.
-QUICK = ("quilt", "window", "3r-relaxed", "3r-convex", "best-local")
+QUICK = ("quilt", "window", "3r-relaxed", "3r-convex", "best-local", "owner")
 _QUICK_SECONDS, _SLOW_SECONDS = 5.0, 10.0
 _PATIENCE = 60.0
 _LATE = (

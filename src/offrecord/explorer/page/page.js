@@ -159,16 +159,16 @@ async function answered(turn) {
   complain(errors);
 }
 
-const SLOW = new Set(["3r-constant", "owner"]);
-const isSlow = (body) => "model" in body || SLOW.has(body.mechanism) || body.private.includes(",");
+const isSlow = (body) => "model" in body || body.mechanism === "3r-constant" || body.private.includes(",");
 const PATIENCE = 50; // milliseconds that pictures of the model wait for those of the mechanism
 
 /** Ask for a state and show it; what is wrong with it. */
 async function attempt(from, content, turn) {
   const body = question(from, content);
   const slow = isSlow(body);
+  const first = ask("regions", body); // they share a process: these are there at once
   const coming = slow ? null : ask("policy", body);
-  const regions = await ask("regions", body);
+  const regions = await first;
   if (regions.errors) return regions.errors;
   let policy = slow ? null : await Promise.race([coming, later(PATIENCE)]);
   if (policy?.errors) return policy.errors;
