@@ -11,26 +11,6 @@ class Finding(NamedTuple):
     test: str | None
 
 
-class Earlier(NamedTuple):
-    """A run whose record is no longer at hand, as its page had it. of: what its sources had."""
-
-    date: str
-    of: str
-    designs: int
-    certificates: int
-    kills: int
-    inputs: int
-
-
-EARLIER = (
-    Earlier(
-        "2026-11-17",
-        "certificates of version 4; tables that grow and releases after others not among inputs"
-        " and kills",
-        *(111_532, 128_300, 1_198, 137_358),
-    ),
-)
-
 HISTORY = (
     Finding(
         "certificates, with the table",

@@ -408,7 +408,10 @@ def _check_series(run: _Run, entries: set[_Entry], kind: str, count: int) -> Non
     if known != count:
         raise ViolationError(f"{known} entries in the ledger for {count} releases")
     content = json.loads(run.out.with_name(f"{run.out.name}.certificate.json").read_bytes())
-    if kind == _GROWS and content["release"]["composed"] is not True:
+    said = content["release"]
+    # cases before had the same records under other names, with the same key
+    elsewhere = said["composed"] is None and "of other data sets" in said["why"]
+    if kind == _GROWS and said["composed"] is not True and not elsewhere:
         raise ViolationError("a table that grows, of which more is told than its last release does")
     if kind == _AFTER and len(content["joint"]["releases"]) != count - 1:
         raise ViolationError("a release that does not speak of those before")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from soak.campaign import Campaign
 from soak.campaigns import CAMPAIGNS
-from soak.history import EARLIER, HISTORY
+from soak.history import HISTORY
 from soak.running import Total, lines, replayed, totals
 
 PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
@@ -80,13 +80,6 @@ def _overview(
         " by the present sources when this page is written, and has a test besides. Times are of"
         " processes, not of the clock.\n\n"
     )
-    yield "Runs before this one, whose records are not counted above:\n\n"
-    yield "| ended | designs | certificates | kills | inputs | what was other |\n"
-    yield "| --- | --- | --- | --- | --- | --- |\n"
-    for one in EARLIER:
-        cases = one.designs, one.certificates, one.kills, one.inputs
-        yield f"| {one.date} | {' | '.join(f'{count:,}' for count in cases)} | {one.of} |\n"
-    yield "\n"
 
 
 def _of_these(name: str, notes: Counter[str]) -> str:
