@@ -75,7 +75,8 @@ def opened(browser, address):
         page.on("console", lambda said: said.type == "error" and faults.append(said.text))
         page.goto(f"{address}?{query}{fragment}")
         if ready:
-            page.locator("body[data-pictures][data-drawn]").wait_for(state="attached")
+            shown = page.locator("body[data-pictures][data-drawn][data-settled=true]")
+            shown.wait_for(state="attached")
         return page
 
     yield opened
