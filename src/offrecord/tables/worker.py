@@ -54,9 +54,14 @@ class KeyedBatch:
     @cached_property
     def tags(self) -> ChainTags:
         """(c, 2) the tags that the coins of chains with a secret come from."""
+        return self.coins.chain_tags(self._named)
+
+    @cached_property
+    def _named(self) -> list[bytes]:
+        """(c,) the encoded values of chains with a secret."""
         tagged = self.batch.chains_with_secret
         values = self.batch.arranged.chain_values(tagged)
-        return self.coins.chain_tags(coins.joined(values, len(tagged)))
+        return list(coins.joined(values, len(tagged)))
 
     @cached_property
     def _tagged(self) -> Integers:
@@ -84,6 +89,14 @@ class KeyedBatch:
         """(count, 2) a digest of each group of records."""
         kind = _order_kind(self.batch.arranged)
         return self.coins.set_digests(self.tags_of(chain), order, kind, groups, count)
+
+    def known_again(self, chain: Integers, order: Integers) -> Draws:
+        """(2,) a digest of some records, whatever the name of their data set."""
+        anywhere = self.coins.anywhere
+        tags = anywhere.chain_tags(self._named)[self._tagged[chain]]
+        alone = np.zeros(len(chain), dtype=np.int64)
+        kind = _order_kind(self.batch.arranged)
+        return np.asarray(anywhere.set_digests(tags, order, kind, alone, 1)[0])
 
 
 def _order_kind(arranged: Arranged) -> int:
@@ -157,7 +170,6 @@ class Worker:
         if self.before is not None:
             known = self.before.known_private(arranged, private)
             reached = self.before.reached(arranged, private, secrets, self.spec.protect)
-        anywhere = replace(keyed, coins=keyed.coins.anywhere)
         return Survey(
             rows=batch.rows,
             chains=chains.count,
@@ -179,7 +191,7 @@ class Worker:
             clustered=batch.clusters.secrets,
             secrets_digests=keyed.set_digests(secrets.chain, secrets.order, used, len(rows)),
             private_digest=keyed.set_digests(private.chain, private.order, alone, 1)[0],
-            records_digest=anywhere.set_digests(private.chain, private.order, alone, 1)[0],
+            records_digest=keyed.known_again(private.chain, private.order),
             positions=_positions(batch) if self.positions else [],
             newest=int(chains.order.max()),
             known=int(known.sum()),

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Annotated, Any, Self, TypeAlias, TypeVar, get_type_hints
+from typing import Annotated, Any, Self, TypeAlias, TypeGuard, TypeVar, get_type_hints
 
 from offrecord.errors import InputError
 
@@ -189,14 +189,14 @@ def number(entry: Entry) -> float:
     """A finite number of at least 0. It stays as it is written, 1 or 1.0, which are equal."""
     if not _is_number(entry.value) or entry.value < 0:
         raise entry.refused("a number of at least 0")
-    return entry.value  # type: ignore[no-any-return] # checked above
+    return entry.value
 
 
 def signed_number(entry: Entry) -> float:
     """A finite number, of either sign."""
     if not _is_number(entry.value):
         raise entry.refused("a number")
-    return entry.value  # type: ignore[no-any-return] # checked above
+    return entry.value
 
 
 def number_or_infinite(entry: Entry) -> float:
@@ -205,17 +205,17 @@ def number_or_infinite(entry: Entry) -> float:
         return math.inf
     if not _is_number(entry.value) or entry.value < 0:
         raise entry.refused(f'a number of at least 0, or "{INFINITE}"')
-    return entry.value  # type: ignore[no-any-return] # checked above
+    return entry.value
 
 
 def probability(entry: Entry) -> float:
     """A number from 0 to 1."""
     if not _is_number(entry.value) or not 0 <= entry.value <= 1:
         raise entry.refused("a number from 0 to 1")
-    return entry.value  # type: ignore[no-any-return] # checked above
+    return entry.value
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     if type(value) is int:
         return abs(value) < 2**1000  # what a float can hold
     return type(value) is float and math.isfinite(value)
