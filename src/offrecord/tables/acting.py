@@ -10,6 +10,7 @@ windows would, by expectation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -112,11 +113,16 @@ class Alternatives:
                 (which, none, unsure),
                 (windows, none, unsure),
             )
-            costs = []
-            for own, joined, looked in options:
+
+            masses = batch.masses(model)
+
+            def foretold(own: Integers, joined: _Designed, looked: Mask) -> Integers:
                 asked = looked[groups.of]
                 laid = _laid(secrets, own, joined.where(asked), asked)
-                costs.append(self._costs(batch, laid, groups, decider, model))
+                return self._costs(batch, laid, groups, decider, model, masses)
+
+            with ThreadPoolExecutor(len(options)) as several:
+                costs = list(several.map(foretold, *zip(*options, strict=True)))
             costs[together] = np.where(near, costs[together], costs[single])
             choice[unsure] = np.argmin(np.stack(costs), axis=0)[unsure]
         chosen = choice[groups.of]
@@ -152,13 +158,18 @@ class Alternatives:
         return _Groups(np.cumsum(begins) - 1, secrets.chain[begins])
 
     def _costs(
-        self, batch: ChainBatch, laid: _Laid, groups: _Groups, decider: Decider, model: Model
+        self,
+        batch: ChainBatch,
+        laid: _Laid,
+        groups: _Groups,
+        decider: Decider,
+        model: Model,
+        masses: Floats,
     ) -> Integers:
         """(groups,) how many records with a value what is laid there redacts by expectation, in
         small units.
         """
         chains, (sizes, rests) = batch.arranged.chains, (self.sizes, self.rests)
-        masses = batch.masses(model)
         begin, end = laid.secrets.bounds(chains, sizes[laid.which], rests[laid.which])
         falls = end > begin  # others fall on no record
         if not falls.all():

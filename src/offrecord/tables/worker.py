@@ -6,14 +6,16 @@ its own way.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.blocks import NEVER, Mask
+from offrecord.fitting.counting import Counts
+from offrecord.mechanisms.blocks import NEVER, Block, Mask
 from offrecord.models.base import Integers
 from offrecord.models.records import MISSING, Chains
 from offrecord.release import coins
@@ -42,6 +44,9 @@ from offrecord.tables.writing import emptied, released_values, without_hidden
 
 if TYPE_CHECKING:
     import polars as pl
+
+#: Blocks that are decided at once, if the table engine has so many threads: each takes memory.
+_AT_ONCE = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,40 +208,47 @@ class Worker:
 
     def decide(self, keyed: KeyedBatch) -> tuple[pl.DataFrame, Tally]:
         """Decide a batch: the released rows, and counts."""
+        import polars as pl
+
         assert self.rule is not None
         rule, model = self.rule, self.spec.model
         batch = rule.due(keyed.batch)
         chains, acting = batch.arranged.chains, rule.acting(batch)
         gone, sure = np.zeros(batch.rows, dtype=bool), np.zeros(batch.rows, dtype=bool)
-        counted = Tally()
-        moves = np.zeros(counted_shape(model), dtype=np.int64)
-        firsts = np.zeros(model.k, dtype=np.int64)
-        contents, unknown = [], []
-        for block in rule.blocks(batch, acting):
+
+        def decided(block: Block) -> _Decided:
             redacted, certainty = rule.decider.decide(block, keyed.draw)
             if batch.waits is not None:
                 redacted = redacted | batch.waits[block.rows]
                 certainty = with_waiting(batch, block, certainty)
-            unknown.append(unknown_rows(block, certainty))
             gone[block.rows], sure[block.rows] = redacted, certainty == NEVER
-            counted += Tally.of(batch, block, ~redacted, certainty)
-            contents.append(_contents(chains, block.rows, redacted))
             plain = np.where(sure[block.rows], block.codes, np.int8(MISSING))
-            moves += model_counts(model, chains, block.rows, plain, batch.phases)
-            firsts += first_counts(model, chains, block.rows, plain)
-        check_known(batch.arranged, unknown)
+            return _Decided(
+                Tally.of(batch, block, ~redacted, certainty),
+                model_counts(model, chains, block.rows, plain, batch.phases),
+                first_counts(model, chains, block.rows, plain),
+                _contents(chains, block.rows, redacted),
+                unknown_rows(block, certainty),
+            )
+
+        _ = keyed.tags  # found once, before several ask for them
+        with ThreadPoolExecutor(min(pl.thread_pool_size(), _AT_ONCE)) as several:
+            found = list(several.map(decided, rule.blocks(batch, acting)))
+        check_known(batch.arranged, [one.unknown for one in found])
         tagged = batch.chains_with_secret
         content = self.coins.content_digest(
-            keyed.tags, np.concatenate(contents)[tagged], np.diff(chains.starts)[tagged]
+            keyed.tags,
+            np.concatenate([one.contents for one in found])[tagged],
+            np.diff(chains.starts)[tagged],
         )
         seen = Sighting()
         if self.seen is not None:
             seen = self.seen.sighting(keyed.coins.key, batch.arranged, tagged, ~sure)
         tally = replace(
-            counted,
+            sum((one.counted for one in found), Tally()),
             window=rule.windows.released(batch),
-            moves=moves,
-            firsts=firsts,
+            moves=sum((one.moves for one in found), np.zeros(counted_shape(model), np.int64)),
+            firsts=sum((one.firsts for one in found), np.zeros(model.k, np.int64)),
             choice=choice_of(chains, batch.secrets, model.k, rule.reach),
             kept=Sample.of(batch.arranged, gone),
             content=content,
@@ -258,6 +270,19 @@ class Worker:
         digest = keyed.set_digests(chain, order, np.zeros(len(chain), dtype=np.int64), 1)[0]
         before = 0 if self.before is None else _settled(keyed, self.before.holding, gone)
         return Grown(*waiting, len(chain), digest, _settled(keyed, holding, gone), before)
+
+
+class _Decided(NamedTuple):
+    """What is counted of a block, and (m,) a number for what leaves of each of its chains.
+
+    unknown: rows whose values the rule must know, and nobody does.
+    """
+
+    counted: Tally
+    moves: Counts
+    firsts: Counts
+    contents: NDArray[np.uint64]
+    unknown: Integers
 
 
 def _remembered(keyed: KeyedBatch, acting: Acting) -> Remembered:
