@@ -23,6 +23,7 @@ from offrecord.models.chain import MarkovChain
 Wholes: TypeAlias = NDArray[np.object_]
 #: Deadlines are not looked for beyond this many steps.
 FURTHEST = 50_000
+_KEPT = 64  # levels up to which what lies between them is kept
 _BITS = 320  # that bounds keep of the largest number of an array
 
 
@@ -40,6 +41,14 @@ class Bounds(NamedTuple):
     def times(self, other: Bounds) -> Bounds:
         """The matrix product; nothing is negative."""
         return Bounds(self.low @ other.low, self.high @ other.high).short()
+
+
+class _Span(NamedTuple):
+    """Levels on a way, each (m, k, k): from one to the next, from the end, to the last."""
+
+    jumps: Floats
+    reaches: Floats
+    rests: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +85,10 @@ class Way:
             kernels = np.concatenate((walked, beyond[np.newaxis]))
         return cls(chain, direction, origin, np.ascontiguousarray(kernels), weights, nearest)
 
+    def __getstate__(self) -> dict[str, object]:
+        fields = ("chain", "direction", "origin", "kernels", "weights", "nearest")
+        return {name: getattr(self, name) for name in fields}  # the rest is soon made again
+
     @property
     def k(self) -> int:
         """Number of values."""
@@ -104,9 +117,45 @@ class Way:
     def _powers(self) -> list[Floats]:
         return [self.kernels[0]]
 
-    def jumps(self, levels: Integers) -> list[Floats]:
-        """(k, k) to the first level, and from each to the next."""
-        return [self.across(a, b) for a, b in _steps(levels)]
+    def jumps(self, levels: Integers) -> Floats:
+        """(m, k, k) to the first level, and from each to the next."""
+        return self._span(levels).jumps
+
+    def reaches(self, levels: Integers) -> Floats:
+        """(m, k, k) from the run's end to each level."""
+        return self._span(levels).reaches
+
+    def rests(self, levels: Integers) -> Floats:
+        """(m, k, k) from each level to the deadline."""
+        return self._span(levels).rests
+
+    def _span(self, levels: Integers) -> _Span:
+        if len(levels) > _KEPT:
+            return self._spanned(levels)
+        name = levels.tobytes()
+        if name not in self._spans:
+            self._spans[name] = self._spanned(levels)
+        return self._spans[name]
+
+    @cached_property
+    def _spans(self) -> dict[bytes, _Span]:
+        """Those that were asked for: sides are made, repaired, weighed and told with the same."""
+        return {}
+
+    def _spanned(self, levels: Integers) -> _Span:
+        if self.is_even:
+            exponents = np.diff(levels, prepend=0), levels, levels[-1] - levels
+            if len(levels) > _KEPT:  # nearly all distances
+                powers = _first_powers(self.kernels[0], int(levels[-1]))
+                return _Span(*(powers[each] for each in exponents))
+            return _Span(*(_powers_at(self._powers, each) for each in exponents))
+        jumps = [self.across(a, b) for a, b in _steps(levels)]
+        reaches, rests = [jumps[0]], [np.eye(self.k)]
+        for jump in jumps[1:]:
+            reaches.append(reaches[-1] @ jump)
+        for jump in jumps[:0:-1]:
+            rests.append(jump @ rests[-1])
+        return _Span(np.array(jumps), np.array(reaches), np.array(rests[::-1]))
 
     def deadline(self, budget: float, start: Floats) -> int | None:
         """The least distance at which no value is more than e^budget times as likely under one
@@ -213,6 +262,25 @@ def _power(squares: list[Any], exponent: int) -> Any:
                 result = result.times(one) if isinstance(one, Bounds) else result @ one
         j += 1
     return np.eye(len(squares[0])) if result is None else result
+
+
+def _first_powers(kernel: Floats, last: int) -> Floats:
+    """(last + 1, k, k) its powers from the 0th on."""
+    found = np.eye(len(kernel))[np.newaxis]
+    while len(found) <= last:
+        found = np.concatenate((found, found @ (found[-1] @ kernel)))
+    return found[: last + 1]
+
+
+def _powers_at(squares: list[Floats], exponents: Integers) -> Floats:
+    """(m, k, k) powers of squares[0], as `_power` finds each."""
+    found = np.repeat(np.eye(len(squares[0]))[np.newaxis], len(exponents), axis=0)
+    for j in range(int(exponents.max(initial=0)).bit_length()):
+        if len(squares) == j:
+            squares.append(squares[-1] @ squares[-1])
+        odd = (exponents >> j & 1).astype(bool)
+        found[odd] = found[odd] @ squares[j]
+    return found
 
 
 def _wholes(numbers: Iterable[int]) -> Wholes:

@@ -89,7 +89,8 @@ class Ways:
 
     def told_by_pair(self, pair: StoppingPair) -> Floats:
         """(k, k) what both sides in turn tell at most."""
-        return told_by_pair(pair, *((self.left, self.right)[:: -pair.first]))
+        first, second = (self.left, self.right)[:: -pair.first]
+        return told_by_pair(pair, first, [told_by(side, second) for side in pair.seconds])
 
     def cost(self, left: StoppingSide, right: StoppingSide) -> float:
         """Expected redactions beside the secret, in unlimited room."""

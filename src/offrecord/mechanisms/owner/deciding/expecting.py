@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 
 from offrecord.mechanisms.owner.designing.laws import (
+    beyond_stops,
     masses_by_value,
     reached,
-    rests,
     stopping_law,
     stops_by_value,
 )
@@ -83,8 +83,7 @@ def pair_laws(pair: StoppingPair, first: Way, second: Way) -> tuple[SideLaw, Sid
     for side, start in zip(pair.seconds, _label_laws(pair, first), strict=True):
         at = np.searchsorted(levels, side.levels)
         chances[at] += stopping_law(side, second, start).sum(axis=1)
-        for number, found in enumerate(masses_by_value(side.levels, side.limits, second, start)):
-            masses[:, at[number]] += found
+        masses[:, at[:-1]] += masses_by_value(side.levels, side.limits, second, start)
         masses[:, at[-1]] += _at_deadline(side, second, start)
     with np.errstate(divide="ignore", invalid="ignore"):
         stops = np.where(masses[0] > 0, masses[1] / masses[0], 0.0)
@@ -93,7 +92,7 @@ def pair_laws(pair: StoppingPair, first: Way, second: Way) -> tuple[SideLaw, Sid
 
 def _at_deadline(side: StoppingSide, way: Way, start: Floats) -> Floats:
     """(k,) Pr(reaches its deadline, l there)."""
-    *_, last = reached(side.levels, side.limits, way, start)
+    last = reached(side.levels, side.limits, way, start)[-1]
     return np.asarray(np.einsum("x,lxl->l", way.weights, last))
 
 
@@ -101,17 +100,10 @@ def _label_laws(pair: StoppingPair, way: Way) -> Floats:
     """(c + k, x) how likely each label is, and reaching the deadline with each far value."""
     labels = pair.limits.shape[-1]
     laws = np.zeros((labels + way.k, way.k))
-    jumps, beyond = way.jumps(pair.levels), rests(pair.levels, way)
-    total = pair.limits[..., -1]
-    arrived = list(reached(pair.levels, total, way))
-    for level, masses in enumerate(arrived[:-1]):
-        shares = np.diff(stopped_shares(pair.limits[:, level]), axis=-1, prepend=0.0)
-        if shares.shape[-2] == 1:
-            rest = beyond[level]
-            laws[:labels] += np.einsum("lxi,lxic,il->cx", masses, shares[..., 0, :], rest)
-        else:
-            step, rest = jumps[level + 1], beyond[level + 1]
-            laws[:labels] += np.einsum("lxi,lxijc,ij,jl->cx", masses, shares, step, rest)
+    arrived = reached(pair.levels, pair.limits[..., -1], way)
+    shares = np.diff(stopped_shares(pair.limits).swapaxes(0, 1), axis=-1, prepend=0.0)
+    beyond = beyond_stops(pair.levels, shares.shape[-2], way)
+    laws[:labels] = np.einsum("mlxi,mlxijc,mlij->cx", arrived[:-1], shares, beyond, optimize=True)
     far = np.arange(way.k)
     laws[labels:] = arrived[-1][far, :, far]
     return laws

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.mechanisms.owner.designing.pinned import Entries
 from offrecord.mechanisms.owner.designing.repair import LEAST_SHARE, MARGIN, WINDOWS, thresholds
 from offrecord.mechanisms.owner.stopping import GapStopping, Option, gap_states
 from offrecord.mechanisms.owner.way import Wholes, exact_kernel, exact_law
 from offrecord.models.base import Floats, Integers
 from offrecord.models.chain import MarkovChain
 from offrecord.release.coins import ALWAYS, Draws
+from offrecord.theory.programmes import Entries, Solver
 
 _WHOLE = 1 << 64
 _SLACK = 2.0**-46  # what floats may change of a ratio of exact sums
@@ -197,13 +197,11 @@ def _programme(gap: Gap, columns: _Columns, *, apart: bool) -> list[Floats] | No
         given.append(_begun(gap, columns, state))
         height += rows.size
     least_rows, most_height = _bounds(gap, columns, apart=apart)
-    width = columns.width
-    costs = _losses(gap, columns)
-    found = _solved(
-        costs,
-        (Entries.together(equal).matrix(height, width), np.concatenate(given)),
-        (least_rows.matrix(most_height, width), np.zeros(most_height)),
-    )
+    every = Entries.together([*equal, least_rows.moved(height, 0)])
+    exactly, below = np.concatenate(given), np.full(most_height, -np.inf)
+    low = np.concatenate((exactly, below))
+    high = np.concatenate((exactly, np.zeros(most_height)))
+    found = Solver().least(_losses(gap, columns), every, low, high)
     if found is None:
         return None
     return [
@@ -305,17 +303,6 @@ def _losses(gap: Gap, columns: _Columns) -> Floats:
         released = gap.weights[:, np.newaxis, np.newaxis] * inside * (last - first + 1)
         costs[columns.of(state)[_STOP]] = -np.broadcast_to(released, columns.of(state)[_STOP].shape)
     return costs
-
-
-def _solved(costs: Floats, equal: tuple[Any, Floats], most: tuple[Any, Floats]) -> Floats | None:
-    from scipy.optimize import linprog
-
-    solve: Any = linprog
-    found = solve(
-        costs / np.abs(costs).max(),
-        A_eq=equal[0], b_eq=equal[1], A_ub=most[0], b_ub=most[1], method="highs",
-    )  # fmt: skip
-    return np.asarray(found.x) if found.status == 0 else None
 
 
 # ---- from aims to thresholds

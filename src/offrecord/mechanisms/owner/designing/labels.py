@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from offrecord.mechanisms.owner.designing.laws import expected_redactions
-from offrecord.mechanisms.owner.designing.pinned import Entries, Pinned, Unstopped, least, places
+from offrecord.mechanisms.owner.designing.pinned import Pinned, Unstopped, places
 from offrecord.mechanisms.owner.designing.referee import told_by_pair
 from offrecord.mechanisms.owner.designing.repair import (
     LEAST_SHARE,
@@ -21,11 +21,12 @@ from offrecord.mechanisms.owner.designing.repair import (
     going_on,
     thresholds,
 )
-from offrecord.mechanisms.owner.designing.sides import Effort, stopping_side
-from offrecord.mechanisms.owner.stopping import StoppingPair, StoppingSide
+from offrecord.mechanisms.owner.designing.sides import Effort, Judged, judged_side
+from offrecord.mechanisms.owner.stopping import StoppingPair
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats
 from offrecord.release.coins import ALWAYS, Draws
+from offrecord.theory.programmes import Entries, Solver
 
 STRENGTHS = (0.45, 0.9)  # of ε, that a ray may use up
 
@@ -48,34 +49,40 @@ def stopping_pair(
     strengths: tuple[float, ...] = STRENGTHS,
 ) -> StoppingPair | None:
     """Both sides in turn, proven; None where no such pair was found."""
-    directions = rays(first.k, epsilon, strengths)
-    seconds = [stopping_side(second, epsilon, effort, ray) for ray in directions]
+    directions, solver = rays(first.k, epsilon, strengths), Solver()
+    seconds = [judged_side(second, epsilon, effort, ray, solver) for ray in directions]
     made = [side for side in seconds if side is not None]
     deadline = first.deadline(max(strengths) * epsilon - 1e-6, np.ones(first.k))
     if deadline is None or effort.levels is None or len(made) < len(seconds):
         return None
     levels = places(first, deadline, effort.levels, np.ones(first.k))
-    side = Pinned(first, levels, np.ones(first.k), effort.ahead)
+    side = Pinned(first, levels, np.ones(first.k), effort.looks_ahead(deadline))
     costs = np.array(
-        [expected_redactions(one, second, ray) for one, ray in zip(made, directions, strict=True)]
+        [
+            expected_redactions(one.side, second, ray)
+            for one, ray in zip(made, directions, strict=True)
+        ]
     )
     limits, last = [], []
     for far in range(first.k):
         masses = Unstopped(side, far)
-        aims = _labelled(masses, directions, costs)
-        found = (
-            None if aims is None else _proven_far(masses, aims, directions, second, epsilon, effort)
-        )
+        aims = _labelled(masses, directions, costs, solver)
+        found = None
+        if aims is not None:
+            found = _proven_far(masses, aims, directions, second, epsilon, effort, solver)
         if found is None:
             return None
         limits.append(found[0])
         last.append(found[1])
-    pair = StoppingPair(first.direction, epsilon, levels, np.stack(limits), (*made, *last))
-    told = told_by_pair(pair, first, second).max()
+    sides = [one.side for one in (*made, *last)]
+    pair = StoppingPair(first.direction, epsilon, levels, np.stack(limits), tuple(sides))
+    told = told_by_pair(pair, first, [one.told for one in (*made, *last)]).max()
     return pair if told <= epsilon - MARGIN / 2 else None
 
 
-def _labelled(masses: Unstopped, directions: Floats, costs: Floats) -> Floats | None:
+def _labelled(
+    masses: Unstopped, directions: Floats, costs: Floats, solver: Solver
+) -> Floats | None:
     """(m − 1, i, 1 or j, c) how much of each ray is stopped, at the least expected redactions on
     both sides; None where the solver fails. costs: (c,) of the second side.
 
@@ -92,8 +99,9 @@ def _labelled(masses: Unstopped, directions: Floats, costs: Floats) -> Floats | 
     )
     scales = masses.scales[masses.met]
     all_costs = np.concatenate((masses.costs(), np.outer(costs, scales).ravel()))
-    rows = Entries.together([masses.stopped, spread]).matrix(height, len(all_costs))
-    solved = least(all_costs, -masses.given, equal=rows)
+    rows = Entries.together([masses.stopped, spread])
+    # the far values of both programmes are much alike, and their shapes often the same
+    solved = solver.least(all_costs, rows, -masses.given, -masses.given, like="labelled")
     if solved is None:
         return None
     shares = np.zeros((labels, *masses.met.shape))
@@ -102,29 +110,35 @@ def _labelled(masses: Unstopped, directions: Floats, costs: Floats) -> Floats | 
 
 
 def _proven_far(
-    masses: Unstopped, aims: Floats, directions: Floats, second: Way, epsilon: float, effort: Effort
-) -> tuple[Draws, StoppingSide] | None:
+    masses: Unstopped,
+    aims: Floats,
+    directions: Floats,
+    second: Way,
+    epsilon: float,
+    effort: Effort,
+    solver: Solver,
+) -> tuple[Draws, Judged] | None:
     """Thresholds for a far value, and the second side of who reaches the deadline."""
     for window in WINDOWS:
         limits, arrived = _repaired(masses.side, (1.0 - window) * aims, directions)
         ends = arrived[:, masses.far]
         if ends.max() <= np.exp(epsilon) * ends[second.possible].min():
-            side = _after_deadline(second, epsilon, effort, ends)
+            side = _after_deadline(second, epsilon, effort, ends, solver)
             if side is not None:
                 return limits, side
     return None
 
 
 def _after_deadline(
-    second: Way, epsilon: float, effort: Effort, arrived: Floats
-) -> StoppingSide | None:
+    second: Way, epsilon: float, effort: Effort, arrived: Floats, solver: Solver
+) -> Judged | None:
     """The second side of who reached the deadline, designed for exactly what arrived there."""
     most = arrived.max()
     ray = arrived / most if most > 0 else np.ones(second.k)
     if not np.all(ray[second.possible] > 0):
         return None
     ray = np.where(second.possible, ray, 1.0)
-    return stopping_side(second, epsilon - MARGIN, effort, ray)
+    return judged_side(second, epsilon - MARGIN, effort, ray, solver)
 
 
 def _repaired(side: Pinned, aims: Floats, directions: Floats) -> tuple[Draws, Floats]:

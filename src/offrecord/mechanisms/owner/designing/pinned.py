@@ -7,15 +7,14 @@ Masses are those of outcomes with the far value l, Pr(T = level, X there = i, X 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats, Integers
+from offrecord.theory.programmes import Entries, Solver
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,23 +37,17 @@ class Pinned:
     @cached_property
     def jumps(self) -> Floats:
         """(m, k, k) to the first level, and from each to the next."""
-        return np.array(self.way.jumps(self.levels))
+        return self.way.jumps(self.levels)
 
     @cached_property
     def rests(self) -> Floats:
         """(m, k, k) from each level to the deadline."""
-        rests = [np.eye(self.k)]
-        for jump in self.jumps[:0:-1]:
-            rests.append(jump @ rests[-1])
-        return np.array(rests[::-1])
+        return self.way.rests(self.levels)
 
     @cached_property
     def free(self) -> Floats:
         """(m, k, k) the start and the way to each level, without any stop."""
-        reached = [self.start[:, np.newaxis] * self.jumps[0]]
-        for jump in self.jumps[1:]:
-            reached.append(reached[-1] @ jump)
-        return np.array(reached)
+        return self.start[:, np.newaxis] * self.way.reaches(self.levels)
 
     @cached_property
     def waits(self) -> Floats:
@@ -118,69 +111,14 @@ def places(way: Way, deadline: int, count: int, start: Floats) -> Integers:
 _BY_SIMPLEX = 6  # values up to which the simplex method is quicker
 
 
-def programme(side: Pinned, far: int, budget: float) -> Floats | None:
+def programme(side: Pinned, far: int, budget: float, solver: Solver) -> Floats | None:
     """(m − 1, k, k, 1 or k) aims of least expected redactions; None where the solver fails.
 
     Its variables are what has not stopped, by level, x and context, each divided by the largest
     free probability of its context: a solver's tolerance is then relative. One more for each
     outcome lies below all its likelihoods, which lie below e^budget times it.
     """
-    return _Bounded(Unstopped(side, far), budget).solved()
-
-
-def least(
-    costs: Floats, right: Floats, most: Any = None, equal: Any = None, *, inside: bool = False
-) -> Floats | None:
-    """The columns of least cost that are not negative: most · columns ≤ right, or equal · columns =
-    right; None where the solver fails. inside: by an interior point, which many columns need.
-    """
-    from scipy.optimize import LinearConstraint, linprog, milp
-
-    costs = costs / costs.max()
-    if inside:
-        sides = {"A_ub": most, "b_ub": right} if equal is None else {"A_eq": equal, "b_eq": right}
-        solve: Any = linprog
-        solved = solve(costs, **sides, method="highs-ipm")
-    else:  # the same solver, without a long look at what it is given
-        within = (
-            LinearConstraint(most, ub=right)
-            if equal is None
-            else LinearConstraint(equal, right, right)
-        )
-        solved = milp(costs, constraints=within)
-    return np.asarray(solved.x) if solved.status == 0 else None
-
-
-class Entries(NamedTuple):
-    """Where a sparse matrix is not 0."""
-
-    row: Integers
-    column: Integers
-    number: Floats
-
-    @classmethod
-    def together(cls, parts: Sequence[Entries]) -> Entries:
-        """All of several."""
-        return cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-
-    def moved(self, rows: int, columns: int) -> Entries:
-        """The same further down and to the right."""
-        return Entries(self.row + rows, self.column + columns, self.number)
-
-    def times(self, number: float) -> Entries:
-        """All multiplied."""
-        return self._replace(number=number * self.number)
-
-    def matrix(self, height: int, width: int) -> Any:
-        """As solvers take it."""
-        from scipy import sparse
-
-        return sparse.csc_array((self.number, (self.row, self.column)), shape=(height, width))
-
-    def of(self, columns: Floats, height: int) -> Floats:
-        """(height,) the product with a column."""
-        found = np.bincount(self.row, self.number * columns[self.column], minlength=height)
-        return found.astype(np.float64)
+    return _Bounded(Unstopped(side, far), budget).solved(solver)
 
 
 class Unstopped:
@@ -296,15 +234,14 @@ class _Bounded:
     def __init__(self, masses: Unstopped, budget: float) -> None:
         self.masses, self.factor = masses, float(np.exp(budget))
 
-    def solved(self) -> Floats | None:
+    def solved(self, solver: Solver) -> Floats | None:
         masses, k = self.masses, self.masses.side.k
         aims = np.zeros((len(masses.steps), k, k, masses.seen_ahead))
         if not masses.is_possible:
             return aims
         rows, right = self._rows()
-        costs = np.zeros(rows.shape[1])
-        costs[: masses.width] = masses.costs()
-        solved = least(costs, right, most=rows, inside=k > _BY_SIMPLEX)
+        costs = np.concatenate((masses.costs(), np.zeros(int(masses.met.sum()))))
+        solved = solver.least(costs, rows, -np.inf, right, like=masses.far, inside=k > _BY_SIMPLEX)
         if solved is None:
             return None
         found = np.zeros(masses.free.shape)
@@ -312,7 +249,7 @@ class _Bounded:
         aims[:, masses.values] = masses.aims(found)
         return aims
 
-    def _rows(self) -> tuple[Any, Floats]:
+    def _rows(self) -> tuple[Entries, Floats]:
         """Rows · columns ≤ right: least ≤ stopped ≤ factor · least, for each outcome and x."""
         masses = self.masses
         height, stopped = masses.height, masses.stopped
@@ -322,6 +259,4 @@ class _Bounded:
             stopped.times(-1.0), below, stopped.moved(height, 0),
             below.times(-self.factor).moved(height, 0),
         ]  # fmt: skip
-        width = masses.width + int(masses.met.sum())
-        matrix = Entries.together(parts).matrix(2 * height, width)
-        return matrix, np.concatenate((masses.given, -masses.given))
+        return Entries.together(parts), np.concatenate((masses.given, -masses.given))

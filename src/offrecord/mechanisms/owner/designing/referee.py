@@ -8,6 +8,7 @@ too small.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -40,8 +41,11 @@ def told_by(side: StoppingSide, way: Way) -> Floats:
     return np.maximum(found.worst(), 0.0)
 
 
-def told_by_pair(pair: StoppingPair, first: Way, second: Way) -> Floats:
-    """(k, k) upper bounds of the log-ratio of x over x' of any label with what follows it."""
+def told_by_pair(pair: StoppingPair, first: Way, seconds: Sequence[Floats]) -> Floats:
+    """(k, k) upper bounds of the log-ratio of x over x' of any label with what follows it.
+
+    seconds: what `told_by` says of each second side.
+    """
     labels = pair.limits.shape[-1]
     by_label = [_Found(first) for _ in range(labels + first.k)]
     jumps = list(first.exact_jumps(pair.levels))
@@ -57,9 +61,9 @@ def told_by_pair(pair: StoppingPair, first: Way, second: Way) -> Floats:
     for far in range(first.k):
         by_label[labels + far].meet(Bounds(*(each[far : far + 1] for each in ends)))
     worst = np.zeros((first.k, first.k))
-    for found, side in zip(by_label, pair.seconds, strict=True):
+    for found, told in zip(by_label, seconds, strict=True):
         if found.is_met:
-            worst = np.maximum(worst, found.worst() + told_by(side, second))
+            worst = np.maximum(worst, found.worst() + told)
     return worst
 
 

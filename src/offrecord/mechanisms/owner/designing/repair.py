@@ -75,7 +75,11 @@ def stopped_shares(limits: Draws) -> Floats:
 
 def going_on(reached: Floats, limits: Draws, jump: Floats) -> Floats:
     """(…, x, j) at the next level, of what thresholds (…, x, i, 1 or j) let go on."""
-    kept = kept_shares(limits)
+    return moved_on(reached, kept_shares(limits), jump)
+
+
+def moved_on(reached: Floats, kept: Floats, jump: Floats) -> Floats:
+    """(…, x, j) at the next level, of shares (…, x, i, 1 or j) that go on."""
     if kept.shape[-1] == 1:
         return np.asarray((reached * kept[..., 0]) @ jump)
     return np.asarray((reached[..., np.newaxis] * kept * jump).sum(axis=-2))

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from offrecord.mechanisms.owner.designing.repair import MARGIN, repaired
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.mechanisms.owner.way import Way
 from offrecord.models.base import Floats
+from offrecord.theory.programmes import Solver
 
 _TIE = 1e-6  # of the budget, that a deadline leaves for repair
 _LITTLE = 1e-6  # of a window that repair may mix into what is best
@@ -27,11 +29,17 @@ class Effort:
     """How much a side is worth: nothing of it is a time, so that the same side is made anywhere.
 
     levels: at most so many, of programmes; None where the closed form must do. ahead: it sees the
-    value at the next level.
+    value at the next level, where that is the next record.
     """
 
     levels: int | None
     ahead: bool = False
+
+    def looks_ahead(self, deadline: int) -> bool:
+        """Whether a side with a deadline sees the value at its next level. Between levels that lie
+        apart values change so much that it gains a thousandth, in three times as long.
+        """
+        return self.ahead and self.levels is not None and deadline <= self.levels
 
 
 #: Up to so many values programmes have so many levels: about half a minute for a side.
@@ -56,49 +64,66 @@ def window_side(direction: int, k: int, budget: float, deadline: int) -> Stoppin
     return StoppingSide(direction, budget, np.array([deadline]), nothing)
 
 
-def stopping_side(
-    way: Way, budget: float, effort: Effort, start: Floats | None = None
-) -> StoppingSide | None:
+class Judged(NamedTuple):
+    """A side that is proven. told: (k, k) the referee's word on it, log-ratios at most."""
+
+    side: StoppingSide
+    told: Floats
+
+
+def stopping_side(way: Way, budget: float, effort: Effort) -> StoppingSide | None:
     """A side of few expected redactions within a budget, proven; the plain window where nothing
     else passes, and None where no window does.
+    """
+    found = judged_side(way, budget, effort, np.ones(way.k), Solver())
+    return None if found is None else found.side
+
+
+def judged_side(
+    way: Way, budget: float, effort: Effort, start: Floats, solver: Solver
+) -> Judged | None:
+    """The same with the referee's word.
 
     start: likelihoods of the run's end from elsewhere, with which the budget must be kept too.
+    solver: that of sides much like it, which were made before.
     """
-    weighted = np.ones(way.k) if start is None else start
-    deadline = way.deadline(budget - _TIE, weighted)
+    deadline = way.deadline(budget - _TIE, start)
     if deadline is None:
         return None
     found: list[StoppingSide | None] = [window_side(way.direction, way.k, budget, deadline)]
     if deadline > way.nearest:
         if effort.levels is not None:
-            levels = places(way, deadline, effort.levels, weighted)
-            side = Pinned(way, levels, weighted, effort.ahead)
-            aims = _aims(side, budget)
+            levels = places(way, deadline, effort.levels, start)
+            side = Pinned(way, levels, start, effort.looks_ahead(deadline))
+            aims = _aims(side, budget, solver)
             best = _designed(side, aims, budget, most=_LITTLE)
             # on these levels nothing costs less than what a programme aims at
-            if best is not None and _keeps(best, way, budget, weighted):
-                return best
+            judged = None if best is None else _judged(best, way, budget, start)
+            if judged is not None:
+                return judged
             found.append(_designed(side, aims, budget))
-        side = Pinned(way, places(way, deadline, _CLOSED_FORM, weighted), weighted)
+        side = Pinned(way, places(way, deadline, _CLOSED_FORM, start), start)
         found.append(_designed(side, [bridges(side, far) for far in range(way.k)], budget))
     made = [one for one in found if one is not None]
-    made.sort(key=lambda one: expected_redactions(one, way, weighted))
-    return next((one for one in made if _keeps(one, way, budget, weighted)), None)
+    made.sort(key=lambda one: expected_redactions(one, way, start))
+    every = (_judged(one, way, budget, start) for one in made)
+    return next((one for one in every if one is not None), None)
 
 
-def _keeps(side: StoppingSide, way: Way, budget: float, start: Floats) -> bool:
-    """The referee's word, rounding included."""
+def _judged(side: StoppingSide, way: Way, budget: float, start: Floats) -> Judged | None:
+    """A side that keeps within the budget, rounding included; None for one that does not."""
     beside = np.log(np.where(way.possible, start, 1.0))
-    told = told_by(side, way) + beside[:, np.newaxis] - beside
-    of_two = np.ix_(way.possible, way.possible)
-    return bool(np.all(told[of_two] <= budget - MARGIN / 2))
+    told = told_by(side, way)
+    together = told + beside[:, np.newaxis] - beside
+    keeps = together[np.ix_(way.possible, way.possible)] <= budget - MARGIN / 2
+    return Judged(side, told) if bool(np.all(keeps)) else None
 
 
-def _aims(side: Pinned, budget: float) -> list[Floats]:
+def _aims(side: Pinned, budget: float, solver: Solver) -> list[Floats]:
     """For each far value by itself: by a programme, or in closed form where its solver fails."""
 
     def aimed(far: int) -> Floats:
-        aims = programme(side, far, budget - 2 * MARGIN)
+        aims = programme(side, far, budget - 2 * MARGIN, solver)
         return bridges(side, far) if aims is None else aims
 
     _ = side.free, side.rests  # found once, before several ask for them

@@ -1,0 +1,111 @@
+"""Linear programmes, by HiGHS.
+
+The mechanisms solve many that are alike: other budgets, other starting likelihoods, the next step
+of a search. What is best in one of them is so in the next but for a few exchanges, so each begins
+where the last one of its kind ended. That is what makes them quick: hundreds of exchanges become
+none or some tens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from offrecord.models.base import Floats, Integers
+
+if TYPE_CHECKING:
+    import highspy
+
+
+class Entries(NamedTuple):
+    """Where a sparse matrix is not 0, each place once."""
+
+    row: Integers
+    column: Integers
+    number: Floats
+
+    @classmethod
+    def together(cls, parts: Sequence[Entries]) -> Entries:
+        """All of several."""
+        return cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+    def moved(self, rows: int, columns: int) -> Entries:
+        """The same further down and to the right."""
+        return Entries(self.row + rows, self.column + columns, self.number)
+
+    def times(self, number: float) -> Entries:
+        """All multiplied."""
+        return self._replace(number=number * self.number)
+
+    def of(self, columns: Floats, height: int) -> Floats:
+        """(height,) the product with a column."""
+        found = np.bincount(self.row, self.number * columns[self.column], minlength=height)
+        return found.astype(np.float64)
+
+
+class Solver:
+    """Solves programmes one after the other. What it finds depends on those before, so whoever
+    wants the same designs everywhere gives it the same ones in the same order.
+    """
+
+    def __init__(self) -> None:
+        self._ends: dict[Hashable, highspy.HighsBasis] = {}
+
+    def least(
+        self,
+        costs: Floats,
+        rows: Entries,
+        low: Floats | float,
+        high: Floats | float,
+        *,
+        like: Hashable = None,
+        inside: bool = False,
+    ) -> Floats | None:
+        """The columns of least cost that are not negative, with low ≤ rows · columns ≤ high; None
+        where the solver fails.
+
+        like: what programmes of its kind have in common; it begins where the last one of that kind
+        and shape ended. inside: by an interior point, which many columns need.
+        """
+        import highspy
+
+        height = max(np.size(low), np.size(high))
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("threads", 1)
+        solver.setOptionValue("solver", "ipm" if inside else "simplex")
+        model = _model(costs / np.abs(costs).max(), rows, (low, high), height)
+        if solver.passModel(model) == highspy.HighsStatus.kError:
+            raise ValueError("rows of a programme name a place twice, or one that is not there")
+        kind = like, height, len(costs)
+        if kind in self._ends:
+            solver.setBasis(self._ends[kind])
+        solver.run()
+        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        self._ends[kind] = solver.getBasis()
+        return np.array(solver.getSolution().col_value)
+
+
+def _model(
+    costs: Floats, rows: Entries, limits: tuple[Floats | float, Floats | float], height: int
+) -> highspy.HighsLp:
+    """A programme as HiGHS takes it: column by column."""
+    import highspy
+
+    width = len(costs)
+    order = np.argsort(rows.column, kind="stable")
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = width, height
+    model.col_cost_ = costs
+    model.col_lower_, model.col_upper_ = np.zeros(width), np.full(width, np.inf)
+    model.row_lower_, model.row_upper_ = (np.broadcast_to(one, height) for one in limits)
+    matrix = model.a_matrix_
+    matrix.format_ = highspy.MatrixFormat.kColwise
+    starts = np.searchsorted(rows.column[order], np.arange(width + 1))
+    matrix.start_ = starts.astype(np.int32)
+    matrix.index_ = rows.row[order].astype(np.int32)
+    matrix.value_ = rows.number[order]
+    return model

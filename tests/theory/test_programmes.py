@@ -1,0 +1,67 @@
+"""Linear programmes: the least cost, wherever the solver begins."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from offrecord.theory.programmes import Entries, Solver
+
+
+def entries(matrix):
+    row, column = np.nonzero(matrix)
+    return Entries(row, column, matrix[row, column])
+
+
+def drawn(rng, height, width):
+    """A programme with an answer: some columns keep within its rows, and all costs are positive."""
+    matrix = rng.normal(size=(height, width)) * (rng.random((height, width)) < 0.6)
+    inside = rng.random(width)
+    low = matrix @ inside - rng.random(height) * (rng.random(height) < 0.7)
+    high = matrix @ inside + rng.random(height) * (rng.random(height) < 0.7)
+    return rng.random(width) + 0.1, matrix, low, high
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(1, 8), st.booleans())
+def test_the_least_cost_one_after_the_other(seed, height, width, inside):
+    rng, solver = np.random.default_rng(seed), Solver()
+    for _ in range(4):  # each begins where the one before ended, however unlike it is
+        costs, matrix, low, high = drawn(rng, height, width)
+        found = solver.least(costs, entries(matrix), low, high, like="these", inside=inside)
+        other = linprog(costs, A_ub=np.vstack((matrix, -matrix)), b_ub=np.concatenate((high, -low)))
+        assert found.min() >= -1e-7
+        assert np.all(matrix @ found <= high + 1e-6)
+        assert np.all(matrix @ found >= low - 1e-6)
+        assert costs @ found == pytest.approx(other.fun, rel=1e-6, abs=1e-6)
+
+
+def test_what_cannot_be_is_none():
+    one = np.array([[1.0]])
+    solver = Solver()
+    assert solver.least(np.ones(1), entries(one), -np.inf, np.array([-1.0])) is None
+    found = solver.least(np.ones(1), entries(one), np.array([2.0]), np.inf)
+    assert found == pytest.approx([2.0])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Entries(np.array([0, 0]), np.array([0, 0]), np.ones(2)),
+        Entries(np.array([0, 1]), np.array([0, 0]), np.ones(2)),
+    ],
+)
+def test_places_that_are_named_twice_or_are_not_there(wrong):
+    with pytest.raises(ValueError, match="name a place twice, or one that is not there"):
+        Solver().least(np.ones(1), wrong, -np.inf, np.ones(1))
+
+
+def test_the_same_programmes_in_the_same_order_give_the_same_bits():
+    def solved():
+        rng, solver = np.random.default_rng(5), Solver()
+        for _ in range(6):
+            costs, matrix, low, high = drawn(rng, 6, 9)
+            yield solver.least(costs, entries(matrix), low, high, like=0)
+
+    assert [one.tobytes() for one in solved()] == [one.tobytes() for one in solved()]
