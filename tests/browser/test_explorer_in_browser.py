@@ -346,6 +346,28 @@ def test_axe_finds_nothing_serious_in_the_apis_page(browser, address):
         context.close()
 
 
+def test_a_first_answer_gives_way_to_the_best(opened):
+    page = opened("n=1000&private=480&alpha=0.004&beta=0.01&mechanism=best-local")
+    page.evaluate(
+        """() => {
+      window.heard = [];
+      document.addEventListener("drawn", () => window.heard.push(
+        [document.getElementById("utility").dataset.value, document.body.dataset.pending]));
+    }"""
+    )
+    page.locator("#mechanism").select_option("owner")
+    page.locator("body[data-settled=false]").wait_for(state="attached")
+    settled(page)
+    policy = shows_the_librarys_numbers(page)
+    apart = off.OwnerStopping().sides_apart(policy.problem).utility
+    heard = page.evaluate("window.heard")
+    assert [str(apart), "true"] in heard
+    assert heard[-1] == [str(policy.utility), "false"]
+    assert page.locator("#bound").inner_text() == ""
+    for busy in page.locator("#release .busy, #profile-figure .busy").all():
+        assert not busy.is_visible()
+
+
 MOVE = """([id, step]) => new Promise((done, failed) => {
   setTimeout(() => failed(new Error("nothing is drawn")), 30000);
   const slider = document.getElementById(id);
@@ -359,9 +381,7 @@ MOVE = """([id, step]) => new Promise((done, failed) => {
   slider.value = Number(slider.value) + step;
   slider.dispatchEvent(new Event("input", { bubbles: true }));
 })"""
-#: Milliseconds from a move to the frame after the redraw, by mechanism; that of the owner's is
-#: about 90 on an idle machine, too near to 100 for a test.
-LIMITS = {"best-local": 100.0, "owner": 150.0}
+LIMIT = 100.0  # milliseconds from a move to the frame after the redraw
 MOVES, ROUNDS = 7, 8
 
 
@@ -373,16 +393,27 @@ def waited():
     return (time.perf_counter() - wall) / (time.process_time() - own)
 
 
-@pytest.mark.parametrize("mechanism", LIMITS)
+@pytest.mark.parametrize("mechanism", ["best-local", "owner"])
 @pytest.mark.parametrize(
-    ("slider", "step"), [("epsilon", 0.05), ("alpha", 1), ("private", 1), ("n", -1)]
+    ("slider", "step", "chain"),
+    [
+        ("epsilon", 0.05, (0.02, 0.8)),
+        ("alpha", 1, (0.02, 0.8)),
+        ("private", 1, (0.02, 0.8)),
+        ("n", -1, (0.02, 0.8)),
+        ("alpha", 1, (0.001, 0.005)),  # slow chains, where mechanisms have most to do
+        ("epsilon", 0.05, (0.01, 0.01)),
+        ("beta", -1, (0.9, 0.96)),  # values that take turns
+    ],
 )
-def test_a_move_is_seen_at_once(opened, slider, step, mechanism):
-    """With 1,000 records, all pictures and numbers. The best of some medians, as other programs may
-    be busy; where all cores are, more by as much as they slow down whoever computes.
+def test_a_move_is_seen_at_once(opened, slider, step, chain, mechanism):
+    """With 1,000 records, all pictures and numbers, first answers among them. The best of some
+    medians, as other programs may be busy; where all cores are, more by as much as they slow down
+    whoever computes.
     """
+    alpha, beta = chain
     private = 15 if slider == "n" else 480
-    page = opened(f"n=1000&private={private}&alpha=0.02&mechanism={mechanism}")
+    page = opened(f"n=1000&private={private}&alpha={alpha}&beta={beta}&mechanism={mechanism}")
     settled(page)
     medians = []
     for _ in range(ROUNDS):
@@ -392,13 +423,13 @@ def test_a_move_is_seen_at_once(opened, slider, step, mechanism):
             times.append(page.evaluate(MOVE, [f"{slider}-slider", step]))
             page.wait_for_timeout(60)
         medians.append((statistics.median(times) / slower, statistics.median(times), slower))
-        if medians[-1][0] < 0.8 * LIMITS[mechanism]:
+        if medians[-1][0] < 0.8 * LIMIT:
             break
     relative, best, slower = min(medians)
     load = os.getloadavg()[0]
     print(
-        f"\n{mechanism}, {slider}: {best:.0f} ms from a move to the frame after it (median of"
-        f" {MOVES}, best of {len(medians)}), computing {slower:.1f} times slower than alone, load"
-        f" {load:.1f}"
+        f"\n{mechanism}, {chain}, {slider}: {best:.0f} ms from a move to the frame after it (median"
+        f" of {MOVES}, best of {len(medians)}), computing {slower:.1f} times slower than alone,"
+        f" load {load:.1f}"
     )
-    assert relative <= LIMITS[mechanism]
+    assert relative <= LIMIT

@@ -59,6 +59,33 @@ def test_a_policy_is_the_librarys(ask, mechanism, private):
         assert np.isclose(1 - sum(redacted) / 14, policy.utility)
 
 
+@pytest.mark.parametrize(
+    ("changed", "is_final"),
+    [
+        ({"alpha": 0.01, "beta": 0.04}, False),  # walks that go far
+        ({"alpha": 0.3, "beta": 0.4}, True),
+        ({"alpha": 0.01, "beta": 0.04, "private": "20-21"}, True),  # never in turn
+        ({"alpha": 0.01, "beta": 0.04, "private": "9,20"}, True),
+        ({"alpha": 0.01, "beta": 0.04, "mechanism": "window"}, True),
+    ],
+)
+def test_a_first_answer_is_private_too_and_says_that_it_is_the_first(ask, changed, is_final):
+    asked = {"n": 60, "private": "20", "epsilon": 1.0, "mechanism": "owner", **changed}
+    first, last = (
+        ask("POST", "/api/policy", {**asked, "soon": soon}).json for soon in (True, False)
+    )
+    assert (first["final"], last["final"]) == (is_final, True)
+    assert (first == last) == is_final
+    if is_final:
+        return
+    problem = off.Problem(off.MarkovChain.binary(0.01, 0.04), 60, [20], 1.0)
+    apart, best = off.OwnerStopping().sides_apart(problem), off.design(problem, "owner")
+    assert (first["utility"], first["leakage"]) == (apart.utility, apart.leakage)
+    assert first["leakage"] <= 1.0
+    assert (last["utility"], last["leakage"]) == (best.utility, best.leakage)
+    assert first["utility"] < last["utility"]
+
+
 def test_a_curve_is_what_compare_says(ask, run):
     asked = {"alpha": 0.01, "beta": 0.8, "n": 10, "private": "1", "epsilons": [0.5, 1.0]}
     words = "compare --alpha 0.01 --beta 0.8 --n 10 --private 1 --epsilon 0.5,1 --json"

@@ -16,7 +16,7 @@ from offrecord.explorer.forms import Curve, Form, Policy, Refusal, Regions, Wron
 from offrecord.explorer.guard import Guard
 from offrecord.explorer.pictures import Pictures, pictures
 from offrecord.explorer.reference import reference_page
-from offrecord.explorer.state import Asked, AskedCurve
+from offrecord.explorer.state import Asked, AskedCurve, AskedPolicy
 from offrecord.explorer.workers import Answer, Workers
 
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -64,7 +64,7 @@ def _add_answers(app: FastAPI, desk: Workers) -> None:
         return _response(desk.regions(asked))
 
     @app.post("/api/policy", **documented(Policy))
-    def policy(asked: Asked) -> Response:
+    def policy(asked: AskedPolicy) -> Response:
         """What the mechanism does: utility, leakage and the output that tells most, the redaction
         of each record, a sample release and what it tells.
         """

@@ -134,6 +134,7 @@ class Policy(Form):
     worst_output: str
     profile: list[Profile]
     sample: Sample
+    final: bool = Field(description="Not a first answer, to which a better one is to be had.")
 
 
 class Point(Form):

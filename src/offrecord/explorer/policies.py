@@ -13,20 +13,25 @@ from offrecord.explorer.forms import Curve, Number, Point, Policy, Profile, Span
 from offrecord.explorer.regions import shown_around
 from offrecord.explorer.samples import sample_of
 from offrecord.explorer.secrets import looked_at
-from offrecord.explorer.state import Asked, AskedCurve, FieldError
-from offrecord.mechanisms import design
+from offrecord.explorer.state import Asked, AskedCurve, AskedPolicy, FieldError
+from offrecord.mechanisms import OwnerStopping, design
 from offrecord.mechanisms.local.policy import LocalPolicy
 from offrecord.mechanisms.owner.policy import OwnerPolicy
+from offrecord.mechanisms.owner.ways import Ways
 from offrecord.theory.problem import Secret
 
 _KEPT = 128  # policies
+#: How far walks of the owner's mechanism go that have the least part of ε, where both sides go in
+#: turn; further than so many records, that takes longer than a hundredth of a second or four.
+_WEAKEST, _SOON = 0.1, 10
 #: Names of what a profile shows.
 REDACTED, BEGINS = "redacted, whatever its value", "releasing begins here"
 
 
-def policy_of(asked: Asked) -> Policy:
+def policy_of(asked: AskedPolicy) -> Policy:
     """What the mechanism of a state does."""
-    designed = designed_for(asked)
+    is_first = asked.soon and _takes_longer(_key(asked))
+    designed: Any = _sides_apart(_key(asked)) if is_first else designed_for(asked)
     problem = designed.problem
     _, secret = looked_at(problem, asked.about)
     span = shown_around(problem, secret)
@@ -44,6 +49,7 @@ def policy_of(asked: Asked) -> Policy:
         worst_output=str(designed.worst),
         profile=(_walked(designed, secret, span) if is_owner else _by_value(designed, span)),
         sample=sample_of(designed, asked.seed, secret, span),
+        final=not is_first,
     )
 
 
@@ -66,7 +72,7 @@ def designed_for(asked: Asked) -> Any:
 
 def _key(asked: Asked) -> str:
     """All that a design depends on."""
-    kept = set(Asked.model_fields) - {"about", "seed"}
+    kept = set(Asked.model_fields) - {"about", "seed"}  # not what a question adds to its state
     return json.dumps(asked.model_dump(include=kept), sort_keys=True)
 
 
@@ -79,6 +85,26 @@ def _designed(key: str) -> LocalPolicy | OwnerPolicy:
     except InputError as error:
         raise FieldError("mechanism", str(error)) from None
     return found
+
+
+@lru_cache(maxsize=_KEPT)
+def _takes_longer(key: str) -> bool:
+    """Whether both sides of a single record go in turn, and far."""
+    asked = Asked(**json.loads(key))
+    if asked.mechanism != OwnerStopping.name or asked.model is not None or "," in asked.private:
+        return False
+    problem = asked.problem()
+    secret = problem.secrets[0]
+    if secret.first < secret.last:
+        return False
+    way = Ways.far(problem.chain).right
+    reach = way.deadline(_WEAKEST * problem.epsilon, np.ones(way.k))
+    return reach is None or reach > _SOON
+
+
+@lru_cache(maxsize=_KEPT)
+def _sides_apart(key: str) -> OwnerPolicy:
+    return OwnerStopping().sides_apart(Asked(**json.loads(key)).problem())
 
 
 @lru_cache(maxsize=64 * _KEPT)

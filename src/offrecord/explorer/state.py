@@ -219,6 +219,19 @@ def _about(message: str) -> str:
     return first if first in ("n", "private", "epsilon") else "model"
 
 
+class AskedPolicy(Asked):
+    """A state, and whether its policy is asked for while somebody waits."""
+
+    soon: Annotated[
+        bool,
+        Field(
+            strict=True,
+            description="Answer at once: where the owner's mechanism takes longer, by its sides"
+            " each by itself, which release a little less; `final` says whether that was so.",
+        ),
+    ] = False
+
+
 class AskedCurve(Asked):
     """A state, and the budgets at which the utility of its mechanism is asked for."""
 

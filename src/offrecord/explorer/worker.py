@@ -88,7 +88,7 @@ def _within(seconds: float | None) -> Iterator[None]:
 def _compile(mechanism: str, of_model: bool) -> None:
     """Have all compiled that a mechanism takes seconds for on first use, whatever is asked."""
     from offrecord.explorer.policies import policy_of
-    from offrecord.explorer.state import Asked
+    from offrecord.explorer.state import AskedPolicy
 
     states: list[dict[str, Any]]
     if of_model:
@@ -97,7 +97,7 @@ def _compile(mechanism: str, of_model: bool) -> None:
         states = [{}, {"n": 1000, "private": "500"}]
     for state in states:
         with suppress(InputError):  # not every mechanism takes every chain
-            policy_of(Asked(mechanism=mechanism, **state))
+            policy_of(AskedPolicy(mechanism=mechanism, **state))
 
 
 _THREE = {
@@ -123,9 +123,9 @@ def _regions(what: Any) -> str:
 
 def _policy(what: Any) -> str:
     from offrecord.explorer.policies import policy_of
-    from offrecord.explorer.state import Asked
+    from offrecord.explorer.state import AskedPolicy
 
-    return policy_of(Asked(**what)).model_dump_json()
+    return policy_of(AskedPolicy(**what)).model_dump_json()
 
 
 def _curve(what: Any) -> str:

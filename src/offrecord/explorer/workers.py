@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from threading import Lock, Thread, Timer
 from typing import Any
 
-from offrecord.explorer.state import Asked
+from offrecord.explorer.state import Asked, AskedPolicy
 from offrecord.explorer.worker import FAILED, LENGTH, OK, read_frame
 
 #: Mechanisms that answer within a few hundredths of a second about one run of private records.
 QUICK = ("quilt", "window", "3r-relaxed", "3r-convex", "best-local", "owner")
+SOMETIMES_SLOW = ("owner",)  #: of these, by what they do at once
 _QUICK_SECONDS, _SLOW_SECONDS = 5.0, 10.0
 _PATIENCE = 60.0
 _LATE = (
@@ -123,7 +124,7 @@ class Workers:
         worker = self.quick if asked.model is None else self.slow
         return worker.ask("regions", asked.model_dump())
 
-    def policy(self, asked: Asked) -> Answer:
+    def policy(self, asked: AskedPolicy) -> Answer:
         """What a mechanism does."""
         worker = self.quick if is_quick(asked) else self.slow
         return worker.ask("policy", asked.model_dump())
@@ -159,6 +160,7 @@ class Workers:
             worker.close()
 
 
-def is_quick(asked: Asked) -> bool:
+def is_quick(asked: AskedPolicy) -> bool:
     """Whether an answer takes no longer than a picture should."""
-    return asked.model is None and asked.mechanism in QUICK and "," not in asked.private
+    in_time = asked.soon or asked.mechanism not in SOMETIMES_SLOW
+    return in_time and asked.model is None and asked.mechanism in QUICK and "," not in asked.private

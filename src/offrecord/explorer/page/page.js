@@ -8,6 +8,7 @@ const SLIDERS = ["alpha", "beta", "n", "private", "epsilon"];
 const LARGEST_MODEL = 1 << 20;
 const LARGEST_ADDRESS = 1 << 16; // of a model that the address holds too
 const QUIET = 250; // milliseconds without a move before what takes longer is asked for
+const SOON = 120; // the same where the chosen mechanism itself is still to come
 const ONE_BY_ONE = "owner"; // its points take long
 
 /** Where sliders stop that are not even: small probabilities and short tables count most. */
@@ -140,8 +141,9 @@ async function changed() {
     await answered(done);
   }
   asking = false;
-  document.body.dataset.settled = String(document.body.dataset.pending !== "true");
-  slowTimer = setTimeout(() => further(move), QUIET);
+  const pending = document.body.dataset.pending === "true";
+  document.body.dataset.settled = String(!pending);
+  slowTimer = setTimeout(() => further(move), pending ? SOON : QUIET);
 }
 
 async function answered(turn) {
@@ -167,7 +169,7 @@ async function attempt(from, content, turn) {
   const body = question(from, content);
   const slow = isSlow(body);
   const first = ask("regions", body); // they share a process: these are there at once
-  const coming = slow ? null : ask("policy", body);
+  const coming = slow ? null : ask("policy", { ...body, soon: true });
   const regions = await first;
   if (regions.errors) return regions.errors;
   let policy = slow ? null : await Promise.race([coming, later(PATIENCE)]);
@@ -189,16 +191,17 @@ async function attempt(from, content, turn) {
 
 const later = (time) => new Promise((resolve) => setTimeout(() => resolve(null), time));
 
-/** Show what a mechanism does, or that it is still being computed. */
+/** Show what a mechanism does, or that it, or a better one, is still being computed. */
 async function showPolicy(policy, turn) {
-  markOld(policy === null);
+  const final = policy?.final ?? false;
+  markOld(policy === null, !final);
   if (policy !== null) {
     shown.policy = policy;
     drawPolicy(policy);
   }
   await redraw();
   document.body.dataset.drawn = String(turn);
-  document.body.dataset.pending = String(policy === null);
+  document.body.dataset.pending = String(!final);
   document.dispatchEvent(new CustomEvent("drawn", { detail: { turn, whole: policy !== null } }));
 }
 
@@ -263,14 +266,15 @@ async function furtherCurves(turn, body, mechanisms) {
 
 // ---- showing
 
-function setBusy(id, busy) {
+function setBusy(id, busy, said = "computing …") {
   const mark = $(id).querySelector(".busy");
   mark.hidden = !busy;
+  mark.textContent = said;
 }
 
-function markOld(old) {
+function markOld(old, busy) {
   for (const id of ["release", "profile-figure"]) {
-    setBusy(id, old);
+    setBusy(id, busy, old ? "computing …" : "a first answer, refining …");
     $(id).querySelector(".halves, .picture").classList.toggle("old", old);
   }
   $("numbers").classList.toggle("old", old);
@@ -309,7 +313,8 @@ function drawRegions(found) {
 function drawPolicy(found) {
   text("utility", percent(found.utility));
   $("utility").dataset.value = found.utility;
-  text("bound", found.utility_bound === null ? "" : `no local mechanism more than ${percent(found.utility_bound)}`);
+  text("bound", !found.final ? "or more: refining …"
+    : found.utility_bound === null ? "" : `no local mechanism more than ${percent(found.utility_bound)}`);
   text("leakage-what", found.leakage_is_exact ? "exact leakage" : "leakage, at most");
   text("leakage", short(found.leakage));
   $("leakage").dataset.value = found.leakage;

@@ -47,13 +47,14 @@ class Menu:
     window: what the best data-independent mechanism redacts to the left and right in unlimited
     room, None where that is not known: the menu redacts no more. only: the secret that has its
     chain to itself, and how many records that has, if it is to serve no other: then nothing is made
-    that it would not take.
+    that it would not take. in_turn: both sides of a single record may go in turn.
     """
 
     ways: Ways
     epsilon: float
     window: tuple[int, int] | None = None
     only: tuple[Secret, int] | None = None
+    in_turn: bool = True
     made: dict[float, tuple[StoppingSide | None, StoppingSide | None]] = field(default_factory=dict)
     pairs: list[StoppingPair | None] = field(default_factory=list)
     lengths: set[int] = field(default_factory=set)
@@ -100,9 +101,9 @@ class Menu:
             return [HALF, WHOLE]
         if self.only is not None:
             (first, last), _ = self.only
-            return [HALF] if first < last else [HALF, PAIR]
+            return [HALF, PAIR] if first == last and self.in_turn else [HALF]
         more = MORE if self.ways.right.k <= _FEW_VALUES else ()
-        return [HALF, *more, WHOLE, PAIR]
+        return [HALF, *more, WHOLE, *((PAIR,) if self.in_turn else ())]
 
     def work(self, task: float) -> None:
         """Do one of the tasks."""
