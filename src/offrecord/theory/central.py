@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers
 from offrecord.models.chain import MarkovChain
 from offrecord.theory.problem import Problem, Secret
+from offrecord.theory.programmes import Entries, Solver
 
 #: Programmes of more variables are refused.
 MOST_VARIABLES = 70_000
@@ -84,7 +85,7 @@ class _Choices:
     output: Integers
     redacted: Integers
 
-    def kept(self, keep: Any) -> _Choices:
+    def kept(self, keep: NDArray[np.bool_]) -> _Choices:
         """Those of them for which `keep` is true, with outputs numbered anew."""
         _, output = np.unique(self.output[keep], return_inverse=True)
         return _Choices(self.paths, self.chances, self.path[keep], output, self.redacted[keep])
@@ -152,25 +153,23 @@ def _ratios(choices: _Choices, secret: Secret, epsilon: float) -> _Ratios:
 
 def _solved(choices: _Choices, ratios: list[_Ratios]) -> float:
     """By HiGHS: the choices' probabilities, and beside them each secret's m of each output."""
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array, hstack, vstack
-
     count, sequences = len(choices.path), len(choices.paths)
     outputs = int(choices.output.max()) + 1
-    above = []
+    each = np.arange(count)
+    parts = [Entries(choices.path, each, np.ones(count))]  # a sequence's probabilities sum to 1
+    height = sequences
     for place, ratio in enumerate(ratios):
         rows = len(ratio.outputs)
-        seen = csr_array((ratio.weights, (ratio.rows, np.arange(count))), shape=(rows, count))
-        before, after = place * outputs, (len(ratios) - 1 - place) * outputs
-        least = csr_array((np.ones(rows), (np.arange(rows), ratio.outputs)), shape=(rows, outputs))
-        least = hstack([csr_array((rows, before)), least, csr_array((rows, after))])
-        above += [hstack([-seen, least]), hstack([seen, -ratio.growth * least])]
-    sums: Any = csr_array(
-        (np.ones(count), (choices.path, np.arange(count))), shape=(sequences, count)
-    )
-    sums = hstack([sums, csr_array((sequences, len(ratios) * outputs))])
-    costs = np.zeros(sums.shape[1])
+        seen = Entries(ratio.rows, each, ratio.weights)
+        least = Entries(np.arange(rows), count + place * outputs + ratio.outputs, np.ones(rows))
+        parts += [seen.times(-1.0).moved(height, 0), least.moved(height, 0)]
+        height += rows
+        parts += [seen.moved(height, 0), least.times(-ratio.growth).moved(height, 0)]
+        height += rows
+    costs = np.zeros(count + len(ratios) * outputs)
     costs[:count] = choices.chances[choices.path] * choices.redacted
-    limits: Any = vstack(above)  # scipy's stubs know dense programmes only
-    solution: Any = linprog(costs, limits, np.zeros(limits.shape[0]), sums, np.ones(sequences))
-    return float(solution.fun)
+    low, high = np.full(height, -np.inf), np.zeros(height)
+    low[:sequences] = high[:sequences] = 1.0
+    solved = Solver().least(costs, Entries.together(parts), low, high)
+    assert solved is not None, "to redact everything is a choice"
+    return float(costs @ solved)
