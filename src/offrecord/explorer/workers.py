@@ -1,4 +1,4 @@
-"""Who computes: one process for what is answered at once, one for what takes longer."""
+"""Who computes: one process for what somebody waits for, one for what takes longer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 from offrecord.explorer.state import Asked, AskedPolicy
 from offrecord.explorer.worker import FAILED, LENGTH, OK, read_frame
+from offrecord.mechanisms import MECHANISMS
 
 #: Mechanisms that answer within a few hundredths of a second about one run of private records.
 QUICK = ("quilt", "window", "3r-relaxed", "3r-convex", "best-local", "owner")
-SOMETIMES_SLOW = ("owner",)  #: of these, by what they do at once
 _QUICK_SECONDS, _SLOW_SECONDS = 5.0, 10.0
 _PATIENCE = 60.0
 _LATE = (
@@ -149,7 +149,7 @@ class Workers:
         jobs = (
             self.vega,
             lambda: self.quick.ask("warm", QUICK, limited=False),
-            lambda: self.slow.ask("warm", ["3r-constant", "owner"], limited=False),
+            lambda: self.slow.ask("warm", MECHANISMS, limited=False),
         )
         for job in jobs:
             Thread(target=job, daemon=True).start()
@@ -161,6 +161,6 @@ class Workers:
 
 
 def is_quick(asked: AskedPolicy) -> bool:
-    """Whether an answer takes no longer than a picture should."""
-    in_time = asked.soon or asked.mechanism not in SOMETIMES_SLOW
-    return in_time and asked.model is None and asked.mechanism in QUICK and "," not in asked.private
+    """Whether somebody waits for an answer that takes no longer than a picture should."""
+    one_run = "," not in asked.private
+    return asked.soon and one_run and asked.model is None and asked.mechanism in QUICK
