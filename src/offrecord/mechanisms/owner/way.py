@@ -114,8 +114,8 @@ class Way:
         return product
 
     @cached_property
-    def _powers(self) -> list[Floats]:
-        return [self.kernels[0]]
+    def _powers(self) -> dict[int, Floats]:
+        return {0: self.kernels[0]}
 
     def jumps(self, levels: Integers) -> Floats:
         """(m, k, k) to the first level, and from each to the next."""
@@ -209,7 +209,7 @@ class Way:
     def exact_jumps(self, levels: Integers) -> Iterator[Bounds]:
         """(k, k) as `jumps`, to the left of transposed kernels."""
         if self.is_even:
-            powers = [self._exact(0)]
+            powers = {0: self._exact(0)}
             for a, b in _steps(levels):
                 yield _power(powers, b - a)
             return
@@ -247,21 +247,25 @@ def _steps(levels: Integers) -> list[tuple[int, int]]:
     return list(pairwise(ends))
 
 
-def _power(squares: list[Any], exponent: int) -> Any:
+def _power(squares: dict[int, Any], exponent: int) -> Any:
     """A power of squares[0]; squares[j] is its 2^j-th power, as far as it was asked for."""
-    result, j = None, 0
-    while exponent >> j:
-        if len(squares) == j:
-            last = squares[-1]
-            squares.append(last.times(last) if isinstance(last, Bounds) else last @ last)
+    result = None
+    for j in range(exponent.bit_length()):
+        one = _square(squares, j)
         if exponent >> j & 1:
-            one = squares[j]
             if result is None:
                 result = one
             else:
                 result = result.times(one) if isinstance(one, Bounds) else result @ one
-        j += 1
     return np.eye(len(squares[0])) if result is None else result
+
+
+def _square(squares: dict[int, Any], j: int) -> Any:
+    """The 2^j-th power, where all before it are known: the same whoever asks first."""
+    if j not in squares:
+        last = squares[j - 1]
+        squares[j] = last.times(last) if isinstance(last, Bounds) else last @ last
+    return squares[j]
 
 
 def _first_powers(kernel: Floats, last: int) -> Floats:
@@ -272,14 +276,12 @@ def _first_powers(kernel: Floats, last: int) -> Floats:
     return found[: last + 1]
 
 
-def _powers_at(squares: list[Floats], exponents: Integers) -> Floats:
+def _powers_at(squares: dict[int, Floats], exponents: Integers) -> Floats:
     """(m, k, k) powers of squares[0], as `_power` finds each."""
     found = np.repeat(np.eye(len(squares[0]))[np.newaxis], len(exponents), axis=0)
     for j in range(int(exponents.max(initial=0)).bit_length()):
-        if len(squares) == j:
-            squares.append(squares[-1] @ squares[-1])
         odd = (exponents >> j & 1).astype(bool)
-        found[odd] = found[odd] @ squares[j]
+        found[odd] = found[odd] @ _square(squares, j)
     return found
 
 

@@ -42,7 +42,8 @@ class Contraction:
     towards the end of its cluster.
 
     kernel: (s, s) on the values that can occur. channels: those known so far, of the distances of
-    the grid; tables: what is told through them, by budget.
+    the grid; tables: what is told through them, by budget. Several threads may ask at once: what is
+    known is replaced as a whole, by what one of them found.
     """
 
     kernel: Floats
@@ -57,24 +58,28 @@ class Contraction:
         # On the grid the next smaller distance counts, from which no less is told.
         index = np.searchsorted(_GRID, distance, side="right") - 1
         count = int(index.max(initial=0)) + 1
-        if len(self.tables.get(budget, ())) < count:
-            self.tables[budget] = self._table(budget, count)
-        return np.asarray(self.tables[budget][index])
+        table = self.tables.get(budget)
+        if table is None or len(table) < count:
+            table = self.tables[budget] = self._table(budget, count)
+        return np.asarray(table[index])
 
     def _table(self, budget: float, count: int) -> Floats:
         """(count,) what is told from the first distances of the grid."""
-        while len(self.channels) < count:
-            self.channels.append(self._channel(len(self.channels)))
-        told = channel_leakages(np.array(self.channels[:count]), budget) + _ROUNDING
+        channels = self.channels[:]
+        while len(channels) < count:
+            channels.append(self._channel(channels))
+        self.channels[:] = channels
+        told = channel_leakages(np.array(channels[:count]), budget) + _ROUNDING
         told[0] = budget  # from no distance at all
         return np.minimum(told, budget)
 
-    def _channel(self, index: int) -> Floats:
-        if index == 0:
+    def _channel(self, before: list[Floats]) -> Floats:
+        """The one after those of all smaller distances."""
+        if not before:
             return np.eye(len(self.kernel))
-        steps = int(_GRID[index] - _GRID[index - 1])
+        steps = int(_GRID[len(before)] - _GRID[len(before) - 1])
         hop = self.kernel if steps == 1 else np.linalg.matrix_power(self.kernel, steps)
-        return self.channels[index - 1] @ hop
+        return before[-1] @ hop
 
 
 def _grid() -> Integers:
