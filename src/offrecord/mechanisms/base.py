@@ -161,7 +161,10 @@ class Design(Protocol):
 
 
 class Decider(Protocol):
-    """What decides the records of whole chains, block by block; it is pickled, and has no key."""
+    """What decides the records of whole chains, block by block; it is pickled, and has no key.
+
+    Several threads may ask at once: what it keeps for later must be the same whoever asks first.
+    """
 
     def decide(self, block: Block, draw: Draw) -> Decision:
         """Which records leave empty."""
