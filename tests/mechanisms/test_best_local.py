@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 import offrecord as off
 from definition import leakage_by_definition, problems, utility_by_definition
+from offrecord.mechanisms.best_local import binary_optimum
 from offrecord.mechanisms.best_local.binary_optimum import best_around
 
 OTHERS = [
@@ -270,3 +271,30 @@ def test_the_bound_is_about_the_whole_budget_not_the_reduced_one():
     at = best_around(0.05, 0.3, 1.0, 1.0, (10, 10), together=False, n=21).least
     above = best_around(0.05, 0.3, 1.0, 1.1, (10, 10), together=False, n=21).least
     assert above < at
+
+
+def best_path_lengths(alpha, beta, last):
+    """How many records with q < 1 the paths of F5 have that end at `last`: backwards from every
+    state that may come before it, q grows by D(s) until it would exceed 1.
+    """
+    a, free = 1 - alpha, alpha / (1 - beta)
+    for state in np.exp(np.linspace(np.log(free), 0.0, 400))[1:-1]:
+        after, here, length = last, state, 0
+        image = (here * (1 - beta) - alpha) / (a - beta * here)
+        while image <= after and here <= 1:  # q = f(here)/after is at most 1
+            length += 1
+            slope = (1 - alpha - beta) / (a - beta * here) ** 2
+            image = here**2 * slope / after  # f of the state before: q_{i−1} = q_i·D(s_i)
+            after, here = here, (image * a + alpha) / ((1 - beta) + image * beta)
+        yield length
+
+
+def test_no_best_path_is_longer_than_is_tabulated():
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        alpha, beta = sorted(10 ** rng.uniform(-4, -0.001, 2))
+        if alpha + beta > 1 - 1e-3:
+            continue
+        solver = binary_optimum._TwoSides((alpha, beta), (0.5, 0.5), (10, 10), False, 21)
+        assert max(best_path_lengths(alpha, beta, solver.free_state)) <= solver.longest
+        assert max(best_path_lengths(alpha, beta, 1.0)) <= solver.longest_end

@@ -154,9 +154,9 @@ class _TwoSides:
     def _longest(self) -> tuple[int, int]:
         """For how many records a best path redacts the common value only sometimes, at most.
 
-        Before all is free, and before the chain's end. Backwards along a best path q grows by
-        D(s) = s·f'(s)/f(s) a record, from at least its value one before the last, and stays at
-        most 1.
+        Before all is free, and before the chain's end. Along a best path q falls by
+        D(s) = s·f'(s)/f(s) a record: backwards it grows so from at least its value one before the
+        last, and stays at most 1.
         """
         a, gap = 1.0 - self.alpha, self.gap
         # D(s) − 1 = α/(u − α) + v/(A − v) with u = (1 − β)s, v = βs: least where its derivative is
@@ -171,7 +171,9 @@ class _TwoSides:
         for q in (slope, slope * self.free_state):
             steps = 0.0 if q >= 1 else -math.log(q) / growth
             counts.append(1 if q >= 1 else 3 + math.floor(steps * (1 + _COUNT_SLACK)))
-        return counts[0], counts[1]
+        drift = math.log1p((self.beta - self.alpha) / (1.0 - self.beta))
+        rising = _longest_rise(growth, drift, -math.log(self.free_state))
+        return counts[0], min(counts[1], rising)
 
     # ---- the value functions, for the rooms and budgets at hand
 
@@ -361,6 +363,29 @@ class _TwoSides:
         s = float(path.states[0])
         w = (1.0 - s) / (s + ratio) * math.exp(path.always * self.log_gap)
         return -math.log((1.0 - w * ratio) / (1.0 + w)) if w > 0 else 0.0
+
+
+def _longest_rise(growth: float, drift: float, height: float) -> int:
+    """How many records may take a best path from a state above s_free up to 1, at most.
+
+    All of its q together fall no faster than the states rise, which puts a square of their number
+    below what is linear in it (docs/proofs/F5-one-side.md). growth: the least log D; drift:
+    log((1 − α)/(1 − β)); height: log(1/s_free).
+    """
+    growth, slack = growth * (1 - _COUNT_SLACK), 1 + _COUNT_SLACK
+    half = growth / 2 + drift
+    most = (half + math.sqrt(half**2 + 2 * growth * height)) / growth
+    if most > 10 * _STAGES:  # too many to be tabulated anyway
+        return 10 * _STAGES
+    count = 2 + math.floor(most * slack)
+    while count > 3:
+        # of a path that begins low, the first step inside it takes much from q
+        low = math.log(count - 1) - (count - 2) * math.log1p(-1 / (count - 1))
+        rise = (count - 1) * drift + height - low
+        if growth * (count - 2) * (count - 3) / 2 <= rise * slack + _COUNT_SLACK:
+            break
+        count -= 1
+    return count
 
 
 def _run(loop: Loop, visits: int, *arguments: Any) -> Any:
