@@ -36,10 +36,11 @@ def test_tables_are_the_same(rates):
     solver = _solver(rates, (6, 6))
     machine, arrays = (_found(lambda: solver._values(12.0), few) for few in (False, True))
     assert machine.span == arrays.span
-    assert len(machine.end.values) > 1
+    assert machine.end.stages > 0
     for one, other in ((machine.free, arrays.free), (machine.end, arrays.end)):
-        for field in one._fields:
-            assert np.array_equal(getattr(one, field), getattr(other, field)), field
+        assert np.array_equal(one.firsts, other.firsts)
+        for known, same in zip(one.rest, other.rest, strict=True):
+            assert np.array_equal(known, same)
 
 
 @pytest.mark.parametrize("rates", CHAINS)

@@ -7,7 +7,7 @@ Compiling those loops takes longer than all that few records and few shares of a
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +15,21 @@ from numpy.typing import NDArray
 from offrecord.mechanisms.best_local import _binary_bounds
 from offrecord.models.base import Floats, Integers
 
+Grid: TypeAlias = tuple[Floats, Floats, Floats, Floats]
+
 
 def searched(
     least: Floats,
-    grid: tuple[Floats, Floats],
-    known: Floats,
-    slopes: Floats,
+    lows: Integers,
+    grid: Grid,
+    rest: _binary_bounds.Rest,
     pi0: float,
     chain: tuple[float, float],
     costs: Floats,
     best: NDArray[np.int32],
 ) -> None:
     """See `_binary_bounds.searched`: here all nodes of a round are searched for at once."""
-    nodes, images = grid
-    size = len(nodes)
-    lows = _cells(nodes, least)
+    size = len(costs)
     costs[:] = np.inf
     stride = 1 << (size - 1).bit_length()
     while stride >= 1:
@@ -43,8 +43,9 @@ def searched(
         at, low = at[some], low[some]
         ranges = _Ranges.of(low, np.maximum(high[some], low))
         cell, own = ranges.cells, at[ranges.own]
-        rest = known[cell], slopes[cell]
-        total = _into(cell, images[own], least[own], grid, rest, pi0, chain)
+        known, slopes, roots, tops = (one[cell] for one in rest)
+        state = grid[1][own], grid[3][own], least[own]
+        total = _into(cell, state, grid, (known, slopes, roots, tops), pi0, chain)
         costs[at], first = ranges.least(total)
         best[at] = np.where(costs[at] < np.inf, cell[first], low)
         stride //= 2
@@ -201,16 +202,18 @@ def _from_first(
     tables: Any,
 ) -> Floats:
     """See `_binary_bounds.from_first`."""
-    nodes, images, values, slopes, firsts = tables
-    found = np.full(len(j), values[0, 0])
+    grid, known, firsts = tables
+    nodes = grid[0]
+    found = np.full(len(j), known[0][0, 0])
     some = np.flatnonzero(j > 0)
     j, s, x = j[some], s[some], x[some]
     cell = _cells(nodes, s)
     low = np.maximum(firsts[j, cell], _cells(nodes, x))
     ranges = _Ranges.of(low, np.maximum(firsts[j, cell + 1], low))
-    other, stage, state = ranges.cells, j[ranges.own] - 1, x[ranges.own]
-    rest = values[stage, other], slopes[stage, other]
-    total = _into(other, state, state, (nodes, images), rest, pi0, chain)
+    other, stage, own = ranges.cells, j[ranges.own] - 1, x[ranges.own]
+    values, slopes, roots, tops = (one[stage, other] for one in known)
+    state = own, np.sqrt(own), own
+    total = _into(other, state, grid, (values, slopes, roots, tops), pi0, chain)
     costs = ranges.least(total)[0]
     if free:
         costs = np.minimum(costs, np.where(x <= nodes[0], pi0 * x / nodes[0], np.inf))
@@ -220,24 +223,25 @@ def _from_first(
 
 def _into(
     cell: Integers,
-    x: Floats,
-    least: Floats,
-    grid: tuple[Floats, Floats],
-    rest: tuple[Floats, Floats],
+    state: tuple[Floats, Floats, Floats],
+    grid: Grid,
+    rest: _binary_bounds.Rest,
     pi0: float,
     chain: tuple[float, float],
 ) -> Floats:
-    """See `_binary_bounds._into`; rest: what is known of the cells, and their slopes."""
-    (nodes, images), (known, slopes), (alpha, beta) = grid, rest, chain
-    a, gap = 1.0 - alpha, 1.0 - alpha - beta
-    low, high = np.maximum(nodes[cell], least), nodes[cell + 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        wanted = a / (beta + np.sqrt(slopes * gap / (pi0 * x)))
-        inside = np.minimum(np.maximum(wanted, low), high)
-        s = np.where((slopes > 0.0) & (x > 0.0), inside, high)
-        image = (s * (1.0 - beta) - alpha) / (a - s * beta)
-        total = pi0 * x / s + known + slopes * np.maximum(image - images[cell], 0.0)
-    return np.where(known == np.inf, np.inf, total)
+    """See `_binary_bounds._into`; rest: of these cells."""
+    (x, root, least), (nodes, images, inverses, _), (known, slopes, roots, tops) = state, grid, rest
+    alpha, beta = chain
+    lower, upper = nodes[cell], nodes[cell + 1]
+    above, below = (1.0 - alpha) * root, beta * root + roots
+    at_top = pi0 * x * inverses[cell + 1] + tops
+    at_bottom = pi0 * x * inverses[cell] + known
+    with np.errstate(divide="ignore", invalid="ignore"):  # what is met there is not taken
+        s = np.maximum(np.maximum(above / below, lower), least)
+        image = (s * (1.0 - beta) - alpha) / ((1.0 - alpha) - s * beta)
+        inside = pi0 * x / s + (known + slopes * np.maximum(image - images[cell], 0.0))
+    within = np.where((above <= lower * below) & (least <= lower), at_bottom, inside)
+    return np.where(above >= upper * below, at_top, within)
 
 
 def _cells(nodes: Floats, s: Floats) -> Integers:

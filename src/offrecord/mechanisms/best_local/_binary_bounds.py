@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,66 +28,77 @@ _LARGEST_EXPONENT = 700.0  # e to the power of it is still a float
 MOST_EXPONENT = 709.782712893384  # and of this about the largest one
 _SWEEPS, _STILL = 20_000, 1e-15  # a path is settled when a sweep gains no more than this share
 
+#: Values at nodes, slopes between them, and what follows from both (see `lower_bounds`).
+Rest: TypeAlias = tuple[Floats, Floats, Floats, Floats]
+
 
 def lower_bounds(
-    nodes: Floats,
-    images: Floats,
+    grid: tuple[Floats, Floats, Floats, Floats],
     masses: tuple[float, float],
     chain: tuple[float, float],
     stages: int,
     *,
     free: bool,
     search: Callable[..., None],
-) -> tuple[Floats, Floats, NDArray[np.int32]]:
+) -> tuple[Rest, NDArray[np.int32]]:
     """What the rest of a side costs at least, with j = 0 … stages more records.
 
     free: with at most j, until everything is free; else with exactly j, until the chain's end.
     search: `searched`, or what does the same over arrays.
-    nodes: (G + 1,) states from s_free to 1, images: f of them; masses: what redacting the common
-    value and the rare one costs; chain: (α, β). Only best paths count, so from a state inside a
-    path the next one is at least s·f'(s), and from its first at least f(s)
+    grid: (G + 1,) each, states s from s_free to 1, x = f(s), 1/s and √x; masses: what redacting the
+    common value and the rare one costs; chain: (α, β). Only best paths count, so from a state
+    inside a path the next one is at least s·f'(s), and from its first at least f(s)
     (docs/proofs/F5-one-side.md).
 
-    Returned: values (stages + 1, G + 1) at the nodes and slopes (stages + 1, G): inside a path,
-    from a state s between nodes i and i + 1 the cost is at least values[j, i] +
-    slopes[j, i]·(f(s) − images[i]). It is a minimum of affine functions of f(s), so a chord bounds
-    it from below; but a step open to the lower node alone goes below s·f'(s) of the upper one, and
-    is that steep. firsts (stages + 1, G + 1): the cell of the best next state where the node is the
-    first of a path.
+    Returned: (stages + 1, G + 1) values at the nodes, (stages + 1, G) slopes, and what follows from
+    both: √(slope·(1 − α − β)/π₀), and the bound at the upper end of a cell. Inside a path, from a
+    state s between nodes i and i + 1 the cost is at least values[j, i] + slopes[j, i]·(f(s) −
+    f(s_i)). It is a minimum of affine functions of f(s), so a chord bounds it from below; but a
+    step open to the lower node alone goes below s·f'(s) of the upper one, and is that steep. Last
+    (stages + 1, G + 1) the cell of the best next state where the node is the first of a path.
     """
     # Whole arrays are made and copied here: that takes seconds to compile, and no time to do.
+    nodes, images = grid[:2]
     size, (alpha, beta) = len(nodes), chain
     values, slopes = np.empty((stages + 1, size)), np.zeros((stages + 1, size - 1))
+    roots, tops = np.zeros((stages + 1, size - 1)), np.empty((stages + 1, size - 1))
     firsts, unused = np.zeros((stages + 1, size), dtype=np.int32), np.empty(size, dtype=np.int32)
     values[0], costs = np.inf if free else 0.0, np.empty(size)
+    tops[0] = values[0, 1:]
     inner = nodes * (1.0 - alpha - beta) / ((1.0 - alpha) - beta * nodes) ** 2  # s·f'(s)
+    widths, steepest = np.diff(images), masses[0] / inner[1:]
+    lows = [np.clip(np.searchsorted(nodes, one) - 1, 0, size - 2) for one in (images, inner)]
     for j in range(1, stages + 1):
         # The first state of a path may go down to f(s), one inside no lower than s·f'(s).
-        given = (nodes, images), values[j - 1], slopes[j - 1], masses[0], chain
-        search(images, *given, costs, firsts[j])
-        search(inner, *given, costs, unused)
+        rest = values[j - 1], slopes[j - 1], roots[j - 1], tops[j - 1]
+        search(images, lows[0], grid, rest, masses[0], chain, costs, firsts[j])
+        search(inner, lows[1], grid, rest, masses[0], chain, costs, unused)
         if free:  # the next state may be s_free itself: the last step
             last = inner <= nodes[0]
             costs[last] = np.minimum(costs[last], masses[0] * images[last] / nodes[0])
         values[j] = costs + masses[1]
         if free:
             values[j] = np.minimum(values[j], values[j - 1])
-        open_ = np.flatnonzero(values[j, :-1] < np.inf)
-        chords = (values[j, open_ + 1] - values[j, open_]) / (images[open_ + 1] - images[open_])
-        slopes[j, open_] = np.maximum(np.minimum(chords, masses[0] / inner[open_ + 1]), 0.0)
+        is_open = values[j, :-1] < np.inf
+        with np.errstate(invalid="ignore"):  # both ends of a cell that is not open are infinite
+            chords = (values[j, 1:] - values[j, :-1]) / widths
+        slopes[j] = np.where(is_open, np.maximum(np.minimum(chords, steepest), 0.0), 0.0)
+        roots[j] = np.sqrt(slopes[j] * (1.0 - alpha - beta) / masses[0])
+        tops[j] = values[j, :-1] + slopes[j] * widths
         if free and np.array_equal(values[j], values[j - 1]):
             # one more record pays nowhere, so neither do two
-            values[j + 1 :], slopes[j + 1 :], firsts[j + 1 :] = values[j], slopes[j], firsts[j]
+            for known in (values, slopes, roots, tops, firsts):
+                known[j + 1 :] = known[j]
             break
-    return values, slopes, firsts
+    return (values, slopes, roots, tops), firsts
 
 
 @compiled
 def searched(
     least: Any,
+    lows: Any,
     grid: Any,
-    known: Any,
-    slopes: Any,
+    rest: Any,
     pi0: float,
     chain: Any,
     costs: Any,
@@ -95,29 +106,35 @@ def searched(
 ) -> None:
     """For each node, the least cost of a step to a state of at least least[i] and of the rest.
 
-    Into costs, and the cell of that state into best. The best next state never falls as s rises
-    (the cost x/s' has decreasing differences), so each round halves the nodes left to search for,
-    between the cells that their neighbours found.
+    Into costs, and the cell of that state into best. lows: the cells of `least`. The best next
+    state never falls as s rises (the cost x/s' has decreasing differences), so each round halves
+    the nodes left to search for, between the cells that their neighbours found.
     """
-    nodes, images = grid
-    size = len(nodes)
+    # taken apart here: within the loop that would be most of what it takes
+    (nodes, images, inverses, square_roots), (known, slopes, roots, tops) = grid, rest
+    alpha, beta = chain
+    size = len(costs)
     stride = 1
     while stride < size:
         stride *= 2
     while stride >= 1:
         for i in range(stride - 1, size, 2 * stride):
-            low = _cell(nodes, least[i])
+            low = lows[i]
             if i - stride >= 0:
                 low = max(low, best[i - stride])
             high = max(best[i + stride] if i + stride < size else size - 2, low)
-            costs[i], best[i] = np.inf, low
+            cost, found = np.inf, low
             if least[i] <= 1.0:
+                x, root, lowest = images[i], square_roots[i], least[i]
                 for cell in range(low, high + 1):
-                    total = _into(cell, images[i], least[i], grid, known, slopes, pi0, chain)
-                    if total < costs[i]:
-                        costs[i], best[i] = total, cell
+                    ends = nodes[cell], nodes[cell + 1], inverses[cell], inverses[cell + 1]
+                    bound = known[cell], tops[cell], slopes[cell], roots[cell], images[cell]
+                    total = _into(x, root, lowest, ends, bound, pi0, alpha, beta)
+                    if total < cost:
+                        cost, found = total, cell
             else:  # s may not exceed 1: no step is open
-                best[i] = size - 2
+                found = size - 2
+            costs[i], best[i] = cost, found
         stride //= 2
 
 
@@ -136,31 +153,31 @@ def _cell(nodes: Any, s: float) -> Any:
 
 @compiled
 def _into(
-    cell: int,
     x: float,
+    root: float,
     least: float,
-    grid: Any,
-    known: Any,
-    slopes: Any,
+    ends: Any,
+    bound: Any,
     pi0: float,
-    chain: Any,
+    alpha: float,
+    beta: float,
 ) -> Any:
     """The least of π₀·x/s' + (bound on the rest from s') over the states s' ≥ least of a cell.
 
-    The sum is convex in s' (F5), so its minimum is where the derivative is 0, or at an end.
+    The sum is convex in s' (F5), so its minimum is where the derivative is 0, at
+    (1 − α)·√x/(β·√x + bend), or at an end, where everything is known. root: √x; ends: the cell's
+    nodes and 1 by them; bound: see `lower_bounds`. All are numbers: taking arrays here would take
+    ten times as long.
     """
-    if known[cell] == np.inf:
-        return np.inf
-    nodes, images = grid
-    alpha, beta = chain
-    a, gap = 1.0 - alpha, 1.0 - alpha - beta
-    low, high = max(nodes[cell], least), nodes[cell + 1]
-    s = high
-    if slopes[cell] > 0.0 and x > 0.0:
-        s = a / (beta + np.sqrt(slopes[cell] * gap / (pi0 * x)))
-        s = min(max(s, low), high)
-    image = (s * (1.0 - beta) - alpha) / (a - s * beta)
-    return pi0 * x / s + known[cell] + slopes[cell] * max(image - images[cell], 0.0)
+    (low, high, low_inverse, high_inverse), (known, top, slope, bend, image) = ends, bound
+    above, below = (1.0 - alpha) * root, beta * root + bend
+    if above >= high * below:
+        return pi0 * x * high_inverse + top
+    if above <= low * below and least <= low:
+        return pi0 * x * low_inverse + known
+    s = max(above / below, low, least)
+    rise = (s * (1.0 - beta) - alpha) / ((1.0 - alpha) - s * beta) - image
+    return pi0 * x / s + (known + slope * max(rise, 0.0))
 
 
 @compiled
@@ -172,29 +189,48 @@ def from_first(
     x = f(s). The best next state lies between those of the nodes around s, so only their cells and
     what is between them are searched.
     """
-    nodes, images, values, slopes, firsts = tables
+    (nodes, images, inverses, _), (values, slopes, roots, tops), firsts = tables
+    alpha, beta = chain
     if j == 0:
         return values[0, 0]
     cell: Any = _cell(nodes, s)
     low = int(max(firsts[j, cell], _cell(nodes, x)))
     high = int(max(firsts[j, cell + 1], low))
     cost = pi0 * x / nodes[0] if free and x <= nodes[0] else np.inf
+    root = math.sqrt(x)
     for other in range(low, high + 1):
-        grid = (nodes, images)
-        cost = min(cost, _into(other, x, x, grid, values[j - 1], slopes[j - 1], pi0, chain))
+        ends = nodes[other], nodes[other + 1], inverses[other], inverses[other + 1]
+        known, top = values[j - 1, other], tops[j - 1, other]
+        bound = known, top, slopes[j - 1, other], roots[j - 1, other], images[other]
+        total = _into(x, root, x, ends, bound, pi0, alpha, beta)
+        cost = min(cost, total)
     return cost + pi1
+
+
+@compiled
+def best_count(
+    most: int, s: float, x: float, free: bool, pi0: float, pi1: float, chain: Any, tables: Any
+) -> Any:
+    """The number of records, at most `most`, of which `from_first` costs least."""
+    best, cost = 0, np.inf
+    for j in range(most + 1):
+        found = from_first(j, s, x, free, pi0, pi1, chain, tables)
+        if found < cost:
+            best, cost = j, found
+    return best
 
 
 @compiled
 def settle(path: Any, alpha: float, beta: float, floor: float) -> Any:
     """Move s_1 … s_{j−1} of a path s_0 … s_j to a minimum of Σ f(s_i)/s_{i+1}; returns the sum.
 
-    Each goes to its own best given its neighbours: every sweep lowers the sum and keeps every
-    step's q at most 1 and every state above the floor.
+    Each goes to its own best given its neighbours, then all together by Newton's method where that
+    lowers the sum: every sweep does, and keeps every step's q at most 1 and every state above the
+    floor.
     """
     a, gap = 1.0 - alpha, 1.0 - alpha - beta
     last = len(path) - 1
-    total = np.inf
+    total, steps = np.inf, np.empty(last + 1)
     for _ in range(_SWEEPS):
         for i in range(1, last):
             image = (path[i - 1] * (1.0 - beta) - alpha) / (a - beta * path[i - 1])
@@ -202,13 +238,71 @@ def settle(path: Any, alpha: float, beta: float, floor: float) -> Any:
             # f of this is s_{i+1}: any higher, and the step after would need q above 1
             highest = (path[i + 1] * a + alpha) / ((1.0 - beta) + path[i + 1] * beta)
             path[i] = min(max(wanted, image, floor), highest, 1.0)
-        new = 0.0
-        for i in range(last):
-            new += (path[i] * (1.0 - beta) - alpha) / (a - beta * path[i]) / path[i + 1]
+        new = _sum(path, alpha, beta)
+        if last > 2 and _newton_steps(path, alpha, beta, steps):
+            for i in range(1, last):
+                steps[i] = path[i] * math.exp(steps[i])
+            steps[0], steps[last] = path[0], path[last]
+            if _is_open(steps, alpha, beta, floor):
+                other = _sum(steps, alpha, beta)
+                if other < new:
+                    new = other
+                    path[:] = steps
         if total - new <= _STILL * new:
             break
         total = new
     return new
+
+
+@compiled
+def _sum(path: Any, alpha: float, beta: float) -> Any:
+    """Σ f(s_i)/s_{i+1}."""
+    total = 0.0
+    for i in range(len(path) - 1):
+        total += (path[i] * (1.0 - beta) - alpha) / ((1.0 - alpha) - beta * path[i]) / path[i + 1]
+    return total
+
+
+@compiled
+def _is_open(path: Any, alpha: float, beta: float, floor: float) -> Any:
+    """No q of a path is above 1, and no state between its ends at most the floor or above 1."""
+    for i in range(len(path) - 1):
+        image = (path[i] * (1.0 - beta) - alpha) / ((1.0 - alpha) - beta * path[i])
+        if not image <= path[i + 1] or (i > 0 and not floor < path[i] <= 1.0):
+            return False
+    return True
+
+
+@compiled
+def _newton_steps(path: Any, alpha: float, beta: float, steps: Any) -> Any:
+    """Newton's steps of log s_1 … log s_{j−1} towards the least Σ q_i, q_i = f(s_i)/s_{i+1}.
+
+    False where the sum is not convex there. With D(s) = s·f'(s)/f(s) the derivative is
+    q_i·D(s_i) − q_{i−1}, the second ones q_i·(D² + s·D'(s)) + q_{i−1}, and −q_i·D(s_i) beside the
+    diagonal, which is eliminated from the first to the last.
+    """
+    a, last = 1.0 - alpha, len(path) - 1
+    pivots = np.empty(last + 1)
+    before, pivot, step = 0.0, 1.0, 0.0  # beside the diagonal, on it, and right of it
+    q = (path[0] * (1.0 - beta) - alpha) / (a - beta * path[0]) / path[1]
+    for i in range(1, last):
+        u, v = (1.0 - beta) * path[i], beta * path[i]
+        following = (u - alpha) / (a - v) / path[i + 1]
+        steep = u / (u - alpha) + v / (a - v)
+        bend = a * v / ((a - v) * (a - v)) - alpha * u / ((u - alpha) * (u - alpha))
+        step = q - following * steep - before / pivot * step
+        pivot = following * (steep * steep + bend) + q - before / pivot * before
+        if not pivot > 0.0:
+            return False
+        pivots[i], steps[i] = pivot, step
+        before, q = -following * steep, following
+    step = 0.0
+    for i in range(last - 1, 0, -1):
+        u, v = (1.0 - beta) * path[i], beta * path[i]
+        beside = -(u / (u - alpha) + v / (a - v)) * (u - alpha) / (a - v) / path[i + 1]
+        step = (steps[i] - (beside * step if i < last - 1 else 0.0)) / pivots[i]
+        steps[i] = step
+    return True
 
 
 @compiled
@@ -270,8 +364,7 @@ def side_costs(
     """(last − first + 1,) what a side costs at least after first … last always-redacted records.
 
     Those included. chain: (α, β, log(1 − α − β), what redacting the common value and the rare one
-    costs). free, end: nodes, images, values, slopes, firsts
-    (see lower_bounds).
+    costs). free, end: a grid and what lower_bounds found on it.
     """
     alpha, beta, log_gap, pi0, pi1 = chain
     ratio, free_state = alpha / beta, alpha / (1.0 - beta)
@@ -284,10 +377,10 @@ def side_costs(
         is_open = s > free_state and remaining > 0
         if is_open:
             x = max((s * (1.0 - beta) - alpha) / ((1.0 - alpha) - s * beta), 0.0)
-            j = min(remaining, free[2].shape[0] - 1)
+            j = min(remaining, len(free[1][0]) - 1)
             # not True and False: for each of these it would be compiled once more
             rest = from_first(j, s, x, is_open, pi0, pi1, (alpha, beta), free)
-            if remaining < end[2].shape[0]:
+            if remaining < len(end[1][0]):
                 last_cost = from_first(remaining, s, x, not is_open, pi0, pi1, (alpha, beta), end)
                 rest = min(rest, last_cost)
         costs[i] = always + rest * (1.0 - _COST_SLACK)
@@ -326,7 +419,7 @@ def _side(budget: float, room: int, span: int, chain: Any, free: Any, end: Any) 
     the least of them from each on.
     """
     alpha, beta, log_gap = chain[0], chain[1], chain[2]
-    end_stages = end[2].shape[0]
+    end_stages = len(end[1][0])
     until_free = free_after(budget, room, alpha / beta, log_gap, alpha / (1.0 - beta))
     last = min(until_free, room)
     first = last - span

@@ -53,11 +53,14 @@ class Optimum(NamedTuple):
 class _Values(NamedTuple):
     """What the rest of a side costs at least (see _binary_bounds.lower_bounds)."""
 
-    nodes: Floats
-    images: Floats
-    values: Floats
-    slopes: Floats
+    grid: tuple[Floats, Floats, Floats, Floats]
+    rest: _binary_bounds.Rest
     firsts: NDArray[np.int32]
+
+    @property
+    def stages(self) -> int:
+        """How many records it looks ahead."""
+        return len(self.firsts) - 1
 
 
 class _Tables(NamedTuple):
@@ -230,7 +233,7 @@ class _TwoSides:
         shares = np.linspace(0.0, 1.0, _SHARES + 1)
         intervals = np.stack((shares[:-1], shares[1:]), axis=1)
         settled = math.inf  # the least bound of the intervals that are left as they are
-        states = len(values.end.values) + min(values.span, max(self.rooms)) + 10
+        states = values.end.stages + min(values.span, max(self.rooms)) + 10
         looks, most = 0, max(_LOOKS // states, 500)
         tolerance = self.tolerance
         while len(intervals) and looks < most:
@@ -304,15 +307,14 @@ class _TwoSides:
         image = float(self.image(np.array([state]))[0])
         chain, tables = (self.alpha, self.beta), tuple(values.free)
         arguments = state, image, True, self.pi0, self.pi1, chain, tables
-        most = min(remaining, len(values.free.values) - 1)
-        least = [_run(_binary_bounds.from_first, 1, j, *arguments) for j in range(most + 1)]
-        count = int(np.argmin(least))
+        most = min(remaining, values.free.stages)
+        count = _run(_binary_bounds.best_count, most + 1, most, *arguments)
         candidates += [
             self._settled(always, state, j, self.free_state)
             for j in (count, count + 1)
             if 0 < j <= remaining
         ]
-        if remaining < len(values.end.values):
+        if remaining <= values.end.stages:
             candidates.append(self._settled(always, state, remaining, 1.0))
         return min(candidates, key=lambda path: path.cost)
 
@@ -419,19 +421,19 @@ def _tables(
     nodes[0], nodes[-1] = free_state, 1.0
     images = (nodes * (1.0 - beta) - alpha) / ((1.0 - alpha) - nodes * beta)
     images[0], images[-1] = 0.0, 1.0
+    grid = nodes, images, 1.0 / nodes, np.sqrt(images)
     few = _are_few(_STAGE * (stages + stages_end))
     search = (_binary_arrays if few else _binary_bounds).searched
     free, end = (
         _Values(
-            nodes,
-            images,
+            grid,
             *_binary_bounds.lower_bounds(
-                *(nodes, images, masses, (alpha, beta), count), free=is_free, search=search
+                *(grid, masses, (alpha, beta), count), free=is_free, search=search
             ),
         )
         for count, is_free in ((stages, True), (stages_end, False))
     )
-    finite = np.flatnonzero(np.isfinite(free.values[-1]))
+    finite = np.flatnonzero(np.isfinite(free.rest[0][-1]))
     # one record before the highest state inside a path that can still come down to s_free
     top = float(nodes[min(finite[-1] + 1, cells)]) if len(finite) else free_state
     high, low = ((1.0 - s) / (s + ratio) for s in (free_state, top))
