@@ -34,7 +34,9 @@ def _solver(rates, rooms, together=False):
 @pytest.mark.parametrize("rates", CHAINS)
 def test_tables_are_the_same(rates):
     solver = _solver(rates, (6, 6))
-    machine, arrays = (_found(lambda: solver._values(12.0), few) for few in (False, True))
+    machine, arrays = (
+        _found(lambda: solver._values(solver._stages(12.0), 8192), few) for few in (False, True)
+    )
     assert machine.span == arrays.span
     assert machine.end.stages > 0
     for one, other in ((machine.free, arrays.free), (machine.end, arrays.end)):
@@ -48,7 +50,7 @@ def test_tables_are_the_same(rates):
 @pytest.mark.parametrize("together", [False, True])
 def test_costs_of_intervals_are_the_same(rates, rooms, together):
     solver = _solver(rates, rooms, together)
-    values = _found(lambda: solver._values(float(sum(rooms))), True)
+    values = _found(lambda: solver._values(solver._stages(float(sum(rooms))), 8192), True)
     rng = np.random.default_rng(0)
     ends = np.sort(rng.random((60, 2)), axis=1)
     intervals = np.concatenate((ends, [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]]))

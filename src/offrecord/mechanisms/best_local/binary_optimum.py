@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,14 @@ from offrecord.mechanisms.local.stretches import Stretches
 from offrecord.models.base import Floats
 from offrecord.theory._compiling import Loop, are_few
 
-_CELLS = 1 << 13  # how finely the state is cut
+_CELLS, _COARSE = 1 << 13, 1 << 11  # how finely the state is cut, and where that may do
+_MANY_STAGES = 12  # of a table that is made coarse first
 _ENTRIES = 1 << 22  # how large a table of values may be
 _STAGES = 1000  # how many records up to the chain's end a table may look ahead
 _LOOKS = 1_500_000  # states that are looked at to find the split of the budget, at most
+_COARSE_LOOKS = 8_000  # shares, after which finer tables may tell more
 _TOLERANCE = 2e-7  # of n: how close the bound is brought, if that many looks do
+_ONE_SIDE = 0.01  # of that, for one side alone: there is no split to be found, so it is had at once
 _TABLE_ERROR = 1.5  # no looks bring it closer than this times what the tables miss
 _SHARES, _CUTS = 64, 4  # parts of the budget's range to begin with, and what each is cut into
 #: Rounding of the path (docs/proofs/rounding.md, "Paths"): redaction probabilities are raised by
@@ -80,6 +83,10 @@ class _Path(NamedTuple):
     always: int
     states: Floats
     cost: float
+
+
+#: The best paths, and a bound on every mechanism's cost.
+_Solved: TypeAlias = tuple[tuple[_Path, _Path], float]
 
 
 def best_around(
@@ -180,23 +187,24 @@ class _TwoSides:
 
     # ---- the value functions, for the rooms and budgets at hand
 
-    def _values(self, widest: float) -> _Tables | None:
-        """Tables for these rooms; None if they would be too large.
+    def _stages(self, widest: float) -> tuple[int, int]:
+        """How many records tables have to look ahead until everything is free, and to the chain's
+        end.
 
         widest: no side costs more than this in an optimum, so that the chain's end matters only
         where it is nearer.
         """
         ends = [room for room in self.rooms if room - self.longest_end <= widest]
-        stages_end = min(max(ends, default=0), self.longest_end)
-        stages = min(self.longest, max(self.rooms))
-        if max(stages, stages_end) > _STAGES:
-            return None
-        cells = min(_CELLS, _ENTRIES // (max(stages, stages_end) + 1))
-        return _tables(self.alpha, self.beta, self.masses, cells, stages, stages_end)
+        return min(self.longest, max(self.rooms)), min(max(ends, default=0), self.longest_end)
+
+    def _values(self, stages: tuple[int, int], cells: int) -> _Tables:
+        """Tables for these rooms."""
+        cells = min(cells, _ENTRIES // (max(stages) + 1))
+        return _tables(self.alpha, self.beta, self.masses, cells, *stages)
 
     # ---- both sides together
 
-    def solve(self, epsilon: float, ceiling: float) -> tuple[tuple[_Path, _Path], float] | None:
+    def solve(self, epsilon: float, ceiling: float) -> _Solved | None:
         """The best paths within epsilon, and a bound on every mechanism's cost within ceiling."""
         ratio = self.alpha / self.beta
         halves = [
@@ -210,20 +218,36 @@ class _TwoSides:
             )
             for room in self.rooms
         ]
-        values = self._values(min(float(sum(self.rooms)), sum(halves)))
-        if values is None:
+        stages = self._stages(min(float(sum(self.rooms)), sum(halves)))
+        if max(stages) > _STAGES:
             return None
-        if 0 in self.rooms:
-            budget = (0.0, epsilon) if self.rooms[0] == 0 else (epsilon, 0.0)
-            most = (0.0, ceiling) if self.rooms[0] == 0 else (ceiling, 0.0)
-            least = self._pair(values, *most, ceiling)[0]
-            paths = self._paths(values, budget, epsilon)
-            return paths, min(least, paths[0].cost + paths[1].cost)
-        return self._split(values, epsilon, ceiling)
+        cells = _COARSE if sum(stages) > _MANY_STAGES else _CELLS
+        found = self._solve(self._values(stages, cells), epsilon, ceiling, cells >= _CELLS)
+        if isinstance(found, float):  # what tables miss falls with the square of their cells
+            while cells < _CELLS and found > 1:
+                cells, found = 2 * cells, found / 4
+            found = self._solve(self._values(stages, cells), epsilon, ceiling, is_last=True)
+        assert not isinstance(found, float)
+        return found
+
+    def _solve(
+        self, values: _Tables, epsilon: float, ceiling: float, is_last: bool
+    ) -> _Solved | float:
+        """See `solve`. Unless these tables are the last: how many times too coarse they are to
+        bring the bound close.
+        """
+        if 0 not in self.rooms:
+            return self._split(values, epsilon, ceiling, is_last)
+        budget = (0.0, epsilon) if self.rooms[0] == 0 else (epsilon, 0.0)
+        most = (0.0, ceiling) if self.rooms[0] == 0 else (ceiling, 0.0)
+        least = self._pair(values, *most, ceiling)[0]
+        paths = self._paths(values, budget, epsilon)
+        missed = (_cost(paths) - least) / (_ONE_SIDE * self.tolerance)
+        return missed if missed > 1 and not is_last else (paths, min(least, _cost(paths)))
 
     def _split(
-        self, values: _Tables, epsilon: float, ceiling: float
-    ) -> tuple[tuple[_Path, _Path], float]:
+        self, values: _Tables, epsilon: float, ceiling: float, is_last: bool
+    ) -> _Solved | float:
         """Branch and bound over the left side's share of the budget (F6).
 
         A side's cost never rises with its budget, so on an interval of shares the left side with
@@ -248,6 +272,8 @@ class _TwoSides:
                     best = found
                     least = self._pair(values, ceiling * share, ceiling * (1.0 - share), ceiling)[0]
                     tolerance = max(self.tolerance, _TABLE_ERROR * (_cost(best) - least))
+            if not is_last and (tolerance > self.tolerance or looks > _COARSE_LOOKS):
+                return max(tolerance / self.tolerance, 4.0)
             close = bounds >= _cost(best) - tolerance
             done = close | (looks >= most)
             settled = min(settled, float(bounds[done].min(initial=math.inf)))

@@ -55,5 +55,6 @@ def refereed(
 def _first_margin(problem: Problem) -> float:
     """About the rounding of a walk over a window of the usual size."""
     sides = problem.sides(problem.secrets[0])
-    window = sum(side.delta_star(problem.epsilon / 2) or 0 for side in sides)
+    # where a side never gets within half of ε, all of it is walked
+    window = sum(side.delta_star(problem.epsilon / 2) or side.horizon for side in sides)
     return 2.0**-46 + 2.0**-50 * (problem.chain.k + 2) * window
