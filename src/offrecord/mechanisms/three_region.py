@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
+from offrecord.mechanisms._constant import found_constant
 from offrecord.mechanisms.local.side_mechanism import SideMechanism
 from offrecord.mechanisms.local.stretches import Sides, Stretches
 from offrecord.models.base import Floats, Integers
@@ -182,6 +183,15 @@ class _Medium:
         """The smallest private constant q, to the last few bits or 2^-40: leakage never rises with
         q (F3).
         """
+        if self.side.closed_form:
+            given = self.side.kernels(1), self.releasable, self.lengths, self.opens, share
+            q = found_constant(*given)
+            if q is not None:
+                return Stretches(np.where(self.releasable, q, 1.0), self.lengths)
+        return self._searched(share)
+
+    def _searched(self, share: float) -> Stretches:
+        """The same by Brent's method, for any chain."""
         from scipy.optimize import brentq
 
         @cache
