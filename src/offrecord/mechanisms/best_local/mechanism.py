@@ -44,6 +44,8 @@ _NEAR_SECRETS = 16  # of a table that are designed together
 _TOGETHER = 1600  # entries of the matrix of a cluster
 _LEAST_SPAN, _LONGEST_SPAN = 16, 120  # records of a cluster: what room must leave, and the most
 _ROOM_RATIO = 1.5  # by which rooms grow that those of clusters are rounded up to
+#: The relaxed q of a share is private, and constant finds the smallest one that is.
+_BETTER_TUNINGS = tuple(tuning for tuning in TUNINGS if tuning != "relaxed")
 _WORTHWHILE = 0.01  # expected records, below which near secrets are designed each by itself
 _BOUND_SLACK = 1e-12  # what rounding may have taken from a bound on the utility
 
@@ -81,7 +83,7 @@ class BestLocal(Mechanism):
         if is_judged_by_outputs(problem):
             return _noted(self._of_order(problem, window))
         quick = is_large_set(problem)
-        tunings = TUNINGS
+        tunings = _BETTER_TUNINGS
         if quick:
             tunings = QUICK_TUNINGS if problem.chain.lifted.k <= _FEW_VALUES else ()
         starts += [window, *(ThreeRegion(tuning).design(problem) for tuning in tunings)]
