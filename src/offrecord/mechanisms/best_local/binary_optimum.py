@@ -27,7 +27,7 @@ _MANY_STAGES = 12  # of a table that is made coarse first
 _ENTRIES = 1 << 22  # how large a table of values may be
 _STAGES = 1000  # how many records up to the chain's end a table may look ahead
 _LOOKS = 1_500_000  # states that are looked at to find the split of the budget, at most
-_COARSE_LOOKS = 8_000  # shares, after which finer tables may tell more
+_MANY_INTERVALS = 700  # of shares, which finer tables may tell apart
 _TOLERANCE = 2e-7  # of n: how close the bound is brought, if that many looks do
 _ONE_SIDE = 0.01  # of that, for one side alone: there is no split to be found, so it is had at once
 _TABLE_ERROR = 1.5  # no looks bring it closer than this times what the tables miss
@@ -222,38 +222,37 @@ class _TwoSides:
         if max(stages) > _STAGES:
             return None
         cells = _COARSE if sum(stages) > _MANY_STAGES else _CELLS
-        found = self._solve(self._values(stages, cells), epsilon, ceiling, cells >= _CELLS)
-        if isinstance(found, float):  # what tables miss falls with the square of their cells
-            while cells < _CELLS and found > 1:
-                cells, found = 2 * cells, found / 4
-            found = self._solve(self._values(stages, cells), epsilon, ceiling, is_last=True)
-        assert not isinstance(found, float)
-        return found
+        if 0 in self.rooms:
+            return self._one_side(stages, cells, epsilon, ceiling)
+        return self._split(stages, cells, epsilon, ceiling)
 
-    def _solve(
-        self, values: _Tables, epsilon: float, ceiling: float, is_last: bool
-    ) -> _Solved | float:
-        """See `solve`. Unless these tables are the last: how many times too coarse they are to
-        bring the bound close.
-        """
-        if 0 not in self.rooms:
-            return self._split(values, epsilon, ceiling, is_last)
+    def _one_side(
+        self, stages: tuple[int, int], cells: int, epsilon: float, ceiling: float
+    ) -> _Solved:
+        """See `solve`, where there is no split to be found."""
+        values = self._values(stages, cells)
         budget = (0.0, epsilon) if self.rooms[0] == 0 else (epsilon, 0.0)
         most = (0.0, ceiling) if self.rooms[0] == 0 else (ceiling, 0.0)
         least = self._pair(values, *most, ceiling)[0]
         paths = self._paths(values, budget, epsilon)
-        missed = (_cost(paths) - least) / (_ONE_SIDE * self.tolerance)
-        return missed if missed > 1 and not is_last else (paths, min(least, _cost(paths)))
+        if cells < _CELLS and _cost(paths) - least > _ONE_SIDE * self.tolerance:
+            return self._one_side(stages, _CELLS, epsilon, ceiling)
+        return paths, min(least, _cost(paths))
 
     def _split(
-        self, values: _Tables, epsilon: float, ceiling: float, is_last: bool
-    ) -> _Solved | float:
+        self, stages: tuple[int, int], cells: int, epsilon: float, ceiling: float
+    ) -> _Solved:
         """Branch and bound over the left side's share of the budget (F6).
 
         A side's cost never rises with its budget, so on an interval of shares the left side with
         its upper end and the right side with its lower end cost no more than any split within.
+        Where tables are too coarse to tell intervals apart, finer ones look at those that are left.
         """
-        best = min((self._at(values, s, epsilon) for s in (0.0, 0.5, 1.0)), key=_cost)
+        values = self._values(stages, cells)
+        best, best_share = min(
+            ((self._at(values, s, epsilon), s) for s in (0.0, 0.5, 1.0)),
+            key=lambda at: _cost(at[0]),
+        )
         shares = np.linspace(0.0, 1.0, _SHARES + 1)
         intervals = np.stack((shares[:-1], shares[1:]), axis=1)
         settled = math.inf  # the least bound of the intervals that are left as they are
@@ -269,12 +268,16 @@ class _TwoSides:
                 share = float(intervals[i].mean())
                 found = self._at(values, share, epsilon)
                 if _cost(found) <= _cost(best):
-                    best = found
-                    least = self._pair(values, ceiling * share, ceiling * (1.0 - share), ceiling)[0]
-                    tolerance = max(self.tolerance, _TABLE_ERROR * (_cost(best) - least))
-            if not is_last and (tolerance > self.tolerance or looks > _COARSE_LOOKS):
-                return max(tolerance / self.tolerance, 4.0)
+                    best, best_share = found, share
+                    tolerance = self._reachable(values, best, share, ceiling)
             close = bounds >= _cost(best) - tolerance
+            if cells < _CELLS and (tolerance > self.tolerance or (~close).sum() > _MANY_INTERVALS):
+                missed = max(tolerance / self.tolerance, 4.0)  # falls with the square of the cells
+                while cells < _CELLS and missed > 1:
+                    cells, missed = 2 * cells, missed / 4
+                values = self._values(stages, cells)
+                tolerance = self._reachable(values, best, best_share, ceiling)
+                close = bounds >= _cost(best) - tolerance
             done = close | (looks >= most)
             settled = min(settled, float(bounds[done].min(initial=math.inf)))
             rest = intervals[~close]
@@ -284,6 +287,13 @@ class _TwoSides:
         most_cost = _cost(best) * (1 + _CROSSED) + _CROSSED
         assert settled <= most_cost, "a bound above what it bounds"
         return best, min(settled, _cost(best))
+
+    def _reachable(
+        self, values: _Tables, best: tuple[_Path, _Path], share: float, ceiling: float
+    ) -> float:
+        """How close the bound is to be brought: no closer than tables can."""
+        least = self._pair(values, ceiling * share, ceiling * (1.0 - share), ceiling)[0]
+        return max(self.tolerance, _TABLE_ERROR * (_cost(best) - least))
 
     def _at(self, values: _Tables, share: float, epsilon: float) -> tuple[_Path, _Path]:
         """The best paths with this share of epsilon on the left."""
