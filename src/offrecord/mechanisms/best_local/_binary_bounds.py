@@ -182,20 +182,19 @@ def _into(
 
 @compiled
 def from_first(
-    j: int, s: float, x: float, free: bool, pi0: float, pi1: float, chain: Any, tables: Any
+    j: int, cells: Any, x: float, free: bool, pi0: float, pi1: float, chain: Any, tables: Any
 ) -> Any:
     """What a path of at most (free) or exactly j records costs at least, from its first state s.
 
-    x = f(s). The best next state lies between those of the nodes around s, so only their cells and
-    what is between them are searched.
+    x = f(s); cells: of s and of x. The best next state lies between those of the nodes around s, so
+    only their cells and what is between them are searched.
     """
     (nodes, images, inverses, _), (values, slopes, roots, tops), firsts = tables
     alpha, beta = chain
     if j == 0:
         return values[0, 0]
-    cell: Any = _cell(nodes, s)
-    low = int(max(firsts[j, cell], _cell(nodes, x)))
-    high = int(max(firsts[j, cell + 1], low))
+    low = int(max(firsts[j, cells[0]], cells[1]))
+    high = int(max(firsts[j, cells[0] + 1], low))
     cost = pi0 * x / nodes[0] if free and x <= nodes[0] else np.inf
     root = math.sqrt(x)
     for other in range(low, high + 1):
@@ -213,8 +212,9 @@ def best_count(
 ) -> Any:
     """The number of records, at most `most`, of which `from_first` costs least."""
     best, cost = 0, np.inf
+    cells = _cell(tables[0][0], s), _cell(tables[0][0], x)
     for j in range(most + 1):
-        found = from_first(j, s, x, free, pi0, pi1, chain, tables)
+        found = from_first(j, cells, x, free, pi0, pi1, chain, tables)
         if found < cost:
             best, cost = j, found
     return best
@@ -378,10 +378,13 @@ def side_costs(
         if is_open:
             x = max((s * (1.0 - beta) - alpha) / ((1.0 - alpha) - s * beta), 0.0)
             j = min(remaining, len(free[1][0]) - 1)
+            cells = _cell(free[0][0], s), _cell(free[0][0], x)  # both tables have one grid
             # not True and False: for each of these it would be compiled once more
-            rest = from_first(j, s, x, is_open, pi0, pi1, (alpha, beta), free)
+            rest = from_first(j, cells, x, is_open, pi0, pi1, (alpha, beta), free)
             if remaining < len(end[1][0]):
-                last_cost = from_first(remaining, s, x, not is_open, pi0, pi1, (alpha, beta), end)
+                last_cost = from_first(
+                    remaining, cells, x, not is_open, pi0, pi1, (alpha, beta), end
+                )
                 rest = min(rest, last_cost)
         costs[i] = always + rest * (1.0 - _COST_SLACK)
     return costs
