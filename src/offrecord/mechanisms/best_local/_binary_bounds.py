@@ -368,24 +368,40 @@ def side_costs(
     """
     alpha, beta, log_gap, pi0, pi1 = chain
     ratio, free_state = alpha / beta, alpha / (1.0 - beta)
+    # `from_first` of both tables, which have one grid: taken apart once, as that would be most of
+    # what a call takes
+    (nodes, images, inverses, _), (values, slopes, roots, tops), firsts = free
+    _, (end_values, end_slopes, end_roots, end_tops), end_firsts = end
+    stages, end_stages = len(values) - 1, len(end_values) - 1
     costs = np.empty(last - first + 1)
     for i in range(last - first + 1):
         always = first + i
         remaining = room - always
         s = state_after(budget, float(always), ratio, log_gap) * (1.0 - _STATE_SLACK)
         rest = 0.0
-        is_open = s > free_state and remaining > 0
-        if is_open:
+        if s > free_state and remaining > 0:
             x = max((s * (1.0 - beta) - alpha) / ((1.0 - alpha) - s * beta), 0.0)
-            j = min(remaining, len(free[1][0]) - 1)
-            cells = _cell(free[0][0], s), _cell(free[0][0], x)  # both tables have one grid
-            # not True and False: for each of these it would be compiled once more
-            rest = from_first(j, cells, x, is_open, pi0, pi1, (alpha, beta), free)
-            if remaining < len(end[1][0]):
-                last_cost = from_first(
-                    remaining, cells, x, not is_open, pi0, pi1, (alpha, beta), end
-                )
-                rest = min(rest, last_cost)
+            root, cell, lowest = math.sqrt(x), _cell(nodes, s), _cell(nodes, x)
+            rest = pi0 * x / nodes[0] if x <= nodes[0] else np.inf
+            j = min(remaining, stages)
+            if j == 0:
+                rest = np.inf
+            else:
+                low = max(firsts[j, cell], lowest)
+                for at in range(low, max(firsts[j, cell + 1], low) + 1):
+                    ends = nodes[at], nodes[at + 1], inverses[at], inverses[at + 1]
+                    known, top = values[j - 1, at], tops[j - 1, at]
+                    bound = known, top, slopes[j - 1, at], roots[j - 1, at], images[at]
+                    rest = min(rest, _into(x, root, x, ends, bound, pi0, alpha, beta))
+            if remaining <= end_stages:
+                j = remaining
+                low = max(end_firsts[j, cell], lowest)
+                for at in range(low, max(end_firsts[j, cell + 1], low) + 1):
+                    ends = nodes[at], nodes[at + 1], inverses[at], inverses[at + 1]
+                    known, top = end_values[j - 1, at], end_tops[j - 1, at]
+                    bound = known, top, end_slopes[j - 1, at], end_roots[j - 1, at], images[at]
+                    rest = min(rest, _into(x, root, x, ends, bound, pi0, alpha, beta))
+            rest += pi1
         costs[i] = always + rest * (1.0 - _COST_SLACK)
     return costs
 
