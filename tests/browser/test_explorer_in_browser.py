@@ -359,7 +359,7 @@ def test_a_first_answer_gives_way_to_the_best(opened):
     page.locator("body[data-settled=false]").wait_for(state="attached")
     settled(page)
     policy = shows_the_librarys_numbers(page)
-    apart = off.OwnerStopping().sides_apart(policy.problem).utility
+    apart = off.OwnerStopping().at_once(policy.problem).utility
     heard = page.evaluate("window.heard")
     assert [str(apart), "true"] in heard
     assert heard[-1] == [str(policy.utility), "false"]
@@ -393,7 +393,7 @@ def waited():
     return (time.perf_counter() - wall) / (time.process_time() - own)
 
 
-@pytest.mark.parametrize("mechanism", ["best-local", "owner"])
+@pytest.mark.parametrize("mechanism", ["3r-constant", "best-local", "owner"])
 @pytest.mark.parametrize(
     ("slider", "step", "chain"),
     [

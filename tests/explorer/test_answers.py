@@ -63,7 +63,9 @@ def test_a_policy_is_the_librarys(ask, mechanism, private):
     ("changed", "is_final"),
     [
         ({"alpha": 0.01, "beta": 0.04}, False),  # walks that go far
+        ({"alpha": 0.9, "beta": 0.7, "mechanism": "best-local"}, False),  # values that take turns
         ({"alpha": 0.3, "beta": 0.4}, True),
+        ({"alpha": 0.01, "beta": 0.04, "mechanism": "best-local"}, True),
         ({"alpha": 0.01, "beta": 0.04, "private": "20-21"}, True),  # never in turn
         ({"alpha": 0.01, "beta": 0.04, "private": "9,20"}, True),
         ({"alpha": 0.01, "beta": 0.04, "mechanism": "window"}, True),
@@ -78,9 +80,11 @@ def test_a_first_answer_is_private_too_and_says_that_it_is_the_first(ask, change
     assert (first == last) == is_final
     if is_final:
         return
-    problem = off.Problem(off.MarkovChain.binary(0.01, 0.04), 60, [20], 1.0)
-    apart, best = off.OwnerStopping().sides_apart(problem), off.design(problem, "owner")
-    assert (first["utility"], first["leakage"]) == (apart.utility, apart.leakage)
+    chain = off.MarkovChain.binary(asked["alpha"], asked["beta"])
+    problem = off.Problem(chain, 60, [20], 1.0)
+    mechanism = off.OwnerStopping() if asked["mechanism"] == "owner" else off.BestLocal()
+    soon, best = mechanism.at_once(problem), off.design(problem, mechanism)
+    assert (first["utility"], first["leakage"]) == (soon.utility, soon.leakage)
     assert first["leakage"] <= 1.0
     assert (last["utility"], last["leakage"]) == (best.utility, best.leakage)
     assert first["utility"] < last["utility"]

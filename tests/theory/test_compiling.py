@@ -166,3 +166,11 @@ def test_a_small_table_of_two_values_needs_no_compiler(tmp_path, exact):
         env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
     )
     assert done.stdout.split() == ["owner", "False"]
+
+
+def test_a_process_that_stays_has_machine_code_from_the_first_call_on(monkeypatch):
+    monkeypatch.setattr(_compiling, "_visited", Counter())
+    monkeypatch.setattr(_compiling, "_staying", [])
+    assert _compiling.are_few(1, "these")
+    _compiling.stay()
+    assert not _compiling.are_few(1, "these")

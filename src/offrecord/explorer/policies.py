@@ -14,24 +14,20 @@ from offrecord.explorer.regions import shown_around
 from offrecord.explorer.samples import sample_of
 from offrecord.explorer.secrets import looked_at
 from offrecord.explorer.state import Asked, AskedCurve, AskedPolicy, FieldError
-from offrecord.mechanisms import OwnerStopping, design
+from offrecord.mechanisms import design, mechanism_named
 from offrecord.mechanisms.local.policy import LocalPolicy
 from offrecord.mechanisms.owner.policy import OwnerPolicy
-from offrecord.mechanisms.owner.ways import Ways
 from offrecord.theory.problem import Secret
 
 _KEPT = 128  # policies
-#: How far walks of the owner's mechanism go that have the least part of ε, where both sides go in
-#: turn; further than so many records, that takes longer than a hundredth of a second or four.
-_WEAKEST, _SOON = 0.1, 10
 #: Names of what a profile shows.
 REDACTED, BEGINS = "redacted, whatever its value", "releasing begins here"
 
 
 def policy_of(asked: AskedPolicy) -> Policy:
     """What the mechanism of a state does."""
-    is_first = asked.soon and _takes_longer(_key(asked))
-    designed: Any = _sides_apart(_key(asked)) if is_first else designed_for(asked)
+    first = _at_once(_key(asked)) if asked.soon else None
+    designed: Any = designed_for(asked) if first is None else first
     problem = designed.problem
     _, secret = looked_at(problem, asked.about)
     span = shown_around(problem, secret)
@@ -49,7 +45,7 @@ def policy_of(asked: AskedPolicy) -> Policy:
         worst_output=str(designed.worst),
         profile=(_walked(designed, secret, span) if is_owner else _by_value(designed, span)),
         sample=sample_of(designed, asked.seed, secret, span),
-        final=not is_first,
+        final=first is None,
     )
 
 
@@ -88,23 +84,13 @@ def _designed(key: str) -> LocalPolicy | OwnerPolicy:
 
 
 @lru_cache(maxsize=_KEPT)
-def _takes_longer(key: str) -> bool:
-    """Whether both sides of a single record go in turn, and far."""
+def _at_once(key: str) -> Any:
+    """A first policy, where the best takes longer."""
     asked = Asked(**json.loads(key))
-    if asked.mechanism != OwnerStopping.name or asked.model is not None or "," in asked.private:
-        return False
-    problem = asked.problem()
-    secret = problem.secrets[0]
-    if secret.first < secret.last:
-        return False
-    way = Ways.far(problem.chain).right
-    reach = way.deadline(_WEAKEST * problem.epsilon, np.ones(way.k))
-    return reach is None or reach > _SOON
-
-
-@lru_cache(maxsize=_KEPT)
-def _sides_apart(key: str) -> OwnerPolicy:
-    return OwnerStopping().sides_apart(Asked(**json.loads(key)).problem())
+    try:
+        return mechanism_named(asked.mechanism).at_once(asked.problem())
+    except InputError as error:
+        raise FieldError("mechanism", str(error)) from None
 
 
 @lru_cache(maxsize=64 * _KEPT)

@@ -226,8 +226,8 @@ class AskedPolicy(Asked):
         bool,
         Field(
             strict=True,
-            description="Answer at once: where the owner's mechanism takes longer, by its sides"
-            " each by itself, which release a little less; `final` says whether that was so.",
+            description="Answer at once: where the mechanism takes longer, by what it begins with,"
+            " which is private too and releases a little less; `final` says whether that was so.",
         ),
     ] = False
 

@@ -16,6 +16,7 @@ from functools import cache
 from typing import IO, Any
 
 from offrecord.errors import InputError
+from offrecord.theory._compiling import stay
 
 LENGTH = struct.Struct(">I")
 OK, REFUSED, FAILED = b"+", b"?", b"!"
@@ -43,6 +44,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a library prints is no answer
     warnings.simplefilter("ignore")
+    stay()
     with suppress(BrokenPipeError):
         while (question := read_frame(sys.stdin.buffer)) is not None:
             write_frame(answers, answer(question))

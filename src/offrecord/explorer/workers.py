@@ -13,8 +13,6 @@ from offrecord.explorer.state import Asked, AskedPolicy
 from offrecord.explorer.worker import FAILED, LENGTH, OK, read_frame
 from offrecord.mechanisms import MECHANISMS
 
-#: Mechanisms that answer within a few hundredths of a second about one run of private records.
-QUICK = ("quilt", "window", "3r-relaxed", "3r-convex", "best-local", "owner")
 _QUICK_SECONDS, _SLOW_SECONDS = 5.0, 10.0
 _PATIENCE = 60.0
 _LATE = (
@@ -148,7 +146,7 @@ class Workers:
         """Have everything ready that the first page asks for, while it is being opened."""
         jobs = (
             self.vega,
-            lambda: self.quick.ask("warm", QUICK, limited=False),
+            lambda: self.quick.ask("warm", MECHANISMS, limited=False),
             lambda: self.slow.ask("warm", MECHANISMS, limited=False),
         )
         for job in jobs:
@@ -162,5 +160,4 @@ class Workers:
 
 def is_quick(asked: AskedPolicy) -> bool:
     """Whether somebody waits for an answer that takes no longer than a picture should."""
-    one_run = "," not in asked.private
-    return asked.soon and one_run and asked.model is None and asked.mechanism in QUICK
+    return asked.soon and asked.model is None and "," not in asked.private

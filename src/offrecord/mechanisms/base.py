@@ -57,6 +57,12 @@ class Mechanism(Protocol):
         """One design for a cluster of near secrets; None where that gains nothing."""
         return None
 
+    def at_once(self, problem: Problem) -> Policy | None:
+        """Where `design` takes longer than a few hundredths of a second: a policy that is private
+        too, does not, and releases a little less. None where it does not, or there is none.
+        """
+        return None
+
     def workshop(self, model: Model, epsilon: float, protect: str, room: int) -> Workshop:
         """Where designs for the secrets of one table are made, none of which needs more room."""
         return Workshop(self, model, epsilon, protect)

@@ -29,6 +29,14 @@ _SHORT = 2_000
 
 
 _visited: Counter[str] = Counter()  # by kind of loop, in this process
+_staying: list[bool] = []  # whether it is a process that stays
+
+
+def stay() -> None:
+    """This process answers many questions: all loops are machine code from the first call on, so
+    that no question in the midst of others waits for the compiler.
+    """
+    _staying.append(True)
 
 
 class Loop:
@@ -58,9 +66,9 @@ class Loop:
 
 def are_few(records: int, kind: str) -> bool:
     """Walks over so many more are quicker as they stand than compiling them would be; never again
-    once some of their kind were not, as these have been compiled.
+    once some of their kind were not, as these have been compiled, or in a process that stays.
     """
-    if _visited[kind] + records > _FEW:
+    if _staying or _visited[kind] + records > _FEW:
         _visited[kind] = _FEW + 1
         return False
     _visited[kind] += records

@@ -161,7 +161,7 @@ async function answered(turn) {
   complain(errors);
 }
 
-const isSlow = (body) => "model" in body || body.mechanism === "3r-constant" || body.private.includes(",");
+const isSlow = (body) => "model" in body || body.private.includes(",");
 const PATIENCE = 50; // milliseconds that pictures of the model wait for those of the mechanism
 
 /** Ask for a state and show it; what is wrong with it. */

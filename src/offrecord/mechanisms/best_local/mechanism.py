@@ -95,6 +95,15 @@ class BestLocal(Mechanism):
             return _noted(best)
         return _noted(self._under_set(problem, best))
 
+    def at_once(self, problem: Problem) -> LocalPolicy | None:
+        """Of two values that take turns (α + β > 1): what linear programmes would improve."""
+        alone = problem.models is None and len(problem.secrets) == 1
+        if not alone or not problem.chain.is_paper_setting or solved(problem):
+            return None
+        starts = BestWindow().design(problem), ThreeRegion("constant").design(problem)
+        start = max(starts, key=lambda policy: policy.utility)
+        return replace(start, mechanism=self.name, utility_bound=utility_bound(problem))
+
     def _under_set(self, problem: Problem, best: LocalPolicy) -> LocalPolicy:
         """The best of what was found and of designs for single models, lowered as far as the
         problem's models allow.

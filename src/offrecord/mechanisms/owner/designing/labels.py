@@ -29,6 +29,7 @@ from offrecord.release.coins import ALWAYS, Draws
 from offrecord.theory.programmes import Entries, Solver
 
 STRENGTHS = (0.45, 0.9)  # of ε, that a ray may use up
+LEFT_OVER = 1.0 - STRENGTHS[-1]  #: of ε, that is then left for the second side
 
 
 def rays(k: int, epsilon: float, strengths: tuple[float, ...] = STRENGTHS) -> Floats:
