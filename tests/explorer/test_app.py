@@ -4,8 +4,10 @@ import json
 import re
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
+import offrecord as off
 from offrecord.explorer import worker
 from offrecord.explorer.state import Asked
 from offrecord.explorer.workers import Worker
@@ -120,7 +122,9 @@ def test_the_api_page_documents_every_field(ask):
 def test_what_takes_too_long_ends():
     """The process is ended, and the next question is answered by another one."""
     impatient = Worker(seconds=1.5)
-    asked = {"n": 1000, "private": ",".join(map(str, range(10, 400, 12)))}
+    slow = np.random.default_rng(0).dirichlet(np.full(8, 0.5), size=8) * 0.1 + np.eye(8) * 0.9
+    model = off.MarkovChain(slow).to_dict()
+    asked = {"n": 1000, "private": ",".join(map(str, range(10, 400, 12))), "model": model}
     try:
         late = impatient.ask("policy", Asked(**asked).model_dump())
         assert late.status == 422
