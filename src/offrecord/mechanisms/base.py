@@ -170,6 +170,7 @@ class Decider(Protocol):
     """What decides the records of whole chains, block by block; it is pickled, and has no key.
 
     Several threads may ask at once: what it keeps for later must be the same whoever asks first.
+    One that has a `breadth` would rather have so many times as many records at a time.
     """
 
     def decide(self, block: Block, draw: Draw) -> Decision:

@@ -97,7 +97,8 @@ class Rule:
 
     def blocks(self, batch: ChainBatch, acting: Acting) -> Iterator[Block]:
         """A batch, a stretch of whole chains at a time, and what acts there."""
-        return blocks(batch.arranged.chains, acting.secrets, acting.which, BLOCK)
+        size = BLOCK * int(getattr(self.decider, "breadth", 1))
+        return blocks(batch.arranged.chains, acting.secrets, acting.which, size)
 
     def expect(self, batch: ChainBatch) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""

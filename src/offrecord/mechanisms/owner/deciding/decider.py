@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -81,6 +81,9 @@ class OwnerDecider:
     missing records, and about secrets inside a cluster, can be relied on; not so of tuples. order:
     of the chain, and then k is the number of tuples. values: how many values records have.
     """
+
+    #: What is done once for each block is much, and memory goes by secrets, not by records.
+    breadth: ClassVar[int] = 2
 
     stoppings: tuple[Stopping, ...]
     numbers: Integers
