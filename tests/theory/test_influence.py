@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import offrecord as off
 from definition import chains, problems, redactions, sequences
 from offrecord.theory.influence import is_forced
+from offrecord.theory.side import Side, _walk_of_even_steps
 
 EXTREMES = [
     (alpha, beta)
@@ -201,3 +202,24 @@ def test_what_is_forced_leaks_more_than_epsilon_if_released_at_all(data):
             released = redaction.copy()
             released[t - 1, x] = 0.5
             assert off.leakage(problem, released) > problem.epsilon
+
+
+@pytest.mark.parametrize("slow", [0.1, 1e-20, 1e-200])
+@pytest.mark.parametrize("first", [3, 70, 300])
+def test_likelihoods_do_not_depend_on_which_rooms_were_asked_for_before(slow, first):
+    # nearly a cycle, so that walks without care fail only far from the secret
+    kernel = np.array([[slow, 0.5, 0.5], [0.2, 0.5, 0.3], [0.4, 0.6 - slow, slow]])
+    kernel /= kernel.sum(axis=1, keepdims=True)
+
+    def found(room, chain):
+        return Side(chain, 1, 1, room).likelihoods(room)
+
+    rooms = [first, 5, 64, 65, 130]
+    together = off.MarkovChain(kernel)
+    asked = [found(room, together) for room in rooms]
+    for room, one in zip(rooms, asked, strict=True):
+        _walk_of_even_steps.cache_clear()
+        assert np.array_equal(one, found(room, off.MarkovChain(kernel)))
+        with np.errstate(divide="ignore"):
+            exact = np.log(np.linalg.matrix_power(together.transition, room))
+        assert np.allclose(one[-1], exact - exact.max(axis=0), atol=1e-9)

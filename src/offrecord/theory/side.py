@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -172,17 +172,10 @@ class Side:
 
     def likelihoods(self, count: int) -> Floats:
         """(count, k, k) log Pr(X at distance d = j | origin = x), each column's largest entry 0."""
-        from offrecord.theory import _walk
-
         known = self._profile.get("likelihoods")
         if known is None or len(known) < count:
             size = self._size(known, count)
-            with np.errstate(divide="ignore"):
-                logs = np.log(self.kernels(size))
-            visited = size * self.chain.k**2
-            ok, known = _walk.likelihoods.over(visited, logs, self.support, size, False)
-            if not ok:
-                _, known = _walk.likelihoods.over(visited, logs, self.support, size, True)
+            known = _walked_likelihoods(self.kernels(size), self.support, size)
             self._profile["likelihoods"] = known
         return known[:count]
 
@@ -380,6 +373,45 @@ class Side:
         # Two marginals an entry, each off by (k + 2) units for every record since the start, in
         # both entries of a ratio, at every step.
         return rounding + 4.0 * _UNIT * (self.chain.k + 2) * self.origin * len(kernels)
+
+
+def _walked_likelihoods(kernels: Floats, support: NDArray[np.bool_], size: int) -> Floats:
+    """(size, k, k) as `Side.likelihoods`, the same whether or not they were found for another room.
+
+    Where all steps are alike, distances have what they have in a longer walk, unless that had to be
+    careful. So one walk serves all rooms and budgets that a table, or a curve, asks for.
+    """
+    if len(kernels) == 1:
+        further = max(_FIRST_LOOK, 1 << (size - 1).bit_length())
+        if further * kernels[0].size <= MAX_PROFILE:
+            ok, found = _walk_of_even_steps(kernels.tobytes(), support.tobytes(), further)
+            if ok:
+                return found[:size]
+    ok, found = _walk_of_likelihoods(kernels, support, size, careful=False)
+    return found if ok else _walk_of_likelihoods(kernels, support, size, careful=True)[1]
+
+
+@lru_cache(maxsize=32)
+def _walk_of_even_steps(kernel: bytes, support: bytes, size: int) -> tuple[bool, Floats]:
+    """Given by the very numbers, as chains are made anew."""
+    possible = np.frombuffer(support, dtype=bool).copy()  # loops are compiled for such arrays
+    k = len(possible)
+    kernels = np.frombuffer(kernel).reshape(1, k, k)
+    ok, found = _walk_of_likelihoods(kernels, possible, size, careful=False)
+    found.flags.writeable = False
+    return ok, found
+
+
+def _walk_of_likelihoods(
+    kernels: Floats, support: NDArray[np.bool_], size: int, *, careful: bool
+) -> tuple[bool, Floats]:
+    """(size, k, k) likelihoods; False where ratios became too large for a walk without care."""
+    from offrecord.theory import _walk
+
+    with np.errstate(divide="ignore"):
+        logs = np.log(kernels)
+    ok, found = _walk.likelihoods.over(size * len(support) ** 2, logs, support, size, careful)
+    return bool(ok), found
 
 
 def _differences(logs: Floats, others: Floats) -> Floats:
