@@ -14,6 +14,7 @@ from offrecord.designs import sharing
 from offrecord.designs.library import Designs, Setting
 from offrecord.mechanisms import workshop
 from offrecord.mechanisms.best_local import mechanism, sides_apart
+from offrecord.mechanisms.best_local.few_designs import FewDesigns
 from offrecord.release.keys import Key
 from small_tables import check_table, dry, keep_designs, tables
 
@@ -235,7 +236,7 @@ def test_a_falsified_designs_file_is_refused_or_releases_nothing_more(
             patch.setattr(sharing, "_cap", lambda *_: cap)
         if apart:
             patch.setattr(workshop.Workshop, "most", 1)
-            patch.setattr(mechanism._Slow, "most", 2)
+            patch.setattr(FewDesigns, "most", 2)
             patch.setattr(sides_apart, "JOINT", 0)
             patch.setattr(sides_apart, "_NODES", 4)
             patch.setattr(mechanism, "solved", lambda _: False)

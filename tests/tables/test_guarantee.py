@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import offrecord as off
 from definition import leakage_of_table, output_table
 from offrecord.mechanisms import workshop
-from offrecord.mechanisms.best_local import mechanism, sides_apart
+from offrecord.mechanisms.best_local import sides_apart
+from offrecord.mechanisms.best_local.few_designs import FewDesigns
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import Columns, arrange
 from offrecord.tables.optouts import OptOuts
@@ -43,7 +44,7 @@ def test_nor_where_rooms_are_rounded_up_or_sides_designed_apart(table, epsilon, 
     chain, frame, keys = table
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workshop.Workshop, "most", 1)
-        patch.setattr(mechanism._Slow, "most", 1)
+        patch.setattr(FewDesigns, "most", 1)
         coarse = check_table(chain, frame, keys, epsilon, protect, "best-local")
         patch.setattr(sides_apart, "JOINT", 0)
         patch.setattr(sides_apart, "_NODES", 4)

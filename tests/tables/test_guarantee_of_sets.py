@@ -8,7 +8,8 @@ import pytest
 
 import offrecord as off
 from offrecord.mechanisms import workshop
-from offrecord.mechanisms.best_local import mechanism, sides_apart
+from offrecord.mechanisms.best_local import sides_apart
+from offrecord.mechanisms.best_local.few_designs import FewDesigns
 from small_tables import dry, rule, secrets_by_definition
 
 MODELS = 6  # of a set, for each secret
@@ -128,7 +129,7 @@ def test_no_output_of_a_table_tells_more_than_epsilon_under_any_model(seed, monk
     name = str(rng.choice(["window", "3r-constant", "best-local"] if k == 2 else ["window"]))
     if rng.random() < 0.4:  # rooms rounded up, sides designed apart
         monkeypatch.setattr(workshop.Workshop, "most", 1)
-        monkeypatch.setattr(mechanism._Slow, "most", 1)
+        monkeypatch.setattr(FewDesigns, "most", 1)
         monkeypatch.setattr(sides_apart, "JOINT", 0 if rng.random() < 0.5 else sides_apart.JOINT)
     epsilon, protect = float(rng.choice([0.3, 1.0, 2.0])), str(rng.choice(["run", "each"]))
     release = dry(model, frame, keys, epsilon, protect=protect, mechanism=name, start=start)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import offrecord as off
-from offrecord.mechanisms.best_local import mechanism
+from offrecord.mechanisms.best_local.few_designs import FewDesigns
 from offrecord.models.phased import PhasedChain
 
 MONDAY = dt.date(2024, 1, 1)
@@ -96,7 +96,7 @@ def test_the_window_beside_the_owners_mechanism(tmp_path):
 
 def test_the_window_where_designs_share_a_grid_of_rooms(tmp_path, monkeypatch):
     """Designs are for rooms rounded up, windows for those that secrets have."""
-    monkeypatch.setattr(mechanism._Slow, "most", 4)
+    monkeypatch.setattr(FewDesigns, "most", 4)
     rng = np.random.default_rng(2)
     model = sticky(rng, 3)
     frame = random_table(rng, 3, chains=12)

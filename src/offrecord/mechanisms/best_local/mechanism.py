@@ -194,7 +194,9 @@ class BestLocal(Mechanism):
         return LocalDesign.made(problem, surrounding, sides, found.worst, window, inside)
 
     def workshop(self, model: Model, epsilon: float, protect: str, room: int) -> Workshop:
-        """One that designs sides apart where they are too large to be improved together."""
+        """One that designs sides apart where they are too large to be improved together, or else
+        as few designs as rooms need.
+        """
         from offrecord.mechanisms.best_local.sides_apart import SidesApart, is_too_large
 
         problem = Surrounding(room, room, 1).problem(model, epsilon, protect)
@@ -202,13 +204,9 @@ class BestLocal(Mechanism):
             return Workshop(self, model, epsilon, protect)
         if is_too_large(room, model.k):
             return SidesApart(self, model.along(), epsilon, protect, room)
-        return _Slow(self, model, epsilon, protect)
+        from offrecord.mechanisms.best_local.few_designs import FewDesigns
 
-
-class _Slow(Workshop):
-    """Where a design takes seconds, fewer surroundings have one each."""
-
-    most = 40
+        return FewDesigns(self, model, epsilon, protect, room)
 
 
 def _itself(redaction: Redaction) -> Redaction:
