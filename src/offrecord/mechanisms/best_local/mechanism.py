@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from offrecord.mechanisms.best_local.binary_optimum import Optimum
 
 _TOLERANCE = 1e-6  # of n: utility not worth another linear programme
+#: The same in a set of models, of what the window redacts, and by how many records on either side
+#: windows are wider that designs begin with.
+_TOLERANCE_OVER_SET, _WIDER = 1e-4, (0, 1, 3)
 _BLOCK = 1000  # entries that are improved together
 _MOST = 20_000  # entries of a stretch of redactions that is improved at all
 _TRIES = 600  # closings tried, divided by the entries of a block
@@ -57,8 +60,9 @@ class BestLocal(Mechanism):
     One secret in the paper's chain with α + β < 1: the optimum, with a bound that no local
     mechanism exceeds, 10⁻⁶ or so above it (binary_optimum.py). Every other problem, and chains so
     slow that thousands of records up to their end matter: the best of the other mechanisms,
-    improved by linear programmes (sequential_lp.py), so never worse than they are; the bound is
-    then what F4 forces, or for several secrets the least of what each alone allows. The policy
+    improved by linear programmes (sequential_lp.py), so never worse than they are; in a set of
+    models that has no worst one, windows, improved under its worst kernels (set_span.py). The bound
+    is then what F4 forces, or for several secrets the least of what each alone allows. The policy
     carries it as utility_bound. Takes every chain.
 
     effort: how much work the linear programmes may take, as a multiple of the default; below 1,
@@ -83,6 +87,8 @@ class BestLocal(Mechanism):
         if is_judged_by_outputs(problem):
             return _noted(self._of_order(problem, window))
         quick = is_large_set(problem)
+        if not quick and self._knows_worst_kernels(problem):
+            return _noted(self._over_set(problem, window))
         tunings = _BETTER_TUNINGS
         if quick:
             tunings = QUICK_TUNINGS if problem.chain.lifted.k <= _FEW_VALUES else ()
@@ -103,6 +109,36 @@ class BestLocal(Mechanism):
         starts = BestWindow().design(problem), ThreeRegion("constant").design(problem)
         start = max(starts, key=lambda policy: policy.utility)
         return replace(start, mechanism=self.name, utility_bound=utility_bound(problem))
+
+    def _knows_worst_kernels(self, problem: Problem) -> bool:
+        """Linear programmes can go by the worst kernels of a set for each output."""
+        from offrecord.mechanisms.best_local.sequential_lp import is_over_set
+
+        return self.effort >= 1 and problem.models is not None and is_over_set(problem)
+
+    def _over_set(self, problem: Problem, window: LocalPolicy) -> LocalPolicy:
+        """The window and wider ones, improved by linear programmes, and the best of them anew, with
+        values closed that bound others. What is begun with decides which values are opened at all.
+        """
+        tolerance = _TOLERANCE_OVER_SET * (1.0 - window.utility)
+
+        def improved(reduced: Problem) -> Redaction:
+            begun = [
+                _improved(
+                    reduced,
+                    _widened(window.sparse, by),
+                    self.effort,
+                    tolerance=tolerance,
+                    most_tries=0,
+                )
+                for by in _WIDER
+            ]
+            best = max(begun, key=lambda redaction: redaction.released(problem.chain))
+            return _improved(reduced, best, self.effort, tolerance=tolerance)
+
+        found = LocalPolicy.of(problem, refereed(problem, improved, _itself), self.name)
+        best = found if found.utility > window.utility else replace(window, mechanism=self.name)
+        return replace(best, utility_bound=utility_bound(problem))
 
     def _under_set(self, problem: Problem, best: LocalPolicy) -> LocalPolicy:
         """The best of what was found and of designs for single models, lowered as far as the
@@ -347,6 +383,16 @@ def _improved(
         positions = np.arange(first, last)
         parts.append(Redaction(problem.n, positions, positions + 1, matrix))
     return Redaction.maximum(parts) if parts else start
+
+
+def _widened(start: Redaction, by: int) -> Redaction:
+    """Stretches that are always redacted, each longer by so many records at both ends."""
+    first = np.maximum(start.starts - by, 0)
+    last = np.minimum(start.stops + by, start.n)
+    apart = np.flatnonzero(np.append(True, first[1:] > last[:-1]))
+    ends = np.append(apart[1:] - 1, len(last) - 1)
+    rows = np.ones((len(apart), start.rows.shape[1]))
+    return Redaction(start.n, first[apart], last[ends], rows)
 
 
 def _clusters(problem: Problem, start: Redaction) -> list[tuple[int, int]]:

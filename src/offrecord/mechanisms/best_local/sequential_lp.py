@@ -21,18 +21,18 @@ from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import Redaction
 from offrecord.theory.side import Side
 
-_STEPS, _IDLE = 80, 8  # linear programmes of one descent, and those in a row that may gain nothing
-_RADIUS, _WIDEST = 0.25, 0.5  # how far entries may move in one step, at first and at most
-_BAND = 0.5  # log-ratios further than this below their limit are left to the referee
+STEPS, _IDLE = 80, 8  # linear programmes of one descent, and those in a row that may gain nothing
+RADIUS, WIDEST = 0.25, 0.5  # how far entries may move in one step, at first and at most
+BAND = 0.5  # log-ratios further than this below their limit are left to the referee
 _ENTRIES = 250_000  # of one linear programme, for each side of each secret
 _WORK = 30_000_000  # entries of all of them together: then what has been found will do
-_SNAP = 1e-9  # entries this close to 0 or 1 are: just below 1 is a release like any other
+SNAP = 1e-9  # entries this close to 0 or 1 are: just below 1 is a release like any other
 _MET = 1e-4  # log-ratios this close to their limit meet it
-_OVER = 1e-12  # and this close, a value that is not released yet would exceed it
+OVER = 1e-12  # and this close, a value that is not released yet would exceed it
 _NEGLIGIBLE = 1e-12  # derivatives that are left out of a linear programme
 _CLOSE, _SMALLEST = 1e-3, 1e-9  # how exactly a proposal is repaired, relative and absolute
 #: The left side's part of what neither side uses, step by step: it decides what may be opened.
-_LEANS = (0.5, 1.0, 0.0)
+LEANS = (0.5, 1.0, 0.0)
 
 
 def improve(
@@ -54,7 +54,7 @@ def improve(
     closing one (redacting it always) can pay: that is tried for up to `tries` of the values whose
     bound is met.
     """
-    span = _Span(problem, first, len(matrix), effort * _WORK)
+    span = _span_of(problem, first, len(matrix), effort)
     closed = span.fixed | ~movable
     best = span.descend(matrix, closed, tolerance)
     tried: set[bytes] = set()
@@ -76,7 +76,25 @@ def improve(
     return best
 
 
-class _Rows:
+def _span_of(problem: Problem, first: int, size: int, effort: float) -> Span:
+    if effort >= 1 and is_over_set(problem):
+        from offrecord.mechanisms.best_local.set_span import SetSpan
+
+        return SetSpan(problem, first, size, effort * _WORK)
+    return Span(problem, first, size, effort * _WORK)
+
+
+def is_over_set(problem: Problem) -> bool:
+    """The problem is about a set of models of order 1, with one box of kernels for all steps to a
+    side.
+    """
+    models = [side.models for side in problem.sides(problem.secrets[0])]
+    return problem.chain.order == 1 and all(
+        one is not None and len(one.low) == 1 and one.odds is None for one in models
+    )
+
+
+class Rows:
     """Rows of a linear programme, gathered one by one."""
 
     def __init__(self) -> None:
@@ -85,6 +103,7 @@ class _Rows:
         self.limits: list[float] = []
 
     def add(self, indices: NDArray[np.int64], values: Floats, limit: float) -> None:
+        """One more: values at some columns, and what their sum may be at most."""
         kept = np.abs(values) > _NEGLIGIBLE  # further from the output, they hardly matter
         self.indices.append(indices[kept])
         self.values.append(values[kept])
@@ -127,7 +146,7 @@ class _Outputs:
         )
 
 
-class _Span:
+class Span:
     """A stretch of records whose probabilities may change."""
 
     def __init__(self, problem: Problem, first: int, size: int, most: float) -> None:
@@ -146,11 +165,11 @@ class _Span:
         the leakage is linear only nearby.
         """
         best, cost = matrix, self.cost(matrix)
-        radius, idle = _RADIUS, 0
-        for step in range(_STEPS):
+        radius, idle = RADIUS, 0
+        for step in range(STEPS):
             if self.work > self.most:
                 break
-            proposal = self.propose(best, closed, radius, _LEANS[step % len(_LEANS)])
+            proposal = self.propose(best, closed, radius, LEANS[step % len(LEANS)])
             gained = 0.0
             if proposal is not None:
                 repaired = self.repaired(proposal, best)
@@ -158,7 +177,7 @@ class _Span:
                 if gained > 0:
                     best, cost = repaired, cost - gained
             idle = 0 if gained > tolerance else idle + 1
-            radius = min(2 * radius, _WIDEST) if gained > tolerance else radius / 2
+            radius = min(2 * radius, WIDEST) if gained > tolerance else radius / 2
             if idle > _IDLE:
                 break
         return best
@@ -170,7 +189,7 @@ class _Span:
         """
         entries: set[int] = set()
         for secret in self.secrets:
-            sides, limits = self._limits(matrix, secret, 0.5)
+            sides, limits = self.limits(matrix, secret, 0.5)
             for side, limit in zip(sides, limits, strict=True):
                 if side.room > 0 and not side.independent:
                     entries |= set(self._met(matrix, side, limit).tolist())
@@ -212,9 +231,7 @@ class _Span:
 
     def repaired(self, proposal: Floats, feasible: Floats) -> Floats:
         """The proposal, raised towards a feasible matrix as little as makes it feasible."""
-        proposal = np.clip(proposal, 0.0, 1.0)
-        proposal[proposal > 1 - _SNAP] = 1.0
-        proposal[proposal < _SNAP] = 0.0
+        proposal = snapped(proposal)
         if self.private(proposal):
             return proposal
         missing = np.maximum(feasible - proposal, 0.0)
@@ -240,7 +257,7 @@ class _Span:
 
         width = self.size * self.k
         held = closed.ravel().copy()
-        rows, columns = _Rows(), width
+        rows, columns = Rows(), width
         for secret in self.secrets:
             columns = self._constrain(matrix, secret, lean, held, rows, columns)
         flat = matrix.ravel()
@@ -271,7 +288,7 @@ class _Span:
         secret: Secret,
         lean: float,
         held: NDArray[np.bool_],
-        rows: _Rows,
+        rows: Rows,
         columns: int,
     ) -> int:
         """Add one secret's constraints: both sides' log-ratios share ε.
@@ -280,7 +297,7 @@ class _Span:
         left side's log-ratios are at most that, the right side's at most ε less it.
         """
         run = secret.last > secret.first
-        sides, limits = self._limits(matrix, secret, lean)
+        sides, limits = self.limits(matrix, secret, lean)
         states = sides[0].chain.k
         share = (
             np.full((states, states), columns)
@@ -289,10 +306,10 @@ class _Span:
         )
         for sign, side, limit in zip((-1.0, 1.0), sides, limits, strict=True):
             if side.room and not side.independent:
-                self._constrain_side(matrix, side, limit, share, sign, held, rows)
+                self.constrain_side(matrix, side, limit, share, sign, held, rows)
         return columns + (1 if run else states**2)
 
-    def _limits(
+    def limits(
         self, matrix: Floats, secret: Secret, lean: float
     ) -> tuple[tuple[Side, Side], tuple[Floats, Floats]]:
         """What each side's log-ratios may reach: what they do now, and a part of what is unused.
@@ -308,7 +325,7 @@ class _Span:
         unused = self.problem.epsilon - left - right
         return sides, (left + lean * unused, right + (1 - lean) * unused)
 
-    def _constrain_side(
+    def constrain_side(
         self,
         matrix: Floats,
         side: Side,
@@ -316,7 +333,7 @@ class _Span:
         share: NDArray[np.int64],
         sign: float,
         held: NDArray[np.bool_],
-        rows: _Rows,
+        rows: Rows,
     ) -> None:
         """Linearise what is within reach of its limit."""
         walk = self._walk(matrix, side)
@@ -342,7 +359,7 @@ class _Span:
         share: NDArray[np.int64],
         sign: float,
         flat: Floats,
-        rows: _Rows,
+        rows: Rows,
     ) -> None:
         """log-ratio + slope·(q − q now) ≤ share on the left, ≤ ε − share on the right."""
         t, k = output.distance, walk.kernels.shape[1]
@@ -393,6 +410,14 @@ class _Span:
         )
 
 
+def snapped(proposal: Floats) -> Floats:
+    """Probabilities, none of them just above 0 or below 1."""
+    proposal = np.clip(proposal, 0.0, 1.0)
+    proposal[proposal > 1 - SNAP] = 1.0
+    proposal[proposal < SNAP] = 0.0
+    return proposal
+
+
 def _near_outputs(
     walk: _Walk,
     xs: NDArray[np.int64],
@@ -413,13 +438,13 @@ def _near_outputs(
         if t < steps:
             # Later ratios are averages of those of the values still unreleased: if none of these is
             # within reach, none will be.
-            last = not np.any(ratios[:, walk.probabilities[t] > 0.0] >= caps - _BAND)
+            last = not np.any(ratios[:, walk.probabilities[t] > 0.0] >= caps - BAND)
             entries = walk.entries[t]
             always = (entries >= 0) & (flat[entries] == 1.0)
             # A value whose release would exceed its limit stays redacted, and so gives no output.
-            held[entries[always & np.any(ratios > caps - _OVER, axis=0)]] = True
+            held[entries[always & np.any(ratios > caps - OVER, axis=0)]] = True
             ratios[:, always & held[entries]] = -np.inf
-        pairs, outputs = np.nonzero(ratios >= caps - _BAND)
+        pairs, outputs = np.nonzero(ratios >= caps - BAND)
         if len(pairs):
             excess = (ratios - caps)[pairs, outputs]
             near.append(_Outputs(t, pairs, outputs, ratios[pairs, outputs], excess))

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.models.base import Floats
-from offrecord.theory.sets import filling, planar
+from offrecord.theory._compiling import are_few
+from offrecord.theory.sets import _cone_arrays, filling, planar
 from offrecord.theory.sets.walks import FORGOTTEN, Walk, at_step, off_diagonal
 
 #: Up to how many records, and up to how many rays, cones are worth their time, by states.
@@ -49,14 +50,14 @@ def side(walk: Walk, low: Floats, high: Floats) -> Floats | None:
             continue
         box = at_step(low, high, distance)
         if distance == 1:
-            worst, rounding = filling.largest_ratios(*box, filling.seen(rays, row))
+            worst, rounding = _largest_ratios(rays, row, *box)
             return _widened(worst, slack + rounding)
         stepped = _advanced(rays, row, *box)
         if stepped is None:
             return None
         rays, lost = stepped
         slack += lost
-        remembered = filling.spread(rays)
+        remembered = _spread(rays)
         if remembered < FORGOTTEN:
             rays, slack = np.ones((1, states)), slack + remembered
     return _widened(np.zeros((states, states)), slack)
@@ -75,7 +76,7 @@ def table(count: int, low: Floats, high: Floats, released: NDArray[np.bool_]) ->
     worst = np.empty((count, states, states))
     slack = 0.0 if states == 3 else _LEAST
     for at in range(count):
-        ratios, rounding = filling.largest_ratios(low[0], high[0], filling.seen(rays, row))
+        ratios, rounding = _largest_ratios(rays, row, low[0], high[0])
         worst[at] = _widened(ratios, slack + rounding)
         forgotten = worst[at].max() < FORGOTTEN
         ends = forgotten or at + 1 >= min(count, records_within(states))
@@ -87,6 +88,21 @@ def table(count: int, low: Floats, high: Floats, released: NDArray[np.bool_]) ->
         slack += lost
         row = np.ones(states)
     return worst, count
+
+
+def _are_few(rays: Floats) -> bool:
+    """Of three states, and so few that arrays are quicker than compiling loops would be."""
+    return rays.shape[1] == 3 and are_few(len(rays) + 3, __name__)
+
+
+def _largest_ratios(rays: Floats, row: Floats, low: Floats, high: Floats) -> tuple[Floats, float]:
+    way = _cone_arrays if _are_few(rays) else filling
+    worst, rounding = way.largest_ratios(low, high, way.seen(rays, row))
+    return np.asarray(worst), float(rounding)
+
+
+def _spread(rays: Floats) -> float:
+    return float((_cone_arrays if _are_few(rays) else filling).spread(rays))
 
 
 def _forgets(rays: Floats, row: Floats) -> bool:
@@ -104,7 +120,11 @@ def _advanced(rays: Floats, row: Floats, low: Floats, high: Floats) -> tuple[Flo
 
     None: there are too many.
     """
-    if len(row) == 3:
+    if _are_few(rays):
+        points, rounding = _cone_arrays.corners(low, high, _cone_arrays.seen(rays, row))
+        kept, lost = _cone_arrays.extreme(points)
+        found = kept, rounding + lost
+    elif len(row) == 3:
         points, rounding = filling.corners(low, high, filling.seen(rays, row))
         kept, lost = planar.extreme(points)
         found = kept, rounding + lost

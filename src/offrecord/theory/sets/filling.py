@@ -10,6 +10,7 @@ A structural zero (high = 0) stays an exact zero whatever is rounded.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,7 @@ def largest_ratios(low: Any, high: Any, rays: Any) -> Any:
                     worst[x, other] = np.inf
     for x in range(k):
         for other in range(k):
-            worst[x, other] = max(0.0, np.log(worst[x, other])) if worst[x, other] > 0.0 else 0.0
+            worst[x, other] = max(0.0, math.log(worst[x, other])) if worst[x, other] > 0.0 else 0.0
     return worst, _hidden(uncertain, k)
 
 
@@ -175,4 +176,4 @@ def spread(rays: Any) -> float:
         if smallest == 0.0:
             return np.inf
         worst = max(worst, largest / smallest)
-    return float(np.log(worst))
+    return math.log(worst)

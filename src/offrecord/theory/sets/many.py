@@ -8,6 +8,7 @@ bounds. Any number: ranges and blocks. All are upper bounds, so the smallest cou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,24 @@ def bound(rows: Floats, lengths: Integers, opens: bool, low: Floats, high: Float
     states = walk.rows.shape[1]
     if walk.records == 0:
         return Bound(np.zeros((states, states)), 0.0, CONES)
-    return _side(walk, low, high)
+    if len(low) > 1:
+        return _side(walk, low, high)
+    spelled = (part.tobytes() for part in (walk.rows, walk.lengths, low, high))
+    return _bound(*spelled, walk.ends, states)
+
+
+@lru_cache(maxsize=1024)
+def _bound(rows: bytes, lengths: bytes, low: bytes, high: bytes, ends: bool, states: int) -> Bound:
+    """Given by the very numbers, so that it is found once: whoever improves a design changes one
+    side and not the other, and asks again about what was just judged.
+    """
+    # copies, as loops are compiled for arrays that may be written to
+    each = np.frombuffer(rows).reshape(-1, states).copy()
+    walk = Walk(each, np.frombuffer(lengths, dtype=np.int64), ends)
+    box = (np.frombuffer(part).reshape(1, states, states).copy() for part in (low, high))
+    found = _side(walk, *box)
+    found.worst.setflags(write=False)
+    return found
 
 
 def windows(count: int, low: Floats, high: Floats) -> Floats:

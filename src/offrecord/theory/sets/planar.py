@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.theory._compiling import compiled
+from offrecord.theory._compiling import compiled, inlined
 
 #: Distances in the plane, of points with coordinates up to 1, that rounding may feign.
-_NEAR = 2.0**-50
+NEAR = 2.0**-50
 
 
 @compiled
@@ -42,26 +42,45 @@ def extreme(points: Any) -> Any:
             for j in range(3):
                 out[found, j] = points[at, j]
             found += 1
-    # each near point is displaced by at most 4 _NEAR, each coordinate was rounded once
-    moved = 4.0 * _NEAR * near + 4.0 * 2.0**-53
-    lost = 4.0 * moved / least if moved < 0.25 * least else np.inf
-    return out[:found], lost
+    return out[:found], _lost_with(near, least)
+
+
+def lost_with(near: int, least: float) -> float:
+    """What may be lost of a log-ratio with so many points that were dropped as near; least: the
+    smallest entry of any.
+    """
+    return float(_lost_with.plain(near, least))
+
+
+@compiled
+def _lost_with(near: int, least: float) -> Any:
+    # each near point is displaced by at most 4 NEAR, each coordinate was rounded once
+    moved = 4.0 * NEAR * near + 4.0 * 2.0**-53
+    return 4.0 * moved / least if moved < 0.25 * least else np.inf
 
 
 @compiled
 def _sort(points: Any, order: Any) -> None:
-    """By the first coordinate, in place, with shrinking gaps: compiles in a fraction of argsort."""
+    """By the first coordinate, then by number, in place, with shrinking gaps: compiles in a
+    fraction of argsort.
+    """
     gap = 1
     while gap < len(order) // 3:
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(gap, len(order)):
             moving, at = order[i], i
-            while at >= gap and points[order[at - gap], 0] > points[moving, 0]:
+            while at >= gap and _follows(points, order[at - gap], moving):
                 order[at] = order[at - gap]
                 at -= gap
             order[at] = moving
         gap //= 3
+
+
+@inlined
+def _follows(points: Any, one: int, other: int) -> bool:
+    x, y = points[one, 0], points[other, 0]
+    return bool(x > y or (x == y and one > other))
 
 
 @compiled
@@ -79,7 +98,7 @@ def _by_edges(points: Any, kept: Any, inner: Any) -> Any:
             count += 1
             least = min(least, smallest)
             continue
-        zeros = (point[0] == 0.0) + (point[1] == 0.0) + (point[2] == 0.0)
+        zeros = int(point[0] == 0.0) + int(point[1] == 0.0) + int(point[2] == 0.0)
         if zeros == 2:
             corner[0 if point[0] > 0.0 else 1 if point[1] > 0.0 else 2] = at
         else:
@@ -111,7 +130,7 @@ def _chain(points: Any, order: Any, side: float, kept: Any) -> int:
             across, along = points[c, 0] - points[a, 0], points[c, 1] - points[a, 1]
             right, up = points[b, 0] - points[a, 0], points[b, 1] - points[a, 1]
             outside = side * (across * up - along * right)
-            margin = _NEAR * (abs(across) + abs(along))
+            margin = NEAR * (abs(across) + abs(along))
             if outside > margin:
                 break
             if outside > -margin:

@@ -1,0 +1,215 @@
+"""What one side tells under the kernels of a set that are about the worst for each output, and how
+that changes with its redaction probabilities (F7 under R5).
+
+An output is a first release, of one value at one distance. Its likelihoods under two values of the
+secret are products of the same kernels and redaction rows, and rows of kernels are free of each
+other: so, all other steps as they are, the ratio is largest where each row of one step takes either
+the largest or the smallest average of what lies beyond (filling.py). Steps are improved one by one,
+from the release to the secret, for all outputs at once.
+
+Nothing here decides about privacy: what is found is met by some kernels, so it bounds the worst
+from below. The referee has the other bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.models.base import Floats, Integers
+
+_SWEEPS = 4  # over the steps of all outputs
+_STILL = 1e-6  # a gain in every log-ratio that is not worth another sweep
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """First releases on one side, or nothing released to the chain's end.
+
+    distances: (n,) of the release, from 1; values: (n,) that is released, −1 for nothing, with the
+    distance of the last record; above, below: (n,) the secret's values that are compared.
+    """
+
+    distances: Integers
+    values: Integers
+    above: Integers
+    below: Integers
+
+    def at(self, numbers: Integers) -> Outputs:
+        """Some of them."""
+        return Outputs(
+            self.distances[numbers], self.values[numbers], self.above[numbers], self.below[numbers]
+        )
+
+    @classmethod
+    def of(cls, released: NDArray[np.bool_], ends: bool) -> Outputs:
+        """Of the values (T, k) that may be released, and of nothing where the chain ends."""
+        k = released.shape[1]
+        above, below = np.nonzero(~np.eye(k, dtype=bool))
+        at, value = np.nonzero(released)
+        if ends:
+            at, value = np.append(at, len(released) - 1), np.append(value, -1)
+        pairs = len(above)
+        return cls(
+            np.repeat(at + 1, pairs),
+            np.repeat(value, pairs),
+            np.tile(above, len(at)),
+            np.tile(below, len(at)),
+        )
+
+
+def worst_kernels(
+    low: Floats, high: Floats, rows: Floats, outputs: Outputs, start: Floats | None = None
+) -> Floats:
+    """(n, T, k, k) kernels in a box (k, k), by step, under which each output tells about most.
+
+    rows: (T, k) redaction probabilities by distance. start: kernels that were about the worst for
+    other rows.
+    """
+    count, (steps, k) = len(outputs.values), rows.shape
+    kernels = np.empty((count, steps, k, k))
+    each = np.arange(k)
+    kernels[:] = _extremes(low, high, np.eye(k))[1][1][each, each]  # values stay for long
+    if start is not None:
+        kernels = start.copy()
+    steps = _reached(rows)
+    corners = (np.arange(1 << k)[:, np.newaxis] >> np.arange(k)) & 1 > 0  # (2^k, k)
+    told = np.full(count, -np.inf)
+    for _ in range(_SWEEPS):
+        above, below = (_outwards(kernels, rows, x) for x in (outputs.above, outputs.below))
+        beyond = np.zeros((count, k))
+        for step in range(steps, 0, -1):
+            here = np.flatnonzero((outputs.distances >= step) & (outputs.distances <= steps))
+            goals = _goals(rows, outputs, here, step, beyond[here])
+            averages, mixtures = _extremes(low, high, goals)
+            chosen = np.where(corners, averages[1][:, np.newaxis], averages[0][:, np.newaxis])
+            over = (chosen @ above[here, step - 1, :, np.newaxis])[:, :, 0]
+            under = (chosen @ below[here, step - 1, :, np.newaxis])[:, :, 0]
+            ratios = np.where(over > 0.0, np.inf, 0.0)  # where nothing is below the line
+            best = np.divide(over, under, out=ratios, where=under > 0.0).argmax(axis=1)
+            up = corners[best]
+            kernels[here, step - 1] = np.where(up[..., np.newaxis], mixtures[1], mixtures[0])
+            beyond[here] = np.where(up, averages[1], averages[0])
+        found = _log_ratios(beyond, outputs)
+        if not np.any(found > told + _STILL):
+            break
+        told = found
+    return kernels
+
+
+def told_under(kernels: Floats, rows: Floats, outputs: Outputs) -> Floats:
+    """(n,) log-ratios of outputs under kernels (n, T, k, k); −∞ for what cannot be released."""
+    steps = _reached(rows)
+    released = rows[outputs.distances - 1, outputs.values] < 1.0
+    here = np.flatnonzero((outputs.distances <= steps) & (released | (outputs.values < 0)))
+    told = np.full(len(outputs.values), -np.inf)
+    some = outputs.at(here)
+    told[here] = _log_ratios(_inwards(kernels[here, :steps], rows[:steps], some)[:, 0], some)
+    return told
+
+
+def _reached(rows: Floats) -> int:
+    """How many records can be met before something has been released for certain."""
+    free = np.flatnonzero(~rows.any(axis=1))
+    return int(free[0]) + 1 if len(free) else len(rows)
+
+
+@lru_cache(maxsize=16)
+def never_released(low: bytes, high: bytes, k: int, steps: int, budget: float) -> NDArray[np.bool_]:
+    """(steps, k) values whose release at a distance tells more than a budget although all before it
+    is redacted: by F3 no design releases them. low, high: a box (k, k), by its very numbers.
+    """
+    least, most = (np.frombuffer(part).reshape(k, k) for part in (low, high))
+    outputs = Outputs.of(np.ones((steps, k), dtype=bool), ends=False)
+    rows = np.ones((steps, k))
+    kernels = worst_kernels(least, most, rows, outputs)
+    told = _log_ratios(_inwards(kernels, rows, outputs)[:, 0], outputs)
+    return np.asarray(told.reshape(steps, k, -1).max(axis=2) > budget)
+
+
+def slopes_under(kernels: Floats, rows: Floats, outputs: Outputs) -> tuple[Floats, Floats]:
+    """(n,) log-ratios of outputs under kernels, released or not, and (n, T, k) their derivatives by
+    the rows.
+    """
+    count, (steps, k) = len(outputs.values), rows.shape
+    beyond = _inwards(kernels, rows, outputs)
+    told = _log_ratios(beyond[:, 0], outputs)
+    slopes = np.zeros((count, steps, k))
+    nothing = outputs.values < 0
+    beyond[nothing, outputs.distances[nothing]] = 1.0
+    for sign, secret in ((1.0, outputs.above), (-1.0, outputs.below)):
+        states = _outwards(kernels, rows, secret)
+        reached = np.einsum("nti,ntij->ntj", states, kernels)
+        masses = reached * beyond[:, 1:]
+        total = (masses * rows).sum(axis=2, keepdims=True)
+        slopes += sign * np.divide(masses, total, out=np.zeros_like(masses), where=total > 0)
+    later = np.arange(1, steps + 1) >= (outputs.distances + nothing)[:, np.newaxis]
+    slopes[later] = 0.0
+    return told, slopes
+
+
+def _inwards(kernels: Floats, rows: Floats, outputs: Outputs) -> Floats:
+    """(n, T + 1, k) how likely an output is, given each value at distance 0, 1, …, that record
+    redacted.
+    """
+    count, (steps, k) = len(outputs.values), rows.shape
+    beyond = np.zeros((count, steps + 1, k))
+    for step in range(steps, 0, -1):
+        here = np.flatnonzero(outputs.distances >= step)
+        goals = _goals(rows, outputs, here, step, beyond[here, step])
+        beyond[here, step - 1] = (kernels[here, step - 1] @ goals[:, :, np.newaxis])[:, :, 0]
+    return beyond
+
+
+def _goals(rows: Floats, outputs: Outputs, here: Integers, step: int, beyond: Floats) -> Floats:
+    """(m, k) what leads from each value at a distance to an output: its release there, or being
+    redacted and what lies beyond.
+    """
+    goals: Floats = rows[step - 1] * beyond
+    at = outputs.distances[here] == step
+    released = at & (outputs.values[here] >= 0)
+    goals[released] = np.eye(rows.shape[1])[outputs.values[here[released]]]
+    goals[at & ~released] = rows[step - 1]
+    return goals
+
+
+def _log_ratios(likely: Floats, outputs: Outputs) -> Floats:
+    number = np.arange(len(likely))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(likely[number, outputs.above] / likely[number, outputs.below])
+    return np.asarray(np.where(np.isnan(logs), -np.inf, logs))
+
+
+def _outwards(kernels: Floats, rows: Floats, secret: Integers) -> Floats:
+    """(n, T, k) redacted so far, with each value, before the step to distance 1, 2, …"""
+    count, steps, k = kernels.shape[:3]
+    states = np.empty((count, steps, k))
+    states[:, 0] = np.eye(k)[secret]
+    for step in range(1, steps):
+        reached = (states[:, step - 1, np.newaxis] @ kernels[:, step - 1])[:, 0]
+        states[:, step] = reached * rows[step - 1]
+    return states
+
+
+def _extremes(low: Floats, high: Floats, goals: Floats) -> tuple[tuple[Floats, ...], ...]:
+    """(n, k) the smallest and largest averages of goals (n, k) under each row of a box, and
+    (n, k, k) the rows that have them.
+    """
+    rising = np.argsort(goals, axis=1)
+    spare, rest = high - low, 1.0 - low.sum(axis=1)
+    number, row = np.arange(len(goals))[:, np.newaxis, np.newaxis], np.arange(len(low))
+    averages, mixtures = [], []
+    for order in (rising, rising[:, ::-1]):
+        room = spare[row[:, np.newaxis], order[:, np.newaxis, :]]  # (n, row, rank)
+        before = np.cumsum(room, axis=2) - room
+        mixture = np.empty(room.shape)
+        mixture[number, row[:, np.newaxis], order[:, np.newaxis, :]] = np.clip(
+            rest[:, np.newaxis] - before, 0.0, room
+        )
+        mixture += low
+        mixtures.append(mixture)
+        averages.append((mixture @ goals[:, :, np.newaxis])[:, :, 0])
+    return tuple(averages), tuple(mixtures)
