@@ -116,3 +116,23 @@ def test_designs_know_their_set(tmp_path):
     for other in (chain, chain.with_box(wider), chain.with_box(box.with_start("any"))):
         with pytest.raises(off.InputError, match="another model"):
             Designs.load(tmp_path / "designs.json", Setting(other, 1.0, mechanism, "run"))
+
+
+def test_a_constant_is_found_where_the_search_for_it_does_not_converge():
+    """A set that was learned from 3,600 records: bounds over it are not smooth in the constant."""
+    forward = (
+        [[0.878, 0.0658, 0.00999], [0.164, 0.65, 0.0711], [0.0276, 0.114, 0.739]],
+        [[0.9185, 0.103, 0.0278], [0.246, 0.744, 0.132], [0.0833, 0.206, 0.841]],
+    )
+    backward = (
+        [[0.877, 0.0696, 0.00783], [0.155, 0.653, 0.0763], [0.0351, 0.107, 0.737]],
+        [[0.9173, 0.108, 0.0242], [0.237, 0.747, 0.139], [0.0955, 0.196, 0.839]],
+    )
+    chain = off.MarkovChain(
+        [[0.8993, 0.08311, 0.01759], [0.2031, 0.69785, 0.09905], [0.05122, 0.157, 0.79178]],
+        box=off.Box(forward, backward),
+    )
+    problem = off.Problem(chain, 55, [51], 0.4)
+    policy = off.design(problem, off.ThreeRegion("constant"))
+    assert off.worst_output(problem, policy.redaction).upper <= 0.4
+    assert policy.utility > 0.6

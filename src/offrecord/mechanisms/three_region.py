@@ -207,7 +207,9 @@ class _Medium:
         if excess(least) <= 0.0:
             q = 0.0 if excess(0.0) <= 0.0 else least
             return Stretches(np.where(self.releasable, q, 1.0), self.lengths)
-        q = float(brentq(excess, least, most, xtol=2.0**-60, rtol=4 * np.finfo(float).eps))
+        # where bounds over a set are not smooth it may not converge: what follows makes it private
+        near = 4 * float(np.finfo(float).eps)
+        q = float(brentq(excess, least, most, xtol=2.0**-60, rtol=near, disp=False))
         step = 2.0**-52
         while q < 1.0 and excess(q) > 0.0:
             q, step = min(q * (1 + step), 1.0), 2 * step
