@@ -28,6 +28,7 @@ from offrecord.theory.side import Side
 
 if TYPE_CHECKING:
     from offrecord.mechanisms.best_local.binary_optimum import Optimum
+    from offrecord.mechanisms.best_local.sequential_lp import Span
 
 _TOLERANCE = 1e-6  # of n: utility not worth another linear programme
 #: The same in a set of models, of what the window redacts, and by how many records on either side
@@ -112,7 +113,7 @@ class BestLocal(Mechanism):
 
     def _knows_worst_kernels(self, problem: Problem) -> bool:
         """Linear programmes can go by the worst kernels of a set for each output."""
-        from offrecord.mechanisms.best_local.sequential_lp import is_over_set
+        from offrecord.mechanisms.best_local.set_span import is_over_set
 
         return self.effort >= 1 and problem.models is not None and is_over_set(problem)
 
@@ -120,6 +121,8 @@ class BestLocal(Mechanism):
         """The window and wider ones, improved by linear programmes, and the best of them anew, with
         values closed that bound others. What is begun with decides which values are opened at all.
         """
+        from offrecord.mechanisms.best_local.set_span import SetSpan
+
         tolerance = _TOLERANCE_OVER_SET * (1.0 - window.utility)
 
         def improved(reduced: Problem) -> Redaction:
@@ -130,11 +133,12 @@ class BestLocal(Mechanism):
                     self.effort,
                     tolerance=tolerance,
                     most_tries=0,
+                    kind=SetSpan,
                 )
                 for by in _WIDER
             ]
             best = max(begun, key=lambda redaction: redaction.released(problem.chain))
-            return _improved(reduced, best, self.effort, tolerance=tolerance)
+            return _improved(reduced, best, self.effort, tolerance=tolerance, kind=SetSpan)
 
         found = LocalPolicy.of(problem, refereed(problem, improved, _itself), self.name)
         best = found if found.utility > window.utility else replace(window, mechanism=self.name)
@@ -355,11 +359,12 @@ def _improved(
     *,
     tolerance: float = _TOLERANCE,
     most_tries: int | None = None,
+    kind: type[Span] | None = None,
 ) -> Redaction:
     """The start, improved block by block wherever it redacts, and a little further out.
 
     tolerance: of n, as _TOLERANCE. most_tries: closings that are tried of each block, None for as
-    many as its size allows.
+    many as its size allows. kind: as of `improve`.
     """
     from offrecord.mechanisms.best_local.sequential_lp import improve
 
@@ -379,7 +384,8 @@ def _improved(
             movable[begin : begin + size] = True
             tries = max(_TRIES // (min(size, last - first) * k), 3) // len(local.secrets)
             tries = tries if most_tries is None else min(tries, most_tries)
-            matrix = improve(local, matrix, first, movable, tolerance * problem.n, tries, effort)
+            least = tolerance * problem.n
+            matrix = improve(local, matrix, first, movable, least, tries, effort, kind)
         positions = np.arange(first, last)
         parts.append(Redaction(problem.n, positions, positions + 1, matrix))
     return Redaction.maximum(parts) if parts else start

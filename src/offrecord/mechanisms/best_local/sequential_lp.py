@@ -43,18 +43,20 @@ def improve(
     tolerance: float,
     tries: int,
     effort: float = 1.0,
+    kind: type[Span] | None = None,
 ) -> Floats:
     """A matrix that redacts no more in expectation, for w records from position `first` (from 0).
 
     All others are released. matrix: (w, k), feasible, with all of the problem's secrets within.
     movable: (w, k), the entries that may change. tolerance: expected redactions not worth a step.
-    effort: how much work the linear programmes may take, as a multiple of the default.
+    effort: how much work the linear programmes may take, as a multiple of the default. kind: of
+    span, where another descends better.
 
     Releasing a value with whatever probability puts a bound on everything nearer to the secret, so
     closing one (redacting it always) can pay: that is tried for up to `tries` of the values whose
     bound is met.
     """
-    span = _span_of(problem, first, len(matrix), effort)
+    span = (kind or Span)(problem, first, len(matrix), effort * _WORK)
     closed = span.fixed | ~movable
     best = span.descend(matrix, closed, tolerance)
     tried: set[bytes] = set()
@@ -74,24 +76,6 @@ def improve(
         else:
             break
     return best
-
-
-def _span_of(problem: Problem, first: int, size: int, effort: float) -> Span:
-    if effort >= 1 and is_over_set(problem):
-        from offrecord.mechanisms.best_local.set_span import SetSpan
-
-        return SetSpan(problem, first, size, effort * _WORK)
-    return Span(problem, first, size, effort * _WORK)
-
-
-def is_over_set(problem: Problem) -> bool:
-    """The problem is about a set of models of order 1, with one box of kernels for all steps to a
-    side.
-    """
-    models = [side.models for side in problem.sides(problem.secrets[0])]
-    return problem.chain.order == 1 and all(
-        one is not None and len(one.low) == 1 and one.odds is None for one in models
-    )
 
 
 class Rows:

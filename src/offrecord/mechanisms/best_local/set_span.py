@@ -32,7 +32,7 @@ from offrecord.mechanisms.best_local.set_walks import (
 )
 from offrecord.models.base import Floats
 from offrecord.theory.leakage import walked_output
-from offrecord.theory.problem import Secret
+from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.side import Side
 
 _IDLE = 2  # programmes in a row that may gain nothing
@@ -41,6 +41,16 @@ _AIMS, _FURTHER = 3, 1.1
 #: How often the part of it that is missing is cut, how near to the ends at least, and how near to
 #: the aim is near enough.
 _CUTS, _SPARE, _NEAR = 6, 0.01, 1e-4
+
+
+def is_over_set(problem: Problem) -> bool:
+    """The problem is about a set of models of order 1, with one box of kernels for all steps to a
+    side.
+    """
+    models = [side.models for side in problem.sides(problem.secrets[0])]
+    return problem.chain.order == 1 and all(
+        one is not None and len(one.low) == 1 and one.odds is None for one in models
+    )
 
 
 @dataclass(frozen=True, eq=False)
