@@ -37,6 +37,24 @@ def test_the_least_cost_one_after_the_other(seed, height, width, inside):
         assert costs @ found == pytest.approx(other.fun, rel=1e-6, abs=1e-6)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 6))
+def test_columns_within_limits_and_places_that_come_twice(seed, height, width):
+    rng = np.random.default_rng(seed)
+    costs, matrix, _, high = drawn(rng, height, width)
+    costs *= rng.choice([-1, 1], width)
+    least, most = -rng.random(width), 1 + rng.random(width)
+    once, part = entries(matrix), rng.random()
+    twice = Entries.together([once.times(part), once.times(1 - part)])
+    for rows in (once, twice.summed()):
+        found = Solver().least(costs, rows, -np.inf, high, columns=(least, most))
+        other = linprog(costs, A_ub=matrix, b_ub=high, bounds=np.stack((least, most), axis=1))
+        assert np.all(least - 1e-7 <= found)
+        assert np.all(found <= most + 1e-7)
+        assert np.all(matrix @ found <= high + 1e-6)
+        assert costs @ found == pytest.approx(other.fun, rel=1e-6, abs=1e-6)
+
+
 def test_what_cannot_be_is_none():
     one = np.array([[1.0]])
     solver = Solver()

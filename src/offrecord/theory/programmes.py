@@ -9,7 +9,7 @@ none or some tens.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,13 @@ class Entries(NamedTuple):
         """All multiplied."""
         return self._replace(number=number * self.number)
 
+    def summed(self) -> Entries:
+        """The same where places came more than once."""
+        width = int(self.column.max(initial=0)) + 1
+        places, which = np.unique(self.row * width + self.column, return_inverse=True)
+        numbers = np.bincount(which, self.number, minlength=len(places)).astype(np.float64)
+        return Entries(*np.divmod(places, width), numbers)
+
     def of(self, columns: Floats, height: int) -> Floats:
         """(height,) the product with a column."""
         found = np.bincount(self.row, self.number * columns[self.column], minlength=height)
@@ -60,14 +67,15 @@ class Solver:
         low: Floats | float,
         high: Floats | float,
         *,
+        columns: tuple[Floats, Floats] | None = None,
         like: Hashable = None,
         inside: bool = False,
     ) -> Floats | None:
-        """The columns of least cost that are not negative, with low ≤ rows · columns ≤ high; None
-        where the solver fails.
+        """The columns of least cost with low ≤ rows · columns ≤ high; None where the solver fails.
 
-        like: what programmes of its kind have in common; it begins where the last one of that kind
-        and shape ended. inside: by an interior point, which many columns need.
+        columns: their least and largest numbers; without them none is negative. like: what
+        programmes of its kind have in common; it begins where the last one of that kind and shape
+        ended. inside: by an interior point, which many columns need.
         """
         import highspy
 
@@ -76,7 +84,8 @@ class Solver:
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("threads", 1)
         solver.setOptionValue("solver", "ipm" if inside else "simplex")
-        model = _model(costs / np.abs(costs).max(), rows, (low, high), height)
+        scaled = costs / (np.abs(costs).max() or 1.0)
+        model = _model(scaled, rows, (low, high), height, columns or (0.0, np.inf))
         if solver.passModel(model) == highspy.HighsStatus.kError:
             raise ValueError("rows of a programme name a place twice, or one that is not there")
         kind = like, height, len(costs)
@@ -89,8 +98,11 @@ class Solver:
         return np.array(solver.getSolution().col_value)
 
 
+_Limits: TypeAlias = tuple[Floats | float, Floats | float]
+
+
 def _model(
-    costs: Floats, rows: Entries, limits: tuple[Floats | float, Floats | float], height: int
+    costs: Floats, rows: Entries, limits: _Limits, height: int, columns: _Limits
 ) -> highspy.HighsLp:
     """A programme as HiGHS takes it: column by column."""
     import highspy
@@ -100,7 +112,7 @@ def _model(
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = width, height
     model.col_cost_ = costs
-    model.col_lower_, model.col_upper_ = np.zeros(width), np.full(width, np.inf)
+    model.col_lower_, model.col_upper_ = (np.broadcast_to(one, width) for one in columns)
     model.row_lower_, model.row_upper_ = (np.broadcast_to(one, height) for one in limits)
     matrix = model.a_matrix_
     matrix.format_ = highspy.MatrixFormat.kColwise

@@ -18,6 +18,7 @@ from offrecord.models.base import Floats
 from offrecord.theory import _walk
 from offrecord.theory.leakage import side_leakage, walked_output
 from offrecord.theory.problem import Problem, Secret
+from offrecord.theory.programmes import Entries, Solver
 from offrecord.theory.redaction import Redaction
 from offrecord.theory.side import Side
 
@@ -92,6 +93,12 @@ class Rows:
         self.indices.append(indices[kept])
         self.values.append(values[kept])
         self.limits.append(limit)
+
+    @property
+    def entries(self) -> Entries:
+        """All of them; what several tuples show comes more than once."""
+        row = np.repeat(np.arange(len(self.indices)), [len(one) for one in self.indices])
+        return Entries(row, np.concatenate(self.indices), np.concatenate(self.values)).summed()
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,9 +243,6 @@ class Span:
         self, matrix: Floats, closed: NDArray[np.bool_], radius: float, lean: float
     ) -> Floats | None:
         """The best matrix within a radius of this one, as far as linearised leakage tells."""
-        from scipy.optimize import Bounds, LinearConstraint, milp
-        from scipy.sparse import csr_array
-
         width = self.size * self.k
         held = closed.ravel().copy()
         rows, columns = Rows(), width
@@ -249,22 +253,17 @@ class Span:
         high = np.where(held, flat, np.minimum(flat + radius, 1.0))
         shares = np.full(columns - width, self.problem.epsilon)
         self.work += sum(len(row) for row in rows.indices) + 10_000
-        pointers = np.concatenate(([0], np.cumsum([len(row) for row in rows.indices])))
         if not rows.limits:
             return low.reshape(matrix.shape)
-        table = csr_array(  # entries that several tuples show come more than once
-            (np.concatenate(rows.values), np.concatenate(rows.indices), pointers),
-            shape=(len(rows.limits), columns),
+        others = np.zeros(columns - width)
+        solved = Solver().least(
+            np.concatenate((self.weights.ravel(), others)),
+            rows.entries,
+            -np.inf,
+            np.array(rows.limits),
+            columns=(np.concatenate((low, others)), np.concatenate((high, shares))),
         )
-        table.sum_duplicates()
-        result = milp(  # without integrality: HiGHS as it is
-            np.concatenate((self.weights.ravel(), np.zeros(columns - width))),
-            constraints=LinearConstraint(table, ub=np.array(rows.limits)),
-            bounds=Bounds(
-                np.concatenate((low, np.zeros(columns - width))), np.concatenate((high, shares))
-            ),
-        )
-        return None if result.x is None else np.array(result.x[:width]).reshape(matrix.shape)
+        return None if solved is None else solved[:width].reshape(matrix.shape)
 
     def _constrain(
         self,

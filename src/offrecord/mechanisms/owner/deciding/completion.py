@@ -87,11 +87,10 @@ def completed(ground: Ground, places: Places, ways: tuple[Way, Way], draw: Draw)
     values = np.full(len(places.chain), -1, dtype=np.int64)
     drawable = (around.has_before | around.has_after) & ~ground.holds_secret(places.chain, around)
     drawable &= _is_exact_enough(ground, places, around, ways[0].k)
-    numbers = np.zeros(len(values))
-    numbers[drawable] = uniform(ground, Places(*(one[drawable] for one in places)), draw)
     for index, previous in _in_turn(places, around, np.flatnonzero(drawable)):
         laws = _laws(ground, places, around, ways, index, previous, values)
-        values[index] = picked(laws, numbers[index])
+        some = Places(places.chain[index], places.place[index])
+        values[index] = picked(laws, uniform(ground, some, draw))
     return Completion(places, values)
 
 

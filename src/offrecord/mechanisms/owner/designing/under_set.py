@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -27,6 +27,7 @@ from offrecord.mechanisms.owner.designing.set_referee import corners_of, leakage
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.models.base import Floats, Integers
 from offrecord.models.box import Intervals
+from offrecord.theory.programmes import Entries, Solver
 from offrecord.theory.sets import binary
 
 #: How far windows are looked for, at first and at last: deadlines beyond are not designed for.
@@ -288,11 +289,14 @@ class _Design:
 
 @dataclass(frozen=True, eq=False)
 class _Pinned:
-    """Walks with one far value that are to keep within a budget."""
+    """Walks with one far value that are to keep within a budget; solver: of all programmes that are
+    solved for them, each of which is much like the one before.
+    """
 
     walks: _Walks
     far: int
     budget: float
+    solver: Solver = field(default_factory=Solver)
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,7 +366,7 @@ def _nominal_stops(pinned: _Pinned) -> Iterator[Floats]:
     count = len(pinned.walks.levels)
     none = np.zeros((count - 1, 2, 2))
     for share in _BUDGETS:
-        one = _Pinned(pinned.walks, pinned.far, share * pinned.budget)
+        one = replace(pinned, budget=share * pinned.budget)
         found = _programmed(one, none, {}, np.zeros((count, 2)), 1.0)
         if found is not None:
             for factor in _STOPS:
@@ -420,8 +424,6 @@ def _programmed(
     known: sequences whose outcomes are to keep within the budget, less `backs` (m, 2); without any,
     the nominal one. reach: by how much shares that go on may change.
     """
-    from scipy.optimize import LinearConstraint, milp
-
     walks = pinned.walks
     sizes = walks.shares[:-1, np.newaxis, :]
     changes = _changes(walks, stops)
@@ -434,9 +436,10 @@ def _programmed(
     above = np.concatenate([rows.reshape(-1, walks.left.shape[-1]) for rows, _ in parts])
     bounds = np.concatenate([limits.ravel() for _, limits in parts])
     costs = (walks.waiting(pinned.far) * sizes).ravel()
-    # the same solver as `linprog` has, which takes as long again to look at what it is given
-    solved = milp(costs, constraints=LinearConstraint(above, ub=bounds))
-    return None if solved.x is None else _stops_of(walks, solved.x.reshape(stops.shape) * sizes)
+    row, column = np.nonzero(above)
+    rows = Entries(row, column, above[row, column])
+    solved = pinned.solver.least(costs, rows, -np.inf, bounds)
+    return None if solved is None else _stops_of(walks, solved.reshape(stops.shape) * sizes)
 
 
 def _reach_rows(
