@@ -61,6 +61,8 @@ def test_what_cannot_be_is_none():
     assert solver.least(np.ones(1), entries(one), -np.inf, np.array([-1.0])) is None
     found = solver.least(np.ones(1), entries(one), np.array([2.0]), np.inf)
     assert found == pytest.approx([2.0])
+    for number in (1e16, np.inf, np.nan):  # what the solver does not take
+        assert solver.least(np.ones(1), entries(one * number), -np.inf, np.ones(1)) is None
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import highspy
 
 
+_LARGEST = 1e15  # entries beyond are refused by HiGHS
+
+
 class Entries(NamedTuple):
     """Where a sparse matrix is not 0, each place once."""
 
@@ -79,6 +82,8 @@ class Solver:
         """
         import highspy
 
+        if not np.abs(rows.number).max(initial=0.0) <= _LARGEST:
+            return None
         height = max(np.size(low), np.size(high))
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
