@@ -1,5 +1,8 @@
 """Linear programmes: the least cost, wherever the solver begins."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -63,6 +66,9 @@ def test_what_cannot_be_is_none():
     assert found == pytest.approx([2.0])
     for number in (1e16, np.inf, np.nan):  # what the solver does not take
         assert solver.least(np.ones(1), entries(one * number), -np.inf, np.ones(1)) is None
+    for cost, low, high in ((np.inf, 0, 1), (np.nan, 0, 1), (1, np.nan, 1), (1, 0, -np.inf)):
+        limits = np.array([low], dtype=float), np.array([high], dtype=float)
+        assert solver.least(np.array([cost], dtype=float), entries(one), *limits) is None
 
 
 @pytest.mark.parametrize(
@@ -75,6 +81,27 @@ def test_what_cannot_be_is_none():
 def test_places_that_are_named_twice_or_are_not_there(wrong):
     with pytest.raises(ValueError, match="name a place twice, or one that is not there"):
         Solver().least(np.ones(1), wrong, -np.inf, np.ones(1))
+
+
+def test_others_who_use_the_solver_do_not_matter():
+    """HiGHS keeps one pool of threads for a process, of the size that was asked for first."""
+    code = """
+import sys, highspy, numpy as np
+import offrecord as off
+other = highspy.Highs()
+other.setOptionValue("output_flag", False)
+if int(sys.argv[1]):
+    other.setOptionValue("threads", int(sys.argv[1]))
+    other.addVars(1, np.zeros(1), np.ones(1))
+    other.run()
+problem = off.Problem(off.MarkovChain.binary(0.021, 0.295), 60, 30, 1.0)
+print(off.design(problem, "owner").utility, off.design(problem).utility)
+"""
+    said = [
+        subprocess.run([sys.executable, "-c", code, threads], capture_output=True, check=True)
+        for threads in ("0", "1", "2")
+    ]
+    assert len({one.stdout for one in said}) == 1
 
 
 def test_the_same_programmes_in_the_same_order_give_the_same_bits():

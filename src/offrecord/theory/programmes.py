@@ -82,25 +82,36 @@ class Solver:
         """
         import highspy
 
-        if not np.abs(rows.number).max(initial=0.0) <= _LARGEST:
+        if not _are_taken(costs, rows, low, high):
             return None
         height = max(np.size(low), np.size(high))
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("threads", 1)
+        # not by a number of threads: HiGHS refuses another one than whoever asked it first
+        solver.setOptionValue("parallel", "off")
         solver.setOptionValue("solver", "ipm" if inside else "simplex")
-        scaled = costs / (np.abs(costs).max() or 1.0)
+        scaled = costs / (np.abs(costs).max(initial=0.0) or 1.0)
         model = _model(scaled, rows, (low, high), height, columns or (0.0, np.inf))
         if solver.passModel(model) == highspy.HighsStatus.kError:
             raise ValueError("rows of a programme name a place twice, or one that is not there")
-        kind = like, height, len(costs)
+        kind, best = (like, height, len(costs)), highspy.HighsModelStatus.kOptimal
         if kind in self._ends:
             solver.setBasis(self._ends[kind])
         solver.run()
-        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        if kind in self._ends and solver.getModelStatus() != best:
+            solver.clearSolver()  # from there it may get lost where it would not from nowhere
+            solver.run()
+        if solver.getModelStatus() != best:
             return None
         self._ends[kind] = solver.getBasis()
         return np.array(solver.getSolution().col_value)
+
+
+def _are_taken(costs: Floats, rows: Entries, low: Floats | float, high: Floats | float) -> bool:
+    """Whether all numbers are such that HiGHS takes them for what they are."""
+    entries = bool(np.abs(rows.number).max(initial=0.0) <= _LARGEST)
+    limits = bool(np.all(np.less(low, np.inf)) and np.all(np.greater(high, -np.inf)))
+    return entries and limits and bool(np.isfinite(costs).all())
 
 
 _Limits: TypeAlias = tuple[Floats | float, Floats | float]

@@ -161,6 +161,10 @@ async function answered(turn) {
   complain(errors);
 }
 
+/** All of a state that a policy is made for. */
+const designed = (from) => JSON.stringify(FIELDS.filter((name) => !["about", "seed"].includes(name)).map((name) => from[name]));
+let finished = ""; // the one whose best policy is shown
+
 const isSlow = (body) => "model" in body || body.private.includes(",");
 const PATIENCE = 50; // milliseconds that pictures of the model wait for those of the mechanism
 
@@ -169,7 +173,8 @@ async function attempt(from, content, turn) {
   const body = question(from, content);
   const slow = isSlow(body);
   const first = ask("regions", body); // they share a process: these are there at once
-  const coming = slow ? null : ask("policy", { ...body, soon: true });
+  const soon = designed(from) !== finished; // another sample of what is there needs no first answer
+  const coming = slow ? null : ask("policy", { ...body, soon });
   const regions = await first;
   if (regions.errors) return regions.errors;
   let policy = slow ? null : await Promise.race([coming, later(PATIENCE)]);
@@ -197,6 +202,7 @@ async function showPolicy(policy, turn) {
   markOld(policy === null, !final);
   if (policy !== null) {
     shown.policy = policy;
+    finished = final ? designed(good) : "";
     drawPolicy(policy);
   }
   await redraw();
@@ -226,6 +232,7 @@ async function further(turn) {
       if (found.errors) {
         complain(found.errors.map((one) => ({ ...one, field: one.field ?? "mechanism" })));
         for (const id of ["release", "profile-figure"]) setBusy(id, false);
+        if (shown.policy?.final === false) text("bound", "a first answer: the best took too long");
         document.body.dataset.pending = "false";
       } else {
         await showPolicy(found, turn);

@@ -442,7 +442,7 @@ def _cost(paths: tuple[_Path, _Path]) -> float:
     return paths[0].cost + paths[1].cost
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)  # up to a hundred megabytes each
 def _tables(
     alpha: float,
     beta: float,

@@ -34,6 +34,7 @@ _TOLERANCE = 1e-6  # of n: utility not worth another linear programme
 #: The same in a set of models, of what the window redacts, and by how many records on either side
 #: windows are wider that designs begin with.
 _TOLERANCE_OVER_SET, _WIDER = 1e-4, (0, 1, 3)
+_MOST_KERNELS = 4_000_000  # four times the numbers of the worst ones in a set, about
 _BLOCK = 1000  # entries that are improved together
 _MOST = 20_000  # entries of a stretch of redactions that is improved at all
 _TRIES = 600  # closings tried, divided by the entries of a block
@@ -88,7 +89,7 @@ class BestLocal(Mechanism):
         if is_judged_by_outputs(problem):
             return _noted(self._of_order(problem, window))
         quick = is_large_set(problem)
-        if not quick and self._knows_worst_kernels(problem):
+        if not quick and self._goes_by_worst_kernels(problem, window):
             return _noted(self._over_set(problem, window))
         tunings = _BETTER_TUNINGS
         if quick:
@@ -103,19 +104,30 @@ class BestLocal(Mechanism):
         return _noted(self._under_set(problem, best))
 
     def at_once(self, problem: Problem) -> LocalPolicy | None:
-        """Of two values that take turns (α + β > 1): what linear programmes would improve."""
+        """Of two values for which there is no optimum, as where they take turns (α + β > 1): what
+        linear programmes would improve.
+        """
         alone = problem.models is None and len(problem.secrets) == 1
         if not alone or not problem.chain.is_paper_setting or solved(problem):
             return None
         starts = BestWindow().design(problem), ThreeRegion("constant").design(problem)
         start = max(starts, key=lambda policy: policy.utility)
-        return replace(start, mechanism=self.name, utility_bound=utility_bound(problem))
+        bound = utility_bound(problem)
+        if bound is not None and start.utility >= bound - _TOLERANCE:
+            return None
+        return replace(start, mechanism=self.name, utility_bound=bound)
 
-    def _knows_worst_kernels(self, problem: Problem) -> bool:
-        """Linear programmes can go by the worst kernels of a set for each output."""
+    def _goes_by_worst_kernels(self, problem: Problem, window: LocalPolicy) -> bool:
+        """Linear programmes can go by the worst kernels of a set for each output, and these are not
+        too many: one for each step to each of them.
+        """
         from offrecord.mechanisms.best_local.set_span import is_over_set
 
-        return self.effort >= 1 and problem.models is not None and is_over_set(problem)
+        if self.effort < 1 or problem.models is None or not is_over_set(problem):
+            return False
+        stretches, k = window.sparse, problem.chain.k
+        longest = int((stretches.stops - stretches.starts).max(initial=0)) + 2 * max(_WIDER)
+        return longest**2 * k**4 * (k - 1) <= _MOST_KERNELS
 
     def _over_set(self, problem: Problem, window: LocalPolicy) -> LocalPolicy:
         """The window and wider ones, improved by linear programmes, and the best of them anew, with

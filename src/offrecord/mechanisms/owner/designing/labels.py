@@ -57,7 +57,7 @@ def stopping_pair(
     if deadline is None or effort.levels is None or len(made) < len(seconds):
         return None
     levels = places(first, deadline, effort.levels, np.ones(first.k))
-    side = Pinned(first, levels, np.ones(first.k), effort.looks_ahead(deadline))
+    side = Pinned(first, levels, np.ones(first.k), effort.looks_ahead(levels))
     costs = np.array(
         [
             expected_redactions(one.side, second, ray)

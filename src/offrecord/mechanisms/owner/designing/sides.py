@@ -16,7 +16,7 @@ from offrecord.mechanisms.owner.designing.referee import told_by
 from offrecord.mechanisms.owner.designing.repair import MARGIN, repaired
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.mechanisms.owner.way import Way
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Integers
 from offrecord.theory.programmes import Solver
 
 _TIE = 1e-6  # of the budget, that a deadline leaves for repair
@@ -35,11 +35,11 @@ class Effort:
     levels: int | None
     ahead: bool = False
 
-    def looks_ahead(self, deadline: int) -> bool:
-        """Whether a side with a deadline sees the value at its next level. Between levels that lie
+    def looks_ahead(self, levels: Integers) -> bool:
+        """Whether a side with some levels sees the value at its next one. Between levels that lie
         apart values change so much that it gains a thousandth, in three times as long.
         """
-        return self.ahead and self.levels is not None and deadline <= self.levels
+        return self.ahead and len(levels) == int(levels[-1] - levels[0]) + 1
 
 
 #: Up to so many values programmes have so many levels: about half a minute for a side.
@@ -94,7 +94,7 @@ def judged_side(
     if deadline > way.nearest:
         if effort.levels is not None:
             levels = places(way, deadline, effort.levels, start)
-            side = Pinned(way, levels, start, effort.looks_ahead(deadline))
+            side = Pinned(way, levels, start, effort.looks_ahead(levels))
             aims = _aims(side, budget, solver)
             best = _designed(side, aims, budget, most=_LITTLE)
             # on these levels nothing costs less than what a programme aims at
