@@ -25,7 +25,7 @@ from offrecord.models.chain import MarkovChain
 from offrecord.theory.problem import Problem
 from offrecord.theory.room import forgotten_room
 
-_NEAR = 10  # records within which all walks end, so that designing both sides in turn is quick
+_NEAR = 3  # records within which all walks end, so that designing both sides in turn is quick
 
 
 @dataclass(frozen=True)
