@@ -11,7 +11,7 @@ import pytest
 import offrecord as off
 from offrecord.mechanisms.owner.deciding.contraction import Contraction
 from offrecord.mechanisms.owner.way import Way
-from offrecord.tables import rule, worker
+from offrecord.tables import acting, rule, threads
 
 ORDER_TWO = [[[0.95, 0.05], [0.4, 0.6]], [[0.8, 0.2], [0.2, 0.8]]]
 MODELS = {
@@ -101,9 +101,10 @@ def test_threads_change_nothing(name, mechanism, monkeypatch, tmp_path):
     key = off.Key.new(tmp_path / "key" / "key.json")
     designs = tmp_path / "designs.json"
 
-    def released(threads, block):
-        monkeypatch.setattr(pl, "thread_pool_size", lambda: threads)
+    def released(count, block):
+        monkeypatch.setattr(pl, "thread_pool_size", lambda: count)
         monkeypatch.setattr(rule, "BLOCK", block)
+        monkeypatch.setattr(acting, "BLOCK", block)
         return off.redact(
             frame, value="v", order="t", by="chain", step=1, private="p", model=model,
             epsilon=1.0, mechanism=mechanism, dataset="d", key_file=key.file, designs=designs,
@@ -112,7 +113,7 @@ def test_threads_change_nothing(name, mechanism, monkeypatch, tmp_path):
 
     first = released(1, 1 << 20)
     assert first.summary.released < 1
-    monkeypatch.setattr(worker, "_AT_ONCE", 8)
+    monkeypatch.setattr(threads, "_AT_ONCE", 8)
     for _ in range(3):  # what was known is forgotten each time: designs are read anew
         again = released(8, 60)
         assert again.frame.equals(first.frame)

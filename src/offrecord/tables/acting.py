@@ -10,7 +10,6 @@ windows would, by expectation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.records import MISSING, Chains
 from offrecord.tables.batch import ChainBatch
+from offrecord.tables.threads import in_threads
 
 #: Rows that are decided at a time: so many that what is done once for each block counts little.
 BLOCK = 1 << 20
@@ -116,13 +116,16 @@ class Alternatives:
 
             masses = batch.masses(model)
 
-            def foretold(own: Integers, joined: _Designed, looked: Mask) -> Integers:
+            def foretold(option: tuple[Integers, _Designed, Mask]) -> Integers:
+                own, joined, looked = option
                 asked = looked[groups.of]
                 laid = _laid(secrets, own, joined.where(asked), asked)
                 return self._costs(batch, laid, groups, decider, model, masses)
 
-            with ThreadPoolExecutor(len(options)) as several:
-                costs = list(several.map(foretold, *zip(*options, strict=True)))
+            if batch.rows > BLOCK:
+                costs = in_threads(foretold, options)
+            else:
+                costs = [foretold(option) for option in options]
             costs[together] = np.where(near, costs[together], costs[single])
             choice[unsure] = np.argmin(np.stack(costs), axis=0)[unsure]
         chosen = choice[groups.of]

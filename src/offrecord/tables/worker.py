@@ -6,7 +6,6 @@ its own way.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,13 +39,11 @@ from offrecord.tables.several.remembered import Remembered, begins
 from offrecord.tables.survey import Dropped, Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.telling import Sample
+from offrecord.tables.threads import in_threads
 from offrecord.tables.writing import emptied, released_values, without_hidden
 
 if TYPE_CHECKING:
     import polars as pl
-
-#: Blocks that are decided at once, if the table engine has so many threads: each takes memory.
-_AT_ONCE = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +205,6 @@ class Worker:
 
     def decide(self, keyed: KeyedBatch) -> tuple[pl.DataFrame, Tally]:
         """Decide a batch: the released rows, and counts."""
-        import polars as pl
-
         assert self.rule is not None
         rule, model = self.rule, self.spec.model
         batch = rule.due(keyed.batch)
@@ -232,8 +227,7 @@ class Worker:
             )
 
         _ = keyed.tags  # found once, before several ask for them
-        with ThreadPoolExecutor(min(pl.thread_pool_size(), _AT_ONCE)) as several:
-            found = list(several.map(decided, rule.blocks(batch, acting)))
+        found = in_threads(decided, rule.blocks(batch, acting))
         check_known(batch.arranged, [one.unknown for one in found])
         tagged = batch.chains_with_secret
         content = self.coins.content_digest(
