@@ -180,7 +180,7 @@ class Span:
         """
         entries: set[int] = set()
         for secret in self.secrets:
-            sides, limits = self.limits(matrix, secret, 0.5)
+            sides, limits = self.problem.sides(secret), self.limits(matrix, secret, 0.5)
             for side, limit in zip(sides, limits, strict=True):
                 if side.room > 0 and not side.independent:
                     entries |= set(self._met(matrix, side, limit).tolist())
@@ -280,7 +280,7 @@ class Span:
         left side's log-ratios are at most that, the right side's at most ε less it.
         """
         run = secret.last > secret.first
-        sides, limits = self.limits(matrix, secret, lean)
+        sides, limits = self.problem.sides(secret), self.limits(matrix, secret, lean)
         states = sides[0].chain.k
         share = (
             np.full((states, states), columns)
@@ -292,21 +292,26 @@ class Span:
                 self.constrain_side(matrix, side, limit, share, sign, held, rows)
         return columns + (1 if run else states**2)
 
-    def limits(
-        self, matrix: Floats, secret: Secret, lean: float
-    ) -> tuple[tuple[Side, Side], tuple[Floats, Floats]]:
+    def limits(self, matrix: Floats, secret: Secret, lean: float) -> tuple[Floats, Floats]:
         """What each side's log-ratios may reach: what they do now, and a part of what is unused.
 
         Pair by pair (F2), or for a run in all (F9).
         """
-        redaction = self.whole(matrix)
-        lengths = redaction.stops - redaction.starts
-        sides = self.problem.sides(secret)
-        left, right = (side_leakage(side, redaction, lengths).worst for side in sides)
+        left, right = self.told(matrix, secret)
         if secret.last > secret.first:
             left, right = np.full_like(left, left.max()), np.full_like(right, right.max())
         unused = self.problem.epsilon - left - right
-        return sides, (left + lean * unused, right + (1 - lean) * unused)
+        return left + lean * unused, right + (1 - lean) * unused
+
+    def told(self, matrix: Floats, secret: Secret) -> tuple[Floats, Floats]:
+        """What either side's log-ratios reach now."""
+        redaction = self.whole(matrix)
+        lengths = redaction.stops - redaction.starts
+        left, right = self.problem.sides(secret)
+        return (
+            side_leakage(left, redaction, lengths).worst,
+            side_leakage(right, redaction, lengths).worst,
+        )
 
     def constrain_side(
         self,

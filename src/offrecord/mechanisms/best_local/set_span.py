@@ -208,16 +208,10 @@ class SetSpan(Span):
                 break
         return start
 
-    def limits(
-        self, matrix: Floats, secret: Secret, lean: float
-    ) -> tuple[tuple[Side, Side], tuple[Floats, Floats]]:
+    def told(self, matrix: Floats, secret: Secret) -> tuple[Floats, Floats]:
         """As the kernels say."""
         told = self._told(matrix, self.kernels)
-        left, right = told[secret, -1], told[secret, 1]
-        if secret.last > secret.first:
-            left, right = np.full_like(left, left.max()), np.full_like(right, right.max())
-        unused = self.problem.epsilon - left - right
-        return self.problem.sides(secret), (left + lean * unused, right + (1 - lean) * unused)
+        return told[secret, -1], told[secret, 1]
 
     def constrain_side(
         self,
