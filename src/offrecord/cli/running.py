@@ -89,6 +89,8 @@ def _usage(error: typer.TyperException) -> str:
 def run() -> None:
     """Entry point of the `offrecord` command."""
     _silence_engine()
+    # Matrices here are small: several threads for one product would only wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     code = main()
     try:
         if sys.stdout is not None:

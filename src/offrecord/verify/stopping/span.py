@@ -17,8 +17,11 @@ _MISSED = 1e-9
 _COMPARED = 2.0**-53
 #: Cones that are so thin in some direction count as flat.
 _FLAT = 1e-13
-#: So many points are compared with all faces at once.
-_AT_ONCE = 1000
+#: Points times faces that are compared at once: few enough to stay near the processor, and for
+#: products of matrices by one thread, which is quicker here than several that wait for each other.
+_AT_ONCE = 80_000
+#: A share that is as little below 0 is one of rounding.
+_NONE = -1e-9
 #: Planes in directions that are spread evenly.
 _PLANES = 120
 
@@ -82,7 +85,7 @@ class _Chart:
         self.scaled = scaled / self.sums[:, np.newaxis]
         self.middle = self.scaled.mean(axis=0)
         apart = self.scaled - self.middle
-        axes = np.linalg.svd(apart, full_matrices=False)[2]
+        axes = np.linalg.svd(np.linalg.qr(apart, mode="r"), full_matrices=False)[2]
         places = apart @ axes.T
         widths = np.abs(places).max(axis=0)
         wide = widths > _FLAT
@@ -117,22 +120,12 @@ class _Chart:
         if not len(faces):
             return np.empty((len(chosen), 0), dtype=np.intp), np.ones((len(chosen), 1))
         origin = self.points[vertices].mean(axis=0)
-        inverse = np.linalg.pinv(self.points[faces] - origin)
-        corners, shares = [], []
-        for start in range(0, len(chosen), _AT_ONCE):
-            apart = self.points[chosen[start : start + _AT_ONCE]] - origin
-            # one thread is quicker here than several that wait for each other
-            least, *others = (
-                np.einsum("nd,fd->nf", apart, by) for by in inverse.transpose(2, 0, 1)
-            )
-            for one in others:
-                np.minimum(least, one, out=least)
-            face = least.argmax(axis=1)
-            corners.append(faces[face])
-            shares.append(np.einsum("nd,ndc->nc", apart, inverse[face]))
-        share = np.concatenate(shares)
+        apart = self.points[chosen] - origin
+        inverse = _inverse(self.points[faces] - origin)
+        face = _left_through(apart, inverse)
+        share = _shares(apart, inverse[face])
         rest = (1.0 - share.sum(axis=1, keepdims=True)) / len(vertices)
-        return np.concatenate(corners), np.hstack((rest, share))
+        return faces[face], np.hstack((rest, share))
 
     def planes(self, forms: Floats) -> Floats:
         """Normals and offsets of planes on which linear forms of scaled points vanish."""
@@ -143,6 +136,42 @@ class _Chart:
     def rays(self, points: Floats) -> Floats:
         """Those at some places."""
         return np.asarray((self.middle + (points * self.widths) @ self.axes) * self.sizes)
+
+
+def _left_through(apart: Floats, inverse: Floats) -> _Numbers:
+    """(n,) the face through which the line from the middle through a point leaves. inverse: (f, d,
+    corners) what shares of the corners of each face in a point come from.
+
+    It is the plane of a face that a point comes nearest to, in parts of the way: there the shares
+    of its corners have the largest sum. Of faces in one plane it is the one without a negative
+    share.
+    """
+    planes, corners = inverse.sum(axis=2), inverse.transpose(2, 0, 1)
+    size = max(_AT_ONCE // len(inverse), 1)
+    face = np.empty(len(apart), dtype=np.intp)
+    for start in range(0, len(apart), size):
+        face[start : start + size] = (apart[start : start + size] @ planes.T).argmax(axis=1)
+    beside = np.flatnonzero(_shares(apart, inverse[face]).min(axis=1) < _NONE)
+    for start in range(0, len(beside), size):
+        some = beside[start : start + size]
+        least = apart[some] @ corners[0].T
+        for corner in corners[1:]:
+            np.minimum(least, apart[some] @ corner.T, out=least)
+        face[some] = least.argmax(axis=1)
+    return face
+
+
+def _inverse(matrices: Floats) -> Floats:
+    """(f, d, d) of the corners of each face; what comes near to it where one has none."""
+    try:
+        return np.linalg.inv(matrices)
+    except np.linalg.LinAlgError:
+        return np.linalg.pinv(matrices)
+
+
+def _shares(apart: Floats, inverse: Floats) -> Floats:
+    """(n, corners) of the corners of a face in each point; inverse: (n, d, corners)."""
+    return np.asarray(np.einsum("nd,ndc->nc", apart, inverse))
 
 
 def wider(rays: Floats, goals: Floats) -> tuple[Floats, float] | None:

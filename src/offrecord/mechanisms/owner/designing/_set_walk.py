@@ -174,8 +174,10 @@ class Ground:
 
     @cached_property
     def flat(self) -> Any:
-        """The kernels as loops take them."""
-        return self.holding(self.kernels.ravel())
+        """The kernels as loops take them: a copy, as what must not be written to would be compiled
+        for once more.
+        """
+        return self.holding(self.kernels.flatten())
 
     @cached_property
     def distances(self) -> Any:

@@ -236,7 +236,7 @@ class _Chart:
         scaled /= scaled.sum(axis=1, keepdims=True)
         middle = scaled.mean(axis=0)
         apart = scaled - middle
-        axes = np.linalg.svd(apart, full_matrices=False)[2]
+        axes = np.linalg.svd(np.linalg.qr(apart, mode="r"), full_matrices=False)[2]
         places = apart @ axes.T
         widths = np.abs(places).max(axis=0)
         wide = widths > _FLAT
@@ -293,7 +293,7 @@ def _combined(
         return np.repeat(centre[np.newaxis], int(chosen.sum()), axis=0)
     middle = chart.coordinates[vertices].mean(axis=0)
     apart = chart.coordinates[chosen] - middle
-    inverse = np.linalg.pinv(chart.coordinates[faces] - middle)  # (f, d, corners)
+    inverse = _inverse(chart.coordinates[faces] - middle)  # (f, d, corners)
     face = np.concatenate(
         [
             _left_through(apart[start : start + _AT_ONCE], inverse)
@@ -304,6 +304,14 @@ def _combined(
     rest = np.maximum(1.0 - shares.sum(axis=1), 0.0)
     mixed = np.einsum("nc,ncj->nj", shares, chart.scaled[faces[face]])
     return np.asarray(mixed + rest[:, np.newaxis] * centre)
+
+
+def _inverse(matrices: Floats) -> Floats:
+    """(f, d, d) those of the corners of each face, or what comes near to one that has none."""
+    try:
+        return np.linalg.inv(matrices)
+    except np.linalg.LinAlgError:
+        return np.linalg.pinv(matrices)
 
 
 def _left_through(apart: Floats, inverse: Floats) -> _Numbers:

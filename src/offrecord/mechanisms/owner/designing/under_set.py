@@ -406,9 +406,10 @@ def _remembered(known: _Known, sequences: _Sequences) -> _Known:
     """The last few sequences of each outcome that were the worst for some design."""
     found = {}
     for target in np.ndindex(sequences.shape[:3]):
-        fresh = sequences[target]
-        others = [one for one in known.get(target, []) if not np.array_equal(one, fresh)]
-        found[target] = [*others[1 - _REMEMBERED :], fresh.copy()]
+        fresh = sequences[target].copy()
+        spelled = fresh.tobytes()
+        others = [one for one in known.get(target, []) if one.tobytes() != spelled]
+        found[target] = [*others[1 - _REMEMBERED :], fresh]
     return found
 
 
