@@ -23,7 +23,8 @@ from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.records import MISSING, Chains
 from offrecord.tables.batch import ChainBatch
-from offrecord.tables.threads import in_threads
+from offrecord.tables.threads import table_threads
+from offrecord.threads import in_threads
 
 #: Rows that are decided at a time: so many that what is done once for each block counts little.
 BLOCK = 1 << 20
@@ -122,10 +123,8 @@ class Alternatives:
                 laid = _laid(secrets, own, joined.where(asked), asked)
                 return self._costs(batch, laid, groups, decider, model, masses)
 
-            if batch.rows > BLOCK:
-                costs = in_threads(foretold, options)
-            else:
-                costs = [foretold(option) for option in options]
+            threads = table_threads(len(options)) if batch.rows > BLOCK else 1
+            costs = list(in_threads(foretold, options, threads))
             costs[together] = np.where(near, costs[together], costs[single])
             choice[unsure] = np.argmin(np.stack(costs), axis=0)[unsure]
         chosen = choice[groups.of]

@@ -39,8 +39,9 @@ from offrecord.tables.several.remembered import Remembered, begins
 from offrecord.tables.survey import Dropped, Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.telling import Sample
-from offrecord.tables.threads import in_threads
+from offrecord.tables.threads import table_threads
 from offrecord.tables.writing import emptied, released_values, without_hidden
+from offrecord.threads import in_threads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -227,7 +228,8 @@ class Worker:
             )
 
         _ = keyed.tags  # found once, before several ask for them
-        found = in_threads(decided, rule.blocks(batch, acting))
+        every = list(rule.blocks(batch, acting))
+        found = list(in_threads(decided, every, table_threads(len(every))))
         check_known(batch.arranged, [one.unknown for one in found])
         tagged = batch.chains_with_secret
         content = self.coins.content_digest(

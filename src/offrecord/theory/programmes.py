@@ -58,10 +58,14 @@ class Entries(NamedTuple):
 class Solver:
     """Solves programmes one after the other. What it finds depends on those before, so whoever
     wants the same designs everywhere gives it the same ones in the same order.
+
+    even: rows and columns are of much the same size already; scaling them anew, and weighing edges
+    exactly, would take about as long again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, even: bool = False) -> None:
         self._ends: dict[Hashable, highspy.HighsBasis] = {}
+        self._even = even
 
     def least(
         self,
@@ -90,6 +94,9 @@ class Solver:
         # not by a number of threads: HiGHS refuses another one than whoever asked it first
         solver.setOptionValue("parallel", "off")
         solver.setOptionValue("solver", "ipm" if inside else "simplex")
+        if self._even:
+            solver.setOptionValue("simplex_scale_strategy", 0)
+            solver.setOptionValue("simplex_dual_edge_weight_strategy", 1)  # Devex
         scaled = costs / (np.abs(costs).max(initial=0.0) or 1.0)
         model = _model(scaled, rows, (low, high), height, columns or (0.0, np.inf))
         if solver.passModel(model) == highspy.HighsStatus.kError:

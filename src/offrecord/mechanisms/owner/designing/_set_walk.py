@@ -327,62 +327,68 @@ def slopes(
     """
     levels, count = ground.levels, len(ground.levels) - 1
     goes_on = 1.0 - stops.reshape(count, 4)
-    at, value = targets.T
-    states = _states_out(ground, goes_on, at, sequences)
+    order = np.argsort(-targets[:, 0], kind="stable")  # so that those that go on come first
+    at, value = targets[order].T
+    kernels = np.ascontiguousarray(ground.kernels.reshape(-1, 4)[sequences[order].T])
+    going = np.searchsorted(-levels[at], -np.arange(int(levels[-1]) + 1), side="right")
+    states = _states_out(goes_on, levels, kernels, going)
     # what leads to the goal from (0, 0), (0, 1), (1, 0) and (1, 1)
     goals = np.tile(np.stack((1.0 - value, 1.0 * value), axis=1), 2)
     likely, by_keep = np.ones((len(targets), 2)), np.zeros((len(targets), count, 4))
+    level = count
     for step in range(int(levels[-1]), 0, -1):
-        onward = levels[at] >= step
-        kernels = ground.kernels[sequences[onward, step]]
-        goals[onward] = _scaled(_back(goals[onward], kernels))
-        masses = states[onward, step - 1] * goals[onward]
-        likely[onward] = masses[:, 0::2] + masses[:, 1::2]
-        before = np.searchsorted(levels, step - 1)
-        if before < count and levels[before] == step - 1:
+        here = slice(going[step])
+        goals[here] = _scaled(_back(goals[here], kernels[step, here]))
+        masses = states[step - 1, here] * goals[here]
+        likely[here] = masses[:, 0::2] + masses[:, 1::2]
+        if level and levels[level - 1] == step - 1:
+            level -= 1
             # states are after the level's stop: the share itself is divided out
-            shares = states[onward, step - 1] / goes_on[before] * goals[onward]
-            by_keep[onward, before] = _quotients(shares, np.repeat(likely[onward], 2, axis=1))
-            goals[onward] *= goes_on[before]
+            shares = masses / goes_on[level]
+            by_keep[here, level] = _quotients(shares, np.repeat(likely[here], 2, axis=1))
+            goals[here] *= goes_on[level]
     by_keep[..., 2:] *= -1.0
     told = [math.log(one) if one > 0.0 else -np.inf for one in _quotients(*likely.T).tolist()]
-    return np.array(told), by_keep.reshape(-1, count, 2, 2)
+    back = np.argsort(order)
+    return np.array(told)[back], by_keep[back].reshape(-1, count, 2, 2)
 
 
-def _states_out(ground: Ground, goes_on: Floats, at: Integers, sequences: _Sequences) -> Floats:
-    """(n, L, 4) U at each distance before a target's level, after its own level's stop."""
-    states = np.zeros((len(at), int(ground.levels[-1]), 4))
-    states[:, 0] = 1.0, 0.0, 0.0, 1.0
+def _states_out(goes_on: Floats, levels: Integers, kernels: Floats, going: Integers) -> Floats:
+    """(L, n, 4) U at each distance before a target's level, after its own level's stop; going: (L +
+    1,) how many go as far.
+    """
+    states = np.zeros((len(kernels) - 1, kernels.shape[1], 4))
+    states[0] = 1.0, 0.0, 0.0, 1.0
     level = 0
-    for step in range(1, states.shape[1]):
-        kernels = ground.kernels[sequences[:, step]]
-        out = _onward(states[:, step - 1], kernels)
-        if ground.levels[level] == step:
+    for step in range(1, len(states)):
+        here = slice(going[step])
+        out = _onward(states[step - 1, here], kernels[step, here])
+        if levels[level] == step:
             out *= goes_on[level]
             level += 1
-        states[:, step] = _scaled(out)
+        states[step, here] = _scaled(out)
     return states
 
 
 def _onward(masses: Floats, kernels: Floats) -> Floats:
-    """(n, 4) both rows of U times a kernel."""
-    first, second = masses[:, 0::2, np.newaxis], masses[:, 1::2, np.newaxis]
-    onward = first * kernels[:, np.newaxis, 0] + second * kernels[:, np.newaxis, 1]
+    """(n, 4) both rows of U times a kernel, P00, P01, P10, P11."""
+    onward = masses[:, 0::2, np.newaxis] * kernels[:, np.newaxis, :2]
+    onward += masses[:, 1::2, np.newaxis] * kernels[:, np.newaxis, 2:]
     return np.asarray(onward.reshape(-1, 4))
 
 
 def _back(goals: Floats, kernels: Floats) -> Floats:
     """(n, 4) a kernel times what leads to the goal."""
-    first, second = goals[:, 0::2, np.newaxis], goals[:, 1::2, np.newaxis]
-    back = kernels[:, np.newaxis, :, 0] * first + kernels[:, np.newaxis, :, 1] * second
+    back = kernels[:, np.newaxis, 0::2] * goals[:, 0::2, np.newaxis]
+    back += kernels[:, np.newaxis, 1::2] * goals[:, 1::2, np.newaxis]
     return np.asarray(back.reshape(-1, 4))
 
 
 def _scaled(numbers: Floats) -> Floats:
     """Rows that are too small divided by their largest entry."""
-    largest = numbers.max(axis=1, keepdims=True)
-    if largest.min() >= _SMALL:
+    if not len(numbers) or numbers.min() >= _SMALL:
         return numbers
+    largest = numbers.max(axis=1, keepdims=True)
     return np.where((largest > 0.0) & (largest < _SMALL), numbers / largest, numbers)
 
 

@@ -41,7 +41,9 @@ _BUDGETS, _STOPS = (1.0, 0.7, 0.4, 0.15), (1.0, 0.9, 0.7, 0.4)
 _PROGRAMMES, _REACH, _LEAST_REACH, _GAIN = 40, 0.3, 0.01, 2e-4
 #: After so many, deadlines are compared: the best one is finished, and where it is not proven the
 #: next, unless it costs more than this times as much.
-_FIRST, _CLOSE = 10, 1.04
+_FIRST, _CLOSE = 6, 1.04
+#: Parts of the way to a proposal that are tried, as a try takes a tenth of what a programme does.
+_PARTS = (1.0, 0.5, 0.25)
 #: How often a proposal is asked for again within the same reach, with a budget that is smaller by
 #: what was too much, and this factor, but not by more than this share.
 _AGAIN, _BACK, _MOST_BACK = 2, 1.3, 0.1
@@ -296,7 +298,7 @@ class _Pinned:
     walks: _Walks
     far: int
     budget: float
-    solver: Solver = field(default_factory=Solver)
+    solver: Solver = field(default_factory=lambda: Solver(even=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,13 +385,14 @@ def _improved(pinned: _Pinned, progress: _Progress, programmes: int) -> _Progres
 def _once_more(pinned: _Pinned, progress: _Progress) -> _Progress:
     """By one programme.
 
-    A proposal that its own worst sequences forbid is asked for again with a smaller budget where it
-    was too much, then within a smaller reach.
+    Of a proposal that its own worst sequences forbid a part of the way is taken, if that is of use;
+    else it is asked for again with a smaller budget where it was too much, then within a smaller
+    reach.
     """
     best, backs, reach, again = progress.best, progress.backs, progress.reach, progress.again
     is_over = False
     proposed = _programmed(pinned, best.stops, progress.known, backs, reach)
-    trial = best if proposed is None else _tried(pinned, proposed, best.sequences)
+    trial = best if proposed is None else _part_of_the_way(pinned, best, proposed)
     if trial.is_within and trial.cost < best.cost:
         is_over = 1 - trial.cost / best.cost < _GAIN
         best, backs, again, reach = trial, backs / 2, 0, min(1.0, 1.5 * reach)
@@ -400,6 +403,19 @@ def _once_more(pinned: _Pinned, progress: _Progress) -> _Progress:
         backs, again, reach = backs / 3, 0, reach / 2
     known, count = _remembered(progress.known, trial.sequences), progress.programmes + 1
     return _Progress(best, known, backs, reach, again, count, is_over or reach < _LEAST_REACH)
+
+
+def _part_of_the_way(pinned: _Pinned, best: _Trial, proposed: Floats) -> _Trial:
+    """The largest part of the way to what is proposed that is better than the best; where none is,
+    all of it.
+    """
+    whole = _tried(pinned, proposed, best.sequences)
+    for part in _PARTS:
+        stops = best.stops + part * (proposed - best.stops)
+        trial = whole if part == 1.0 else _tried(pinned, stops, best.sequences)
+        if trial.is_within and trial.cost < best.cost:
+            return trial
+    return whole
 
 
 def _remembered(known: _Known, sequences: _Sequences) -> _Known:

@@ -1,0 +1,35 @@
+"""Threads: several pieces of work at once, and what is found of them in their order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TypeVar
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+def in_threads(work: Callable[[_T], _R], parts: Iterable[_T], threads: int) -> Iterator[_R]:
+    """What is found of each part, in their order, by so many threads.
+
+    Parts are asked for one by one, and no more than one of them waits beside those that are worked
+    on. With one thread all is done here.
+    """
+    if threads == 1:
+        yield from map(work, parts)
+        return
+    waiting: deque[Future[_R]] = deque()
+    several = ThreadPoolExecutor(threads)
+    try:
+        for part in parts:
+            # what is to be done about numbers that overflow, and the like, is as it is here
+            waiting.append(several.submit(copy_context().run, work, part))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        several.shutdown(cancel_futures=True)
