@@ -13,8 +13,10 @@ from below. The referee has the other bound.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ from numpy.typing import NDArray
 from offrecord.models.base import Floats, Integers
 
 _SWEEPS = 4  # over the steps of all outputs
+_FEW_VALUES = 5  # all orders of so many are few
 _STILL = 1e-6  # a gain in every log-ratio that is not worth another sweep
 
 
@@ -29,8 +32,9 @@ _STILL = 1e-6  # a gain in every log-ratio that is not worth another sweep
 class Outputs:
     """First releases on one side, or nothing released to the chain's end.
 
-    distances: (n,) of the release, from 1; values: (n,) that is released, −1 for nothing, with the
-    distance of the last record; above, below: (n,) the secret's values that are compared.
+    distances: (n,) of the release, from 1, ascending; values: (n,) that is released, −1 for
+    nothing, with the distance of the last record; above, below: (n,) the secret's values that are
+    compared.
     """
 
     distances: Integers
@@ -70,24 +74,28 @@ def worst_kernels(
     other rows.
     """
     count, (steps, k) = len(outputs.values), rows.shape
+    filled = _fillings(low.tobytes(), high.tobytes(), k)
     kernels = np.empty((count, steps, k, k))
     each = np.arange(k)
-    kernels[:] = _extremes(low, high, np.eye(k))[1][1][each, each]  # values stay for long
+    kernels[:] = filled(np.eye(k))[1][each, each]  # values stay for long
     if start is not None:
         kernels = start.copy()
     steps = _reached(rows)
-    corners = (np.arange(1 << k)[:, np.newaxis] >> np.arange(k)) & 1 > 0  # (2^k, k)
+    begins, goals_at = _begins(outputs, steps), _goals_at(rows, outputs)
+    # of each row the smallest average or the largest: (2^k, k), and the sum of those that are taken
+    corners = (np.arange(1 << k)[:, np.newaxis] >> np.arange(k)) & 1 > 0
+    taken = np.concatenate((~corners.T, corners.T)).astype(np.float64)
     told = np.full(count, -np.inf)
     for _ in range(_SWEEPS):
-        above, below = (_outwards(kernels, rows, x) for x in (outputs.above, outputs.below))
+        states = _outwards(kernels, rows, outputs)
         beyond = np.zeros((count, k))
         for step in range(steps, 0, -1):
-            here = np.flatnonzero((outputs.distances >= step) & (outputs.distances <= steps))
-            goals = _goals(rows, outputs, here, step, beyond[here])
-            averages, mixtures = _extremes(low, high, goals)
-            chosen = np.where(corners, averages[1][:, np.newaxis], averages[0][:, np.newaxis])
-            over = (chosen @ above[here, step - 1, :, np.newaxis])[:, :, 0]
-            under = (chosen @ below[here, step - 1, :, np.newaxis])[:, :, 0]
+            here = slice(begins[step], begins[-1])
+            goals = rows[step - 1] * beyond[here]
+            goals[: begins[step + 1] - begins[step]] = goals_at[begins[step] : begins[step + 1]]
+            mixtures = filled(goals)
+            averages = np.einsum("anij,nj->ani", mixtures, goals)
+            over, under = (np.hstack(averages * state[here]) @ taken for state in states[step - 1])
             ratios = np.where(over > 0.0, np.inf, 0.0)  # where nothing is below the line
             best = np.divide(over, under, out=ratios, where=under > 0.0).argmax(axis=1)
             up = corners[best]
@@ -140,9 +148,9 @@ def slopes_under(kernels: Floats, rows: Floats, outputs: Outputs) -> tuple[Float
     slopes = np.zeros((count, steps, k))
     nothing = outputs.values < 0
     beyond[nothing, outputs.distances[nothing]] = 1.0
-    for sign, secret in ((1.0, outputs.above), (-1.0, outputs.below)):
-        states = _outwards(kernels, rows, secret)
-        reached = np.einsum("nti,ntij->ntj", states, kernels)
+    states = _outwards(kernels, rows, outputs).transpose(1, 2, 0, 3)
+    for sign, state in zip((1.0, -1.0), states, strict=True):
+        reached = np.einsum("nti,ntij->ntj", state, kernels)
         masses = reached * beyond[:, 1:]
         total = (masses * rows).sum(axis=2, keepdims=True)
         slopes += sign * np.divide(masses, total, out=np.zeros_like(masses), where=total > 0)
@@ -156,24 +164,30 @@ def _inwards(kernels: Floats, rows: Floats, outputs: Outputs) -> Floats:
     redacted.
     """
     count, (steps, k) = len(outputs.values), rows.shape
+    begins, goals_at = _begins(outputs, steps), _goals_at(rows, outputs)
     beyond = np.zeros((count, steps + 1, k))
     for step in range(steps, 0, -1):
-        here = np.flatnonzero(outputs.distances >= step)
-        goals = _goals(rows, outputs, here, step, beyond[here, step])
-        beyond[here, step - 1] = (kernels[here, step - 1] @ goals[:, :, np.newaxis])[:, :, 0]
+        here = slice(begins[step], begins[-1])
+        goals = rows[step - 1] * beyond[here, step]
+        goals[: begins[step + 1] - begins[step]] = goals_at[begins[step] : begins[step + 1]]
+        beyond[here, step - 1] = np.einsum("nij,nj->ni", kernels[here, step - 1], goals)
     return beyond
 
 
-def _goals(rows: Floats, outputs: Outputs, here: Integers, step: int, beyond: Floats) -> Floats:
-    """(m, k) what leads from each value at a distance to an output: its release there, or being
-    redacted and what lies beyond.
+def _begins(outputs: Outputs, steps: int) -> list[int]:
+    """Where the outputs of each distance begin, up to one more than there are steps."""
+    begins: list[int] = np.searchsorted(outputs.distances, np.arange(steps + 2)).tolist()
+    return begins
+
+
+def _goals_at(rows: Floats, outputs: Outputs) -> Floats:
+    """(n, k) what leads from each value at its own distance to an output: its release, or being
+    redacted.
     """
-    goals: Floats = rows[step - 1] * beyond
-    at = outputs.distances[here] == step
-    released = at & (outputs.values[here] >= 0)
-    goals[released] = np.eye(rows.shape[1])[outputs.values[here[released]]]
-    goals[at & ~released] = rows[step - 1]
-    return goals
+    released = np.eye(rows.shape[1])[outputs.values]
+    nothing = outputs.values < 0
+    released[nothing] = rows[outputs.distances[nothing] - 1]
+    return np.asarray(released)
 
 
 def _log_ratios(likely: Floats, outputs: Outputs) -> Floats:
@@ -183,33 +197,45 @@ def _log_ratios(likely: Floats, outputs: Outputs) -> Floats:
     return np.asarray(np.where(np.isnan(logs), -np.inf, logs))
 
 
-def _outwards(kernels: Floats, rows: Floats, secret: Integers) -> Floats:
-    """(n, T, k) redacted so far, with each value, before the step to distance 1, 2, …"""
+def _outwards(kernels: Floats, rows: Floats, outputs: Outputs) -> Floats:
+    """(T, 2, n, k) redacted so far, with each value, before the step to distance 1, 2, …, under the
+    secret's values that are compared.
+    """
     count, steps, k = kernels.shape[:3]
-    states = np.empty((count, steps, k))
-    states[:, 0] = np.eye(k)[secret]
+    states = np.empty((steps, 2, count, k))
+    states[0] = np.eye(k)[np.stack((outputs.above, outputs.below))]
     for step in range(1, steps):
-        reached = (states[:, step - 1, np.newaxis] @ kernels[:, step - 1])[:, 0]
-        states[:, step] = reached * rows[step - 1]
+        np.einsum("ani,nij->anj", states[step - 1], kernels[:, step - 1], out=states[step])
+        states[step] *= rows[step - 1]
     return states
 
 
-def _extremes(low: Floats, high: Floats, goals: Floats) -> tuple[tuple[Floats, ...], ...]:
-    """(n, k) the smallest and largest averages of goals (n, k) under each row of a box, and
-    (n, k, k) the rows that have them.
+@lru_cache(maxsize=16)
+def _fillings(low: bytes, high: bytes, k: int) -> Callable[[Floats], Floats]:
+    """What finds, for goals (n, k), the rows (2, n, k, k) of a box that have the smallest and the
+    largest averages of them. low, high: the box (k, k), by its very numbers.
+
+    Which rows these are depends on the order of the goals alone, so they are made once for each
+    order of a few values.
     """
-    rising = np.argsort(goals, axis=1)
-    spare, rest = high - low, 1.0 - low.sum(axis=1)
-    number, row = np.arange(len(goals))[:, np.newaxis, np.newaxis], np.arange(len(low))
-    averages, mixtures = [], []
-    for order in (rising, rising[:, ::-1]):
-        room = spare[row[:, np.newaxis], order[:, np.newaxis, :]]  # (n, row, rank)
-        before = np.cumsum(room, axis=2) - room
-        mixture = np.empty(room.shape)
-        mixture[number, row[:, np.newaxis], order[:, np.newaxis, :]] = np.clip(
-            rest[:, np.newaxis] - before, 0.0, room
-        )
-        mixture += low
-        mixtures.append(mixture)
-        averages.append((mixture @ goals[:, :, np.newaxis])[:, :, 0])
-    return tuple(averages), tuple(mixtures)
+    least, most = (np.frombuffer(part).reshape(k, k) for part in (low, high))
+    spare, rest = most - least, 1.0 - least.sum(axis=1, keepdims=True)
+
+    def filled(rising: Integers) -> Floats:
+        """By orders (n, k), from the smallest goal to the largest."""
+        mixtures = np.empty((2, len(rising), k, k))
+        for mixture, order in zip(mixtures, (rising, rising[:, ::-1]), strict=True):
+            room = spare[:, order].transpose(1, 0, 2)  # (n, row, rank)
+            before = np.cumsum(room, axis=2) - room
+            places = np.broadcast_to(order[:, np.newaxis], room.shape)
+            np.put_along_axis(mixture, places, np.clip(rest - before, 0.0, room), axis=2)
+        return mixtures + least
+
+    if k > _FEW_VALUES:
+        return lambda goals: filled(np.argsort(goals, axis=1))
+    digits = k ** np.arange(k)
+    orders = np.array(list(permutations(range(k))))
+    number = np.zeros(k**k, dtype=np.int64)
+    number[orders @ digits] = np.arange(len(orders))
+    table = filled(orders)
+    return lambda goals: table[:, number[np.argsort(goals, axis=1) @ digits]]

@@ -164,9 +164,9 @@ def _left_through(apart: Floats, inverse: Floats) -> _Numbers:
 def _inverse(matrices: Floats) -> Floats:
     """(f, d, d) of the corners of each face; what comes near to it where one has none."""
     try:
-        return np.linalg.inv(matrices)
+        return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
     except np.linalg.LinAlgError:
-        return np.linalg.pinv(matrices)
+        return np.asarray(np.linalg.pinv(matrices), dtype=np.float64)
 
 
 def _shares(apart: Floats, inverse: Floats) -> Floats:

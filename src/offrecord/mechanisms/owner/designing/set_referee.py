@@ -309,9 +309,9 @@ def _combined(
 def _inverse(matrices: Floats) -> Floats:
     """(f, d, d) those of the corners of each face, or what comes near to one that has none."""
     try:
-        return np.linalg.inv(matrices)
+        return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
     except np.linalg.LinAlgError:
-        return np.linalg.pinv(matrices)
+        return np.asarray(np.linalg.pinv(matrices), dtype=np.float64)
 
 
 def _left_through(apart: Floats, inverse: Floats) -> _Numbers:
