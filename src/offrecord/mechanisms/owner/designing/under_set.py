@@ -41,9 +41,9 @@ _BUDGETS, _STOPS = (1.0, 0.7, 0.4, 0.15), (1.0, 0.9, 0.7, 0.4)
 _PROGRAMMES, _REACH, _LEAST_REACH, _GAIN = 40, 0.3, 0.01, 2e-4
 #: After so many, deadlines are compared: the best one is finished, and where it is not proven the
 #: next, unless it costs more than this times as much.
-_FIRST, _CLOSE = 6, 1.04
+_FIRST, _CLOSE = 8, 1.04
 #: Parts of the way to a proposal that are tried, as a try takes a tenth of what a programme does.
-_PARTS = (1.0, 0.5, 0.25)
+_PARTS = (1.0, 0.5)
 #: How often a proposal is asked for again within the same reach, with a budget that is smaller by
 #: what was too much, and this factor, but not by more than this share.
 _AGAIN, _BACK, _MOST_BACK = 2, 1.3, 0.1
