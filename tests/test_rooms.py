@@ -15,7 +15,7 @@ PACKAGE = SOURCE.name
 #: What is in the root, in order: a room imports itself and rooms on lines above its own.
 ORDER = (
     {"errors"},
-    {"files", "parquet", "text", "threads", "_moved"},
+    {"files", "parquet", "text", "_moved"},
     {"charts"},
     {"release", "models"},
     {"theory", "verify"},

@@ -69,11 +69,6 @@ class Coins:
             name: getattr(self, name) for name in ("key", "dataset", "column")
         }  # what is cached cannot be sent
 
-    @property
-    def anywhere(self) -> Coins:
-        """Those of no data set: for what is to be known again under another name."""
-        return Coins(self.key, "", self.column)
-
     @cached_property
     def _named(self) -> hashlib.blake2b:
         """The chain hash, ready for a chain's values."""
@@ -90,6 +85,37 @@ class Coins:
             tag.update(chain)
             tags += tag.digest()
         return np.frombuffer(bytes(tags), dtype="<u8").reshape(-1, 2).astype(np.uint64)
+
+    def tags_anywhere(self, chains: Sequence[bytes]) -> ChainTags:
+        """(m, 2) another 128-bit tag of each chain, given its encoded values, whatever the name of
+        the data set: for what is to be known again, never for draws.
+
+        CBC-MAC under a key of its own, of the column's name and then the chain's values, each
+        filled up with zeros to whole blocks. Encoded values say how long they are, so that no
+        message is the beginning of another, for which it is as good as AES.
+        """
+        begin = np.zeros((1, 2), dtype=np.uint64)
+        (start,) = self._chained(begin, [encoded_text(self.column)])
+        sizes = np.fromiter(map(len, chains), dtype=np.int64, count=len(chains))
+        tags = np.empty((len(chains), 2), dtype=np.uint64)
+        for size in np.unique(sizes).tolist():
+            alike = np.flatnonzero(sizes == size)
+            every = len(alike) == len(chains)
+            some = chains if every else [chains[i] for i in alike.tolist()]
+            tags[alike] = self._chained(np.repeat(start[np.newaxis], len(alike), axis=0), some)
+        return tags
+
+    def _chained(self, states: NDArray[np.uint64], messages: Sequence[bytes]) -> NDArray[np.uint64]:
+        """(m, 2) states after messages (m,) of one length, block by block."""
+        size = len(messages[0])
+        if not size:  # of a table without a column that names chains
+            return states
+        filled = np.zeros((len(messages), -(-size // 16) * 16), dtype=np.uint8)
+        filled[:, :size] = np.frombuffer(b"".join(messages), dtype=np.uint8).reshape(-1, size)
+        blocks = filled.view("<u8").astype(np.uint64, copy=False)
+        for at in range(0, blocks.shape[1], 2):
+            states = self._encrypt(b"offrecord/again", states ^ blocks[:, at : at + 2])
+        return states
 
     def draw(
         self,

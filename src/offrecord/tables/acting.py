@@ -23,8 +23,7 @@ from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.records import MISSING, Chains
 from offrecord.tables.batch import ChainBatch
-from offrecord.tables.threads import table_threads
-from offrecord.threads import in_threads
+from offrecord.tables.threads import in_threads, table_threads
 
 #: Rows that are decided at a time: so many that what is done once for each block counts little.
 BLOCK = 1 << 20

@@ -253,8 +253,12 @@ class Found:
         try:
             yield
         except LocatedError as error:
-            wrong = error.wrong.shifted(before)
-            self.wrong.append(wrong if self.all_of_it else wrong.headed())
+            self.add(error, before)
+
+    def add(self, error: LocatedError, before: int) -> None:
+        """What is wrong with a batch."""
+        wrong = error.wrong.shifted(before)
+        self.wrong.append(wrong if self.all_of_it else wrong.headed())
 
     def check(self) -> None:
         """InputError for what fails the first check that anything fails, all of it together."""

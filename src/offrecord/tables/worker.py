@@ -39,9 +39,8 @@ from offrecord.tables.several.remembered import Remembered, begins
 from offrecord.tables.survey import Dropped, Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.telling import Sample
-from offrecord.tables.threads import table_threads
+from offrecord.tables.threads import in_threads, table_threads
 from offrecord.tables.writing import emptied, released_values, without_hidden
-from offrecord.threads import in_threads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -95,11 +94,10 @@ class KeyedBatch:
 
     def known_again(self, chain: Integers, order: Integers) -> Draws:
         """(2,) a digest of some records, whatever the name of their data set."""
-        anywhere = self.coins.anywhere
-        tags = anywhere.chain_tags(self._named)[self._tagged[chain]]
+        tags = self.coins.tags_anywhere(self._named)[self._tagged[chain]]
         alone = np.zeros(len(chain), dtype=np.int64)
         kind = _order_kind(self.batch.arranged)
-        return np.asarray(anywhere.set_digests(tags, order, kind, alone, 1)[0])
+        return np.asarray(self.coins.set_digests(tags, order, kind, alone, 1)[0])
 
 
 def _order_kind(arranged: Arranged) -> int:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -29,12 +29,13 @@ from offrecord.models.base import Label
 from offrecord.models.records import Codes
 from offrecord.tables.encoding import check_holds, stream_frame, write_frame
 from offrecord.tables.packing import packing_of
+from offrecord.tables.threads import in_threads, table_threads
 from offrecord.tables.values import label_family
 
 if TYPE_CHECKING:
     import polars as pl
 
-_PIECE = 1 << 16  # values that are made together
+_PIECE, _PIECES = 1 << 16, 16  # values that are made together, and how often by one thread
 #: What a spreadsheet would run: a cell that begins like this and is no plain number.
 _FORMULA = r"^[=+\-@\t\r]"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -54,11 +55,16 @@ def released_values(
     dtype = np.bool_ if truths else pl.Series([], dtype=kind).to_numpy().dtype
     table = np.array([*labels, 0], dtype=dtype)
     shown = np.empty(len(codes), dtype=dtype)
-    # piece by piece: places, which are wider, stay in the cache
-    for begin in range(0, len(codes), _PIECE):
-        piece = slice(begin, begin + _PIECE)
-        # a constant where there will be a null
-        np.take(table, np.where(redacted[piece], len(labels), codes[piece]), out=shown[piece])
+
+    def show(some: int) -> None:
+        # piece by piece: places, which are wider, stay in the cache
+        for begin in range(some, min(some + _PIECES * _PIECE, len(codes)), _PIECE):
+            piece = slice(begin, begin + _PIECE)
+            # a constant where there will be a null
+            np.take(table, np.where(redacted[piece], len(labels), codes[piece]), out=shown[piece])
+
+    begins = range(0, len(codes), _PIECES * _PIECE)
+    deque(in_threads(show, begins, table_threads(len(begins))), maxlen=0)
     values = pl.select(pl.when(pl.Series(~redacted)).then(pl.Series(shown))).to_series()
     return values.cast(kind).alias(name)
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from offrecord.mechanisms.blocks import Mask
 from offrecord.models.base import Integers
 from offrecord.tables.batch import Chosen
 from offrecord.tables.certifying import certified
-from offrecord.tables.chains import Arranged
+from offrecord.tables.chains import Arranged, Columns
 from offrecord.tables.entering import Entered
 from offrecord.tables.formats import Said, Source, table_file, written_format
 from offrecord.tables.job import Job, ModelledJob
@@ -39,6 +39,7 @@ from offrecord.tables.sorting import increasing
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Dropped, Survey
 from offrecord.tables.tally import Tally
+from offrecord.tables.threads import in_threads, table_threads
 from offrecord.tables.workbooks import check_rows
 from offrecord.tables.worker import KeyedBatch, Worker
 from offrecord.tables.writing import (
@@ -52,7 +53,9 @@ from offrecord.tables.writing import (
 if TYPE_CHECKING:
     import polars as pl
 
-_PART = 1 << 20  # rows of a batch, about
+_R = TypeVar("_R")
+
+_PART = 1 << 19  # rows of a batch, about
 
 
 @dataclass(frozen=True, repr=False)
@@ -189,9 +192,11 @@ class _Looks:
         worker = modelled.worker
         return cls(source, modelled.job, worker, options, source.rows(), _state(source))
 
-    def parts(self, what: str, found: Found) -> Iterator[_Part]:
-        """The parts of the table; what: is done to them, for whoever watches. found: takes what is
-        wrong with rows, which is an InputError at the end.
+    def through(self, what: str, found: Found, work: Callable[[_Part], _R]) -> Iterator[_R]:
+        """What is made of each part of the table, in their order; several are worked on at once.
+
+        what: is done to them, for whoever watches. found: takes what is wrong with rows, which is
+        an InputError at the end.
         """
         columns, options = self.worker.spec.columns, self.options
         marks = [] if options.private is None else [options.private]
@@ -202,26 +207,28 @@ class _Looks:
             text=text,
             max_rows=options.max_rows,
         )
-        done = 0
-        with options.watch(what, self.rows) as tell:
-            for frame in whole_chains(frames, columns.by):
-                chosen = None
-                with found.collecting(done), _located(done, frame.height):
+
+        def worked(placed: tuple[int, pl.DataFrame]) -> tuple[int, int, _R | LocatedError]:
+            before, frame = placed
+            try:
+                with _located(before, frame.height):
                     chosen = self.worker.read(frame, self.job.optouts)
-                if chosen is not None:
-                    keyed = None if chosen.kept is None else self.worker.keyed(*chosen.kept)
-                    yield _Part(done, frame.height, chosen, keyed)
-                done += frame.height
-                tell(frame.height)
+                keyed = None if chosen.kept is None else self.worker.keyed(*chosen.kept)
+                return before, frame.height, work(_Part(before, frame.height, chosen, keyed))
+            except LocatedError as error:
+                return before, frame.height, error
+
+        every = _placed(whole_chains(frames, columns.by))
+        with options.watch(what, self.rows) as tell:
+            for before, height, one in in_threads(worked, every, table_threads()):
+                if isinstance(one, LocatedError):
+                    found.add(one, before)
+                else:
+                    yield one
+                tell(height)
         if _state(self.source) != self.state:
             raise InputError(f"{self.source.name} was changed while it was read; start again")
         found.check()
-
-    def batches(self, what: str, found: Found) -> Iterator[tuple[_Part, KeyedBatch]]:
-        """The parts of the table of which something is left, with that."""
-        for part in self.parts(what, found):
-            if part.keyed is not None:
-                yield part, part.keyed
 
     def survey(self) -> _Surveyed:
         """What is found out about the table; InputError unless its chains stand together, and for
@@ -244,11 +251,23 @@ class _Looks:
 
     def _seen(self, seen: _Chains) -> _Chains:
         """All parts, as they come by."""
-        for part in self.parts("reading", Found()):
-            seen.add(part, self.worker)
+        for part in self.through("reading", Found(), self._looked_at):
+            seen.add(part, self.worker.spec.columns)
         if seen.last is None:
             raise InputError("the table has no rows")
         return seen
+
+    def _looked_at(self, part: _Part) -> _LookedAt:
+        survey = None if part.keyed is None else self.worker.survey(part.keyed)
+        return _LookedAt(part, self.worker.dropped(part.chosen), survey)
+
+
+def _placed(frames: Iterator[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFrame]]:
+    """With how many rows come before each."""
+    before = 0
+    for frame in frames:
+        yield before, frame
+        before += frame.height
 
 
 def _state(source: Source) -> tuple[object, ...]:
@@ -265,6 +284,14 @@ class _Part(NamedTuple):
     height: int
     chosen: Chosen
     keyed: KeyedBatch | None
+
+
+class _LookedAt(NamedTuple):
+    """A part, what is left out of it, and what is found out about the rest, if there is any."""
+
+    part: _Part
+    dropped: Dropped
+    survey: Survey | None
 
 
 class _Surveyed(NamedTuple):
@@ -296,21 +323,20 @@ class _Chains:
     found: Mask = field(default_factory=lambda: np.zeros(1, dtype=bool))
     known: Mask = field(default_factory=lambda: np.zeros(1, dtype=bool))
 
-    def add(self, part: _Part, worker: Worker) -> None:
+    def add(self, looked_at: _LookedAt, columns: Columns) -> None:
         """Those of another part."""
-        chosen = part.chosen
+        part, chosen = looked_at.part, looked_at.part.chosen
         self.found = self.found | chosen.private.found
         self.known = self.known | chosen.private.known
-        self.dropped += worker.dropped(chosen)
+        self.dropped += looked_at.dropped
         names = _names(chosen.arranged)
         self.ascending &= _ascends(self.last, names)
         self.last = names[-1:]
         if self.kept:
             self.names.append(names)
-        if part.keyed is None:
+        if part.keyed is None or looked_at.survey is None:
             return
-        columns = worker.spec.columns
-        self.surveys = [Survey.of_all([*self.surveys, worker.survey(part.keyed)], columns)]
+        self.surveys = [Survey.of_all([*self.surveys, looked_at.survey], columns)]
         arranged = part.keyed.batch.arranged
         names = _names(arranged)
         self.ascending &= _ascends(self.last_kept, names)
@@ -335,6 +361,15 @@ def _ascends(last: pl.DataFrame | None, names: pl.DataFrame) -> bool:
     return last.schema == names.schema and increasing(pl.concat([last, names[:1]]).get_columns())
 
 
+class _Decided(NamedTuple):
+    """The released rows of a part, with what was found out about it, counted and changed."""
+
+    survey: Survey
+    frame: pl.DataFrame
+    tally: Tally
+    changed: Counter[str]
+
+
 @dataclass(eq=False)
 class _Passage:
     """A plan that goes through a file. tally, changed: what was decided and changed by now. digest:
@@ -350,10 +385,15 @@ class _Passage:
 
     def expected(self) -> Outcome:
         """What a dry run finds."""
-        found = Found()
-        for part, keyed in self.looks.batches("expecting", found):
-            with found.collecting(part.before), _located(part.before, part.height):
-                self.tally += self.plan.rule.expect(keyed.batch)
+
+        def expected(part: _Part) -> Tally:
+            if part.keyed is None:
+                return Tally()
+            with _located(part.before, part.height):
+                return self.plan.rule.expect(part.keyed.batch)
+
+        for tally in self.looks.through("expecting", Found(), expected):
+            self.tally += tally
         outcome = self.plan.judged(self.tally)
         outcome.advise()
         return outcome
@@ -389,26 +429,40 @@ class _Passage:
 
     def _decided(self, kind: str) -> Iterator[pl.DataFrame]:
         """The released rows, in a format of this kind."""
-        columns = self.plan.job.columns
+        columns, worker = self.plan.job.columns, self.looks.worker
+
+        def decided(part: _Part) -> _Decided | None:
+            if part.keyed is None:
+                return None
+            survey = worker.survey(part.keyed)
+            with _located(part.before, part.height):
+                frame, tally = worker.decide(part.keyed)
+                frame, changed = ready(frame, columns.keep, kind)
+            return _Decided(survey, frame, tally, changed)
+
         again: list[Survey] = []
         found = Found()
-        for part, keyed in self.looks.batches("redacting", found):
-            again = [Survey.of_all([*again, self.looks.worker.survey(keyed)], columns)]
-            with found.collecting(part.before), _located(part.before, part.height):
-                frame, tally = self.looks.worker.decide(keyed)
-                frame, spreadsheet = ready(frame, columns.keep, kind)
-                self.tally += tally
-                self.changed.update(spreadsheet)
+        for one in self.looks.through("redacting", found, decided):
+            if one is None:
+                continue
+            again = [Survey.of_all([*again, one.survey], columns)]
+            self.tally += one.tally
+            self.changed.update(one.changed)
             if not found.wrong:  # else nothing is released: the rest is only looked at
-                yield frame
+                yield one.frame
         if again[0].fingerprint != self.plan.survey.fingerprint:
             name = self.looks.source.name
             raise InputError(f"{name} was changed while it was read; start again")
 
     def explained(self) -> Iterator[pl.DataFrame]:
         """The rule of each row."""
-        parts = self.looks.batches("explaining", Found())
-        return (self.plan.rule.explain(keyed.batch) for _, keyed in parts)
+
+        def explained(part: _Part) -> pl.DataFrame | None:
+            return None if part.keyed is None else self.plan.rule.explain(part.keyed.batch)
+
+        for rules in self.looks.through("explaining", Found(), explained):
+            if rules is not None:
+                yield rules
 
     def in_order(self, pieces: Iterator[pl.DataFrame], near: Path) -> Iterator[pl.DataFrame]:
         """What became of the batches, sorted by chain. near: in the folder of this file it waits,

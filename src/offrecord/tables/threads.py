@@ -1,4 +1,4 @@
-"""Threads: several pieces of work at once, and what is found of them in their order."""
+"""Threads: several parts of a table's rows at once, and what is found of them in their order."""
 
 from __future__ import annotations
 
@@ -10,6 +10,18 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+
+_AT_ONCE = 4  # parts at most, if the table engine has so many threads: each takes memory
+
+
+def table_threads(parts: int | None = None) -> int:
+    """How many threads work on so many parts, if that is known: one alone is worked on by whoever
+    asks, as a thread would have memory of its own.
+    """
+    import polars as pl
+
+    threads = min(pl.thread_pool_size(), _AT_ONCE)
+    return threads if parts is None else max(min(threads, parts), 1)
 
 
 def in_threads(work: Callable[[_T], _R], parts: Iterable[_T], threads: int) -> Iterator[_R]:
