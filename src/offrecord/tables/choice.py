@@ -21,8 +21,8 @@ import numpy as np
 
 from offrecord.fitting.chance import binomial_tails
 from offrecord.fitting.counting import Counts, binned
-from offrecord.mechanisms.blocks import Secrets
-from offrecord.models.base import Floats
+from offrecord.mechanisms.blocks import Mask, Secrets
+from offrecord.models.base import Floats, Integers
 from offrecord.models.records import Chains
 
 #: Of so many tables whose private records were chosen whatever their values, at most one gets the
@@ -74,20 +74,31 @@ def choice_of(chains: Chains, secrets: Secrets, k: int, apart: int) -> Choice:
 
     apart: steps after which a chain has about forgotten.
     """
-    seen, expected, runs = np.zeros(k, dtype=np.int64), np.zeros(k), 0
-    shares: dict[int, Floats] = {}
+    some = slice(None, None, max(secrets.count // _LOOKED_AT, 1))
+    chain, low = secrets.chain[some], secrets.low[some]
+    there = low < secrets.high[some]
+    there[there] = chains.codes[low[there]] >= 0
+    kept = _apart(chain, secrets.first[some], secrets.last[some], there, apart)
+    chain, low = chain[kept], low[kept]
+    own, which = np.unique(chain, return_inverse=True)
+    begin, sizes = chains.starts[own], np.diff(chains.starts)[own]
+    ends = np.cumsum(sizes)
+    rows = np.arange(int(sizes.sum())) + np.repeat(begin - ends + sizes, sizes)
+    codes, of = chains.codes[rows], np.repeat(np.arange(len(own)) * k, sizes)
+    has_value = codes >= 0
+    counts = binned(of[has_value] + codes[has_value], len(own) * k).reshape(-1, k)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    seen = binned(chains.codes[low], k)
+    return Choice(len(kept), seen, shares[which].sum(axis=0))
+
+
+def _apart(chain: Integers, first: Integers, last: Integers, there: Mask, apart: int) -> list[int]:
+    """Which runs to take: those that show a value, each far from the one that was taken before."""
+    taken: list[int] = []
     before = (-1, 0)
-    for at in range(0, secrets.count, max(secrets.count // _LOOKED_AT, 1)):
-        chain, row = int(secrets.chain[at]), int(secrets.low[at])
-        near = chain == before[0] and int(secrets.first[at]) - before[1] <= apart
-        if near or row == secrets.high[at] or chains.codes[row] < 0:
-            continue
-        if chain not in shares:
-            codes = chains.codes[chains.starts[chain] : chains.starts[chain + 1]]
-            counts = binned(codes[codes >= 0], k)
-            shares = {chain: counts / counts.sum()}  # secrets stand sorted by chain
-        seen[chains.codes[row]] += 1
-        expected += shares[chain]
-        runs += 1
-        before = (chain, int(secrets.last[at]))
-    return Choice(runs, seen, expected)
+    columns = (one.tolist() for one in (chain, first, last, there))
+    for at, (here, begins, ends, shows) in enumerate(zip(*columns, strict=True)):
+        if shows and not (here == before[0] and begins - before[1] <= apart):
+            taken.append(at)
+            before = (here, ends)
+    return taken

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _R = TypeVar("_R")
 
-_PART = 1 << 19  # rows of a batch, about
+_PART = 1 << 20  # rows of a batch, about
 
 
 @dataclass(frozen=True, repr=False)
