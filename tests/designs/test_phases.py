@@ -108,12 +108,13 @@ def test_a_chain_that_may_never_forget_is_not_cut(tmp_path):
     assert release.summary.designs == 3  # each place has its own
 
 
-@pytest.mark.parametrize("mechanism", ["window", "owner"])
+@pytest.mark.parametrize("mechanism", ["window", "best-local", "owner"])
 def test_they_are_kept_in_a_file(mechanism, tmp_path, monkeypatch):
     model, n = weekly(np.random.default_rng(5), stay=0.2), 160
     file = tmp_path / "designs.json"
-    given = asked(model, tmp_path, mechanism=mechanism, designs=file, dry_run=False)
-    first = off.redact(days(n, [3, 60, 67, 98]), **given)
+    given = asked(model, tmp_path, mechanism=mechanism, designs=file, dry_run=False, step="1d")
+    private = [3, 60, 67, 98, n]  # the last one ends its chain
+    first = off.redact(days(n, private), **given)
     content = json.loads(file.read_text())
     assert all(len(one["phases"]) == 1 for one in content["designs"])  # the days of a week, in turn
 
@@ -122,11 +123,11 @@ def test_they_are_kept_in_a_file(mechanism, tmp_path, monkeypatch):
 
     kind = type(first._outcome.plan.designs.setting.mechanism)
     monkeypatch.setattr(kind, "around", made_anew)
-    again = off.redact(days(n, [3, 60, 67, 98]), **given)
+    again = off.redact(days(n, private), **given)
     assert again.certificate["designs"] == first.certificate["designs"]
     assert again.frame.equals(first.frame)
     # under another key they are only candidates, which this table judges
-    other = off.redact(days(n, [3, 60, 67, 98]), **(given | {"key_file": tmp_path / "another"}))
+    other = off.redact(days(n, private), **(given | {"key_file": tmp_path / "another"}))
     assert other.certificate["designs"]["designs"] == first.certificate["designs"]["designs"]
 
 

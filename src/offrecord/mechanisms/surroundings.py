@@ -38,7 +38,11 @@ class Surrounding(NamedTuple):
         return phases if len(phases) > 1 else np.repeat(phases, 2)
 
     def records(self, order: int) -> int:
-        """How many records its problem has: one more than the chain's order, if these are fewer."""
+        """How many records its problem has: one more than the chain's order, if these are fewer;
+        with phases those that have one, one more where a chain ends with the secret.
+        """
+        if self.phases:
+            return len(self.along)
         return max(self.left + self.length + self.right, order + 1, 2)
 
     @property
@@ -50,9 +54,8 @@ class Surrounding(NamedTuple):
     def problem(self, model: Model, epsilon: float, protect: str) -> Problem:
         """The secret, or all of a cluster, in as much chain as there is around."""
         private = self.private
-        if model.clock is None:
-            return Problem(model.along(), self.records(model.order), private, epsilon, protect)
-        return Problem(model.along(self.along), len(self.along), private, epsilon, protect)
+        chain = model.along() if model.clock is None else model.along(self.along)
+        return Problem(chain, self.records(model.order), private, epsilon, protect)
 
 
 class Nearness(NamedTuple):
