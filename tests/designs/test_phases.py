@@ -110,7 +110,7 @@ def test_a_chain_that_may_never_forget_is_not_cut(tmp_path):
 
 @pytest.mark.parametrize("mechanism", ["window", "best-local", "owner"])
 def test_they_are_kept_in_a_file(mechanism, tmp_path, monkeypatch):
-    model, n = weekly(np.random.default_rng(5), stay=0.2), 160
+    model, n = weekly(np.random.default_rng(5), stay=0.5), 160
     file = tmp_path / "designs.json"
     given = asked(model, tmp_path, mechanism=mechanism, designs=file, dry_run=False, step="1d")
     private = [3, 60, 67, 98, n]  # the last one ends its chain
