@@ -65,6 +65,23 @@ def test_a_chain_that_loses_everything(redact):
     assert redact(frame, SLOW, dry_run=True).summary.lost == 1
 
 
+def test_chains_that_are_private_as_a_whole(redact):
+    """No ε would release anything of them."""
+    frame = table([16, 300], {(0, t) for t in range(16)})
+    said = {name: line.strip() for name, line in lines(redact(frame).summary).items()}
+    assert said["in these"] == "nothing: all 16 records are private"
+
+
+def test_walks_that_fall_short_of_windows(redact):
+    summary = redact(table([200, 200], {(0, 100)}), mechanism="owner").summary
+    assert "best-local" not in lines(summary)["released"]
+    short = replace(summary, released=0.9, window=0.91)
+    assert lines(short)["released"].strip() == (
+        "90.00% of 400 records (window: 91.00%; --mechanism best-local releases no less than"
+        " windows, by expectation)"
+    )
+
+
 def test_some_chains_that_lose_everything(redact):
     frame = table([6, 400, 50], {(0, 3), (1, 200)})
     for dry_run in (False, True):
@@ -119,7 +136,7 @@ def test_parts_add_up_to_the_whole(redact, tmp_path, monkeypatch, mechanism, dry
 def test_plain_erasure_by_a_set_is_at_least(redact):
     frame = table([200], {(0, 100)})
     alone = redact(frame).summary
-    assert lines(alone)["plain erasure"].strip() == "would have given 1296 to 1"
+    assert lines(alone)["plain erasure"].strip() == "would have given 1296 to 1, by the model alone"
     box = off.Box.binary(alpha=(0.01, 0.03), beta=(0.2, 0.36))
     summary = redact(frame, CHAIN.with_box(box), dataset="set").summary
     assert summary.erasure_is_least

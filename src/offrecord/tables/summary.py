@@ -22,6 +22,7 @@ from offrecord.text import (
 )
 
 _NOTHING = 0.01  # a log-ratio not worth a word
+_OWNER = "owner"  # the one mechanism that may fall short of windows
 
 
 def models_told(model: Model) -> str:
@@ -138,7 +139,10 @@ class Summary:
         expected = " expected" if self.dry_run else ""
         records = f"{self.rows - self.missing - self.waiting:,} records"
         shares = share_text(self.released), share_text(self.window)
-        return f"{shares[0]} of {records}{expected} (window: {shares[1]})"
+        more = ""
+        if self.mechanism == _OWNER and self.window > self.released:
+            more = "; --mechanism best-local releases no less than windows, by expectation"
+        return f"{shares[0]} of {records}{expected} (window: {shares[1]}{more})"
 
     def _protected(self) -> str:
         where = (
@@ -153,6 +157,8 @@ class Summary:
         if self.touched == 0 or (self.touched == self.chains and self.lost == 0):
             return None
         records = many(self.touched_records, "record")
+        if self.touched_records == self.regions["private"]:
+            return f"nothing: all {records} are private"
         if self.closed == self.touched:
             return (
                 f"nothing: {self.mechanism} can release none of {records} within"
@@ -178,7 +184,7 @@ class Summary:
         if self.erasure is None:
             return None
         if not self.erasure_is_least:
-            return f"would have given {odds(self.erasure)} to 1"
+            return f"would have given {odds(self.erasure)} to 1, by the model alone"
         if self.erasure < _NOTHING:
             return None
         return f"would have given at least {odds_at_least(self.erasure)} to 1"

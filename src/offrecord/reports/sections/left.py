@@ -98,6 +98,7 @@ def _touched(left: Left, chains: int) -> Iterator[str]:
         closed = ""
         if left.closed:
             closed = f", {left.closed:,} of them by the rule, whatever the values are"
-        yield f"{many(left.lost, 'chain')} lost everything{closed}. A larger ε may spare some."
+        may = " A larger ε may spare some." if left.touched_records != left.private else ""
+        yield f"{many(left.lost, 'chain')} lost everything{closed}.{may}"
     else:
         yield "No chain lost everything."
