@@ -225,3 +225,25 @@ def test_set_digests_do_not_depend_on_order_but_on_every_record():
     halves = coins.set_digests(tags, order, draws.INTEGER, np.repeat([0, 1], 5), 2)
     assert np.array_equal(halves, [digest(tags[:5], order[:5]), digest(tags[5:], order[5:])])
     assert np.array_equal(whole, halves[0] ^ halves[1])
+
+
+def test_tags_anywhere_are_the_last_block_of_aes_in_cbc_mode():
+    """Whatever the data set; names of other lengths, columns and keys have others."""
+    names = [b"", b"a", b"\0" * 15, b"\0" * 16, b"\0" * 17, b"c" * 40, b"d" * 25, b"d" * 25]
+    names = [draws.encoded_text(name.decode()) for name in names]
+    key, column = KEY, "Größe"
+    filled = [one + b"\0" * (-len(one) % 16) for one in (draws.encoded_text(column), *names)]
+    mode = modes.CBC(bytes(16))
+    expected = []
+    for name in filled[1:]:
+        cipher = Cipher(algorithms.AES(draws.subkey(key, b"offrecord/again")), mode).encryptor()
+        expected.append((cipher.update(filled[0] + name) + cipher.finalize())[-16:])
+    for dataset in ("one", "another"):
+        tags = draws.Coins(key, dataset, column).tags_anywhere(names)
+        assert [tag.astype("<u8").tobytes() for tag in tags] == expected
+    assert len(set(expected)) == len(names) - 1  # two are the same
+    for other in (draws.Coins(key, "one", "Grö"), draws.Coins(bytes(32), "one", column)):
+        found = {tag.astype("<u8").tobytes() for tag in other.tags_anywhere(names)}
+        assert not found & set(expected)
+    assert draws.Coins(key, "one", column).tags_anywhere([]).shape == (0, 2)
+    assert draws.Coins(key, "one", column).tags_anywhere([b""]).shape == (1, 2)

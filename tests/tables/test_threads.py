@@ -1,5 +1,6 @@
 """A table is decided by several threads: whatever they do at once, it is the same release."""
 
+import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -12,6 +13,7 @@ import offrecord as off
 from offrecord.mechanisms.owner.deciding.contraction import Contraction
 from offrecord.mechanisms.owner.way import Way
 from offrecord.tables import acting, rule, threads
+from offrecord.tables.engines import stream
 
 ORDER_TWO = [[[0.95, 0.05], [0.4, 0.6]], [[0.8, 0.2], [0.2, 0.8]]]
 MODELS = {
@@ -118,3 +120,54 @@ def test_threads_change_nothing(name, mechanism, monkeypatch, tmp_path):
         again = released(8, 60)
         assert again.frame.equals(first.frame)
         assert again.certificate == first.certificate
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_stream_is_the_same_by_one_thread_and_by_several(monkeypatch, tmp_path):
+    frame = table_of(MODELS["two values"], np.random.default_rng(8), 60)
+    frame.write_parquet(tmp_path / "table.parquet")
+    monkeypatch.setattr(stream, "_PART", 200)
+    monkeypatch.setattr(threads, "_AT_ONCE", 8)
+
+    def released(count):
+        monkeypatch.setattr(pl, "thread_pool_size", lambda: count)
+        output = tmp_path / f"by {count}.parquet"
+        found = off.redact_file(
+            tmp_path / "table.parquet", output, value="v", order="t", by="chain", step=1,
+            private="p", model=MODELS["two values"], epsilon=1.0, dataset="d", accept_model=True,
+            key_file=tmp_path / "key" / "key.json",
+        )  # fmt: skip
+        return output.read_bytes(), json.loads(found.certificate.read_text())["designs"]
+
+    one = released(1)
+    for count in (2, 8, 8):
+        (tmp_path / f"by {count}.parquet").unlink(missing_ok=True)
+        (tmp_path / f"by {count}.parquet.certificate.json").unlink(missing_ok=True)
+        assert released(count) == one
+
+
+def test_parts_are_asked_for_as_they_are_needed_and_come_back_in_order():
+    asked = []
+
+    def parts():
+        for number in range(10):
+            asked.append(number)
+            yield number
+
+    found = threads.in_threads(lambda number: 10 * number, parts(), 3)
+    assert next(found) == 0
+    assert len(asked) == 4  # three that are worked on, and one that waits
+    assert [0, *found] == [10 * number for number in range(10)]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_goes_wrong_in_a_thread_is_raised_where_its_part_would_be(count):
+    def work(number):
+        if number == 2:
+            raise ValueError("two")
+        return number
+
+    found = threads.in_threads(work, range(10), count)
+    assert [next(found), next(found)] == [0, 1]
+    with pytest.raises(ValueError, match="two"):
+        next(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import warnings
@@ -16,6 +17,7 @@ from offrecord.cli.printing import failed, fault_of, warned
 from offrecord.errors import ChosenByValue, InputError, OffrecordWarning
 from offrecord.text import nearest
 
+_OBJECTS = 100_000  # that are made before anybody looks for some that nobody has any more
 INTERRUPTED = 130  #: the exit code of what a person stopped
 
 
@@ -91,6 +93,7 @@ def run() -> None:
     _silence_engine()
     # Matrices here are small: several threads for one product would only wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gc.set_threshold(_OBJECTS)  # what a start makes is there to stay
     code = main()
     try:
         if sys.stdout is not None:
