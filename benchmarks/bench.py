@@ -40,8 +40,9 @@ def report(what: str, value: float, limit: float, unit: str = "×") -> None:
 
 
 def exact_leakage() -> None:
-    """Against one np.exp over the same array. The second instance can never stop early, so every
-    record is walked.
+    """Against np.cumprod along the same records: each step of a walk waits for the one before it,
+    too, while np.exp takes as many entries at once as a processor can, two to eight times as many
+    on one as on another. The second instance can never stop early, so every record is walked.
     """
     rng = np.random.default_rng(0)
     inside, outside = off.MarkovChain.binary(0.01, 0.8), off.MarkovChain.binary(1e-9, 2e-9)
@@ -58,8 +59,10 @@ def exact_leakage() -> None:
             problem = off.Problem(chain, n, [1], 1.0)
             seconds[n] = best_of(lambda p=problem, m=matrix: off.leakage(p, m))
             if n == 10**6:
+                product = best_of(lambda m=matrix: np.cumprod(m, axis=0))
                 exp = best_of(lambda m=matrix: np.exp(m))
-                report(f"leakage, n = 10⁶, {name} / np.exp", seconds[n] / exp, 1.5)
+                report(f"leakage, n = 10⁶, {name} / np.cumprod", seconds[n] / product, 2.0)
+                print(f"    / np.exp  {seconds[n] / exp:.2f} ×")
         growth = " ".join(f"10^{round(np.log10(n))}: {1e9 * s / n:.1f}" for n, s in seconds.items())
         print(f"    nanoseconds a record  {growth}")
         report(
