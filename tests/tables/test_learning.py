@@ -308,11 +308,28 @@ def test_row_order_names_as_text_and_shuffled_rows(tmp_path):
         redacted(text, by_row, tmp_path, model=model)
 
 
-def test_a_dry_run_does_not_look(tmp_path):
+def test_a_dry_run_foretells_by_places_alone(tmp_path):
     frame = rooms()
     model = off.fit(frame, **BY_ROOM).model
     release = redacted(frame, BY_ROOM, tmp_path, model=model, dry_run=True)
     assert release.certificate["model_check"]["unseen"] is None
+    with pytest.raises(InputError) as refused:
+        redacted(frame, BY_ROOM, tmp_path, model=model)
+    (said,) = foretold(release)
+    assert said.endswith(str(refused.value))
+    # whatever the values are
+    others = frame.with_columns(v=pl.col("v").reverse())
+    assert foretold(redacted(others, BY_ROOM, tmp_path, model=model, dry_run=True)) == [said]
+    accepting = dict(model=model, dry_run=True, accept_model=True)
+    accepted = redacted(frame, BY_ROOM, tmp_path, **accepting)
+    assert foretold(accepted) == []
+    assert any("which was accepted: the model was" in one for one in accepted.summary.warnings)
+    clean = off.fit(frame, private="p", **BY_ROOM).model
+    assert foretold(redacted(frame, BY_ROOM, tmp_path, model=clean, dry_run=True)) == []
+
+
+def foretold(release):
+    return [one for one in release.summary.warnings if one.startswith("this would be refused")]
 
 
 # ---- model files
@@ -336,9 +353,19 @@ def test_model_files_remember_under_their_key(stream, run, tmp_path):
     release = dict(private="p", epsilon=1, model=model, output=out, stream=stream, force=True)
     fitting = dict(output=model, force=True, no_audit=True)
     assert run("fit", frame, BY_ROOM, key_file=key, **fitting)[0] == 0
+    held = _held(tmp_path)
+    dry = release | dict(output=None, dry_run=True, dataset="d")
+    code, said = run("redact", frame, BY_ROOM, key_file=key, **dry)
+    assert (code, _held(tmp_path)) == (0, held)
+    saw = "the model was learned from records that are not released for certain here"
+    assert "this would be refused" in said
+    assert saw in said
+    code, said = run("redact", frame, BY_ROOM, key_file=other, **dry)
+    assert (code, _held(tmp_path)) == (0, held)
+    assert "is not known, as it was not fitted under this key" in said
     code, said = run("redact", frame, BY_ROOM, dataset="d", key_file=key, **release)
     assert (code, out.exists()) == (2, False)
-    assert "the model was learned from records that are not released for certain here" in said
+    assert saw in said
     # under another key nobody can know
     code, said = run("redact", frame, BY_ROOM, dataset="d", key_file=other, **release)
     assert code == 0
@@ -351,6 +378,10 @@ def test_model_files_remember_under_their_key(stream, run, tmp_path):
     held = sorted(path.name for path in (tmp_path / "a" / "key.fits").iterdir())
     assert len(held) == 2
     assert (tmp_path / "a" / "key.fits" / held[0]).stat().st_mode & 0o077 == 0
+
+
+def _held(folder):
+    return {one: one.is_file() and one.read_bytes() for one in folder.rglob("*")}
 
 
 def _certificate(out):

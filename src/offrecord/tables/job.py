@@ -204,12 +204,15 @@ class Job:
     def _seen(self, model: Model) -> Seen | None:
         """Which records a model was learned from, where that is known."""
         learned = model.learned
-        if learned is None or self.options.dry_run:  # which does not look at values
-            return None
-        if learned.records is not None:
-            seen: Seen = learned.records
-            return seen.keyed(self.key.secret)
-        return None if learned.seen is None else Seen.load(self.key, learned.seen)
+        seen: Seen | None = None
+        if learned is not None and learned.records is not None:
+            records: Seen = learned.records
+            seen = records.keyed(self.key.secret)
+        elif learned is not None and learned.seen is not None:
+            seen = Seen.load(self.key, learned.seen)
+        if seen is None or not self.options.dry_run:
+            return seen
+        return seen.by_places()
 
 
 def _unfit(model: Model) -> str | None:

@@ -162,12 +162,13 @@ class Plan:
         It looks at values that are released anyway. What it finds about private ones is a Python
         warning, and in no artefact.
         """
-        if not self.job.options.dry_run:  # a model that has seen what is dropped tells about it
-            tally = replace(tally, seen=tally.seen + self.dropped.seen)
+        # a model that has seen what is dropped tells about it
+        tally = replace(tally, seen=tally.seen + self.dropped.seen)
         if tally.choice is not None and (chosen := tally.choice.warning()) is not None:
             advise([chosen], ChosenByValue)
-        comparison, warnings = None, []
-        accepted = (*self.accepted, *_accepted(self.job, [_seen(self.modelled, tally.seen.count)]))
+        comparison = None
+        saw, warnings = _sight(self.modelled, tally.seen.count)
+        accepted = (*self.accepted, *saw)
         if tally.moves is not None and self.survey.secrets:
             comparison = compared(self.designs, self.uses, tally.moves)
         if comparison is not None:
@@ -286,7 +287,8 @@ class Outcome:
     @cached_property
     def _unentered(self) -> Certificate:
         """The certificate of a release that the ledger does not know."""
-        unseen = None if self.plan.modelled.seen is None else self.tally.seen.count == 0
+        is_known = self.plan.modelled.seen is not None and not self.plan.job.options.dry_run
+        unseen = self.tally.seen.count == 0 if is_known else None
         joint = None if self.accounted is None else self.accounted.joint
         stands = Stands(not_entered(self.plan.job), joint)
         return certificate_of(
@@ -351,6 +353,8 @@ def _audit_told(model: Model) -> str | None:
 # ---- before anything is decided
 
 
+#: How a dry run begins to tell what a release would be refused for.
+FORETOLD = "this would be refused, as far as can be told without a look at the values,"
 #: How an objection begins that the audit of a fit has made.
 _AUDITED = "the audit of this model calls it"
 #: How one begins that is about what a fit saw.
@@ -409,6 +413,20 @@ def _seen(modelled: ModelledJob, count: int) -> str | None:
     return f"{said}; fit it with --private-list or --private, or use redact --fit"
 
 
+def _sight(modelled: ModelledJob, count: int) -> tuple[tuple[str, ...], list[str]]:
+    """What speaks against a model that saw so many records that may be redacted, if that is to be
+    accepted; and what a dry run, which knows them by their places alone, warns of instead.
+
+    InputError where it is not to be accepted.
+    """
+    try:
+        return _accepted(modelled.job, [_seen(modelled, count)]), []
+    except InputError as error:
+        if not modelled.job.options.dry_run:
+            raise
+        return (), [f"{FORETOLD} unless the model was learned from other data: {error}"]
+
+
 def _model_warnings(modelled: ModelledJob) -> list[str]:
     """What a person should know about the model."""
     job, model = modelled.job, modelled.setting.model
@@ -433,7 +451,7 @@ def _learning_warnings(modelled: ModelledJob) -> list[str]:
     """What a person should know about which records a model was learned from."""
     learned = modelled.setting.model.learned
     warnings = about_distance(learned)
-    if learned is not None and modelled.seen is None and not modelled.job.options.dry_run:
+    if learned is not None and modelled.seen is None:
         warnings.append(UNKNOWN_SIGHT)
     return warnings
 

@@ -13,7 +13,16 @@ from offrecord.designs.library import Designs
 from offrecord.designs.needs import SurroundingCounts
 from offrecord.designs.sharing import windows_for
 from offrecord.mechanisms.base import Decider
-from offrecord.mechanisms.blocks import ALWAYS, PRIVATE, REGIONS, Block, Certainty, blocks
+from offrecord.mechanisms.blocks import (
+    ALWAYS,
+    NEVER,
+    PRIVATE,
+    REGIONS,
+    Block,
+    Certainty,
+    Mask,
+    blocks,
+)
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.records import UNKNOWN
 from offrecord.tables.acting import BLOCK, Acting, Alternatives
@@ -102,22 +111,28 @@ class Rule:
 
     def expect(self, batch: ChainBatch) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
+        return self.expected(batch)[0]
+
+    def expected(self, batch: ChainBatch) -> tuple[Tally, Mask]:
+        """The same, and (n,) which records are released for certain."""
         batch = self.due(batch)
         masses, acting = batch.masses(self.model), self.acting(batch)
-        counted, unknown = Tally(), []
+        counted, unknown, sure = Tally(), [], np.zeros(batch.rows, dtype=bool)
         for block in self.blocks(batch, acting):
             weights = masses if masses.ndim == 1 else masses[block.rows]
             expected = self.decider.expect(block, weights)
             certainty = with_waiting(batch, block, expected.certainty)
             unknown.append(unknown_rows(block, certainty))
+            sure[block.rows] = certainty == NEVER
             counted += Tally.of(batch, block, expected.released, certainty)
         check_known(batch.arranged, unknown)
-        return replace(
+        counted = replace(
             counted,
             window=self.windows.released(batch),
             uses=acting.uses,
             grown=Grown(*batch.waiting),
         )
+        return counted, sure
 
     def explain(self, batch: ChainBatch) -> pl.DataFrame:
         """For each row its region and the rule: never what was drawn."""

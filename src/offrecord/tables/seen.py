@@ -7,7 +7,8 @@ which order value to which, and a number for what they held. Under a key these a
 kept beside the key; the model file names them. When a table is decided, blocks of its chains that
 hold the same are what the fit saw, unless they do so by chance, as where nothing ever changes:
 other data, of another year say, may have the same names and numbers. So blocks in which a value
-changes tell whether the data are the same at all.
+changes tell whether the data are the same at all. A dry run looks at no value: it knows blocks by
+their chains and order values alone.
 """
 
 from __future__ import annotations
@@ -69,14 +70,14 @@ class Sighting:
 class Seen:
     """Blocks of records that a model was learned from.
 
-    chain, content: (m,) numbers for whose they are and what they hold. first, last: (m,) their
-    order values. is_keyed: the numbers are enciphered.
+    chain, content: (m,) numbers for whose they are and what they hold, None where values are not to
+    be looked at. first, last: (m,) their order values. is_keyed: the numbers are enciphered.
     """
 
     chain: NDArray[np.uint64]
     first: Integers
     last: Integers
-    content: NDArray[np.uint64]
+    content: NDArray[np.uint64] | None
     is_keyed: bool = False
 
     @classmethod
@@ -103,8 +104,13 @@ class Seen:
         """The same, under a key."""
         if self.is_keyed:
             return self
+        assert self.content is not None
         chain, content = _enciphered(key, self.chain, self.content)
         return replace(self, chain=chain, content=content, is_keyed=True)
+
+    def by_places(self) -> Seen:
+        """The same, to be met without a look at values."""
+        return replace(self, content=None)
 
     def sighting(self, key: bytes, arranged: Arranged, holding: Integers, marked: Mask) -> Sighting:
         """How many of some rows were seen, all of the chains `holding`, which hold a secret."""
@@ -131,6 +137,8 @@ class Seen:
         if not inside.any():
             return Sighting()
         rows, at = rows[inside], at[inside]
+        if self.content is None:
+            return Sighting(int(np.count_nonzero(marked[rows])))
         begins = np.flatnonzero(np.append(True, np.diff(at) != 0))
         shown = _shown(chains.codes[rows])
         held = np.add.reduceat(record_numbers(chains.order[rows], shown), begins)

@@ -202,6 +202,12 @@ class Worker:
             reached=reached,
         )
 
+    def expect(self, keyed: KeyedBatch) -> Tally:
+        """What a release of a batch is expected to show, without a look at the values."""
+        assert self.rule is not None
+        tally, sure = self.rule.expected(keyed.batch)
+        return replace(tally, seen=self._sighting(keyed, ~sure))
+
     def decide(self, keyed: KeyedBatch) -> tuple[pl.DataFrame, Tally]:
         """Decide a batch: the released rows, and counts."""
         assert self.rule is not None
@@ -235,9 +241,6 @@ class Worker:
             np.concatenate([one.contents for one in found])[tagged],
             np.diff(chains.starts)[tagged],
         )
-        seen = Sighting()
-        if self.seen is not None:
-            seen = self.seen.sighting(keyed.coins.key, batch.arranged, tagged, ~sure)
         tally = replace(
             sum((one.counted for one in found), Tally()),
             window=rule.windows.released(batch),
@@ -246,12 +249,19 @@ class Worker:
             choice=choice_of(chains, batch.secrets, model.k, rule.reach),
             kept=Sample.of(batch.arranged, gone),
             content=content,
-            seen=seen,
+            seen=self._sighting(keyed, ~sure),
             uses=acting.uses,
             grown=self._grown(keyed, batch.waiting, gone),
             remembered=_remembered(keyed, acting) if self.remembers else Remembered(),
         )
         return _released(batch.arranged, gone), tally
+
+    def _sighting(self, keyed: KeyedBatch, marked: Mask) -> Sighting:
+        """What the model was learned from, met among rows that are marked."""
+        if self.seen is None:
+            return Sighting()
+        batch = keyed.batch
+        return self.seen.sighting(keyed.coins.key, batch.arranged, batch.chains_with_secret, marked)
 
     def _grown(self, keyed: KeyedBatch, waiting: tuple[int, int], gone: Mask) -> Grown:
         """What is counted of a table that grows."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from offrecord.errors import InputError, advise
 from offrecord.mechanisms import Mechanism
+from offrecord.tables.cautions import UNKNOWN_SIGHT
 from offrecord.tables.engines.memory import TableRead
 from offrecord.tables.frames import Native
 from offrecord.tables.job import Job
@@ -64,6 +65,7 @@ def compared(
         warnings |= dict.fromkeys(() if trial.summary is None else trial.summary.warnings)
     if all(trial.summary is None for trial in trials):
         raise InputError(trials[0].why)
+    warnings.pop(UNKNOWN_SIGHT, None)  # which a key would tell, and there is none here
     advise(warnings)
     return trials
 
@@ -75,7 +77,7 @@ def _tried(read: TableRead, job: Job, name: str) -> Trial:
         return Trial(job.epsilon, name, None, modelled.unserved)
     try:
         plan, keyed = read.planned(modelled)
-        outcome = plan.judged(plan.rule.expect(keyed.batch))
+        outcome = plan.judged(plan.worker.expect(keyed))
     except InputError as error:
         return Trial(job.epsilon, name, None, str(error))
     return Trial(job.epsilon, name, outcome.summary(None), None)

@@ -175,7 +175,7 @@ def _redacted(frame: Native, options: MemoryOptions) -> Release:
     plan, keyed = read.planned(job.modelled(read.model))
     out = None
     if options.dry_run:
-        tally = plan.rule.expect(keyed.batch)
+        tally = plan.worker.expect(keyed)
     else:
         out, tally = plan.worker.decide(keyed)
     outcome = plan.judged(tally).after(keyed.batch)

@@ -299,9 +299,8 @@ class Tallying(_Deciding):
         yield _row(tally=pickle.dumps((total, contents, found.wrong)))
 
     def _tally(self, keyed: KeyedBatch) -> Tally:
-        rule = self._worker.rule
-        if self._shared.value.dry_run and rule is not None:
-            return rule.expect(keyed.batch)
+        if self._shared.value.dry_run:
+            return self._worker.expect(keyed)
         return self._worker.decide(keyed)[1]
 
 

@@ -390,7 +390,7 @@ class _Passage:
             if part.keyed is None:
                 return Tally()
             with _located(part.before, part.height):
-                return self.plan.rule.expect(part.keyed.batch)
+                return self.looks.worker.expect(part.keyed)
 
         for tally in self.looks.through("expecting", Found(), expected):
             self.tally += tally
