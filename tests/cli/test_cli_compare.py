@@ -156,6 +156,43 @@ def test_a_mechanism_that_does_not_serve_the_model_says_so_in_its_row(run, desk)
     assert "quilt takes stationary chains" in err
 
 
+def test_a_table_is_read_as_redact_reads_it(run, desk):
+    table = pl.read_csv("table.csv").with_columns(day=pl.col("day") / 10)
+    table.write_csv("tenths.csv")
+    (desk / "tenths_list.csv").write_text("who,day\nb,2.1\n")
+    (desk / "chains.csv").write_text("who\nc\n")
+    for given in (
+        ["tenths.csv", *COLUMNS, "--order-unit", "0.1", "--private-list", "tenths_list.csv"],
+        [*TABLE, "--private", "p", "--private-list", "chains.csv", "--drop"],
+    ):
+        asked = [*given, "--model", "model.json", "--epsilon", 1, "--mechanism", "window", "--json"]
+        code, out, _ = run("compare", *asked)
+        assert code == 0
+        expected = json.loads(run("redact", *asked, "--dataset", "d", "--dry-run")[1])
+        found = json.loads(out)
+        assert found["results"][0]["utility"] == expected["released"]
+        assert (found["rows"], found["private"]) == (expected["rows"], expected["private"])
+
+
+def test_all_that_is_wrong_goes_to_a_file(run, desk):
+    asked = [*TABLE, "--private-list", "lost.csv", "--model", "model.json", "--epsilon", 1]
+    (desk / "lost.csv").write_text("who,day\nb,20\nb,99\nz,1\n")
+    code, _, err = run("compare", *asked, "--problems", "problems.csv")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "all of them are in problems.csv" in err
+    assert pl.read_csv("problems.csv")["row"].to_list() == [2, 3]
+    assert "exists" in run("compare", *asked, "--problems", "problems.csv")[2]
+    assert run("compare", *asked, "--problems", "problems.csv", "--force")[2] == err
+    said = run("compare", *asked, "--problems", "lost.csv", "--force")[2]
+    assert "--problems must be another file than --private-list" in said
+    # also where every mechanism meets it, one after the other
+    off.MarkovChain.binary(0.1, 0.3, labels=("0", "2")).save("others.json")
+    asked = [*TABLE, "--private", "p", "--model", "others.json", "--epsilon", 1]
+    code, _, err = run("compare", *asked, "--problems", "unknown.csv", "--mechanism", "window")
+    assert code == 2
+    assert (desk / "unknown.csv").exists()
+
+
 def test_trials_stop_when_their_minutes_are_over(run, desk):
     asked = [*TABLE, "--private", "p", "--model", "model.json", "--epsilon", "1,2", "--json"]
     code, out, _ = run("compare", *asked, "--mechanism", "window", "--design-minutes", 0)

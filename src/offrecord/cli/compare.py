@@ -11,7 +11,7 @@ import typer
 
 from offrecord.cli.chains import Described, Split, share_of, split_of
 from offrecord.cli.parameters import offering, options_from
-from offrecord.cli.paths import STREAM, check_all_apart
+from offrecord.cli.paths import STREAM, check_all_apart, check_outside
 from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import bar
 from offrecord.cli.tables import (
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 _CHAIN = ("n", "alpha", "beta")
 #: Options that only a table has, in the order in which help lists them.
 _TABLE = (
-    *("value", "order", "by", "single_chain", "private_list"),
+    *("value", "order", "by", "single_chain", "private_list", "drop", "problems"),
     *options_from("fit", "step"),
-    *("start", "accept_model", "allow_none", "design_minutes"),
+    *("order_unit", "start", "accept_model", "allow_none", "design_minutes"),
     *("format", "separator", "encoding", "sheet", "max_rows"),
 )
 
@@ -99,8 +99,10 @@ def compare(  # noqa: PLR0913, PLR0917 - what a person may write, by name
         content = _of_chain(described, epsilons, chosen, named=mechanism is not None)
     else:
         named = {"--private-list": described["private_list"], "--model": described["model"]}
-        check_all_apart({"--csv": csv, "--picture": picture}, {"the input": table} | named)
-        content = _of_table(table, described, epsilons, chosen)
+        written = {"--csv": csv, "--picture": picture, "--problems": described["problems"]}
+        check_all_apart(written, {"the input": table} | named)
+        check_outside(written, table)
+        content = _of_table(table, described, epsilons, chosen, force=force)
     found = comparison.Comparison(tuple(content["results"]))
     if csv is not None:
         write_text(csv, found.csv(), force=force)
@@ -135,15 +137,19 @@ def _of_table(
     described: dict[str, Any],
     epsilons: list[float],
     chosen: Mapping[str, Mechanism],
+    *,
+    force: bool,
 ) -> dict[str, Any]:
-    """What --json prints of a table."""
+    """What --json prints of a table. force: overwrite what lists all that is wrong with it."""
     from offrecord.tables.formats import Said
+    from offrecord.tables.reporting import check_report, reporting
 
     _refuse(described, _CHAIN, "chains without data: leave the TABLE out, or this")
     if described["value"] is None or described["order"] is None:
         raise InputError("a TABLE needs --value and --order, as in offrecord redact")
     own = {name: value for name, value in described.items() if name not in _CHAIN}
     asked = FileOptions(epsilon=epsilons[0], dataset="compare", **own)
+    check_report(asked.problems, force=force)
     said = Said(asked.format, asked.separator, asked.encoding, asked.sheet)
     of_table = said_of(table, asked.private_list, said)
     if table != STREAM and is_too_large(table, of_table):
@@ -157,7 +163,8 @@ def _of_table(
 
     asked = replace(asked, private_list=read_keys(asked.private_list, said, asked.max_rows))
     options = Options(**{one.name: getattr(asked, one.name) for one in fields(Options)})
-    trials = compared(frame, options, chosen, epsilons, bar)
+    with reporting(asked.problems, force=force):
+        trials = compared(frame, options, chosen, epsilons, bar)
     found = next(trial.summary for trial in trials if trial.summary is not None)
     counted = ("rows", "missing", "chains", "touched", "private", "secrets")
     return {name: getattr(found, name) for name in counted} | {

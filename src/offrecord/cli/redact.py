@@ -144,7 +144,7 @@ def _places(
 ) -> _Places:
     """Where things are, checked before anything is read; InputError if they cannot be there."""
     from offrecord.files import check_writable
-    from offrecord.tables.formats import written_format
+    from offrecord.tables.reporting import check_report
 
     if output is None and not asked.dry_run:
         raise InputError("give --output FILE for the released table, or --dry-run")
@@ -159,9 +159,7 @@ def _places(
     explain_kind = None if explain is None else output_format(explain, asked.format)
     if explain is not None:
         check_writable(explain, force=asked.force)
-    if asked.problems is not None:
-        check_writable(asked.problems, force=asked.force)
-        written_format(Path(asked.problems))
+    check_report(asked.problems, force=asked.force)
     _check_designs(table, asked)
     said = said_of(table, asked.private_list, _said(asked))
     return _Places(table, said, output, out_kind, certificate, explain, explain_kind, report)

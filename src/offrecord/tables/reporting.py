@@ -13,14 +13,19 @@ from offrecord.tables.problems import LocatedError
 from offrecord.tables.writing import write_table
 
 
+def check_report(path: str | Path | None, *, force: bool = False) -> None:
+    """InputError unless such a file could be written, if there is to be one."""
+    if path is not None:
+        check_writable(path, force=force)
+        written_format(Path(path))
+
+
 @contextmanager
 def reporting(path: str | Path | None, *, force: bool = False) -> Iterator[None]:
     """Have all rows and opt-outs that are wrong in a file, if there is to be one, beside the error
     that names the first of them.
     """
-    if path is not None:
-        check_writable(path, force=force)
-        written_format(Path(path))
+    check_report(path, force=force)
     try:
         yield
     except LocatedError as error:

@@ -25,12 +25,17 @@ _NO_KEY = Path(os.devnull, "key.json")
 
 
 class Trial(NamedTuple):
-    """A mechanism with a budget: what a dry run expects, or why there is nothing to expect."""
+    """A mechanism with a budget: what a dry run expects, or what it was refused for."""
 
     epsilon: float
     mechanism: str
     summary: Summary | None
-    why: str | None
+    refused: InputError | None = None
+
+    @property
+    def why(self) -> str | None:
+        """Why there is nothing to expect."""
+        return None if self.refused is None else str(self.refused)
 
 
 def compared(
@@ -55,7 +60,7 @@ def compared(
         left = options.design_minutes - (monotonic() - began) / 60
         if trials and left <= 0:
             over = f"not tried, as {options.design_minutes:g} minutes are over: --design-minutes"
-            trials.append(Trial(epsilon, name, None, over))
+            trials.append(Trial(epsilon, name, None, InputError(over)))
             continue
         asked = replace(
             options, epsilon=epsilon, mechanism=mechanisms[name], design_minutes=max(left, 0)
@@ -63,8 +68,8 @@ def compared(
         trial = _tried(read, Job.of(asked), name)
         trials.append(trial)
         warnings |= dict.fromkeys(() if trial.summary is None else trial.summary.warnings)
-    if all(trial.summary is None for trial in trials):
-        raise InputError(trials[0].why)
+    if trials[0].refused is not None and all(trial.summary is None for trial in trials):
+        raise trials[0].refused
     warnings.pop(UNKNOWN_SIGHT, None)  # which a key would tell, and there is none here
     advise(warnings)
     return trials
@@ -74,10 +79,10 @@ def _tried(read: TableRead, job: Job, name: str) -> Trial:
     """A dry run on a table that has been read."""
     modelled = job.modelled(read.model)
     if modelled.unserved is not None:
-        return Trial(job.epsilon, name, None, modelled.unserved)
+        return Trial(job.epsilon, name, None, InputError(modelled.unserved))
     try:
         plan, keyed = read.planned(modelled)
         outcome = plan.judged(plan.worker.expect(keyed))
     except InputError as error:
-        return Trial(job.epsilon, name, None, str(error))
-    return Trial(job.epsilon, name, outcome.summary(None), None)
+        return Trial(job.epsilon, name, None, error)
+    return Trial(job.epsilon, name, outcome.summary(None))
