@@ -50,12 +50,9 @@ def read_keys(path: str | Path | None, said: Said, max_rows: int) -> pl.DataFram
 
     said: of the table; what it says of CSV goes for the list too.
     """
-    from offrecord.tables.formats import read_frame, table_format
+    from offrecord.tables.formats import read_list
 
-    if path is None:
-        return None
-    of_list = replace(said, format=None, sheet=None).for_kind(table_format(Path(path)))
-    return read_frame(path, said=of_list, max_rows=max_rows)
+    return None if path is None else read_list(path, said, max_rows=max_rows)
 
 
 def said_of(table: Path, keys: str | Path | None, said: Said) -> Said:

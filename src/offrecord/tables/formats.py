@@ -29,7 +29,7 @@ from offrecord.tables.guarding import (
 )
 from offrecord.tables.lines import check_end, check_lengths, check_lines
 from offrecord.tables.packing import PACKINGS, packing_of
-from offrecord.tables.texts import UTF8, Text, separator_of, text_at
+from offrecord.tables.texts import UTF8, Text, encoding_beside, separator_of, text_at
 
 if TYPE_CHECKING:
     import polars as pl
@@ -452,6 +452,24 @@ def _scanned_text(text: Text, kind: str) -> pl.LazyFrame:
         empty_string_is_null=True,
         glob=False,
     )
+
+
+def read_list(
+    path: str | Path, said: Said = NOTHING_SAID, *, max_rows: int = MAX_ROWS
+) -> pl.DataFrame:
+    """All columns of a private list.
+
+    said: of its table; what it says of CSV goes for the list too, as far as that is so.
+    """
+    path = Path(path)
+    kind = table_format(path)
+    said = replace(said, format=None, sheet=None).for_kind(kind)
+    if kind == "csv":
+        check_readable(path)
+        with engine(unreadable(str(path), kind)):
+            found = encoding_beside(path, packing_of(path), said.encoding, memory_size())
+        said = replace(said, encoding=found)
+    return read_frame(path, said=said, max_rows=max_rows)
 
 
 def read_frame(

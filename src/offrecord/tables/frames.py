@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from offrecord.errors import InputError
-from offrecord.tables.formats import Said, read_frame, table_format
+from offrecord.tables.formats import Said, read_list
 from offrecord.tables.guarding import collected, never_spill
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def listed_keys(
     by: columns that it must have. said: of CSV files.
     """
     if isinstance(listed, (str, Path)):
-        return read_frame(listed, said=(said or Said()).for_kind(table_format(Path(listed))))
+        return read_list(listed, said or Said())
     if listed is None:
         return None
     for name in getattr(getattr(listed, "index", None), "names", ()):

@@ -29,6 +29,7 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_WIDE = ("utf-16", "utf-32")  # encodings in which plain characters have bytes of zeros
 _PLAIN = 'abc,;|\t"123\r\n'  # what every encoding of tables can say
 
 
@@ -167,7 +168,7 @@ def text_at(
 def _encoding(beginning: bytes, name: str, said: str | None, kind: str) -> str:
     """The encoding of a text: the one that is said, unless a mark says another."""
     chosen = UTF8 if said is None else checked_encoding(said)
-    marked = next((one for mark, one in _MARKS.items() if beginning.startswith(mark)), None)
+    marked = _marked(beginning)
     if marked == UTF8:
         return UTF8
     found = marked or ("utf-16" if b"\0" in beginning.partition(b"\n")[0] else None)
@@ -176,6 +177,50 @@ def _encoding(beginning: bytes, name: str, said: str | None, kind: str) -> str:
     which = found if marked else f"{found}-le or {found}-be"
     how = f"give --encoding {which}" if kind == "csv" else "convert it to UTF-8 first"
     raise InputError(f"{name} is in {found.upper()}{'' if marked else ', without a mark'}: {how}")
+
+
+def encoding_beside(path: Path, packing: str | None, said: str | None, limit: int) -> str | None:
+    """The encoding of a list whose table is in the one that is said: that one, unless its own bytes
+    say that it is in another or in UTF-8.
+
+    InputError if it may be in either, and would say something else in each. limit: bytes that it
+    may come to.
+    """
+    raw = Text(path, str(path))
+    with raw.opened() as file:
+        check_packing(file.read(4), packing, raw.name)
+    content = replace(raw, packing=packing).held(limit).origin
+    assert isinstance(content, bytes)
+    marked = _marked(content)
+    if marked is not None:
+        return marked
+    chosen = UTF8 if said is None else checked_encoding(said)
+    if chosen == UTF8:
+        return said
+    if chosen.startswith(_WIDE):  # in which the end of a line has a byte of zeros
+        return chosen if b"\0" in content else UTF8
+    plain, other = (_read_as(content, one) for one in (UTF8, chosen))
+    if plain is None or plain == other:
+        return chosen
+    if other is None:
+        return UTF8
+    raise InputError(
+        f"{path} may be in {chosen}, as --encoding says, or in UTF-8, and would name others in"
+        " each: save it in UTF-8 with a byte order mark, or as Parquet"
+    )
+
+
+def _read_as(content: bytes, encoding: str) -> str | None:
+    """A text, None if it is not in an encoding."""
+    try:
+        return content.decode(encoding)
+    except UnicodeError:
+        return None
+
+
+def _marked(beginning: bytes) -> str | None:
+    """The encoding that a mark at the beginning says."""
+    return next((one for mark, one in _MARKS.items() if beginning.startswith(mark)), None)
 
 
 def checked_encoding(said: str) -> str:

@@ -1,5 +1,6 @@
 """CSV with other separators and encodings: read when that is said, named when it is not."""
 
+import gzip
 import io
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 import offrecord as off
 from hours import COLUMNS, EPSILON, MODEL, frame
-from offrecord.tables.formats import Said, table_file
+from offrecord.tables.formats import Said, read_list, table_file
 
 ROOMS = ("café", "naïve; or not", "a|b\tc, d")
 ENCODINGS = (
@@ -52,10 +53,47 @@ def test_a_list_may_be_plain_where_the_table_is_not(run):
     table.filter("hidden").select("room", "hour").write_csv("keys.csv")
     said = {"separator": ";", "encoding": "utf-16"}
     run("redact", "t.csv", output="o.csv", **said)
-    Path("keys.csv").write_bytes(b"\xef\xbb\xbf" + Path("keys.csv").read_bytes())
     listed = {"private": None, "private_list": "keys.csv"}
-    run("redact", "t.csv", output="p.csv", **said, **listed)
-    assert Path("p.csv").read_bytes() == Path("o.csv").read_bytes()
+    keys = Path("keys.csv").read_bytes()
+    # an even number of bytes would be some text in UTF-16, too
+    for plain in (keys, keys.replace(b"\n", b"\r\n", 1), b"\xef\xbb\xbf" + keys):
+        Path("keys.csv").write_bytes(plain)
+        run("redact", "t.csv", output="p.csv", force=True, **said, **listed)
+        assert Path("p.csv").read_bytes() == Path("o.csv").read_bytes()
+
+
+def test_a_list_is_in_what_its_own_bytes_say(tmp_path):
+    path, packed = tmp_path / "l.csv", tmp_path / "l.csv.gz"
+    text = "who,t\ncafé,1\n"
+    for written, said in (
+        ("utf-8", None),
+        ("utf-8", "utf-16"),
+        ("utf-8", "utf-16-be"),
+        ("utf-8", "utf-32"),
+        ("utf-8", "ascii"),
+        ("utf-8-sig", "latin-1"),
+        ("utf-16", None),
+        ("utf-16", "latin-1"),
+        ("utf-16-le", "utf-16-le"),
+        ("latin-1", "latin-1"),
+    ):
+        path.write_bytes(text.encode(written))
+        packed.write_bytes(gzip.compress(text.encode(written)))
+        for file in (path, packed):
+            assert read_list(file, Said(encoding=said)).row(0) == ("café", "1")
+    path.write_text("who,t\na,1\n")
+    assert read_list(path, Said(encoding="cp1252")).row(0) == ("a", "1")
+
+
+def test_a_list_that_may_be_in_two_encodings_is_refused(tmp_path):
+    path = tmp_path / "l.csv"
+    path.write_bytes("who,t\ncafé,1\n".encode())
+    with pytest.raises(off.InputError, match="in UTF-8, and would name others") as refused:
+        read_list(path, Said(encoding="latin-1"))
+    assert "caf" not in str(refused.value)
+    path.write_bytes("who,t\ncafé,1\n".encode("latin-1"))
+    with pytest.raises(off.InputError, match="not in UTF-8: if it is in Latin-1"):
+        read_list(path, Said())
 
 
 @pytest.mark.parametrize(
