@@ -17,6 +17,12 @@ from offrecord.errors import InputError
 MAX_JSON_BYTES = 1 << 30
 
 
+def check_path(option: str, given: object) -> None:
+    """InputError for what an option gives instead of a path."""
+    if given is not None and not isinstance(given, (str, os.PathLike)):
+        raise InputError(f"--{option} must be the path of a file, got {type(given).__name__}")
+
+
 def check_writable(path: str | Path, *, force: bool) -> Path:
     """The path, if something may be written there; InputError otherwise."""
     path = Path(path)

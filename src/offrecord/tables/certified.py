@@ -23,7 +23,7 @@ from offrecord.release import certificate as form
 from offrecord.tables.batch import Reading, TableSpec
 from offrecord.tables.chains import Arranged, Columns
 from offrecord.tables.frames import listed_keys
-from offrecord.tables.optouts import OptOuts
+from offrecord.tables.optouts import OptOuts, key_columns
 from offrecord.tables.steps import Step
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Certified:
     def optouts(self, arranged: Arranged, listed: Any) -> OptOuts:
         """The private records that are listed, or published; InputError if they are neither."""
         if listed is not None:
-            keys = listed_keys(listed, self.columns.by)
+            keys = listed_keys(listed, key_columns(self.columns))
             assert keys is not None
             return OptOuts.of(keys, self.columns)
         positions = self.certificate.private.positions

@@ -69,7 +69,7 @@ class Columns:
 
         No column may be named twice.
         """
-        (own,), (ordered,) = _several("value", value), _several("order", order)
+        own, ordered = _one("value", value), _one("order", order)
         names, kept = _several("by", by), _several("keep", keep)
         if bool(names) == single_chain:
             raise InputError(
@@ -99,16 +99,28 @@ class Columns:
         return [*self.by, *self.ordering, self.value, *self.keep]
 
 
+def _one(option: str, name: str) -> str:
+    """The column that an option names; InputError for what is no name, or for several."""
+    if not isinstance(name, str):
+        raise _no_name(option, name)
+    return name
+
+
 def _several(option: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
     """The columns that an option names; InputError for what is no name, such as a column itself."""
     several = isinstance(names, Sequence) and not isinstance(names, str)
     listed: Sequence[Any] = names or () if several else () if names is None else (names,)
     for name in listed:
         if not isinstance(name, str):
-            hint = f": write {str(name)!r}" if isinstance(name, int) else ""
-            kind = type(name).__name__
-            raise InputError(f"--{option} must be the name of a column, as text, got {kind}{hint}")
+            raise _no_name(option, name)
     return tuple(listed)
+
+
+def _no_name(option: str, given: Any) -> InputError:
+    """What is said of what is no name of a column."""
+    hint = f": write {str(given)!r}" if isinstance(given, int) else ""
+    kind = "None" if given is None else type(given).__name__
+    return InputError(f"--{option} must be the name of a column, as text, got {kind}{hint}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,20 +20,20 @@ _FRAMES = "a frame (polars, pandas, pyarrow, DuckDB …)"
 
 
 def listed_keys(
-    listed: Native | str | Path | None, by: Sequence[str] = (), said: Said | None = None
+    listed: Native | str | Path | None, names: Sequence[str], said: Said | None = None
 ) -> pl.DataFrame | None:
     """The keys of private records, from a frame or a table file, if they are listed.
 
-    by: columns that it must have. said: of CSV files.
+    names: columns that it may have, and not as its index. said: of CSV files.
     """
     if isinstance(listed, (str, Path)):
         return read_list(listed, said or Said())
     if listed is None:
         return None
     for name in getattr(getattr(listed, "index", None), "names", ()):
-        if name in by:
+        if name in names:
             raise InputError(_IS_INDEX.format(name, "private list"))
-    return from_native(listed)
+    return from_native(listed, called="the private list")
 
 
 def marked(
@@ -91,12 +91,15 @@ def from_native(
     frame: Native,
     columns: Sequence[str] | None = None,
     value: str | None = None,
+    *,
+    called: str = "the table",
+    instead: str = "give off.redact_file both paths, in and out",
 ) -> pl.DataFrame:
     """Any frame as one of polars.
 
     columns: those that are needed; others may hold anything. value: a column whose cells may be of
     several types in pandas: they are text then, whatever each of them is, so that none decides what
-    becomes of the others.
+    becomes of the others. called: what it is, in messages. instead: what to do with a path.
     """
     import polars as pl
 
@@ -107,13 +110,13 @@ def from_native(
 
     if isinstance(frame, (str, Path)):
         raise InputError(
-            f"the table must be {_FRAMES}, got the path {str(frame)!r}: read it, as"
-            " polars.read_csv does, or give off.redact_file both paths, in and out"
+            f"{called} must be {_FRAMES}, got the path {str(frame)!r}: read it, as"
+            f" polars.read_csv does, or {instead}"
         )
     try:
         known = nw.from_native(frame)
     except TypeError:
-        raise InputError(f"the table must be {_FRAMES}, got {type(frame).__name__}") from None
+        raise InputError(f"{called} must be {_FRAMES}, got {type(frame).__name__}") from None
     if isinstance(frame, pl.LazyFrame):
         return collected(frame)
     if known.implementation.is_pandas_like():
@@ -122,7 +125,7 @@ def from_native(
         return _converted(known, columns, value)
     except Exception:  # whatever a library says about it may quote cells
         raise InputError(
-            "the table cannot be converted: give each column values of one type"
+            f"{called} cannot be converted: give each column values of one type"
         ) from None
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from secrets import token_bytes
 from typing import Any, cast
@@ -13,9 +14,10 @@ from typing import Any, cast
 from offrecord.designs.library import Designs, Setting
 from offrecord.designs.sharing import room_limits
 from offrecord.errors import InputError
+from offrecord.files import check_path
 from offrecord.fitting.asked import Asked
 from offrecord.fitting.boxes import Sureness
-from offrecord.mechanisms import BestLocal, Mechanism, mechanism_named
+from offrecord.mechanisms import REGISTRY, BestLocal, Mechanism, mechanism_named
 from offrecord.mechanisms.local.by_policy import whole_mechanism
 from offrecord.mechanisms.surroundings import Nearness
 from offrecord.models.base import Model
@@ -31,7 +33,7 @@ from offrecord.tables.chains import Columns
 from offrecord.tables.formats import Said
 from offrecord.tables.frames import listed_keys
 from offrecord.tables.options import Options
-from offrecord.tables.optouts import OptOuts
+from offrecord.tables.optouts import OptOuts, key_columns
 from offrecord.tables.seen import Seen
 from offrecord.tables.several.growing import Before
 from offrecord.tables.steps import Step
@@ -62,8 +64,7 @@ class Job:
     def of(cls, options: Options) -> Job:
         """From options; InputError if they are wrong or do not go together."""
         printable("dataset", options.dataset)
-        named = DEFAULT if options.mechanism is None else options.mechanism
-        mechanism = mechanism_named(named) if isinstance(named, str) else whole_mechanism(named)
+        mechanism = _mechanism(options.mechanism)
         epsilon = budget(options.epsilon)
         columns = Columns.named(
             options.value,
@@ -127,7 +128,7 @@ class Job:
     def optouts(self) -> OptOuts | None:
         """The private list, if there is one."""
         said = Said(None, *(getattr(self.options, one, None) for one in ("separator", "encoding")))
-        listed = listed_keys(self.options.private_list, self.columns.by, said)
+        listed = listed_keys(self.options.private_list, key_columns(self.columns), said)
         return None if listed is None else OptOuts.of(listed, self.columns)
 
     def promised(self, model: Model) -> Model:
@@ -251,8 +252,41 @@ _LEARNED_BY = {
 _LEARNING = [one for one in fields(Options) if one.name in _LEARNED_BY]
 
 
+def _mechanism(given: Mechanism | str | None) -> Mechanism:
+    """The mechanism that is asked for; InputError for what is none."""
+    if given is None or isinstance(given, str):
+        return mechanism_named(DEFAULT if given is None else given)
+    if isinstance(given, type) or not (hasattr(given, "around") or hasattr(given, "design")):
+        names = ", ".join(REGISTRY)
+        kind = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+        raise InputError(
+            f"mechanism must be one of {names}, or an object such as BestLocal(), got {kind}"
+        )
+    return whole_mechanism(given)
+
+
+#: Options that name a file, if they are there; `after` names several.
+_FILES = ("key_file", "designs", "problems", "certificate", "explain")
+
+
+def _check_files(options: Options) -> None:
+    """InputError for options that should name files, and do not."""
+    for name in _FILES:
+        check_path(name.replace("_", "-"), getattr(options, name, None))
+    after: object = options.after
+    several = after if isinstance(after, Sequence) else [after]
+    if isinstance(after, str) or all(isinstance(one, (str, PathLike)) for one in several):
+        return
+    if after is not None:
+        raise InputError(
+            "--after must be the path of a certificate, or a list of paths, got"
+            f" {type(after).__name__}"
+        )
+
+
 def _check(options: Options, columns: Columns) -> None:
     """InputError for options that are wrong or do not go together."""
+    _check_files(options)
     if options.protect not in PROTECT:
         raise InputError(f'protect must be "run" or "each", got {options.protect!r}')
     if options.private is None and options.private_list is None:

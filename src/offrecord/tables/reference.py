@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from offrecord.errors import InputError, advise
+from offrecord.files import check_path
 from offrecord.fitting.asked import Asked
 from offrecord.fitting.boxes import Sureness
 from offrecord.fitting.orders import AUTO
@@ -24,7 +25,7 @@ from offrecord.tables.alphabet import Alphabet, Wanted
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.frames import Native, from_native, listed_keys, marked
 from offrecord.tables.model_check import sparse
-from offrecord.tables.optouts import OptOuts
+from offrecord.tables.optouts import OptOuts, key_columns
 from offrecord.tables.secrets import Private, private_records
 from offrecord.tables.seen import Seen
 from offrecord.tables.steps import Step
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
 
 _FAR = np.iinfo(np.int64).max  # steps from a private record where there is none
+_COMMAND = "give it to the command line: offrecord fit"
 _NEAREST = 3  # steps: less leaves next to nothing between two private records
 
 
@@ -75,6 +77,7 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     private one, instead. key_file: keep beside this key which records were seen, so that `redact`
     can tell it of model files too.
     """
+    check_path("key-file", key_file)
     sure = Sureness(confidence, interval)
     asked = Asked(chain_order, phase, sure, states, not no_audit, calibrate)
     steps = None if step is None else Step.parsed(step)
@@ -83,10 +86,10 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     marks = [private] if isinstance(private, str) else []
     if any(mark in columns.released for mark in marks):
         raise InputError(f"the private column {private!r} must not be the value, order or by, too")
-    table = from_native(frame, [*columns.released, *marks], value)
+    table = from_native(frame, [*columns.released, *marks], value, instead=_COMMAND)
     table, mark = marked(table, frame, private)
     arranged = arrange(table, columns, alphabet=None, private=mark, step=steps)
-    listed = listed_keys(private_list, columns.by)
+    listed = listed_keys(private_list, key_columns(columns))
     optouts = None if listed is None else OptOuts.of(listed, columns)
     held = private_records(arranged, optouts, steps)
     if optouts is not None:  # a reference may lack chains of the list, but no record of its own
@@ -163,8 +166,10 @@ def apart(chains: Chains, private: Private, distance: int | None) -> tuple[Mask,
     """
     if private.count == 0:
         return np.ones(len(chains.codes), dtype=bool), None
-    if distance is not None and distance < 1:
-        raise InputError(f"--fit-distance must be at least 1 step, got {distance}")
+    if distance is not None and (not isinstance(distance, (int, np.integer)) or distance < 1):
+        raise InputError(
+            f"--fit-distance must be at least 1 step, a whole number, got {distance!r:.40}"
+        )
     steps = _steps_apart(chains, private)
     if distance is None:
         free = steps == _FAR

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from offrecord.errors import InputError
-from offrecord.files import check_writable
+from offrecord.files import check_path, check_writable
 from offrecord.tables.formats import written_format
 from offrecord.tables.problems import LocatedError
 from offrecord.tables.writing import write_table
@@ -15,6 +15,7 @@ from offrecord.tables.writing import write_table
 
 def check_report(path: str | Path | None, *, force: bool = False) -> None:
     """InputError unless such a file could be written, if there is to be one."""
+    check_path("problems", path)
     if path is not None:
         check_writable(path, force=force)
         written_format(Path(path))

@@ -122,7 +122,8 @@ def test_marks_need_rows_in_an_order(redact, tmp_path):
 
 @pytest.mark.parametrize("verb", ["redact", "fit"])
 def test_a_path_is_no_frame(redact, verb):
-    with pytest.raises(off.InputError, match=r"got the path 'a.csv': read it.*off.redact_file"):
+    instead = {"redact": "or give off.redact_file both", "fit": "command line: offrecord fit$"}
+    with pytest.raises(off.InputError, match=rf"got the path 'a.csv': read.*{instead[verb]}"):
         redact("a.csv") if verb == "redact" else off.fit("a.csv", **COLUMNS)
 
 
@@ -140,6 +141,10 @@ def test_a_frame_is_no_path():
         ({"by": 0}, "--by must be the name of a column, as text, got int: write '0'"),
         ({"by": ["0", 1]}, "--by must be the name of a column, as text, got int: write '1'"),
         ({"keep": 4}, "--keep must be the name of a column, as text, got int: write '4'"),
+        ({"value": None}, "--value must be the name of a column, as text, got None$"),
+        ({"order": None}, "--order must be the name of a column, as text, got None$"),
+        ({"value": ["state"]}, "--value must be the name of a column, as text, got list$"),
+        ({"order": ("hour",)}, "--order must be the name of a column, as text, got tuple$"),
         ({"value": pd.Series(["a secret"])}, "--value must be .* as text, got Series$"),
         ({"by": pd.Series(["a secret"])}, "--by must be .* as text, got Series$"),
     ],
@@ -185,6 +190,47 @@ def test_what_stands_in_the_index_is_said(redact, index):
     with pytest.raises(off.InputError, match=r"df.reset_index\(\)"):
         off.fit(given, **COLUMNS)
     assert rows_of(redact(given.reset_index()).frame) == rows_of(redact(frame()).frame)
+
+
+@pytest.mark.parametrize("index", [["room"], ["hour"], ["room", "hour"]], ids=str)
+def test_what_stands_in_the_index_of_a_list_is_said(redact, index):
+    """Without its order column, it would be a list of whole chains."""
+    table = frame()
+    listed = table.filter("hidden").select("room", "hour").to_pandas().set_index(index)
+    said = rf"'{index[0]}' is the index of the private list.* df.reset_index\(\)"
+    with pytest.raises(off.InputError, match=said):
+        redact(table, private=None, private_list=listed)
+    with pytest.raises(off.InputError, match=said):
+        off.fit(table, **COLUMNS, private_list=listed)
+    whole = redact(table, private=None, private_list=listed.reset_index()[["room", "hour"]])
+    assert whole.frame.equals(redact(table).frame)
+    ranged = listed.reset_index().assign(to=9).rename(columns={"hour": "from"}).set_index("from")
+    with pytest.raises(off.InputError, match="'from' is the index of the private list"):
+        redact(table, private=None, private_list=ranged)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"mechanism": 5}, "mechanism must be one of .*, or an object such as .*, got int$"),
+        ({"mechanism": off.BestLocal}, r"such as BestLocal\(\), got the class BestLocal$"),
+        ({"after": 5}, "--after must be the path of a certificate, or a list of paths, got int$"),
+        (
+            {"after": [5]},
+            "--after must be the path of a certificate, or a list of paths, got list$",
+        ),
+        ({"key_file": 5}, "--key-file must be the path of a file, got int$"),
+        ({"designs": ["a"]}, "--designs must be the path of a file, got list$"),
+        ({"problems": 5}, "--problems must be the path of a file, got int$"),
+        ({"model": None, "fit": True, "fit_distance": "2"}, "a whole number, got .2.$"),
+        ({"private_list": 5}, "the private list must be a frame .*, got int$"),
+    ],
+    ids=str,
+)
+def test_what_is_of_another_type_is_said(redact, tmp_path, changed, said):
+    asked = COLUMNS | {"private": "hidden", "model": MODEL, "epsilon": EPSILON, "dataset": "d"}
+    with pytest.raises(off.InputError, match=said):
+        off.redact(frame(), **asked | {"key_file": tmp_path / "k" / "key.json"} | changed)
 
 
 # ---- what is printed

@@ -42,7 +42,7 @@ from offrecord.tables.engines.spark_work import (
 from offrecord.tables.frames import Native, listed_keys
 from offrecord.tables.job import Job
 from offrecord.tables.options import SparkOptions, takes
-from offrecord.tables.optouts import TO, are_days, form_of
+from offrecord.tables.optouts import TO, are_days, form_of, key_columns
 from offrecord.tables.plan import Outcome, Plan
 from offrecord.tables.problems import LIST, Check, Found, LocatedError, Places, Wrong
 from offrecord.tables.reporting import reporting
@@ -364,7 +364,7 @@ def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, _
     import polars as pl
 
     if not hasattr(listed, "mapInArrow"):
-        read = listed_keys(listed)
+        read = listed_keys(listed, key_columns(columns))
         assert read is not None
         listed = as_spark(df.sparkSession, read)
     form, order = form_of(listed.columns, columns), str(columns.order)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from offrecord.errors import InputError, advise
-from offrecord.files import check_outputs, check_writable
+from offrecord.files import check_outputs, check_path, check_writable
 from offrecord.mechanisms.blocks import Mask
 from offrecord.models.base import Integers
 from offrecord.tables.batch import Chosen
@@ -92,6 +92,7 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
             f"redact_file takes the path of a table, got {type(table).__name__}: a frame is for"
             " redact"
         )
+    check_path("output", output)
     with reporting(options.problems, force=options.force):
         return _redacted(table, output, options)
 
