@@ -250,11 +250,11 @@ def arrange(
     places = Places(read.table, columns.by, columns.ordering, rows)
     for at, series in enumerate(read.by):
         if (blank := blank_names(series.gather(starts[:-1]))) is not None:
-            said = f"the table names chains in column {series.name!r} with blanks around the name, "
+            said = f"the table has blanks around the name of chains in column {series.name!r}, in "
             raise places.wrong(
-                starts[:-1][blank],
+                np.repeat(blank, np.diff(starts)),
                 Check.TRIMMED,
-                (said, "chain", ": remove the blanks"),
+                (said, "row", ": remove them"),
                 f"blanks around the name in column {series.name!r}",
                 column=at,
             )

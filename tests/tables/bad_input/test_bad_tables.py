@@ -180,13 +180,13 @@ ZONED = [f"2013-03-31T0{hour}:00:00Z" for hour in range(4)]
             "room",
             ["a"] * 3 + ["a ", *["b"] * 4],
             {},
-            ["'room'", "blanks around the name", "1 chain: remove", "'a ', hour 4 (row 4)"],
+            ["'room'", "blanks around the name", "in 1 row: remove", "'a ', hour 4 (row 4)"],
         ),
         (
             "room",
             ["7"] * 4 + ["\u00a07"] * 4,
             {},
-            ["'room'", "blanks around the name", "1 chain: remove", "(row 5)"],
+            ["'room'", "blanks around the name", "in 4 rows: remove", "(row 5)"],
         ),
         # the private column
         (

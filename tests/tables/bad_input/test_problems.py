@@ -53,6 +53,16 @@ def test_ties(desk):
     assert len(rows) == 18
 
 
+def test_blanks_around_names(desk):
+    """All rows of the chains that are named so."""
+    named = pl.when(pl.col("room").is_in(["b", "g"]) & (pl.col("hour") > 1))
+    desk.write("t.csv", many_rooms(room=named.then(pl.col("room") + " ").otherwise("room")))
+    rows = told(
+        desk, "t.csv", "has blanks around the name of chains in column 'room', in 6 rows: remove"
+    )
+    assert [row[1] for row in rows[1:]] == ["6", "7", "8", "26", "27", "28"]
+
+
 def test_empty_cells(desk):
     frame = many_rooms()
     hour = pl.when(pl.col("hour") != 2).then("hour")

@@ -47,7 +47,7 @@ def test_chains_and_values_that_a_spreadsheet_would_run_are_refused(desk, cell):
     frame = table("long text", twins(3)[0])
     named = frame.with_columns(id=pl.when(pl.col("id") == "cy").then(pl.lit(cell)).otherwise("id"))
     err = bad_input(desk, "named.parquet", named)
-    blank = "with blanks around the name, 1 chain"
+    blank = "has blanks around the name of chains in column 'id', in 24 rows"
     assert (
         blank if cell != cell.strip() else "column 'id' has 24 cells that a spreadsheet would run"
     ) in err
