@@ -34,6 +34,7 @@ def test_redact_offers_every_option():
         "report",
         "no_report",
         "stream",
+        "in_memory",
         "as_json",
     }
 

@@ -21,6 +21,7 @@ from offrecord.cli.tables import Table, columns_read, read_keys, read_table, sai
     "order",
     "output",
     *options_from("by", "private_list"),
+    "problems",
     "fit_distance",
     *options_from("chain_order", "no_audit"),
     "states",
@@ -65,19 +66,22 @@ def fit(
     from offrecord.release.keys import default_key_file
     from offrecord.tables.formats import Said
     from offrecord.tables.reference import fit as fit_table
+    from offrecord.tables.reporting import check_report, reporting
 
-    keys = described.pop("private_list")
+    keys, problems = described.pop("private_list"), described.pop("problems")
     described["key_file"] = described["key_file"] or default_key_file()
     value, order, by = described["value"], described["order"], described["by"]
     check_writable(output, force=force)
-    check_all_apart({"--output": output}, {"the input": table, "--private-list": keys})
-    check_outside({"--output": output}, table)
+    written = {"--output": output, "--problems": problems}
+    check_all_apart(written, {"the input": table, "--private-list": keys})
+    check_outside(written, table)
+    check_report(problems, force=force)
     said = Said(*(described.pop(one.name) for one in fields(Said)))
     listed = read_keys(keys, said, max_rows)
     columns = columns_read(value, order, by, described["private"])
     frame = read_table(table, columns, said_of(table, keys, said), max_rows, text=[value])
     described |= {"states": states, "calibrate": calibrate}
-    with busy("fitting"):
+    with busy("fitting"), reporting(problems, force=force):
         found = fit_table(frame, private_list=listed, **described)
     found.model.save(output, force=force)
     typer.echo(as_json_text(found.summary()) if as_json else str(found))

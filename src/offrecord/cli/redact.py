@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     *options_from("accept_model", "publish_positions"),
     "explain",
     "stream",
+    "in_memory",
     "dry_run",
     "force",
     "as_json",
@@ -66,24 +67,28 @@ def redact(
     ] = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
     stream: Annotated[
-        bool | None,
+        bool,
         typer.Option(
-            "--stream/--in-memory",
-            help="Part by part, or the table at once. Default: whichever fits this machine.",
+            "--stream",
+            help="Part by part. Without it and --in-memory: whichever fits this machine.",
         ),
-    ] = None,
+    ] = False,
+    in_memory: Annotated[bool, typer.Option("--in-memory", help="The table at once.")] = False,
     as_json: Json = False,
     **options: Any,
 ) -> None:
     """Redact a table: what is private and what would give it away. Writes the released table, its
     certificate and a report.
     """
+    if stream and in_memory:
+        raise InputError("--stream and --in-memory do not go together: leave one out")
     asked = FileOptions(**options, progress=designing, say=noted, watch=row_bar)
     named = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
     places = _places(table, output, asked, named, as_json=as_json)
     keys = read_keys(asked.private_list, _said(asked), asked.max_rows)
     asked = replace(asked, private_list=keys)
-    engine = _in_file if _is_streamed(stream, places, asked) else _in_memory
+    how = stream if stream or in_memory else None
+    engine = _in_file if _is_streamed(how, places, asked) else _in_memory
     done = engine(places, asked)
     # The release is there by now: whatever becomes of its report, what it is is said.
     fault = None if places.report is None else _report_fault(done, places, force=asked.force)

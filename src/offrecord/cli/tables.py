@@ -61,7 +61,9 @@ def said_of(table: Path, keys: str | Path | None, said: Said) -> Said:
 
     kind = stream_format(said.format) if table == STREAM else table_format(table, said.format)
     is_for_list = keys is not None and table_format(Path(keys)) == "csv"
-    return replace(said.for_kind(kind) if is_for_list else said, format=kind)
+    if is_for_list:  # which has no sheet of its own
+        said = replace(said.for_kind(kind), sheet=said.sheet)
+    return replace(said, format=kind)
 
 
 def columns_read(

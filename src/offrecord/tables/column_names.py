@@ -32,7 +32,7 @@ def check_columns(
             raise InputError(_other_case(where, name, there))
         raise InputError(
             f"{where} has no column of these: {', '.join(wanted)}; its first line must hold the"
-            " names of columns"
+            " names of columns (it is not shown, as it may hold cells)"
         )
     raise InputError(_missing(name, names, where))
 

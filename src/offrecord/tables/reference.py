@@ -78,6 +78,11 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     can tell it of model files too.
     """
     check_path("key-file", key_file)
+    if fit_distance is not None and private is None and private_list is None:
+        raise InputError(
+            "--fit-distance is about private records: give --private or --private-list, or leave it"
+            " out"
+        )
     sure = Sureness(confidence, interval)
     asked = Asked(chain_order, phase, sure, states, not no_audit, calibrate)
     steps = None if step is None else Step.parsed(step)

@@ -29,6 +29,8 @@ from good_command import FIT, ROWS
         ({"confidence": "nan"}, ["confidence", "between 0 and 1", "nan"]),
         ({"confidence": "sure"}, ["--confidence", "number", "'sure'"]),
         ({"interval": "normal"}, ["interval", "clopper-pearson, mixture", "'normal'"]),
+        ({"fit_distance": 3}, ["--fit-distance", "give --private or --private-list"]),
+        ({"problems": "table.parquet", "force": True}, ["--problems", "the input"]),
         ({"states": 1}, ["states", "from 2", "1"]),
         ({"states": "few"}, ["--states", "whole number", "'few'"]),
         ({"states": 3, "phase": "weekday"}, ["--states", "--phase"]),
@@ -53,6 +55,16 @@ def test_fit(desk, changed, said):
     desk.write("keys.csv", {"room": ["a"], "hour": [2]})
     desk.write("table.parquet", all=[True] * ROWS, state=[0, 0, 1, 1, 0, 0, 0, 0])
     desk.fails(desk.fit(**changed), *said)
+
+
+def test_all_that_is_wrong_goes_to_a_file(desk):
+    table = desk.write("ties.csv", hour=[1, 2, 2, 2] * 2)
+    code, out, err = desk.run(*desk.fit(table, problems="problems.csv"))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "in 6 rows" in err
+    assert "all of them are in problems.csv" in err
+    assert pl.read_csv("problems.csv")["row"].to_list() == [2, 3, 4, 6, 7, 8]
+    desk.fails(desk.fit(table, problems="problems.csv"), "problems.csv exists")
 
 
 def test_fit_needs_neighbours(desk):

@@ -10,6 +10,16 @@ def test_the_good_command_is_good(desk):
     assert desk.key.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_sheet_is_for_workbooks_whatever_the_list_is(desk):
+    desk.write("table.csv")
+    desk.write("keys.csv", {"room": ["a"], "hour": [2]})
+    listed = {"private_list": "keys.csv", "sheet": "one"}
+    said = "--sheet is for workbooks; table.csv is csv"
+    desk.fails(desk.redact("table.csv", private=None, **listed), said)
+    desk.fails(desk.redact("table.csv", stream=True, private=None, **listed), said)
+    desk.fails(desk.fit("table.csv", **listed), said)
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -60,6 +70,7 @@ def test_the_good_command_is_good(desk):
         ({"separator": ";"}, ["--separator is for CSV", "table.parquet is parquet"]),
         ({"encoding": "latin-1"}, ["--encoding is for CSV", "table.parquet is parquet"]),
         ({"sheet": "one"}, ["--sheet is for workbooks", "table.parquet is parquet"]),
+        ({"stream": True, "in_memory": True}, ["--stream and --in-memory", "leave one out"]),
         ({"max_rows": "7"}, ["table.parquet", "8 rows", "--max-rows 7"]),
         ({"max_rows": "7.5"}, ["--max-rows", "whole number", "'7.5'"]),
         ({"colour": "red"}, ["--colour"]),
