@@ -281,7 +281,18 @@ def form_of(listed: Sequence[str], columns: Columns) -> str:
         return "ranges"
     if by and {*listed} == {*by}:
         return "chains"
-    check_columns([order], listed, LIST)
+    ends = {FROM, TO} & ({*listed} - {*by})
+    if ends and order not in listed:
+        (here,), (missing,) = ends, {FROM, TO} - ends
+        raise InputError(
+            f"{LIST} has a column {here!r} and no column {missing!r}: ranges need both, and an empty"
+            " cell leaves an end open"
+        )
+    try:
+        check_columns([order], listed, LIST)
+    except InputError as error:
+        whole = "; a list of whole chains has the --by columns alone" if by else ""
+        raise InputError(f"{error}{whole}") from None
     return "records"
 
 

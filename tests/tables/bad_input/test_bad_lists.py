@@ -65,6 +65,17 @@ def test_private_lists_that_are_not_whole(desk):
         ({"room": [1.5], "hour": [2]}, {}, ["'room'", "String", "Float64"]),
         ({"room": ["a"], "time": [2]}, {}, ["private list", "'hour'"]),
         ({"room": ["a"], "hours": [2]}, {}, ["private list", "'hour'", "did you mean 'hours'?"]),
+        (
+            {"room": ["a"], "from": [2]},
+            {},
+            ["private list", "a column 'from' and no column 'to'", "an empty cell"],
+        ),
+        ({"room": ["a"], "to": [2]}, {}, ["a column 'to' and no column 'from'"]),
+        (
+            {"room": ["a"], "reason": ["ill"]},
+            {},
+            ["no column 'hour'; it has room, reason", "whole chains has the --by columns alone"],
+        ),
         ({"hour": [2]}, {}, ["private list", "'room'"]),
         ({"room": ["a"], "hour": [2]}, {"order": "row"}, ["private list", "'row'"]),
         (
