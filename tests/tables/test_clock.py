@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from definition import leakage_of_table, output_table
+from offrecord.errors import InputError
 from offrecord.models import clock
 from offrecord.tables.steps import Step
 
@@ -414,3 +415,49 @@ def test_the_same_step_in_other_words():
         assert Step.parsed(one).same(Step.parsed(other), "UTC")
     assert not Step.parsed("24h").same(Step.parsed("1d"), "Europe/Berlin")
     assert not Step.parsed("1").same(Step.parsed("1h"), None)
+
+
+# ---- fits of dates
+
+
+def dated(step, chains=20, count=120):
+    """Chains of records that stand a step apart, by date; in the first of them one is private."""
+    last = pl.Series([date(1901, 1, 1)]).dt.offset_by(step.replace("1", str(count - 1)))[0]
+    days = pl.date_range(date(1901, 1, 1), last, step, eager=True)
+    at = np.arange(chains * count)
+    values = (np.random.default_rng(2).random(len(at)) < 0.3).astype(int)
+    return pl.DataFrame(
+        {"c": at // count, "t": pl.concat([days] * chains), "v": values, "p": at == 60}
+    )
+
+
+READING = {"value": "v", "order": "t", "by": "c", "private": "p"}
+
+
+@pytest.mark.parametrize("stepped", [True, False])
+@pytest.mark.parametrize(
+    ("step", "kinds"), [("1d", {"weekday"}), ("1w", set()), ("1mo", set()), ("1y", set())]
+)
+def test_an_audit_looks_at_the_phases_that_dates_tell(step, kinds, stepped):
+    found = off.fit(dated(step), **READING, step=step if stepped else None)
+    looked = {one.kind for one in found.audit.findings}
+    assert looked
+    assert looked & set(clock.PHASES) == kinds
+
+
+@pytest.mark.parametrize(
+    ("form", "step"),
+    [("%Y-%m-%d", "1d"), ("%Y-%m-%d", "1y"), ("%Y-%m", "1mo"), (None, "1d"), (None, "1mo")],
+)
+def test_a_table_by_date_is_fitted_and_redacted_at_once(form, step, tmp_path):
+    frame = dated(step)
+    if form is not None:
+        frame = frame.with_columns(pl.col("t").dt.strftime(form))
+    given = {"epsilon": 2.0, "dataset": "d", "key_file": tmp_path / "k.json", "dry_run": True}
+    release = off.redact(frame, **READING, fit=True, step=step, **given)
+    assert release.summary.audit is not None
+
+
+def test_a_kernel_for_each_hour_of_dates_is_refused_as_before():
+    with pytest.raises(InputError, match="not dates"):
+        off.fit(dated("1d"), **READING, phase="hour")

@@ -185,6 +185,25 @@ class Arranged:
             )
         return clock.phases_of(self.chains.order.astype(np.int64), phase, zone)
 
+    def tells(self, phase: str) -> bool:
+        """Whether the order column tells records apart by their hour or weekday: dates have no
+        hour, months and years no weekday either.
+        """
+        import polars as pl
+
+        if not self.chains.timed or (self.step is not None and self.step.kind == "months"):
+            return False
+        if self.order_type == pl.Date and (phase == "hour" or self._are_months):
+            return False
+        shown = self.phases(phase, self.zone)
+        return bool(shown.min() < shown.max())
+
+    @property
+    def _are_months(self) -> bool:
+        """Every date is the first day of a month, as months are told."""
+        days = self.chains.order.astype(np.int64).astype("datetime64[ns]").astype("datetime64[D]")
+        return bool(np.all(days == days.astype("datetime64[M]")))
+
     def gap_times(self, chain: int, places: Integers) -> Integers:
         """(m,) the times of a chain's places without a row.
 

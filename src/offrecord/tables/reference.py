@@ -150,10 +150,9 @@ def fit_arranged(
         values = listed_values(dict(zip(labels, counts.tolist(), strict=True)))
         far = f", in records {distance} steps or more from every private one" if distance else ""
         say(f"learning from {values}{far}")
-    names = [*(("hour", "weekday") if asked.audit else ()), *filter(None, [asked.phase])]
-    phases = {name: arranged.phases(name, arranged.zone) for name in names if chains.timed}
-    if asked.phase is not None and not chains.timed:
-        phases = {asked.phase: arranged.phases(asked.phase, arranged.zone)}  # which says why not
+    names = [name for name in ("hour", "weekday") if asked.audit and arranged.tells(name)]
+    names += filter(None, [asked.phase])  # if the order column cannot tell it, that says why
+    phases = {name: arranged.phases(name, arranged.zone) for name in names}
     instants = chains.order if arranged.columns.order is not None and chains.count > 1 else None
     reference = Reference(chains, labels, dropped, phases, arranged.zone, instants, asked.sure)
     result = replace(believed(reference, asked), merged=merged)
