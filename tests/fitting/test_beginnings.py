@@ -14,6 +14,7 @@ from definition import leakage_of_table, output_table
 from offrecord.fitting.beginnings import excess_near_beginning
 from offrecord.fitting.boxes import Sureness, begun_box
 from offrecord.fitting.fit import fit_chains
+from offrecord.fitting.verdict import objections
 from offrecord.models.records import Chains
 
 SURE = Sureness()
@@ -133,6 +134,7 @@ def test_the_set_holds_chains_that_begin_as_first_records_say():
     assert found.beginnings.held == "learned"
     assert found.box.start == "stationary"
     assert "so the promise covers that" in found.verdict
+    assert objections(found.verdict) == []
     for back in steps_back([SLOW] * 40, [0.4, 0.6]):
         assert np.all(back >= found.box.backward.low)
         assert np.all(back <= found.box.backward.high)
@@ -150,6 +152,9 @@ def test_what_the_set_does_not_hold_is_said():
     found = fitted(THREE, [1.0, 0.0, 0.0])
     assert found.beginnings.held is None
     assert "the promise does not cover that" in found.verdict
+    assert objections(found.verdict) == [
+        "First records differ from the stationary distribution, and the promise does not cover that"
+    ]
 
 
 # ---- against the definition

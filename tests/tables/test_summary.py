@@ -174,6 +174,43 @@ def test_what_a_fit_says_against_an_assumption_is_in_that_line(redact):
     assert "but:" not in lines(calm)["model"]
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "No clear drift between the halves of the chains (p = 0.76, largest change of a"
+            " probability 0.047). First records differ from the stationary distribution (p ="
+            " 0.00059, largest difference 0.26); the guarantee assumes that they do not.",
+            ["First records differ from the stationary distribution"],
+        ),
+        (
+            "The kernel drifts between the halves of the chains (p = 0.001); the guarantee assumes"
+            " that it does not. First records differ from the stationary distribution (p below"
+            " 0.000001); near the beginning of a chain a design that knows nothing of it may tell"
+            " 2.2 times the odds it promises, and the set does not hold such chains: the promise"
+            " does not cover that.",
+            [
+                "The kernel drifts between the halves of the chains",
+                "First records differ from the stationary distribution, and the promise does not"
+                " cover that",
+            ],
+        ),
+        (
+            "First records differ from the stationary distribution (p below 0.000001); near the"
+            " beginning of a chain a design that knows nothing of it may tell 2.1 times the odds it"
+            " promises. The set holds chains that begin like these, so the promise covers that.",
+            [],
+        ),
+    ],
+)
+def test_what_speaks_for_the_model_is_not_taken_for_what_speaks_against_it(redact, said, told):
+    summary = replace(redact(table([40], {(0, 12)})).summary, verdict=f"BIC prefers it. {said}")
+    but = "".join(f"; but: {one}" for one in told)
+    assert lines(summary)["model"].strip() == (
+        f'BIC prefers it{but}; more: "learned" in the certificate'
+    )
+
+
 def test_all_of_it_is_json(redact):
     content = redact(table([200], {(0, 100)})).summary.to_dict()
     assert json.loads(json.dumps(content))["meaning"] == {

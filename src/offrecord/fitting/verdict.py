@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 _SMALL = 0.02  # a change of a probability below is small
 _NAMED = 3  # transitions that are named in a sentence
+# what sentences say that speak against a model
+_ASSUMES = "the guarantee assumes that"
+_UNCOVERED = "the promise does not cover that"
 
 
 def verdict_on(fit: Fit) -> str:
@@ -34,6 +38,18 @@ def verdict_on(fit: Fit) -> str:
         *_on_few(fit),
     ]
     return " ".join(said)
+
+
+def objections(verdict: str) -> list[str]:
+    """What a verdict says against the model, in short: files keep of a verdict its text alone."""
+    said = []
+    for sentence in re.split(r"(?<=\.) (?=[A-Z0-9])", verdict):
+        found = sentence.split(" (")[0]
+        if f"; {_ASSUMES}" in sentence:
+            said.append(found)
+        elif _UNCOVERED in sentence:
+            said.append(f"{found}, and {_UNCOVERED}")
+    return said
 
 
 def p_value_text(check: Check) -> str:
@@ -196,14 +212,14 @@ def _on_beginnings(found: Beginnings) -> str:
         return f"{told}. The set holds chains that begin like these, so the promise covers that."
     if found.held == "any":
         return f"{told}. The set holds chains however they begin, so the promise covers that."
-    return f"{told}, and the set does not hold such chains: the promise does not cover that."
+    return f"{told}, and the set does not hold such chains: {_UNCOVERED}."
 
 
 def _consequence(check: Check, change: str, things: str, assumed: str) -> str:
     """What a failed test means: with much data everything is significant, so its size counts."""
     if check.change is not None and check.change < _SMALL:
         return f"the {change} is small, and with this many {things} any {change} shows."
-    return f"the guarantee assumes that {assumed}."
+    return f"{_ASSUMES} {assumed}."
 
 
 def _size(check: Check, change: str = "largest change of a probability") -> str:

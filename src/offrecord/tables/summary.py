@@ -8,6 +8,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
+from offrecord.fitting.verdict import objections
 from offrecord.models.base import Model
 from offrecord.tables.meaning import Meaning
 from offrecord.text import (
@@ -216,8 +217,8 @@ class Summary:
         if self.verdict is None:
             return "not said: the model was not learned by fit"
         first = re.split(r"[.:;] ", self.verdict)[0].rstrip(".")
-        against = re.findall(r"(?:^|\. )([^.(]*) \([^;]*; the guarantee assumes", self.verdict)
-        said = [textwrap.shorten(one, 100) for one in (first, *(f"but: {one}" for one in against))]
+        against = [f"but: {one}" for one in objections(self.verdict)]
+        said = [textwrap.shorten(one, 100) for one in (first, *against)]
         return f'{"; ".join(said)}; more: "learned" in the certificate'
 
     def __repr__(self) -> str:
