@@ -218,4 +218,5 @@ def test_all_of_it_is_json(redact):
         "before": pytest.approx(1 / 15),
         "after": pytest.approx(0.1626, abs=1e-4),
         "varies": False,
+        "settled": False,
     }

@@ -22,6 +22,8 @@ _NAMED = 3  # transitions that are named in a sentence
 # what sentences say that speak against a model
 _ASSUMES = "the guarantee assumes that"
 _UNCOVERED = "the promise does not cover that"
+_BEGINNINGS = "First records differ from"  # of sentences on how chains begin
+_NOT_MUCH = "the difference is small"
 
 
 def verdict_on(fit: Fit) -> str:
@@ -50,6 +52,12 @@ def objections(verdict: str) -> list[str]:
         elif _UNCOVERED in sentence:
             said.append(f"{found}, and {_UNCOVERED}")
     return said
+
+
+def begins_otherwise(verdict: str | None) -> bool:
+    """Whether a verdict says that first records are unlike the rest, and not by little."""
+    sentences = re.split(r"(?<=\.) (?=[A-Z0-9])", verdict or "")
+    return any(one.startswith(_BEGINNINGS) and _NOT_MUCH not in one for one in sentences)
 
 
 def p_value_text(check: Check) -> str:
@@ -190,9 +198,9 @@ def _on_starts(fit: Fit) -> list[str]:
     if check.passed:
         return [f"First records look like {others} ({size})."]
     if fit.beginnings is not None:
-        return [f"First records differ from {others} ({size}); {_on_beginnings(fit.beginnings)}"]
+        return [f"{_BEGINNINGS} {others} ({size}); {_on_beginnings(fit.beginnings)}"]
     consequence = _consequence(check, "difference", "chains", "they do not")
-    return [f"First records differ from {others} ({size}); {consequence}"]
+    return [f"{_BEGINNINGS} {others} ({size}); {consequence}"]
 
 
 def _on_untested(fit: Fit) -> list[str]:

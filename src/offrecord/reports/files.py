@@ -4,7 +4,6 @@ the places of private records add to that. Nothing is believed unchecked, and no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +12,7 @@ import numpy as np
 from offrecord.attack.released import Table
 from offrecord.designs.needs import SurroundingCounts
 from offrecord.errors import InputError
-from offrecord.mechanisms.base import Design
 from offrecord.models.audited import Audited
-from offrecord.models.base import Model
 from offrecord.models.box import TOO_FEW
 from offrecord.release.certificate import Certificate
 from offrecord.reports.around import around_of, costs_of
@@ -74,7 +71,7 @@ def content_from(
         warnings=tuple(_warnings(said)),
         checked=checked,
         models=models_told(said.model),
-        meaning=_meaning(said.model, designs, None if table is None else table.needs),
+        meaning=_meaning(said, None if table is None else table.needs),
         around=around_of(designs, uses, said.model),
         costs=costs_of(designs, uses, said.model),
         curve=Curve(why=NO_TABLE) if table is None else table.curve,
@@ -178,19 +175,20 @@ class _Table:
         return named_costs(whole.batch, whole.acting, whole.designs.designs, self.said.model)
 
 
-def _meaning(
-    model: Model, designs: Sequence[Design], needs: SurroundingCounts | None
-) -> Meaning | None:
+def _meaning(said: Certified, needs: SurroundingCounts | None) -> Meaning | None:
     """What the promise means; None without secrets, and where the places of secrets are not known
     and matter.
     """
+    model, designs, learned = said.model, said.every, said.certificate.learned
+    verdict = None if learned is None else learned.verdict
     told = max((one.leakage + one.rounding for one in designs), default=0.0)
     if needs is not None:
-        return Meaning.of(model, needs, told)
+        return Meaning.of(model, needs, told, verdict)
     if not designs or not model.is_stationary:
         return None
     rows = np.array([[*one.surrounding[:3], 0] for one in designs[:1]])
-    return Meaning.of(model, SurroundingCounts.of(rows, np.ones(1, dtype=np.int64), {}), told)
+    one = SurroundingCounts.of(rows, np.ones(1, dtype=np.int64), {})
+    return Meaning.of(model, one, told, verdict)
 
 
 def _warnings(said: Certified) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from offrecord.designs.needs import SurroundingCounts
+from offrecord.fitting.verdict import begins_otherwise
 from offrecord.models.base import Floats, Label, Model
 
 _NEAR = 0.1  # by which share one part of n may differ from what it stands for
@@ -22,7 +23,8 @@ class Meaning:
 
     before: how likely it is by the model, of the first record of each secret. after: how likely it
     is at most for whoever knows the model and the release, and nothing else of the redacted values.
-    varies: it depends on the place of a record, and these are means.
+    varies: it depends on the place of a record, and these are means. settled: these are about
+    records away from the beginnings of chains alone, as chains begin otherwise than the model says.
 
     Let odds between values be at most e^λ. Of prior p the posterior is at most
     p·e^λ / (p·e^λ + 1 − p); that is concave in p, so a mean of it is at most that of the mean. The
@@ -34,17 +36,26 @@ class Meaning:
     before: float
     after: float
     varies: bool
+    settled: bool = False
 
     @classmethod
-    def of(cls, model: Model, needs: SurroundingCounts, leakage: float) -> Meaning | None:
-        """Of the surroundings of secrets, and of what is told about them; None without secrets."""
+    def of(
+        cls, model: Model, needs: SurroundingCounts, leakage: float, verdict: str | None
+    ) -> Meaning | None:
+        """Of the surroundings of secrets, and of what is told about them; None without secrets.
+
+        verdict: what the fit of the model said about itself.
+        """
         if len(needs) == 0:
             return None
         before = _masses(model, needs)
         after = np.array([posterior(share, leakage) for share in before.tolist()])
         worst = int(np.argmax(after - before))
         varies = not model.is_stationary
-        return cls(model.labels[worst], float(before[worst]), float(after[worst]), varies)
+        # the model does not say how likely values are there, so nothing can be said of them
+        any_start = model.box is not None and model.box.start == "any"
+        settled = any_start or begins_otherwise(verdict)
+        return cls(model.labels[worst], float(before[worst]), float(after[worst]), varies, settled)
 
     def to_dict(self) -> dict[str, Any]:
         """What --json prints."""
@@ -53,6 +64,7 @@ class Meaning:
     def __str__(self) -> str:
         before, after = shares_text(self.before, self.after)
         mean = ", on average" if self.varies else ""
+        mean += ", away from where a chain begins" if self.settled else ""
         return (
             f"by the model a private record is {repr(self.value)[:60]} in about {before}{mean};"
             f" after the release in at most {after}"

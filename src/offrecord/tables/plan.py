@@ -301,6 +301,7 @@ class Outcome:
         designs, uses = self.acting
         joint = [bool(one.surrounding.inside) for one in designs.designs]
         model = designs.model
+        verdict = None if model.learned is None else model.learned.verdict
         grown, touched = tally.grown, tally.touched
         valued = max(survey.rows - survey.missing - grown.waiting, 1)
         return Summary(
@@ -325,7 +326,7 @@ class Outcome:
             leakage=designs.leakage,
             exact=designs.is_exact,
             models=models_told(model),
-            meaning=Meaning.of(model, survey.needs, designs.most_told),
+            meaning=Meaning.of(model, survey.needs, designs.most_told, verdict),
             erasure=erasure_leakage(model, survey.needs),
             erasure_is_least=model.box is not None,
             regions=tally.named_regions(survey.private_rows - grown.private),
@@ -335,7 +336,7 @@ class Outcome:
             near=sum(survey.clustered.values()),
             together=int(uses[np.array(joint, dtype=bool)].sum()),
             unserved=plan.modelled.unserved,
-            verdict=None if model.learned is None else model.learned.verdict,
+            verdict=verdict,
             audit=_audit_told(model),
             warnings=(*self.warnings, *(() if entered is None else entered.warnings)),
         )
