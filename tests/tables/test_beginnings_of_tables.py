@@ -12,10 +12,13 @@ MODEL = off.MarkovChain(KERNEL)
 SET = off.Box.binary((0.09, 0.11), (0.18, 0.22))
 
 
-def table(start, chains=80, length=30):
+THREE = [[0.8, 0.15, 0.05], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]]
+
+
+def table(start, chains=80, length=30, kernel=KERNEL):
     """Chains that begin with a distribution; in the first of them a record is private."""
     random = np.random.default_rng(8)
-    values = samples(off.MarkovChain(KERNEL, start=start), chains, length, random)
+    values = samples(off.MarkovChain(kernel, start=start), chains, length, random)
     return pl.DataFrame(
         {
             "c": np.repeat(np.arange(chains), length),
@@ -26,11 +29,15 @@ def table(start, chains=80, length=30):
     )
 
 
-def warned(frame, model, tmp_path, **options):
+def redacted(frame, model, tmp_path, **options):
     given = {"value": "v", "order": "t", "by": "c", "private": "p", "epsilon": 2.0, "dataset": "d"}
     given |= {"key_file": tmp_path / "key.json", "mechanism": "window"} | options
-    release = off.redact(frame, **given, model=model)
-    return [one for one in release.summary.warnings if "chains begin otherwise" in one]
+    return off.redact(frame, **given, model=model).summary
+
+
+def warned(frame, model, tmp_path, **options):
+    warnings = redacted(frame, model, tmp_path, **options).warnings
+    return [one for one in warnings if "chains begin otherwise" in one]
 
 
 def test_chains_that_begin_as_the_model_says_are_no_matter(tmp_path):
@@ -71,3 +78,50 @@ def test_what_a_first_record_that_is_private_holds_changes_nothing(value, tmp_pa
     assert release == warned(
         frame.with_columns(v=pl.when(first).then(0).otherwise("v")), MODEL, tmp_path
     )
+
+
+# ---- what the set of a fit to such chains leaves out
+
+
+def fitted(start, kernel, tmp_path):
+    """A model of chains that begin so, as a file keeps it."""
+    frame = table(start, chains=400, length=12, kernel=kernel).drop("p")
+    found = off.fit(frame, value="v", order="t", by="c", chain_order=1, no_audit=True)
+    found.model.save(tmp_path / "model.json")
+    return tmp_path / "model.json"
+
+
+NOT_NEAR = "; not for secrets near where a chain begins, as first records are unlike the rest"
+
+
+def test_a_promise_that_leaves_out_beginnings_says_so_and_what_helps(tmp_path):
+    start = [1.0, 0.0, 0.0]
+    model, frame = fitted(start, THREE, tmp_path), table(start, kernel=THREE)
+    summary = redacted(frame, model, tmp_path)
+    assert summary.models.endswith(NOT_NEAR)
+    (said,) = (one for one in summary.warnings if "chains begin otherwise" in one)
+    assert "fit the model to chains" not in said
+    assert "--start any" not in said
+    assert "a start of its own" in said
+    own = off.MarkovChain(THREE, start=start)
+    summary = redacted(frame, own, tmp_path, dataset="own")
+    assert not any("chains begin otherwise" in one for one in summary.warnings)
+    assert NOT_NEAR not in summary.models
+
+
+@pytest.mark.parametrize(
+    ("start", "options", "left_out"),
+    [
+        ([0.4, 0.6], {}, False),
+        ([0.4, 0.6], {"exact_model": True}, True),
+        ([0.4, 0.6], {"start": "settled"}, True),
+        ([1.0, 0.0], {}, False),
+        ([1.0, 0.0], {"start": "any"}, False),
+        ([1.0, 0.0], {"start": "settled"}, True),
+        (MODEL.start, {"exact_model": True}, False),
+    ],
+)
+def test_for_which_chains_a_promise_holds(start, options, left_out, tmp_path):
+    model = fitted(start, KERNEL, tmp_path)
+    summary = redacted(table(start), model, tmp_path, **options, accept_model=True)
+    assert (NOT_NEAR in summary.models) == left_out

@@ -16,6 +16,7 @@ from offrecord.text import many, odds
 if TYPE_CHECKING:
     from offrecord.fitting.beginnings import Beginnings
     from offrecord.fitting.fit import Fit
+    from offrecord.models.box import Box
 
 _SMALL = 0.02  # a change of a probability below is small
 _NAMED = 3  # transitions that are named in a sentence
@@ -24,6 +25,8 @@ _ASSUMES = "the guarantee assumes that"
 _UNCOVERED = "the promise does not cover that"
 _BEGINNINGS = "First records differ from"  # of sentences on how chains begin
 _NOT_MUCH = "the difference is small"
+_NEAR = "near the beginning of a chain a design that knows nothing of it may tell"
+_LIKE_THESE = "The set holds chains that begin like these"
 
 
 def verdict_on(fit: Fit) -> str:
@@ -52,6 +55,18 @@ def objections(verdict: str) -> list[str]:
         elif _UNCOVERED in sentence:
             said.append(f"{found}, and {_UNCOVERED}")
     return said
+
+
+def leaves_out_beginnings(verdict: str | None, box: Box | None) -> bool:
+    """Whether by a verdict first records are so unlike the rest that it matters, and a promise for
+    the chains of a set does not cover that; without a set, for the model alone.
+    """
+    if _NEAR not in (verdict or ""):
+        return False
+    if box is None:
+        return True
+    held = box.start == "stationary" and _LIKE_THESE in (verdict or "")
+    return not held and box.start != "any"
 
 
 def begins_otherwise(verdict: str | None) -> bool:
@@ -212,12 +227,9 @@ def _on_untested(fit: Fit) -> list[str]:
 
 def _on_beginnings(found: Beginnings) -> str:
     """What first records that differ mean for the promise."""
-    told = (
-        "near the beginning of a chain a design that knows nothing of it may tell"
-        f" {short(math.exp(found.excess))} times the odds it promises"
-    )
+    told = f"{_NEAR} {short(math.exp(found.excess))} times the odds it promises"
     if found.held == "learned":
-        return f"{told}. The set holds chains that begin like these, so the promise covers that."
+        return f"{told}. {_LIKE_THESE}, so the promise covers that."
     if found.held == "any":
         return f"{told}. The set holds chains however they begin, so the promise covers that."
     return f"{told}, and the set does not hold such chains: {_UNCOVERED}."

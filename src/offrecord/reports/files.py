@@ -70,7 +70,7 @@ def content_from(
         left=Left() if table is None else table.left,
         warnings=tuple(_warnings(said)),
         checked=checked,
-        models=models_told(said.model),
+        models=models_told(said.model, _verdict(said)),
         meaning=_meaning(said, None if table is None else table.needs),
         around=around_of(designs, uses, said.model),
         costs=costs_of(designs, uses, said.model),
@@ -175,12 +175,17 @@ class _Table:
         return named_costs(whole.batch, whole.acting, whole.designs.designs, self.said.model)
 
 
+def _verdict(said: Certified) -> str | None:
+    """What the fit of the model said about itself; None for a model that was not learned by one."""
+    learned = said.certificate.learned
+    return None if learned is None else learned.verdict
+
+
 def _meaning(said: Certified, needs: SurroundingCounts | None) -> Meaning | None:
     """What the promise means; None without secrets, and where the places of secrets are not known
     and matter.
     """
-    model, designs, learned = said.model, said.every, said.certificate.learned
-    verdict = None if learned is None else learned.verdict
+    model, designs, verdict = said.model, said.every, _verdict(said)
     told = max((one.leakage + one.rounding for one in designs), default=0.0)
     if needs is not None:
         return Meaning.of(model, needs, told, verdict)

@@ -52,9 +52,10 @@ class Meaning:
         after = np.array([posterior(share, leakage) for share in before.tolist()])
         worst = int(np.argmax(after - before))
         varies = not model.is_stationary
-        # the model does not say how likely values are there, so nothing can be said of them
+        # how likely values are there, neither the model nor its set says
         any_start = model.box is not None and model.box.start == "any"
-        settled = any_start or begins_otherwise(verdict)
+        assumed = model.is_stationary or model.clock is not None  # else it has a start of its own
+        settled = any_start or (assumed and begins_otherwise(verdict))
         return cls(model.labels[worst], float(before[worst]), float(after[worst]), varies, settled)
 
     def to_dict(self) -> dict[str, Any]:

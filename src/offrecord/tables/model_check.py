@@ -23,6 +23,7 @@ from offrecord.fitting.chance import chi_square_tail
 from offrecord.fitting.checks import MIN_STARTS
 from offrecord.fitting.counting import Counts, counted, linked_records
 from offrecord.fitting.dispersion import dispersion
+from offrecord.fitting.verdict import leaves_out_beginnings
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.chain import MarkovChain
 from offrecord.models.hidden import value_kernel
@@ -102,9 +103,26 @@ def begun(model: Model, firsts: Counts) -> str | None:
         return None
     return (
         "chains begin otherwise than the model says (p < 10⁻⁶): near their beginnings secrets may"
-        f" be told {math.exp(excess):.2g} times the odds promised; fit the model to chains that"
-        " begin like these, or, of two values, take --start any"
+        f" be told {math.exp(excess):.2g} times the odds promised; {_remedy(model)}"
     )
+
+
+def _remedy(model: MarkovChain) -> str:
+    """What helps against chains that begin otherwise than a model says."""
+    fitted = "fit the model to chains that begin like these"
+    if model.box is None:
+        fitted = "take the set of a model that is fitted to chains that begin like these"
+    if model.k == 2:
+        return f"{fitted}, or take --start any"
+    own = (
+        "give a model alone, without a set, that has a start of its own (in Python,"
+        " off.MarkovChain(P, start=…)), or make two values of these, of which a set holds chains"
+        " however they begin"
+    )
+    verdict = None if model.learned is None else model.learned.verdict
+    if model.box is not None and leaves_out_beginnings(verdict, model.box):
+        return f"the model was fitted to such chains, and its set does not hold them: {own}"
+    return f"{fitted}, or {own}"
 
 
 def _holds_beginning(model: MarkovChain, start: Floats) -> bool:

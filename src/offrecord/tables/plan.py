@@ -325,7 +325,7 @@ class Outcome:
             window=tally.window / valued,
             leakage=designs.leakage,
             exact=designs.is_exact,
-            models=models_told(model),
+            models=models_told(model, verdict),
             meaning=Meaning.of(model, survey.needs, designs.most_told, verdict),
             erasure=erasure_leakage(model, survey.needs),
             erasure_is_least=model.box is not None,

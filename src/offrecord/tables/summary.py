@@ -8,8 +8,9 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from offrecord.fitting.verdict import objections
+from offrecord.fitting.verdict import leaves_out_beginnings, objections
 from offrecord.models.base import Model
+from offrecord.models.box import Box
 from offrecord.tables.meaning import Meaning
 from offrecord.text import (
     aligned,
@@ -26,9 +27,15 @@ _NOTHING = 0.01  # a log-ratio not worth a word
 _OWNER = "owner"  # the one mechanism that may fall short of windows
 
 
-def models_told(model: Model) -> str:
-    """Which models a promise holds for."""
-    box = model.box
+def models_told(model: Model, verdict: str | None) -> str:
+    """Which models a promise holds for; verdict: what the fit of the model said about itself."""
+    but = ""
+    if model.is_stationary and leaves_out_beginnings(verdict, model.box):
+        but = "; not for secrets near where a chain begins, as first records are unlike the rest"
+    return f"{_held(model.box)}{but}"
+
+
+def _held(box: Box | None) -> str:
     if box is None:
         return "the model alone, taken for exactly right"
     sure = (
