@@ -31,6 +31,7 @@ from offrecord.fitting.orders import (
     checked_order,
     chosen_order,
     deepest_order,
+    kernels_used,
     largest_order,
 )
 from offrecord.models.chain import MarkovChain
@@ -474,6 +475,66 @@ def test_phases_that_matter_are_told_from_phases_that_do_not():
             ).stationarity.phases.p_value
         )
     assert largest_distance_from_uniform(null) < 1.95 / math.sqrt(150)
+
+
+@settings(max_examples=60)
+@given(table=tables(), data=st.data())
+def test_with_phases_orders_are_compared_given_the_phase(table, data):
+    """BIC of the definition, over records by the phase that their last step leaves from."""
+    if not slow_counts(table, 1, 3).any():
+        return
+    phase_at = {
+        (c, place): data.draw(st.integers(1, 5))
+        for c, rows in enumerate(table)
+        for place, _ in rows
+    }
+    phases = np.array([phase_at[c, place] for c, rows in enumerate(table) for place, _ in rows])
+    fit = fit_chains(chains_of(table), range(3), phases=phases, phase="weekday")
+    kernels = len({phase_at[c, place - 1] for c, place, _ in windows(table, 2)})
+    assert fit.kernels == kernels
+    codes, linked = coded(table)
+    deepest = max(order for order in (1, 2, 3) if any(windows(table, order + 1)))
+    used = kernels_used(linked, phases)
+    by_order, records = bic_by_order(codes, linked, 3, deepest, used)
+    paths = [(phase_at[c, place - 1], *values) for c, place, values in windows(table, deepest + 1)]
+    assert records == len(paths)
+    if max(fit.bic) == deepest:
+        assert fit.bic == by_order
+    for order, bic in by_order.items():
+        contexts = [(path[0], *path[1 + deepest - order : -1]) for path in paths]
+        seen = Counter(zip(contexts, (path[-1] for path in paths), strict=True))
+        visits = Counter(contexts)
+        log_likelihood = sum(
+            count * math.log(count / visits[context]) for (context, _), count in seen.items()
+        )
+        free = kernels * 3**order * 2
+        assert bic == pytest.approx(free * math.log(len(paths)) - 2 * log_likelihood, abs=1e-9)
+
+
+def test_a_chain_of_order_one_given_the_weekday_is_not_called_approximate():
+    """Without the weekday the record before last tells something of it."""
+    rng, phases = np.random.default_rng(4), np.tile(np.arange(350) % 7, 40)
+    values = np.zeros(14_000, dtype=np.int8)
+    for t in range(1, 14_000):
+        rare = 0.05 if phases[t - 1] < 5 else 0.6
+        values[t] = rng.random() < (rare if values[t - 1] == 0 else 0.7)
+    chains = as_chains(values.reshape(40, 350))
+    assert "earlier records tell more" in fit_chains(chains, range(2), order=1).verdict
+    fit = fit_chains(chains, range(2), phases=phases, phase="weekday")
+    assert fit.verdict.startswith("Given the weekday, BIC prefers order 1 among orders 0 to ")
+    assert "approximate" not in fit.verdict
+    assert "BIC, given the weekday" in str(fit)
+
+
+def test_a_longer_memory_given_the_weekday_is_told():
+    rng, phases = np.random.default_rng(5), np.tile(np.arange(350) % 7, 40)
+    values = rng.integers(0, 2, (40, 350)).astype(np.int8)
+    for t in range(2, 350):
+        stays = rng.random(40) < 0.9
+        values[:, t] = np.where(stays, values[:, t - 2], 1 - values[:, t - 2])
+    fit = fit_chains(as_chains(values), range(2), phases=phases, phase="weekday")
+    assert "BIC prefers order 2" in fit.verdict
+    assert "so here it is approximate." in fit.verdict
 
 
 def test_first_records_are_compared_with_all_records_of_their_phase():

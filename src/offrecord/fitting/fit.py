@@ -23,7 +23,13 @@ from offrecord.fitting.checks import (
 from offrecord.fitting.counting import Codes, Counts, binned, half_counts, linked_records, reaching
 from offrecord.fitting.intervals import rounded_shares
 from offrecord.fitting.longer_memory import LongerMemory, counts_apart, judged_by_longer_memory
-from offrecord.fitting.orders import bic_by_order, checked_order, chosen_order, deepest_order
+from offrecord.fitting.orders import (
+    bic_by_order,
+    checked_order,
+    chosen_order,
+    deepest_order,
+    kernels_used,
+)
 from offrecord.fitting.printed import headline, html_of, page_of
 from offrecord.fitting.verdict import verdict_on
 from offrecord.models.base import Floats, Label, Model
@@ -47,15 +53,15 @@ class Fit:
 
     model: with kernels rounded: the rounded kernel is the model; its box is the set of models that
     the data leave likely. counts: k^(order + 1) transitions, the next record's value last, with
-    phases an axis of phases before. bic: by order, all on the same bic_records records. records:
-    those with a value, in the chains used. dropped: how many chains were left out. values: how many
-    records have each value, in the chains used. apart: (2, k, …, k) transitions of higher orders in
-    two halves of the data, where a longer memory can be looked at. beginnings: how chains begin,
-    where that is unlike the rest and matters. hidden: a chain on hidden states, where that was
-    asked for; if it foretells better than every order it is the model, and on_values the chain that
-    all else here is about. audit: what the promise came to on data held back, where that was asked
-    for. merged: how many rare values are one. calibration: what was enlarged until that passed, and
-    share: of ε that designs are made for then.
+    phases an axis of phases before. bic: by order, given the phase where kernels differ by it, all
+    on the same bic_records records. records: those with a value, in the chains used. dropped: how
+    many chains were left out. values: how many records have each value, in the chains used. apart:
+    (2, k, …, k) transitions of higher orders in two halves of the data, where a longer memory can
+    be looked at. beginnings: how chains begin, where that is unlike the rest and matters. hidden: a
+    chain on hidden states, where that was asked for; if it foretells better than every order it is
+    the model, and on_values the chain that all else here is about. audit: what the promise came to
+    on data held back, where that was asked for. merged: how many rare values are one. calibration:
+    what was enlarged until that passed, and share: of ε that designs are made for then.
     """
 
     model: Model
@@ -102,6 +108,11 @@ class Fit:
     def phase(self) -> str | None:
         """What has a kernel each: "hour", "weekday" or "month"; None for one kernel."""
         return None if self.chain.clock is None else self.chain.clock.phase
+
+    @property
+    def kernels(self) -> int:
+        """How many kernels were learned from transitions: those of phases that were seen, or 1."""
+        return 1 if self.phase is None else int(self.counts.any(axis=(1, 2)).sum())
 
     @property
     def preferred_order(self) -> int:
@@ -196,7 +207,9 @@ def fit_chains(
             f"no {(asked or 1) + 1} records with values stand one step apart: there is nothing to"
             " learn the model from"
         )
-    bic, bic_records = bic_by_order(codes, linked, k, deepest_order(linked, k))
+    used = None if told is None else kernels_used(linked, told)
+    deepest = deepest_order(linked, k, 1 if used is None else int(used.max()) + 1)
+    bic, bic_records = bic_by_order(codes, linked, k, deepest, used)
     own = (1 if clock is not None else chosen_order(bic, k)) if asked is None else asked
     context = None if clock is None or told is None else (told, clock.count)
     halves = half_counts(codes, linked, chains, k, own, context)

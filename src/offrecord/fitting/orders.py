@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.fitting.counting import Counts, reaching, tuples
+from offrecord.fitting.counting import Codes, Counts, reaching, tuples
 from offrecord.models.checking import MAX_ORDER, whole_number
 
 AUTO = "auto"  #: instead of an order: the one that the data speak for
@@ -45,28 +45,45 @@ def chosen_order(bic: dict[int, float], k: int) -> int:
     return min(learned, key=lambda order: (bic[order], order))
 
 
+def kernels_used(linked: NDArray[np.bool_], phases: Codes) -> Codes:
+    """(n,) the number of the kernel that leads to each record, of those that lead to some: the
+    phase of the record before says which.
+    """
+    used = np.zeros(len(linked), dtype=np.int64)
+    used[1:] = phases[:-1]
+    found = np.unique(used[linked])
+    return np.minimum(np.searchsorted(found, used), len(found) - 1)
+
+
 def bic_by_order(
-    codes: NDArray[np.int8], linked: NDArray[np.bool_], k: int, deepest: int
+    codes: NDArray[np.int8],
+    linked: NDArray[np.bool_],
+    k: int,
+    deepest: int,
+    used: Codes | None = None,
 ) -> tuple[dict[int, float], int]:
     """BIC of each order up to the deepest, and of how many records: those with predecessors enough
-    for that.
+    for that. used: which kernel leads to each record; orders are compared given that.
     """
-    keys: NDArray[np.integer[Any]]
-    keys, counts = _merged(
-        tuples(codes, reaching(linked, deepest), k, deepest), None, k ** (deepest + 1)
-    )
+    at, kernels = reaching(linked, deepest), 1
+    keys: NDArray[np.integer[Any]] = tuples(codes, at, k, deepest)
+    if used is not None:
+        kernels = int(used.max()) + 1
+        keys = keys + used[at] * k ** (deepest + 1)
+    keys, counts = _merged(keys, None, kernels * k ** (deepest + 1))
     records = int(counts.sum())
     bic = {}
     for order in range(deepest, -1, -1):
-        _, context_counts = _merged(keys // k, counts, k**order)
+        _, context_counts = _merged(keys // k, counts, kernels * k**order)
         likelihood = log_powers(counts) - log_powers(context_counts)
-        bic[order] = penalty(k, order, records) - 2 * likelihood
+        bic[order] = penalty(k, order, records, kernels) - 2 * likelihood
         if order:  # forget the oldest record
-            keys, counts = _merged(keys % k**order, counts, k**order)
+            kernel, size = keys // k ** (order + 1), k**order
+            keys, counts = _merged(kernel * size + keys % size, counts, kernels * size)
     return dict(sorted(bic.items())), records
 
 
-def deepest_order(linked: NDArray[np.bool_], k: int) -> int:
+def deepest_order(linked: NDArray[np.bool_], k: int, kernels: int = 1) -> int:
     """The largest order that is compared, at least 1: some records for each of its parameters, and
     not so few of all that the comparison would be about others.
     """
@@ -74,16 +91,16 @@ def deepest_order(linked: NDArray[np.bool_], k: int) -> int:
     reached, deepest = linked.copy(), 1
     for order in range(2, max(largest_order(k), _ALWAYS_COMPARED) + 1):
         reached[order - 1 :] &= linked[: len(linked) - order + 1]
-        least = max(_PER_PARAMETER * _parameters(k, order), _SHARE * transitions)
+        least = max(_PER_PARAMETER * kernels * _parameters(k, order), _SHARE * transitions)
         if np.count_nonzero(reached) < least:
             break
         deepest = order
     return deepest
 
 
-def penalty(k: int, order: int, records: int) -> float:
-    """What BIC asks for the free parameters of an order."""
-    return float(_parameters(k, order) * np.log(records))
+def penalty(k: int, order: int, records: int, kernels: int = 1) -> float:
+    """What BIC asks for the free parameters of an order, with so many kernels."""
+    return float(kernels * _parameters(k, order) * np.log(records))
 
 
 def _parameters(k: int, order: int) -> int:

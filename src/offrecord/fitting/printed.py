@@ -102,8 +102,9 @@ def _order_table(fit: Fit) -> list[list[str]]:
     judged = fit.longer_memory
     leakage, by_chance = ({}, {}) if judged is None else (judged.leakage, judged.by_chance)
     orders = sorted({*fit.bic, *leakage})
+    given = "" if fit.phase is None else f", given the {fit.phase}"
     rows: list[tuple[str, dict[int, str]]] = [
-        ("BIC", {order: f"{value:,.1f}" for order, value in fit.bic.items()}),
+        (f"BIC{given}", {order: f"{value:,.1f}" for order, value in fit.bic.items()}),
         (f"window for ε = {EPSILON:g} leaks", _numbers(leakage)),
         ("odds, to 1", {order: odds(value) for order, value in leakage.items()}),
         ("by chance up to", _numbers(by_chance)),

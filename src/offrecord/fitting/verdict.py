@@ -90,18 +90,16 @@ def short(number: float) -> str:
 
 def _on_order(fit: Fit) -> str:
     order, preferred = fit.chain.order, fit.preferred_order
-    among = f"order {preferred} among orders 0 to {max(fit.bic)}"
+    prefers = "BIC prefers" if fit.phase is None else f"Given the {fit.phase}, BIC prefers"
+    prefers = f"{prefers} order {preferred} among orders 0 to {max(fit.bic)}"
     assumes = f"The guarantee assumes that the chain remembers no more than {many(order, 'record')}"
     if preferred == order:
-        return f"BIC prefers {among}, the one fitted. {assumes}; this speaks for it."
+        return f"{prefers}, the one fitted. {assumes}; this speaks for it."
     if preferred < order:
-        return (
-            f"BIC prefers {among}, simpler than the order {order} fitted, which includes it."
-            f" {assumes}."
-        )
+        return f"{prefers}, simpler than the order {order} fitted, which includes it. {assumes}."
     gain = (_likelihood(fit, preferred) - _likelihood(fit, order)) / fit.bic_records / np.log(2)
     return (
-        f"BIC prefers {among}, not the order {order} fitted: earlier records tell more than"
+        f"{prefers}, not the order {order} fitted: earlier records tell more than"
         f" the model knows ({short(gain)} bits a record). {assumes}, so here it is"
         f" approximate{_advice(fit)}."
     )
@@ -141,7 +139,7 @@ def _on_longer_memory(fit: Fit) -> list[str]:
 
 
 def _likelihood(fit: Fit, order: int) -> float:
-    return (penalty(fit.chain.k, order, fit.bic_records) - fit.bic[order]) / 2
+    return (penalty(fit.chain.k, order, fit.bic_records, fit.kernels) - fit.bic[order]) / 2
 
 
 # ---- hidden states
