@@ -285,8 +285,8 @@ def form_of(listed: Sequence[str], columns: Columns) -> str:
     if ends and order not in listed:
         (here,), (missing,) = ends, {FROM, TO} - ends
         raise InputError(
-            f"{LIST} has a column {here!r} and no column {missing!r}: ranges need both, and an empty"
-            " cell leaves an end open"
+            f"{LIST} has a column {here!r} and no column {missing!r}: ranges need both, and an"
+            " empty cell leaves an end open"
         )
     try:
         check_columns([order], listed, LIST)
