@@ -42,8 +42,9 @@ _PROGRAMMES, _REACH, _LEAST_REACH, _GAIN = 40, 0.3, 0.01, 2e-4
 #: After so many, deadlines are compared: the best one is finished, and where it is not proven the
 #: next, unless it costs more than this times as much.
 _FIRST, _CLOSE = 8, 1.04
-#: Parts of the way to a proposal that are tried, as a try takes a tenth of what a programme does.
-_PARTS = (1.0, 0.5)
+#: The part of the way to a proposal that is tried where all of it is refused: a try takes a tenth
+#: of what another programme does.
+_PART = 0.5
 #: How often a proposal is asked for again within the same reach, with a budget that is smaller by
 #: what was too much, and this factor, but not by more than this share.
 _AGAIN, _BACK, _MOST_BACK = 2, 1.3, 0.1
@@ -406,16 +407,15 @@ def _once_more(pinned: _Pinned, progress: _Progress) -> _Progress:
 
 
 def _part_of_the_way(pinned: _Pinned, best: _Trial, proposed: Floats) -> _Trial:
-    """The largest part of the way to what is proposed that is better than the best; where none is,
-    all of it.
+    """What is proposed, or a part of the way there where that is better than the best and all of it
+    is not.
     """
     whole = _tried(pinned, proposed, best.sequences)
-    for part in _PARTS:
-        stops = best.stops + part * (proposed - best.stops)
-        trial = whole if part == 1.0 else _tried(pinned, stops, best.sequences)
-        if trial.is_within and trial.cost < best.cost:
-            return trial
-    return whole
+    if whole.is_within and whole.cost < best.cost:
+        return whole
+    stops = best.stops + _PART * (proposed - best.stops)
+    part = _tried(pinned, stops, best.sequences)
+    return part if part.is_within and part.cost < best.cost else whole
 
 
 def _remembered(known: _Known, sequences: _Sequences) -> _Known:
