@@ -80,8 +80,8 @@ class Streamed:
 
 @takes(FileOptions)
 def redact_file(table: str | Path, output: str | Path | None, options: FileOptions) -> Streamed:
-    """Redact a table file of any size into another; memory holds a million rows at a time, or the
-    longest chain.
+    """Redact a table file of any size into another; memory holds a million rows for each of a few
+    threads at a time, or the longest chains.
 
     table: its chains stand together. output: None for a dry run. Takes no fit and no single_chain.
 
