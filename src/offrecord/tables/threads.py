@@ -44,4 +44,5 @@ def in_threads(work: Callable[[_T], _R], parts: Iterable[_T], threads: int) -> I
         while waiting:
             yield waiting.popleft().result()
     finally:
-        several.shutdown(cancel_futures=True)
+        # Not waited for: what is left over may end in one of these threads itself.
+        several.shutdown(wait=False, cancel_futures=True)
