@@ -3,7 +3,7 @@
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 
 import numpy as np
 import polars as pl
@@ -171,3 +171,21 @@ def test_what_goes_wrong_in_a_thread_is_raised_where_its_part_would_be(count):
     assert [next(found), next(found)] == [0, 1]
     with pytest.raises(ValueError, match="two"):
         next(found)
+
+
+def test_one_of_the_threads_may_be_the_one_to_give_up():
+    """As where what is left over of an interrupted release is cleared away by whoever is last."""
+    begin, ended = Event(), Event()
+
+    def work(number):
+        if number == 1:
+            assert begin.wait(10)
+            found.close()
+            ended.set()
+        return number
+
+    found = threads.in_threads(work, range(10), 2)
+    assert next(found) == 0
+    begin.set()
+    assert ended.wait(10)
+    assert list(found) == []
