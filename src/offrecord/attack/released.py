@@ -26,6 +26,7 @@ from offrecord.tables.batch import ChainBatch
 from offrecord.tables.certified import Certified
 from offrecord.tables.chains import Arranged, arrange
 from offrecord.tables.formats import read_frame
+from offrecord.tables.openings import Openings
 from offrecord.tables.rule import Rule
 from offrecord.tables.secrets import Private, private_records
 from offrecord.tables.several.growing import Holding
@@ -92,8 +93,12 @@ class Table:
     def of(
         cls, arranged: Arranged, said: Certified, listed: Any = None, missing: Mask | None = None
     ) -> Table:
-        """From a table that is arranged."""
+        """From a table that is arranged. missing: by its rows from where on the model's set holds;
+        what stands before tells nothing beyond them.
+        """
         private = _private(arranged, said, listed)
+        if said.since > 1:
+            arranged, private = _opened(arranged, private, said.since)
         waits: Mask | None = None
         note: tuple[str, ...] = ()
         if said.certificate.growing is not None:
@@ -260,6 +265,29 @@ def _settled(arranged: Arranged, private: Private, begins: Integers) -> tuple[Ar
     return replace(arranged, chains=cut, names=names, frame=frame, rows=None), part
 
 
+def _opened(arranged: Arranged, private: Private, since: int) -> tuple[Arranged, Private]:
+    """A table from where on its model's set holds, and what is private there."""
+    import polars as pl
+
+    openings = Openings.before(arranged.chains, since)
+    parts, stays = openings.chains, np.ones(len(arranged.chains.codes), dtype=bool)
+    sizes = np.diff(arranged.chains.starts)
+    stays &= np.arange(len(stays)) >= np.repeat(openings.edge, sizes)
+    cut = Chains(
+        np.append(0, np.cumsum(arranged.chains.starts[1:] - openings.edge)),
+        parts.codes[stays],
+        parts.order[stays],
+        parts.timed,
+        None if parts.steps is None else parts.steps[stays],
+    )
+    kept = pl.Series(stays)
+    names = arranged.names.filter(kept) if arranged.names.width else arranged.names
+    frame = arranged.frame.filter(kept) if arranged.frame.width else arranged.frame
+    moved = openings.private(arranged.chains, private)
+    moved = replace(moved, chain=openings.of[moved.chain])
+    return replace(arranged, chains=cut, names=names, frame=frame, rows=None), moved
+
+
 def _waiting(count: int) -> tuple[str, ...]:
     """What is said of private records of which nothing was attacked."""
     return (f"of {many(count, 'private record')} nothing around has left yet: the table grows",)
@@ -274,7 +302,7 @@ def _ruled(
     held = np.where(missing, np.int8(MISSING), np.maximum(codes, 0)).astype(np.int8)
     held[private.rows(arranged.chains)] = 0
     standing = replace(arranged, chains=replace(arranged.chains, codes=held))
-    batch = said.spec.batch(standing, private)
+    batch = replace(said.spec, since=1).batch(standing, private)  # all of it is where that holds
     needs = batch.needs
     known, windows = said.known(needs)
     designs, which = designs_for(said.setting, needs, known=known)
@@ -311,6 +339,9 @@ def original_codes(path: Path, table: Table) -> tuple[Integers, Mask]:
     alphabet = Alphabet(said.model.labels, bins, None if learned is None else learned.others)
     frame = read_frame(path, columns.released)
     arranged = arrange(frame, columns, alphabet=alphabet, step=said.step)
+    if said.since > 1:
+        none = np.empty(0, dtype=np.int64)
+        arranged, _ = _opened(arranged, Private(none, none, none), said.since)
     _check_original(arranged, table)
     codes = np.maximum(arranged.chains.codes, np.int8(MISSING))
     missing = np.asarray(arranged.chains.codes == MISSING)

@@ -190,6 +190,11 @@ def _widened(intervals: Intervals, kernels: Sequence[Floats]) -> Intervals:
 
 def believed(reference: Reference, asked: Asked) -> Fit:
     """What is learned from a reference, and whether to believe it."""
+    return _learned(reference, asked).begun
+
+
+def _learned(reference: Reference, asked: Asked) -> Fit:
+    """What is learned, but for how chains begin."""
     found = reference.fit(Enlargement(phase=asked.phase), order=asked.order)
     if asked.states is not None:
         from offrecord.fitting.hidden import fit_states

@@ -25,6 +25,7 @@ from offrecord.models.chain import MarkovChain
 from offrecord.models.phased import PhasedChain
 
 Model: TypeAlias = MarkovChain | PhasedChain
+_Ends: TypeAlias = tuple[Floats, Floats]  # the lower and upper ends of intervals
 
 _UPPER_ERROR = 1e-4  # of both upper ends of two values, where it is less than half of all
 _ROUNDING = 1e-13  # by which sums of a row's ends may be off
@@ -90,9 +91,7 @@ def _is_its_own_reverse(model: Model) -> bool:
     return model.k == 2 and model.order <= 2 and model.clock is None
 
 
-def _intervals(
-    counts: Counts, errors: _Errors, interval: str, nominal: Floats
-) -> tuple[Floats, Floats]:
+def _intervals(counts: Counts, errors: _Errors, interval: str, nominal: Floats) -> _Ends:
     """The ends of intervals of shares over the last axis, widened to what rounding and the nominal
     probabilities ask for.
     """
@@ -105,7 +104,7 @@ def _intervals(
     return rounded_outward(np.minimum(low, nominal), np.maximum(high, nominal))
 
 
-def _tightened(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def _tightened(low: Floats, high: Floats) -> _Ends:
     """What rows that sum to 1 leave of intervals: a probability is what the others leave of 1."""
     others_low = low.sum(axis=-1, keepdims=True) - low
     others_high = high.sum(axis=-1, keepdims=True) - high
@@ -118,9 +117,11 @@ def _tightened(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 # ---- chains that begin unlike the rest
 
 
-def begun_box(counts: Counts, firsts: Counts, model: MarkovChain, sure: Sureness) -> Box:
+def begun_box(
+    counts: Counts, firsts: Counts, model: MarkovChain, sure: Sureness, since: int = 1
+) -> Box:
     """The set of models of order 1 that transitions and first records leave likely: steps back in
-    time as they follow from both, at whatever record (R4, "From first records").
+    time as they follow from both, from a record on (R4, "From first records").
 
     firsts: (k,) values of first records.
     """
@@ -131,30 +132,35 @@ def begun_box(counts: Counts, firsts: Counts, model: MarkovChain, sure: Sureness
     errors = _Errors(each, each)
     forward = _intervals(counts, errors, sure.interval, model.transition)
     begin = _intervals(firsts, errors, sure.interval, firsts / firsts.sum())
+    for _ in range(since - 1):
+        begin = _stepped(forward, begin)
     low, high = _backward(forward, _hull_of_marginals(forward, begin, model.start))
     reverse = reverse_of(model)
     backward = rounded_outward(np.minimum(low, reverse), np.maximum(high, reverse))
-    return Box(forward, backward, 1, "stationary", sure.confidence, sure.interval)
+    made = sure.confidence, sure.interval
+    return Box(forward, backward, 1, "stationary", *made, since=since)
 
 
-def _hull_of_marginals(
-    forward: tuple[Floats, Floats], begin: tuple[Floats, Floats], settled: Floats
-) -> tuple[Floats, Floats]:
+def _stepped(forward: _Ends, masses: _Ends) -> _Ends:
+    """How likely values may be a record after one where masses are in intervals."""
+    after = np.array([_extremes(forward, masses, value) for value in range(len(masses[0]))])
+    return after[:, 0], after[:, 1]
+
+
+def _hull_of_marginals(forward: _Ends, begin: _Ends, settled: Floats) -> _Ends:
     """Intervals that hold how likely values are at every record of every chain that begins and goes
     on within intervals: those of first records, widened until a step leads out of them no more.
     """
     low, high = rounded_outward(np.minimum(begin[0], settled), np.maximum(begin[1], settled))
     while True:
-        after = np.array([_extremes(forward, (low, high), value) for value in range(len(low))])
-        wider = rounded_outward(np.minimum(low, after[:, 0]), np.maximum(high, after[:, 1]))
+        after = _stepped(forward, (low, high))
+        wider = rounded_outward(np.minimum(low, after[0]), np.maximum(high, after[1]))
         if np.array_equal(wider[0], low) and np.array_equal(wider[1], high):
             return low, high
         low, high = wider
 
 
-def _extremes(
-    forward: tuple[Floats, Floats], masses: tuple[Floats, Floats], value: int
-) -> tuple[float, float]:
+def _extremes(forward: _Ends, masses: _Ends, value: int) -> tuple[float, float]:
     """The least and the largest probability of a value after a step from masses in intervals."""
     least = _spread(forward[0][:, value], *masses, 1.0) - _ROUNDING
     most = 1.0 - _spread(1.0 - forward[1][:, value], *masses, 1.0) + _ROUNDING
@@ -172,9 +178,7 @@ def _spread(weights: Floats, low: Floats, high: Floats, total: float) -> float:
     return float(weights @ low + weights[rising] @ extra)
 
 
-def _backward(
-    forward: tuple[Floats, Floats], masses: tuple[Floats, Floats]
-) -> tuple[Floats, Floats]:
+def _backward(forward: _Ends, masses: _Ends) -> _Ends:
     """The ends of steps back in time, by Bayes: a value before another is likely in proportion to
     how likely it is, times its step to the other.
     """
@@ -199,7 +203,7 @@ def _backward(
 # ---- steps back in time
 
 
-def _read_backwards(ends: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+def _read_backwards(ends: _Ends) -> _Ends:
     """The same ends, the records of a history the other way round."""
     low, high = (np.transpose(end, (*range(end.ndim - 1)[::-1], end.ndim - 1)) for end in ends)
     return low, high

@@ -131,6 +131,18 @@ class Fit:
         """In plain words, for who publishes: does a chain like this describe the data?"""
         return verdict_on(self)
 
+    @property
+    def begun(self) -> Fit:
+        """The same, the chain on values with first records as they are, where these are unlike the
+        rest: fits and audits are of what chains are once they have forgotten how they began.
+        """
+        if self.beginnings is None or not isinstance(self.chain, MarkovChain):
+            return self
+        chain = self.beginnings.begun(self.chain)
+        if self.on_values is not None:
+            return replace(self, on_values=chain)
+        return replace(self, model=chain)
+
     def with_hidden(self, hidden: HiddenFit) -> Fit:
         """The same, and beside it a chain on hidden states: the model, if it foretells better."""
         if not hidden.is_preferred:

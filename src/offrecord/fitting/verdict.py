@@ -226,8 +226,13 @@ def _on_untested(fit: Fit) -> list[str]:
 def _on_beginnings(found: Beginnings) -> str:
     """What first records that differ mean for the promise."""
     told = f"{_NEAR} {short(math.exp(found.excess))} times the odds it promises"
-    if found.held == "learned":
+    if found.held == "learned" and found.since == 1:
         return f"{told}. {_LIKE_THESE}, so the promise covers that."
+    if found.held == "learned":
+        return (
+            f"{told}. {_LIKE_THESE} from record {found.since} on, and where something is private"
+            " redact keeps earlier ones back with that one, so the promise covers that."
+        )
     if found.held == "any":
         return f"{told}. The set holds chains however they begin, so the promise covers that."
     return f"{told}, and the set does not hold such chains: {_UNCOVERED}."

@@ -24,6 +24,8 @@ Certainty: TypeAlias = NDArray[np.int8]
 #: What these are called, as the paper calls its regions; and what is private itself.
 REGIONS = ("S", "M", "L")
 PRIVATE = "private"
+#: How columns begin that tell how likely a record is redacted.
+REDACTED = "Pr(redacted"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,13 +155,20 @@ def certainty_of(rows: Floats) -> Certainty:
     return np.where(always, ALWAYS, ever).astype(np.int8)
 
 
-def blocks(chains: Chains, secrets: Secrets, which: Integers, size: int) -> Iterator[Block]:
-    """Whole chains of about so many records each, with the secrets in them."""
-    begin = 0
-    while begin < chains.count:
-        end = int(np.searchsorted(chains.starts, chains.starts[begin] + size, side="right")) - 1
-        end = min(max(end, begin + 1), chains.count)
-        first, last = np.searchsorted(secrets.chain, (begin, end)).tolist()
-        rows = slice(int(chains.starts[begin]), int(chains.starts[end]))
+def blocks(
+    chains: Chains, secrets: Secrets, which: Integers, size: int, cuts: Integers | None = None
+) -> Iterator[Block]:
+    """Whole chains of about so many records each, with the secrets in them.
+
+    cuts: the numbers of chains with which a block may begin, and of all of them; each, without it.
+    """
+    starts = chains.starts if cuts is None else chains.starts[cuts]
+    count, begin = len(starts) - 1, 0
+    while begin < count:
+        end = int(np.searchsorted(starts, starts[begin] + size, side="right")) - 1
+        end = min(max(end, begin + 1), count)
+        ends = (begin, end) if cuts is None else cuts[[begin, end]]
+        first, last = np.searchsorted(secrets.chain, ends).tolist()
+        rows = slice(int(starts[begin]), int(starts[end]))
         yield Block(chains, rows, secrets.part(first, last), which[first:last])
         begin = end

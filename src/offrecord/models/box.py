@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats
-from offrecord.models.checking import checked_order, numbers, shape_text
+from offrecord.models.checking import checked_order, numbers, shape_text, whole_number
 from offrecord.models.lifted import lifted_back, lifted_kernel
 from offrecord.models.walks import pattern_power
 
@@ -28,6 +28,7 @@ TOO_FEW = (
 )
 STARTS = ("stationary", "settled", "any")
 INTERVALS = ("clopper-pearson", "mixture")
+LATEST = 1_000  #: record of a chain from which on a set may hold
 #: Rows must be able to sum to 1, and the nominal probabilities to be inside, within this much.
 _ROUNDING = 1e-12
 _Pair: TypeAlias = tuple[ArrayLike, ArrayLike]
@@ -57,6 +58,8 @@ class Box:
       forwards alone, and the chain has been under way for long, or may start in any way (R4).
     confidence, interval: how sure it is that the true chain lies inside, and by which intervals,
     where it was learned.
+    since: the record of a chain, counted from 1, from which on `backward` holds: what leads back to
+    earlier ones is not known. Of order 1 only, with one box for every step.
 
     Raises InputError for anything that is no such set.
     """
@@ -67,6 +70,7 @@ class Box:
     start: str
     confidence: float | None
     interval: str | None
+    since: int
 
     def __init__(
         self,
@@ -76,6 +80,7 @@ class Box:
         start: str = "stationary",
         confidence: float | None = None,
         interval: str | None = None,
+        since: int = 1,
     ) -> None:
         order = checked_order(order)
         ahead, back = (
@@ -93,6 +98,7 @@ class Box:
         object.__setattr__(self, "confidence", checked_confidence(confidence))
         object.__setattr__(self, "interval", checked_interval(interval))
         self._set_start(start)
+        self._set_since(since)
 
     @classmethod
     def binary(cls, alpha: tuple[float, float], beta: tuple[float, float], **described: Any) -> Box:
@@ -112,6 +118,16 @@ class Box:
                 f'start "{start}" is for two values, order 1 and one box for every step'
             )
         object.__setattr__(self, "start", start)
+
+    def _set_since(self, since: Any) -> None:
+        since = whole_number("since", since)
+        if not 1 <= since <= LATEST:
+            raise InputError(f"since must be a record from 1 to {LATEST:,}, got {since}")
+        if since > 1 and (self.order != 1 or self.by_step or self.start != "stationary"):
+            raise InputError(
+                'since above 1 is for order 1, one box for every step and start "stationary"'
+            )
+        object.__setattr__(self, "since", since)
 
     @property
     def k(self) -> int:
@@ -170,13 +186,31 @@ class Box:
         return Box(self.forward.of(steps), self.backward.of(steps), 1, "stationary", **self._made)
 
     def with_start(self, start: str) -> Box:
-        """The same intervals, with another thing known of how likely values are."""
-        return Box(self.forward, self.backward, self.order, start, **self._made)
+        """The same intervals, with another thing known of how likely values are. Forwards they hold
+        at every record.
+        """
+        since = self.since if start == "stationary" else 1
+        return Box(self.forward, self.backward, self.order, start, **self._made, since=since)
+
+    @property
+    def settled(self) -> Box:
+        """The set of what is left of its chains from the record on since which it holds."""
+        if self.since == 1:
+            return self
+        return Box(self.forward, self.backward, self.order, self.start, **self._made)
+
+    def holds(self, nominal: Floats, *, back: bool = False) -> bool:
+        """Whether probabilities shaped as those of one direction lie inside."""
+        return not np.any(self._outside(nominal, back))
+
+    def _outside(self, nominal: Floats, back: bool) -> NDArray[np.bool_]:
+        low, high = self.directions[back]
+        return np.asarray((nominal < low - _ROUNDING) | (nominal > high + _ROUNDING))
 
     def check_holds(self, name: str, nominal: Floats, *, back: bool = False) -> None:
         """InputError unless probabilities shaped as those of one direction lie inside."""
         low, high = self.directions[back]
-        outside = (nominal < low - _ROUNDING) | (nominal > high + _ROUNDING)
+        outside = self._outside(nominal, back)
         if np.any(outside):
             at = tuple(np.argwhere(np.broadcast_to(outside, low.shape))[0])
             given = np.broadcast_to(nominal, low.shape)[at]
@@ -197,6 +231,7 @@ class Box:
             "kind": "box",
             **self._made,
             "start": self.start,
+            **({} if self.since == 1 else {"since": self.since}),
             "forward": [side.tolist() for side in self.forward],
             "backward": [side.tolist() for side in self.backward],
         }
@@ -205,14 +240,16 @@ class Box:
     def from_dict(cls, content: Any, order: int) -> Box:
         """From a file; InputError for anything else."""
         wanted = {"kind", "confidence", "interval", "start", "forward", "backward"}
-        if not isinstance(content, dict) or set(content) != wanted or content["kind"] != "box":
+        named = set(content) - {"since"} if isinstance(content, dict) else set()
+        if named != wanted or content["kind"] != "box":
             raise InputError(
                 f'"set" must be of kind "box" and hold {", ".join(sorted(wanted))}, and nothing'
                 " else"
             )
         forward, backward_ = (_read_pair(name, content[name]) for name in ("forward", "backward"))
         made = content["confidence"], content["interval"]
-        return cls(forward, backward_, order, content["start"], *made)
+        since = content.get("since", 1)
+        return cls(forward, backward_, order, content["start"], *made, since=since)
 
     def __repr__(self) -> str:
         sure = "" if self.confidence is None else f" confidence={self.confidence:g}"

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError, renamed
 from offrecord.files import read_json
-from offrecord.models.base import Floats, Integers, Label, Phases
+from offrecord.models.base import Floats, Integers, Label, Model, Phases
 from offrecord.models.box import Box
 from offrecord.models.checking import (
     checked_kernels,
@@ -474,6 +474,22 @@ class MarkovChain:
         return other
 
     @property
+    def settled(self) -> MarkovChain:
+        """For chains of a set, which says all that is promised of how they begin: what this one is
+        once it has forgotten how it began, in the set of what is left of chains from the record on
+        since which the set holds. The chain itself where it has no set, or one without the like.
+        """
+        box = self.box
+        if box is None or self.order > 1 or not self.is_homogeneous:
+            return self
+        if self.is_stationary:
+            return self if box.since == 1 else self.with_box(box.settled)
+        later = MarkovChain(self.transition, None, self.labels, 1, self.learned)
+        if box.start == "stationary" and not box.holds(later._stationary_reverse, back=True):
+            return self
+        return later.with_box(box.settled)
+
+    @property
     def alone(self) -> MarkovChain:
         """The same chain as the only model."""
         return self if self.box is None else self.with_box(None)
@@ -541,6 +557,14 @@ class MarkovChain:
             return f"<MarkovChain k={self.k} states={len(self.shows)}>"
         kind = "one kernel" if self.is_homogeneous else f"n={self.length}"
         return f"<MarkovChain k={self.k} {'stationary' if self.is_stationary else kind}>"
+
+
+def settled_since(model: Model) -> tuple[Model, int]:
+    """A model from the record on since which its set holds, and the number of that record."""
+    if not isinstance(model, MarkovChain) or model.box is None:
+        return model, 1
+    since = model.box.since
+    return model.settled, since
 
 
 def _first_distribution(kernels: Floats, start: Floats | None) -> Floats:

@@ -107,7 +107,7 @@ class _Table:
         alphabet = Alphabet(said.model.labels)
         arranged = arrange(frame, said.columns, alphabet=alphabet, step=said.step)
         is_told = private_list is not None or document.private.positions is not None
-        if not is_told or document.growing is not None:
+        if not is_told or document.growing is not None or said.since > 1:
             return cls(said, arranged, None)
         whole = Table.of(arranged, said, private_list)
         if int(whole.missing.sum()) != document.counts.missing:

@@ -100,8 +100,9 @@ class Alternatives:
         clusters = self._clusters(batch)
         groups = self._groups(batch, (which, windows), clusters)
         unsure = np.bincount(groups.of, minlength=len(groups.chain)) > 1
-        unsure |= ~_is_complete(batch.arranged.chains)[groups.chain]
+        unsure |= ~_is_complete(batch.chains)[groups.chain]
         unsure[groups.of[batch.looked_up(self.plain) == 0]] = True
+        unsure |= batch.openings is not None  # what stands with an edge counts too
         none = clusters.where(np.zeros(secrets.count, dtype=bool))
         together, single, window = range(3)
         choice = np.full(len(unsure), single)
@@ -146,7 +147,7 @@ class Alternatives:
         """Secrets whose designs may fall on the same records: all of a chain, where one of them
         goes to its end.
         """
-        secrets, chains = batch.secrets, batch.arranged.chains
+        secrets, chains = batch.secrets, batch.chains
         rests = np.zeros(chains.count, dtype=bool)
         resting: Mask = np.any(self.rests, axis=1)
         for which in singles:
@@ -170,7 +171,7 @@ class Alternatives:
         """(groups,) how many records with a value what is laid there redacts by expectation, in
         small units.
         """
-        chains, (sizes, rests) = batch.arranged.chains, (self.sizes, self.rests)
+        chains, (sizes, rests) = batch.chains, (self.sizes, self.rests)
         begin, end = laid.secrets.bounds(chains, sizes[laid.which], rests[laid.which])
         falls = end > begin  # others fall on no record
         if not falls.all():
@@ -179,10 +180,14 @@ class Alternatives:
         fine = model.is_stationary and not surely
         pieces = _Pieces.of(begin, end, laid.secrets.low, fine)
         if surely:
-            found = (pieces.end - pieces.begin - _missing(chains, pieces)) * _units(masses.sum())
+            rows = pieces.end - pieces.begin - _missing(chains, pieces)
+            if batch.behind is not None:
+                rows = rows + pieces.sums(batch.behind)
+            found = rows * _units(masses.sum())
         else:
-            looked, same = _looked_at(chains, laid, pieces, model)
-            found = _expected(chains, laid, pieces.part(looked), decider, masses)[same]
+            looked, same = _looked_at(chains, laid, pieces, model, batch.behind)
+            part = pieces.part(looked)
+            found = _expected(chains, laid, part, decider, masses, batch.behind)[same]
         costs = np.zeros(len(groups.chain), dtype=np.int64)
         np.add.at(costs, groups.of[laid.at[pieces.own]], found)
         return costs
@@ -264,6 +269,11 @@ class _Pieces(NamedTuple):
         """Some of them."""
         return _Pieces(*(one[kept] for one in self))
 
+    def sums(self, counts: Integers) -> Integers:
+        """The sum over the rows of each."""
+        before = np.concatenate(([0], np.cumsum(counts)))
+        return np.asarray(before[self.end] - before[self.begin])
+
     @property
     def designs(self) -> tuple[Integers, Integers]:
         """The numbers of all designs of each, and to which of them these belong."""
@@ -304,10 +314,10 @@ def _laid(secrets: Secrets, own: Integers, clusters: _Designed, asked: Mask) -> 
 
 
 def _looked_at(
-    chains: Chains, laid: _Laid, pieces: _Pieces, model: Model
+    chains: Chains, laid: _Laid, pieces: _Pieces, model: Model, behind: Integers | None
 ) -> tuple[Integers, Integers]:
     """Pieces to look at for others: those that are the same in all that costs depend on have the
-    same costs. Sorted; and which of them stands for each.
+    same costs. Sorted; and which of them stands for each. behind: what stands with each row.
     """
     alone = np.arange(1, len(pieces.own) + 1)
     if not model.is_stationary or len(alone) == 0:
@@ -315,7 +325,10 @@ def _looked_at(
     secrets, sizes = laid.secrets, pieces.end - pieces.begin
     chain = secrets.chain[pieces.own]
     origin, last = (_places(chains, chain, rows) for rows in (pieces.begin, pieces.end - 1))
-    alone[(last - origin == sizes - 1) & (_missing(chains, pieces) == 0)] = 0
+    alike = (last - origin == sizes - 1) & (_missing(chains, pieces) == 0)
+    if behind is not None:
+        alike &= pieces.sums(behind) == 0
+    alone[alike] = 0
     designs, which = pieces.designs
     numbers = mixed(laid.which, secrets.last - secrets.first)[designs]
     numbers = mixed(numbers, secrets.first[designs] - origin[which])
@@ -340,7 +353,12 @@ def _missing(chains: Chains, pieces: _Pieces) -> Integers:
 
 
 def _expected(
-    chains: Chains, laid: _Laid, pieces: _Pieces, decider: Decider, masses: Floats
+    chains: Chains,
+    laid: _Laid,
+    pieces: _Pieces,
+    decider: Decider,
+    masses: Floats,
+    behind: Integers | None,
 ) -> Integers:
     """How many records with a value are redacted by expectation, in small units, in each of some
     pieces; to what is laid there these are chains of their own.
@@ -351,13 +369,18 @@ def _expected(
         done = ends[begin - 1] if begin else 0
         end = max(int(np.searchsorted(ends, done + BLOCK, side="right")), begin + 1)
         part = pieces.part(slice(begin, end))
-        found.append(_looked_into(chains, laid, part, decider, masses))
+        found.append(_looked_into(chains, laid, part, decider, masses, behind))
         begin = end
     return np.concatenate(found)
 
 
 def _looked_into(
-    chains: Chains, laid: _Laid, pieces: _Pieces, decider: Decider, masses: Floats
+    chains: Chains,
+    laid: _Laid,
+    pieces: _Pieces,
+    decider: Decider,
+    masses: Floats,
+    behind: Integers | None,
 ) -> Integers:
     sizes = pieces.until - pieces.since
     starts = np.concatenate(([0], np.cumsum(sizes)))
@@ -373,6 +396,8 @@ def _looked_into(
     weights = masses if masses.ndim == 1 else masses[rows]
     redacted = 1.0 - decider.expect(block, weights).released
     units = _units(np.where(part.codes == MISSING, 0.0, redacted))
+    if behind is not None:
+        units *= 1 + behind[rows]
     total = np.concatenate(([0], np.cumsum(units)))
     return np.asarray(total[pieces.end + shift] - total[pieces.begin + shift])
 

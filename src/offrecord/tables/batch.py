@@ -20,9 +20,10 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.blocks import Mask, Secrets
 from offrecord.mechanisms.surroundings import Nearness, context_of
 from offrecord.models.base import Floats, Integers, Model, Phases
-from offrecord.models.records import MISSING
+from offrecord.models.records import MISSING, Chains
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import Arranged, Columns, arrange
+from offrecord.tables.openings import Openings
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.secrets import Private, private_records, secrets_of
 from offrecord.tables.steps import Step
@@ -37,8 +38,9 @@ class ChainBatch:
 
     surroundings: (s, 4) of each secret the columns of SurroundingCounts. contexts: the phases that
     their numbers stand for. phases: of each record, if the model has them. clusters: secrets that
-    one design is made for, if they are worth it. waits: (n,) which records leave later, in a table
-    that grows; None where none does.
+    one design is made for, if they are worth it. openings: of chains, where the model's set holds
+    from a later record on; secrets are then counted among the parts that these make of chains.
+    waits: (n,) which records leave later, in a table that grows; None where none does.
     """
 
     arranged: Arranged
@@ -48,7 +50,22 @@ class ChainBatch:
     contexts: dict[int, bytes]
     phases: Phases | None
     clusters: Clusters
+    openings: Openings | None = None
     waits: Mask | None = None
+
+    @property
+    def chains(self) -> Chains:
+        """The chains that secrets are counted among, which are decided."""
+        return self.arranged.chains if self.openings is None else self.openings.chains
+
+    @cached_property
+    def secret_chains(self) -> Integers:
+        """(s,) the chain of the table that each secret is in."""
+        return self.whole_chains(self.secrets.chain)
+
+    def whole_chains(self, chain: Integers) -> Integers:
+        """The chains of the table that some of those are parts of that are decided."""
+        return chain if self.openings is None else self.openings.of[chain]
 
     @property
     def rows(self) -> int:
@@ -66,6 +83,13 @@ class ChainBatch:
         valued: Mask = chains.codes != MISSING
         valued[self.private.rows(chains)] = True
         return valued if self.waits is None else valued & ~self.waits
+
+    @cached_property
+    def behind(self) -> Integers | None:
+        """(n,) how many records with a value leave or stay with each beside itself: the opening of
+        an edge. None where there are no openings.
+        """
+        return None if self.openings is None else self.openings.behind(self.valued)
 
     @property
     def waiting(self) -> tuple[int, int]:
@@ -110,7 +134,7 @@ class ChainBatch:
     @cached_property
     def chains_with_secret(self) -> Integers:
         """The chains that hold a secret, sorted."""
-        return self.secrets.chain[np.diff(self.secrets.chain, prepend=-1) > 0]
+        return self.secret_chains[np.diff(self.secret_chains, prepend=-1) > 0]
 
     def masses(self, model: Model) -> Floats:
         """How likely each value of its records is: (k,) if the same for all, else (n, k)."""
@@ -181,7 +205,8 @@ class Reading:
 @dataclass(frozen=True, eq=False)
 class TableSpec:
     """How a table is read. limits: rooms beyond which a larger one makes no difference. nearness:
-    which secrets are designed together, None where each is by itself.
+    which secrets are designed together, None where each is by itself. since: the record of chains
+    from which on the model's set holds.
     """
 
     reading: Reading
@@ -189,6 +214,7 @@ class TableSpec:
     model: Model
     limits: tuple[int | None, int | None]
     nearness: Nearness | None = None
+    since: int = 1
 
     @property
     def columns(self) -> Columns:
@@ -203,7 +229,14 @@ class TableSpec:
         """Arranged chains as a batch."""
         chains, clock = arranged.chains, self.model.clock
         phases = None if clock is None else arranged.phases(clock.phase, clock.zone)
-        secrets = secrets_of(chains, private, self.protect)
+        openings = None
+        if self.since == 1:
+            secrets = secrets_of(chains, private, self.protect)
+        else:
+            openings = Openings.before(chains, self.since)
+            moved = openings.private(chains, private)
+            chains = openings.chains
+            secrets = secrets_of(chains, moved, self.protect)
         left, right = (
             room if limit is None else np.minimum(room, limit)
             for room, limit in zip(secrets.rooms(chains), self.limits, strict=True)
@@ -221,7 +254,7 @@ class TableSpec:
                 contexts[int(context[secret])] = along.astype(np.int8).tobytes()
         around = np.stack((left, right, length, context), axis=1)
         clusters = Clusters.of(chains, secrets, self.nearness)
-        return ChainBatch(arranged, private, secrets, around, contexts, phases, clusters)
+        return ChainBatch(arranged, private, secrets, around, contexts, phases, clusters, openings)
 
     def _along(
         self,

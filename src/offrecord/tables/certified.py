@@ -18,6 +18,7 @@ from offrecord.mechanisms import BestWindow, Mechanism, mechanism_named
 from offrecord.mechanisms.base import Design, Made
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Model
+from offrecord.models.chain import settled_since
 from offrecord.models.loading import model_from_dict
 from offrecord.release import certificate as form
 from offrecord.tables.batch import Reading, TableSpec
@@ -32,13 +33,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """What a certificate says, as the package's own objects."""
+    """What a certificate says, as the package's own objects.
+
+    model: of what is left of chains from the record on since which its set holds.
+    """
 
     certificate: form.Certificate
     model: Model
     columns: Columns
     step: Step | None
     setting: Setting
+    since: int = 1
 
     @classmethod
     def of(cls, certificate: form.Certificate) -> Certified:
@@ -62,8 +67,9 @@ class Certified:
         except InputError:
             if designs.kind != "local":
                 raise
+        model, since = settled_since(model)
         setting = Setting(model, designs.epsilon, mechanism, designs.protect)
-        return cls(certificate, model, named, step, setting)
+        return cls(certificate, model, named, step, setting, since)
 
     @classmethod
     def load(cls, path: Path) -> Certified:
@@ -90,7 +96,8 @@ class Certified:
         if self.designs.kind == form.CLUSTERED and limits[0] is not None:
             model, epsilon, mechanism, protect = self.setting
             nearness = mechanism.nearness(model, epsilon, protect, limits[0])
-        return TableSpec(reading, self.setting.protect, self.model, limits, nearness)
+        protect = self.setting.protect
+        return TableSpec(reading, protect, self.model, limits, nearness, self.since)
 
     @property
     def every(self) -> list[Design]:

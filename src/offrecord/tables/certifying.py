@@ -47,7 +47,7 @@ def certificate_of(
     release, joint = stands
     growing = _growing(plan)
     compared = None if comparison is None else form.ModelComparison(**comparison.to_dict())
-    said = model_section(model)
+    said = model_section(model, plan.modelled.since)
     return form.Certificate(
         claim=_claim(plan, acting[0]),
         assumptions=form.assumptions(said, growing or joint, kept=bool(job.columns.keep)),
@@ -139,13 +139,13 @@ def _private(plan: Plan) -> form.Private:
     return form.Private(count=survey.private, digest=digest, positions=positions)
 
 
-def model_section(model: Model) -> form.Model:
-    """The model with its start spelled out."""
+def model_section(model: Model, since: int = 1) -> form.Model:
+    """The model with its start spelled out. since: the record from which on its set holds."""
     said = model.to_dict()
     if said["start"] is None:
         said["start"] = model.along().start.tolist()
     models = said.pop("set", None)
-    said["set"] = None if models is None else form.ModelSet(**models)
+    said["set"] = None if models is None else form.ModelSet(**models, since=since)
     return form.Model(**said, stationary=model.is_stationary)
 
 

@@ -37,15 +37,16 @@ class Entered(NamedTuple):
 
 
 def release_identity(
-    job: Job, survey: Survey, dropped: Dropped, designs: Designs, which: Integers
+    modelled: ModelledJob, survey: Survey, dropped: Dropped, designs: Designs, which: Integers
 ) -> dict[str, str]:
     """Digests of what decides a release; of sets of records, whatever their order, and for the
     key's owner alone.
     """
+    job = modelled.job
     private = survey.private_digest ^ dropped.digest, survey.private + dropped.private
     identity = {
         "private list": digest_text(*private),
-        "model": _digest(designs.model.to_dict()),
+        "model": _digest(modelled.model.to_dict()),
         "epsilon": repr(job.epsilon),
         "mechanism": f"{designs.setting.mechanism.name}, {job.options.protect}",
         "choice of columns": _digest(_shape(job, survey)),

@@ -22,6 +22,7 @@ from offrecord.mechanisms.local.by_policy import whole_mechanism
 from offrecord.mechanisms.surroundings import Nearness
 from offrecord.models.base import Model
 from offrecord.models.box import STARTS
+from offrecord.models.chain import settled_since
 from offrecord.models.clock import phase_count
 from offrecord.models.loading import load_model
 from offrecord.release.coins import KEY_BYTES, Coins
@@ -186,7 +187,12 @@ class Job:
         return InputError("--drop leaves nothing to release: every chain is private as a whole")
 
     def modelled(self, model: Model) -> ModelledJob:
-        """The job with its model: that is given, or learned from the table."""
+        """The job with its model: that is given, or learned from the table. Designs are for what is
+        left of its chains from the record on since which its set holds.
+        """
+        whole = model
+        model, since = settled_since(model)
+        self._check_since(since)
         share = 1.0 if model.learned is None else model.learned.share
         mechanism, why = self.mechanism, _unserved(self.mechanism, model)
         if why is None and self.options.mechanism is None:
@@ -200,7 +206,17 @@ class Job:
         known = None
         if file is not None and Path(file).exists():
             known = Designs.load(file, setting, self.key.secret)
-        return ModelledJob(self, setting, known, why, self._seen(model))
+        return ModelledJob(self, setting, known, whole, since, why, self._seen(model))
+
+    def _check_since(self, since: int) -> None:
+        """InputError for what needs a set that holds from the first record of chains on."""
+        flags = {"--growing": self.options.growing, "--after": self.options.after is not None}
+        asked = [flag for flag, is_given in flags.items() if is_given]
+        if since > 1 and asked:
+            raise InputError(
+                f"{asked[0]} needs a set of models that holds from the first record of chains on,"
+                f" and this one does from record {since} on: take --start any, for two values"
+            )
 
     def _seen(self, model: Model) -> Seen | None:
         """Which records a model was learned from, where that is known."""
@@ -371,14 +387,17 @@ def _check_model(options: Options) -> None:
 class ModelledJob:
     """A job whose model is known.
 
-    known: designs from before, if there is a file of them. unserved: why it goes by the best local
-    mechanism, where another one was asked for. seen: which records the model was learned from, None
-    where that is not known.
+    known: designs from before, if there is a file of them. model: with how its chains begin; since:
+    the record from which on its set holds, and the model of the setting. unserved: why it goes by
+    the best local mechanism, where another one was asked for. seen: which records the model was
+    learned from, None where that is not known.
     """
 
     job: Job
     setting: Setting
     known: Designs | None
+    model: Model
+    since: int = 1
     unserved: str | None = None
     seen: Seen | None = None
 
@@ -389,7 +408,7 @@ class ModelledJob:
         model, epsilon, _, protect = self.setting
         limits = room_limits(model, epsilon, self.known)
         nearness = None if options.growing else nearness_of(self.setting, limits[0])
-        spec = TableSpec(job.reading, protect, model, limits, nearness)
+        spec = TableSpec(job.reading, protect, model, limits, nearness, self.since)
         coins = Coins(job.key.secret, options.dataset, options.value)
         publish = options.publish_positions and not options.dry_run
         return Worker(spec, coins, publish, self.seen, before=self.before)

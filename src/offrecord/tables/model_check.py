@@ -86,7 +86,7 @@ def begun(model: Model, firsts: Counts) -> str | None:
 
     firsts: (k,) their values, as far as they are never redacted.
     """
-    if not isinstance(model, MarkovChain) or model.has_states or not model.is_stationary:
+    if not isinstance(model, MarkovChain) or model.has_states or not model.is_homogeneous:
         return None
     total = int(firsts.sum())
     if total < MIN_STARTS or (model.box is not None and model.box.start == "any"):
@@ -131,7 +131,8 @@ def _holds_beginning(model: MarkovChain, start: Floats) -> bool:
     """
     if model.box is None:
         return False
-    joint = start[:, np.newaxis] * model.transition
+    there = start @ np.linalg.matrix_power(model.transition, model.box.since - 1)
+    joint = there[:, np.newaxis] * model.transition
     low, high = model.box.backward
     back = (joint / joint.sum(axis=0)).T
     return bool(np.all(low <= back) and np.all(back <= high))

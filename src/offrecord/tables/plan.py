@@ -124,7 +124,7 @@ class Plan:
         warnings += _design_warnings(job, designs)
         warnings += about_columns(columns.order, columns.keep, keep_all=columns.keep_all)
         holding = _holding(modelled, survey, designs) if job.options.growing else None
-        identity = release_identity(job, survey, dropped, designs, which)
+        identity = release_identity(modelled, survey, dropped, designs, which)
         if holding is not None:
             identity |= {GROWING: told_holding(holding), DESIGNS: told_designs(designs)}
         if job.options.dry_run:
@@ -152,6 +152,7 @@ class Plan:
         is_local = self.designs.setting.mechanism.designs.kind == "local"
         is_named = options.is_one_file and self.job.columns.order is not None
         is_whole = not (options.drop or options.dry_run)  # else who was dropped would be forgotten
+        is_whole = is_whole and self.modelled.since == 1
         remembers = is_local and is_named and is_whole
         return replace(self.modelled.worker, rule=self.rule, remembers=remembers)
 
@@ -177,7 +178,7 @@ class Plan:
             if not objected and (warning := comparison.warning()) is not None:
                 warnings.append(warning)
         if tally.firsts is not None and self.survey.secrets:
-            warnings += filter(None, [begun(self.designs.model, tally.firsts)])
+            warnings += filter(None, [begun(self.modelled.model, tally.firsts)])
         for finding in () if tally.kept is None else tally.kept.findings:
             said = finding.says(self.designs.model.labels)
             if finding.sure:
@@ -325,8 +326,10 @@ class Outcome:
             window=tally.window / valued,
             leakage=designs.leakage,
             exact=designs.is_exact,
-            models=models_told(model, verdict),
-            meaning=Meaning.of(model, survey.needs, designs.most_told, verdict),
+            models=models_told(plan.modelled.model, verdict),
+            meaning=Meaning.of(
+                model, survey.needs, designs.most_told, verdict, plan.modelled.model
+            ),
             erasure=erasure_leakage(model, survey.needs),
             erasure_is_least=model.box is not None,
             regions=tally.named_regions(survey.private_rows - grown.private),

@@ -20,10 +20,14 @@ from offrecord.mechanisms.blocks import (
     REGIONS,
     Block,
     Certainty,
+    Decision,
+    Draw,
+    Expectation,
+    Explanation,
     Mask,
     blocks,
 )
-from offrecord.models.base import Floats, Integers, Model
+from offrecord.models.base import Floats, Integers, Label, Model
 from offrecord.models.records import UNKNOWN
 from offrecord.tables.acting import BLOCK, Acting, Alternatives
 from offrecord.tables.batch import ChainBatch
@@ -107,7 +111,32 @@ class Rule:
     def blocks(self, batch: ChainBatch, acting: Acting) -> Iterator[Block]:
         """A batch, a stretch of whole chains at a time, and what acts there."""
         size = BLOCK * int(getattr(self.decider, "breadth", 1))
-        return blocks(batch.arranged.chains, acting.secrets, acting.which, size)
+        cuts = None if batch.openings is None else batch.openings.cuts
+        return blocks(batch.chains, acting.secrets, acting.which, size, cuts)
+
+    def decided(self, batch: ChainBatch, block: Block, draw: Draw) -> Decision:
+        """Which records of a block of a batch leave empty."""
+        found = self.decider.decide(block, draw)
+        if batch.openings is not None and block.secrets.count:
+            batch.openings.redacted(block, found.redacted, found.certainty)
+        return found
+
+    def foretold(self, batch: ChainBatch, block: Block, masses: Floats) -> Expectation:
+        """How likely each record of a block leaves. masses: of values, the same for all records or
+        those of each.
+        """
+        weights = masses if masses.ndim == 1 else masses[block.rows]
+        found = self.decider.expect(block, weights)
+        if batch.openings is not None and block.secrets.count:
+            batch.openings.expected(block, found.released, found.certainty)
+        return found
+
+    def told(self, batch: ChainBatch, block: Block, labels: Sequence[Label]) -> Explanation:
+        """The rule for each record of a block."""
+        found = self.decider.explain(block, labels)
+        if batch.openings is not None and block.secrets.count:
+            batch.openings.explained(block, found.certainty, found.rule)
+        return found
 
     def expect(self, batch: ChainBatch) -> Tally:
         """What a release is expected to show, by the model and without a look at the values."""
@@ -119,8 +148,7 @@ class Rule:
         masses, acting = batch.masses(self.model), self.acting(batch)
         counted, unknown, sure = Tally(), [], np.zeros(batch.rows, dtype=bool)
         for block in self.blocks(batch, acting):
-            weights = masses if masses.ndim == 1 else masses[block.rows]
-            expected = self.decider.expect(block, weights)
+            expected = self.foretold(batch, block, masses)
             certainty = with_waiting(batch, block, expected.certainty)
             unknown.append(unknown_rows(block, certainty))
             sure[block.rows] = certainty == NEVER
@@ -152,7 +180,7 @@ class Rule:
         private = np.zeros(batch.rows, dtype=bool)
         private[batch.private.rows(batch.arranged.chains)] = True
         labels, acting = batch.arranged.labels, self.acting(batch)
-        told = [self.decider.explain(block, labels) for block in self.blocks(batch, acting)]
+        told = [self.told(batch, block, labels) for block in self.blocks(batch, acting)]
         certainty = np.concatenate([one.certainty for one in told])
         columns = {name: np.concatenate([one.rule[name] for one in told]) for name in told[0].rule}
         named = np.array([*REGIONS, PRIVATE, WAITS])[np.where(private, len(REGIONS), certainty)]

@@ -30,7 +30,8 @@ _OWNER = "owner"  # the one mechanism that may fall short of windows
 def models_told(model: Model, verdict: str | None) -> str:
     """Which models a promise holds for; verdict: what the fit of the model said about itself."""
     but = ""
-    if model.is_stationary and leaves_out_beginnings(verdict, model.box):
+    is_said = model.is_stationary or model.box is not None  # else the start of the model is its own
+    if is_said and leaves_out_beginnings(verdict, model.box):
         but = "; not for secrets near where a chain begins, as first records are unlike the rest"
     return f"{_held(model.box)}{but}"
 
@@ -44,7 +45,11 @@ def _held(box: Box | None) -> str:
         else f"their {100 * box.confidence:.10g} % intervals"
     )
     start = {"stationary": "", "settled": ", long under way", "any": ", whatever their start"}
-    return f"every chain whose one-step probabilities lie in {sure}{start[box.start]}"
+    since = ""
+    if box.since > 1:
+        since = f", from its record {box.since} on; where something is private, earlier ones leave"
+        since += " or stay with that"
+    return f"every chain whose one-step probabilities lie in {sure}{start[box.start]}{since}"
 
 
 @dataclass(frozen=True, repr=False)

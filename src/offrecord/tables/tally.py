@@ -32,15 +32,20 @@ class Touched(NamedTuple):
 
     @classmethod
     def of(
-        cls, block: Block, leaves: Mask | Floats, certainty: Certainty, valued: Mask | None
+        cls,
+        batch: ChainBatch,
+        block: Block,
+        leaves: Mask | Floats,
+        certainty: Certainty,
+        valued: Mask | None,
     ) -> Touched:
-        """Count a block; valued: which of its records have a value, None for all."""
+        """Count a block of a batch; valued: which of its records have a value, None for all."""
         if block.secrets.count == 0:
             return cls()
-        starts = block.chains.starts
+        starts = batch.arranged.chains.starts
         first, end = np.searchsorted(starts, (block.rows.start, block.rows.stop))
         begins = starts[first:end] - block.rows.start
-        chain = block.secrets.chain
+        chain = batch.whole_chains(block.secrets.chain)
         chain = chain[np.diff(chain, prepend=-1) > 0] - first  # sorted, as secrets are
         records = np.diff(starts[first : end + 1])
         if valued is not None:
@@ -97,7 +102,7 @@ class Tally:
         return cls(
             tuple(int(np.count_nonzero(counted == one)) for one in range(len(REGIONS))),
             int(np.count_nonzero(leaves)) if leaves.dtype == bool else leaves.sum().item(),
-            touched=Touched.of(block, leaves, certainty, valued),
+            touched=Touched.of(batch, block, leaves, certainty, valued),
             rows=block.size,
         )
 

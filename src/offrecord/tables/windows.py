@@ -38,21 +38,32 @@ class Windows:
     def released(self, batch: ChainBatch) -> int:
         """How many records with a value lie outside of all windows."""
         which = batch.looked_up(self.which)
-        return self._outside(batch.arranged.chains, batch.secrets, which, batch.valued)
-
-    def _outside(
-        self, chains: Chains, secrets: Secrets, which: Integers, has_value: Mask | None
-    ) -> int:
-        valued = None if has_value is None else np.concatenate(([0], np.cumsum(has_value)))
-        total = len(chains.codes) if valued is None else int(valued[-1])
-        if secrets.count == 0:
+        valued, openings = batch.valued, batch.openings
+        total = batch.rows if valued is None else int(valued.sum())
+        if batch.secrets.count == 0:
             return total
+        begin, end = self._inside(batch.chains, batch.secrets, which)
+        inside = end - begin if valued is None else _within(valued, begin, end)
+        lost = int(inside.sum())
+        if openings is not None and batch.behind is not None:
+            lost += openings.behind_missing(batch.secrets.chain, valued)
+            lost += int(_within(batch.behind, begin, end).sum())
+        return total - lost
+
+    def _inside(
+        self, chains: Chains, secrets: Secrets, which: Integers
+    ) -> tuple[Integers, Integers]:
+        """Where windows begin and end, no row within two of them."""
         begin, end = secrets.bounds(chains, self.sizes[which], self.rests[which])
         if np.any(begin[1:] < begin[:-1]):  # a longer window reaches beyond those before it
             order = np.argsort(begin, kind="stable")
             begin, end = begin[order], end[order]
         before = np.maximum.accumulate(np.concatenate(([0], end[:-1])))
         begin = np.maximum(begin, before)  # count no row twice
-        end = np.maximum(end, begin)
-        inside = end - begin if valued is None else valued[end] - valued[begin]
-        return total - int(inside.sum())
+        return begin, np.maximum(end, begin)
+
+
+def _within(counts: Mask | Integers, begin: Integers, end: Integers) -> Integers:
+    """The sum over each of some stretches of rows."""
+    before = np.concatenate(([0], np.cumsum(counts)))
+    return np.asarray(before[end] - before[begin])

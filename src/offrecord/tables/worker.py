@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.fitting.counting import Counts
-from offrecord.mechanisms.blocks import NEVER, Block, Mask
+from offrecord.mechanisms.blocks import NEVER, Block, Mask, Secrets
 from offrecord.models.base import Integers
 from offrecord.models.records import MISSING, Chains
 from offrecord.release import coins
@@ -32,7 +32,7 @@ from offrecord.tables.model_check import (
 )
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.rule import Rule, check_known, unknown_rows, with_waiting
-from offrecord.tables.secrets import Private
+from offrecord.tables.secrets import Private, secrets_of
 from offrecord.tables.seen import Seen, Sighting
 from offrecord.tables.several.growing import Before, Grown, Holding
 from offrecord.tables.several.remembered import Remembered, begins
@@ -83,9 +83,11 @@ class KeyedBatch:
         purpose: bytes = RECORDS,
         counter: Counter = 0,
     ) -> Draws:
-        """(r,) a draw for each record of chains that hold a secret."""
-        kind = _order_kind(self.batch.arranged)
-        return self.coins.draw(self.tags_of(chain), order, kind, purpose, counter)
+        """(r,) a draw for each record of chains that hold a secret, by the numbers that these have
+        where they are decided.
+        """
+        kind, tags = _order_kind(self.batch.arranged), self.tags_of(self.batch.whole_chains(chain))
+        return self.coins.draw(tags, order, kind, purpose, counter)
 
     def set_digests(self, chain: Integers, order: Integers, groups: Integers, count: int) -> Draws:
         """(count, 2) a digest of each group of records."""
@@ -190,7 +192,7 @@ class Worker:
             order_type=arranged.order_type,
             needs=batch.needs,
             clustered=batch.clusters.secrets,
-            secrets_digests=keyed.set_digests(secrets.chain, secrets.order, used, len(rows)),
+            secrets_digests=keyed.set_digests(batch.secret_chains, secrets.order, used, len(rows)),
             private_digest=keyed.set_digests(private.chain, private.order, alone, 1)[0],
             records_digest=keyed.known_again(private.chain, private.order),
             positions=_positions(batch) if self.positions else [],
@@ -217,7 +219,7 @@ class Worker:
         gone, sure = np.zeros(batch.rows, dtype=bool), np.zeros(batch.rows, dtype=bool)
 
         def decided(block: Block) -> _Decided:
-            redacted, certainty = rule.decider.decide(block, keyed.draw)
+            redacted, certainty = rule.decided(batch, block, keyed.draw)
             if batch.waits is not None:
                 redacted = redacted | batch.waits[block.rows]
                 certainty = with_waiting(batch, block, certainty)
@@ -246,7 +248,7 @@ class Worker:
             window=rule.windows.released(batch),
             moves=sum((one.moves for one in found), np.zeros(counted_shape(model), np.int64)),
             firsts=sum((one.firsts for one in found), np.zeros(model.k, np.int64)),
-            choice=choice_of(chains, batch.secrets, model.k, rule.reach),
+            choice=choice_of(chains, self._chosen(batch), model.k, rule.reach),
             kept=Sample.of(batch.arranged, gone),
             content=content,
             seen=self._sighting(keyed, ~sure),
@@ -255,6 +257,12 @@ class Worker:
             remembered=_remembered(keyed, acting) if self.remembers else Remembered(),
         )
         return _released(batch.arranged, gone), tally
+
+    def _chosen(self, batch: ChainBatch) -> Secrets:
+        """The secrets of a batch as they were chosen, whatever they are decided as."""
+        if batch.openings is None:
+            return batch.secrets
+        return secrets_of(batch.arranged.chains, batch.private, self.spec.protect)
 
     def _sighting(self, keyed: KeyedBatch, marked: Mask) -> Sighting:
         """What the model was learned from, met among rows that are marked."""

@@ -67,6 +67,11 @@ class Problem:
         if not isinstance(protect, str) or protect not in PROTECT:
             raise InputError(f'protect must be "run" or "each", got {protect!r}')
         object.__setattr__(self, "chain", chain if models is None else chain.with_box(models))
+        if self.chain.box is not None and self.chain.box.since > 1:
+            raise InputError(
+                f"the set of models holds from record {self.chain.box.since} of a chain on, which"
+                " tables know what to do with; take the chain alone (models=None, --exact-model)"
+            )
         object.__setattr__(self, "n", n)
         object.__setattr__(self, "private", _private(private, n))
         object.__setattr__(self, "epsilon", budget(epsilon))

@@ -18,6 +18,7 @@ from offrecord.mechanisms.blocks import (
     ALWAYS,
     AT_TIMES,
     NEVER,
+    REDACTED,
     Block,
     Decision,
     Draw,
@@ -134,7 +135,7 @@ class Stamping:
     def explain(self, block: Block, labels: Sequence[Label]) -> Explanation:
         """The redaction probability of every value of each record."""
         rule = self._probabilities(block)
-        columns = {f"Pr(redacted | {label})": rule[:, i] for i, label in enumerate(labels)}
+        columns = {f"{REDACTED} | {label})": rule[:, i] for i, label in enumerate(labels)}
         return Explanation(certainty_of(rule), columns)
 
     def _probabilities(self, block: Block) -> Floats:

@@ -46,6 +46,11 @@ FOLLOWS_SET = (
     " left, lie in the intervals given here, at every step; the chain has no memory beyond as many"
     " records as the model's order."
 )
+FOLLOWS_SINCE = (
+    "The one-step probabilities of a chain, forwards to the right of a secret and backwards to its"
+    " left as far as record {since} of the chain, lie in the intervals given here, at every step;"
+    " the chain has no memory beyond the record before."
+)
 FOLLOWS_FORWARDS = (
     "The one-step probabilities of a chain lie in the intervals given here, at every step; the"
     " chain has no memory beyond the record before."
@@ -122,6 +127,8 @@ def assumptions(model: Model, others: Growing | Joint | None, *, kept: bool) -> 
     follows = FOLLOWS
     if model.set is not None:
         follows = FOLLOWS_SET if model.set.start == "stationary" else FOLLOWS_FORWARDS
+        if model.set.since > 1:
+            follows = FOLLOWS_SINCE.format(since=model.set.since)
     only = ALONE if others is None else GROWN if isinstance(others, Growing) else ACCOUNTED
     return (follows, *ASSUMPTIONS, only, *((KEPT,) if kept else ()))
 

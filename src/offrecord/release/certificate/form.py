@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Annotated, Any, Self, TypeAlias, TypeGuard, TypeVar, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeGuard, TypeVar, get_type_hints
 
 from offrecord.errors import InputError
 
@@ -336,8 +336,11 @@ Texts = Annotated[Sequence[str], listed(text)]
 @dataclass(frozen=True, kw_only=True)
 class Section:
     """An object of a form. Lists that it is given are kept as tuples, so that it equals the one
-    that is read back.
+    that is read back. rare: fields that stand there only where they are not what they are by
+    default.
     """
+
+    rare: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -347,12 +350,21 @@ class Section:
 
     def to_dict(self) -> dict[str, Any]:
         """Its JSON, by the names of its fields, in their order."""
-        return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
+        return {
+            one.name: _plain(getattr(self, one.name))
+            for one in fields(self)
+            if one.name not in self.rare or getattr(self, one.name) != one.default
+        }
 
     @classmethod
     def read(cls, entry: Entry) -> Self:
         """The section that an entry holds; InputError if it holds anything else."""
-        readers = readers_of(cls)
+        there = entry.members() if cls.rare else {}
+        readers = {
+            name: reader
+            for name, reader in readers_of(cls).items()
+            if name not in cls.rare or name in there
+        }
         held = entry.named(list(readers))
         return cls(**{name: reader(held[name]) for name, reader in readers.items()})
 

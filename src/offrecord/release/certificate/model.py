@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from offrecord.release.certificate.form import (
     MAX_COUNT,
@@ -44,13 +44,18 @@ OptionalText = Annotated[str | None, optional(text)]
 #: What may be known of how chains begin, and by which intervals a set was learned.
 STARTS = "stationary", "settled", "any"
 INTERVALS = "clopper-pearson", "mixture"
+LATEST = 1_000  #: record of a chain from which on a set may hold
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSet(Section):
     """A set of models: the least and the largest value of every one-step probability, forwards and
     backwards in time, each shaped as the model's transition.
+
+    since: the record of a chain, counted from 1, from which on it holds backwards.
     """
+
+    rare: ClassVar[tuple[str, ...]] = ("since",)
 
     kind: Annotated[str, word("box")] = "box"
     confidence: Annotated[float | None, optional(probability)]
@@ -58,6 +63,7 @@ class ModelSet(Section):
     start: Annotated[str, word(*STARTS)]
     forward: Annotated[Sequence[Any], listed(array, 2)]
     backward: Annotated[Sequence[Any], listed(array, 2)]
+    since: Annotated[int, whole(1, LATEST)] = 1
 
     def check(self, model: Model) -> None:
         """InputError unless they are intervals that rows of probabilities can lie in, and the
@@ -82,6 +88,9 @@ class ModelSet(Section):
             raise refused("model.set.forward", "must hold the model's own transition")
         if self.start != "stationary" and (model.k, len(shape)) != (2, 2):
             raise refused("model.set.start", 'must be "stationary" for more than two values')
+        plain = model.stationary and model.order == 1 and self.start == "stationary"
+        if self.since > 1 and not plain:
+            raise refused("model.set.since", "must be 1 unless the model is stationary, of order 1")
 
 
 @dataclass(frozen=True, kw_only=True)

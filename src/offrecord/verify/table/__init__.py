@@ -7,6 +7,7 @@ secrets  runs of private records        serving   which design serves a secret
 stamps   designs laid onto records      clusters  what may act around near secrets
 local    cells by local designs         owner     stretches by owner's designs
 channels what clusters hide            coins     draws anew from the key
+openings first records of chains        growing   what waits for a later release
 check    all of it
 """
 

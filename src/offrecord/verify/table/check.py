@@ -17,6 +17,7 @@ from offrecord.verify.table.found import Found
 from offrecord.verify.table.growing import Waiting, waiting_rows
 from offrecord.verify.table.listed import Private, by_list, by_positions
 from offrecord.verify.table.local import check_local
+from offrecord.verify.table.openings import opened
 from offrecord.verify.table.original import check_missing, with_original
 from offrecord.verify.table.owner import check_owner
 from offrecord.verify.table.rows import Table, check_counts, is_empty, table_of
@@ -79,6 +80,7 @@ def _checked(
         if coins is not None:
             coins = check_digest(coins, private, found)
     waiting = waiting_rows(table, private, certificate, found)
+    table, private, certificate, coins = opened(table, private, certificate, coins, found)
     if waiting is None:
         _check_cells(table, private, certificate, coins, found)
     elif isinstance(certificate.designs, OwnerDesigns):

@@ -13,6 +13,7 @@ from offrecord.mechanisms.blocks import (
     ALWAYS,
     AT_TIMES,
     NEVER,
+    REDACTED,
     Block,
     Certainty,
     Decision,
@@ -328,14 +329,14 @@ class OwnerDecider:
         """
         released, certainty = self.expect(block, np.empty(0))
         if self.order > 1:  # walks see tuples
-            return Explanation(certainty, {"Pr(redacted)": 1.0 - released})
+            return Explanation(certainty, {f"{REDACTED})": 1.0 - released})
         stops = np.zeros((block.size, self.k))
         if block.secrets.count:
             plan = self.planned(block)
             nearest = np.full(block.size, NEVER_REACHED)
             for column in _BOTH:
                 self._explain_side(plan, column, nearest, stops)
-        columns = {"Pr(redacted)": 1.0 - released}
+        columns = {f"{REDACTED})": 1.0 - released}
         columns |= {f"Pr(stop | {label})": stops[:, i] for i, label in enumerate(labels)}
         return Explanation(certainty, columns)
 
