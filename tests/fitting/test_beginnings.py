@@ -68,16 +68,18 @@ def between(low, high, shares):
 @given(
     kernel=st.sampled_from([TWO, SLOW, THREE]),
     weights=st.lists(st.integers(1, 30), min_size=3, max_size=3),
+    since=st.integers(1, 8),
     seed=st.integers(0, 2**31),
 )
 def test_a_set_from_first_records_holds_every_step_back_of_every_chain_inside(
-    kernel, weights, seed
+    kernel, weights, since, seed
 ):
     k, random = len(kernel), np.random.default_rng(seed)
     model = off.MarkovChain(kernel)
     counts = np.rint(2000 * model.start[:, np.newaxis] * kernel).astype(np.int64)
     firsts = 10 * np.array(weights[:k])
-    box = begun_box(counts, firsts, model, SURE)
+    box = begun_box(counts, firsts, model, SURE, since)
+    assert box.since == since
     box.check_holds("transition", model.transition)
     model.with_box(box)  # holds its steps back, too
     kernels = [between(*box.forward, random.random((k, k))) for _ in range(12)]
@@ -87,7 +89,7 @@ def test_a_set_from_first_records_holds_every_step_back_of_every_chain_inside(
         ends = binomtest(seen, total).proportion_ci(1 - 0.05 / 3, "exact")
         starts += [np.array([1 - end, end]) for end in ends]
     for start in starts:
-        for back in steps_back(kernels, start):
+        for back in steps_back(kernels, start)[since - 1 :]:
             assert np.all(back >= box.backward.low - 1e-12)
             assert np.all(back <= box.backward.high + 1e-12)
 
@@ -135,21 +137,55 @@ def test_the_set_holds_chains_that_begin_as_first_records_say():
     assert found.box.start == "stationary"
     assert "so the promise covers that" in found.verdict
     assert objections(found.verdict) == []
-    for back in steps_back([SLOW] * 40, [0.4, 0.6]):
+    for back in steps_back([SLOW] * 40, [0.4, 0.6])[found.beginnings.since - 1 :]:
         assert np.all(back >= found.box.backward.low)
         assert np.all(back <= found.box.backward.high)
     assert found.summary()["beginnings"]["held"] == "learned"
 
 
-def test_where_chains_all_begin_in_one_state_any_beginning_is_held():
-    found = fitted(SLOW, [1.0, 0.0])
+@pytest.mark.parametrize(("kernel", "start"), [(SLOW, [1.0, 0.0]), (THREE, [0.0, 0.0, 1.0])])
+def test_where_chains_all_begin_in_one_state_the_set_holds_from_a_later_record_on(kernel, start):
+    found = fitted(kernel, start, length=90)
+    since = found.beginnings.since
+    assert found.beginnings.held == "learned"
+    assert since > 1
+    assert f"begin like these from record {since} on" in found.verdict
+    assert objections(found.verdict) == []
+    assert found.model.is_stationary  # what it is once it has forgotten how it began
+    chain = found.begun.model
+    assert chain.box.since == since
+    assert np.array_equal(chain.start, found.beginnings.shares)
+    assert np.array_equal(chain.settled.transition, found.model.transition)
+    assert chain.settled.is_stationary
+    assert chain.settled.box.since == 1
+    for back in steps_back([kernel] * 90, start)[since - 1 :]:
+        assert np.all(back >= chain.box.backward.low)
+        assert np.all(back <= chain.box.backward.high)
+
+
+def test_where_two_values_are_forgotten_slowly_any_beginning_is_held():
+    found = fitted(np.array([[0.98, 0.02], [0.1, 0.9]]), [0.0, 1.0], count=40, length=90)
     assert found.beginnings.held == "any"
     assert found.box.start == "any"
     assert "however they begin" in found.verdict
+    assert found.begun.model.box.start == "any"
+
+
+def test_the_later_a_set_holds_the_narrower_it_is():
+    model = off.MarkovChain(THREE)
+    counts = np.rint(20_000 * model.start[:, np.newaxis] * THREE).astype(np.int64)
+    before = None
+    for since in (2, 4, 8, 16):
+        low, high = begun_box(counts, np.array([400, 0, 0]), model, SURE, since).backward
+        if before is not None:
+            assert np.all(low >= before[0])
+            assert np.all(high <= before[1])
+            assert np.any(high - low < before[1] - before[0])
+        before = low, high
 
 
 def test_what_the_set_does_not_hold_is_said():
-    found = fitted(THREE, [1.0, 0.0, 0.0])
+    found = fitted(THREE, [0.0, 0.0, 1.0], count=40, length=3)
     assert found.beginnings.held is None
     assert "the promise does not cover that" in found.verdict
     assert objections(found.verdict) == [
@@ -225,12 +261,15 @@ def test_a_fit_of_a_table_and_its_release_say_it(tmp_path):
     )
     reading = {"value": "v", "order": "t", "by": "c", "private": "p"}
     model = off.fit(frame, **reading, chain_order=1, no_audit=True).model
-    assert model.box.start == "any"
+    assert model.box.since > 1
     release = off.redact(
         frame, **reading, model=model, epsilon=1.0, dataset="d", key_file=tmp_path / "key.json"
     )
-    assert release.certificate["model"]["set"]["start"] == "any"
-    assert release.certificate["designs"]["kind"] == "local"
-    assert len(release.certificate["designs"]["designs"]) == 1
-    assert "however they begin" in release.certificate["learned"]["verdict"]
+    assert release.certificate["model"]["set"]["since"] == model.box.since
+    assert release.certificate["designs"]["kind"] == "owner"
+    assert f"record {model.box.since} on" in release.certificate["learned"]["verdict"]
+    assert (
+        f"as far as record {model.box.since} of the chain" in release.certificate["assumptions"][0]
+    )
+    assert f"from its record {model.box.since} on" in release.summary.models
     assert math.isclose(release.certificate["claim"]["leakage"], 1.0, rel_tol=0.05)

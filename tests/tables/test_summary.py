@@ -219,4 +219,5 @@ def test_all_of_it_is_json(redact):
         "after": pytest.approx(0.1626, abs=1e-4),
         "varies": False,
         "settled": False,
+        "first": None,
     }

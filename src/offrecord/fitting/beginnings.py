@@ -29,7 +29,7 @@ EPSILON = 2.0  #: the largest that audits look at: a larger one forgets less
 _USUAL = 1.0  # ε by which it is judged what a set costs
 _CLEAR = 1e-3  # p-values of first records below are more than chance
 _MATTERS = 1.05  # times what is promised, in odds, above which a difference of first records counts
-_WIDER = 1.5  # times the cost however chains begin, above which knowing first records is no gain
+_WIDER = 1.4  # times the cost however chains begin, above which knowing first records is no gain
 _SINCE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # records from which on a set may hold
 
 
@@ -121,7 +121,7 @@ def _cost(model: MarkovChain, since: int, length: float) -> float:
     left, right = window
     places = np.arange(1, math.ceil(length) + 1)
     lost = np.where(places - left <= since, np.maximum(places, since) - 1, left)
-    return float(lost.mean()) + right
+    return float((lost + np.minimum(right, np.maximum(length - places, 0))).mean())
 
 
 def _window(model: MarkovChain, epsilon: float = EPSILON) -> tuple[int, int] | None:

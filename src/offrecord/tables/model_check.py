@@ -91,6 +91,9 @@ def begun(model: Model, firsts: Counts) -> str | None:
     total = int(firsts.sum())
     if total < MIN_STARTS or (model.box is not None and model.box.start == "any"):
         return None
+    verdict = None if model.learned is None else model.learned.verdict
+    if model.box is not None and leaves_out_beginnings(verdict, model.box):
+        model = model.settled  # its own beginnings are not in its set
     statistic, degrees = _likelihood_ratio(
         model.start, firsts, np.full((*firsts.shape[:-1], 1), total), firsts / total
     )
