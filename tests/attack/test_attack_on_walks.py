@@ -107,12 +107,12 @@ def check(tmp_path, model, shape, epsilon, others=(), most=MOST):
     path = a_release(tmp_path, model, shape, epsilon)
     said = Certified.load(Path(f"{path}.certificate.json"))
     empty = np.array([p in shape.nulls for p in shape.rows])
-    every = outcomes(Table.read(path, said, missing=empty), shape)
+    every = outcomes(Table.read(path, said).knowing(empty), shape)
     chains = [model, *others]
     counts = np.zeros((len(chains), 2), dtype=int)
     for seen in some_of(every, most):
         shown_in(path, shape, seen)
-        table = Table.read(path, said, missing=empty)
+        table = Table.read(path, said).knowing(empty)
         secrets = table.batch.secrets
         for number, chain in enumerate(chains):
             told, why = told_by_walks(table, Steps.of_chain(chain), is_own=number == 0)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from definition import samples
+from offrecord.attack import attack
 from offrecord.errors import InputError
 from offrecord.fitting.boxes import Sureness, begun_box
 from offrecord.release.certificate import Certificate
@@ -301,3 +302,21 @@ def test_what_needs_a_set_from_the_first_record_on_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds from record 5 of a chain on"):
         off.Problem(model, 10, 4, 1.0)
     off.Problem(model.alone, 10, 4, 1.0)
+
+
+@pytest.mark.parametrize("mechanism", ["owner", "best-local"])
+def test_attackers_find_no_more_than_is_promised(mechanism, tmp_path):
+    model = model_since(SLOW, [0, 300], 5)
+    frame = random_table(model, np.random.default_rng(11), gaps=0.05)
+    frame.write_csv(tmp_path / "table.csv")
+    frame.filter("p").select("chain", "t").write_csv(tmp_path / "list.csv")
+    (tmp_path / "out").mkdir()
+    output = tmp_path / "out" / "released.csv"
+    options = {"private": "p", "model": model, "epsilon": 1.0, "dataset": "d", "step": "1"}
+    options |= READING | {"key_file": tmp_path / "key.json", "accept_model": True}
+    off.redact_file(tmp_path / "table.csv", output, **options, mechanism=mechanism)
+    found = attack(output, private_list=tmp_path / "list.csv", original=tmp_path / "table.csv")
+    assert found.secrets > 10
+    assert found.attackers[0].largest <= 1.0 + 1e-9
+    assert found.wrong == 0
+    assert found.holds

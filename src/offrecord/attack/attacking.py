@@ -50,7 +50,7 @@ def attack(
     codes = None
     if original is not None:
         codes, missing = original_codes(Path(original), table)
-        table = Table.of(table.arranged, table.said, private_list, missing)
+        table = table.knowing(missing)
     return _Attacks(table, codes, others).found()
 
 

@@ -55,7 +55,8 @@ class Table:
 
     codes: (n,) the values that are released, MISSING where there is none. missing: (n,) rows of
     which it is known that they have no value. needs, which: as for designs. waits: (n,) rows of a
-    growing table that are empty whatever their values are, None where there are none.
+    growing table that are empty whatever their values are, None where there are none. aside: what
+    of the table is not attacked, if anything, as it grows.
     """
 
     said: Certified
@@ -69,6 +70,7 @@ class Table:
     notes: tuple[str, ...]
     exposed: Integers
     waits: Mask | None = None
+    aside: tuple[str, ...] = ()
 
     @property
     def chains(self) -> Chains:
@@ -76,25 +78,19 @@ class Table:
         return self.batch.arranged.chains
 
     @classmethod
-    def read(
-        cls, path: Path, said: Certified, listed: Any = None, missing: Mask | None = None
-    ) -> Table:
-        """Read a table. listed: the private list, where the certificate has none. missing: which
-        rows have no value, where that is known.
-        """
+    def read(cls, path: Path, said: Certified, listed: Any = None) -> Table:
+        """Read a table. listed: the private list, where the certificate has none."""
         columns = said.columns
         frame = read_frame(path, columns.released)
         alphabet = Alphabet(said.model.labels)
         arranged = arrange(frame, columns, alphabet=alphabet, step=said.step)
         _check_table(arranged, said)
-        return cls.of(arranged, said, listed, missing)
+        return cls.of(arranged, said, listed)
 
     @classmethod
-    def of(
-        cls, arranged: Arranged, said: Certified, listed: Any = None, missing: Mask | None = None
-    ) -> Table:
-        """From a table that is arranged. missing: by its rows from where on the model's set holds;
-        what stands before tells nothing beyond them.
+    def of(cls, arranged: Arranged, said: Certified, listed: Any = None) -> Table:
+        """From a table that is arranged. Of one whose model's set holds from a later record on,
+        what stands from there on: what stands before tells nothing beyond that.
         """
         private = _private(arranged, said, listed)
         if said.since > 1:
@@ -109,6 +105,24 @@ class Table:
                 begins = holding.begins(arranged, private)
                 arranged, private = _settled(arranged, private, begins)
                 waits, note = None, _waiting(count - private.count)
+        found = replace(cls._of(arranged, private, said, None, waits), aside=note)
+        return found._noted()
+
+    def knowing(self, missing: Mask) -> Table:
+        """The same table, where it is known which of its rows have no value."""
+        found = self._of(self.arranged, self.batch.private, self.said, missing, self.waits)
+        return replace(found, aside=self.aside)._noted()
+
+    @classmethod
+    def _of(
+        cls,
+        arranged: Arranged,
+        private: Private,
+        said: Certified,
+        missing: Mask | None,
+        waits: Mask | None,
+    ) -> Table:
+        """From what is attacked of a table."""
         codes = arranged.chains.codes
         rows = private.rows(arranged.chains)
         open_ = rows[codes[rows] >= 0]
@@ -130,8 +144,7 @@ class Table:
             if np.array_equal(certain, gone):
                 break
             gone = certain
-        found = replace(found, exposed=open_, waits=waits)
-        return replace(found, notes=note) if note else found._noted()
+        return replace(found, exposed=open_, waits=waits)
 
     @cached_property
     def _plain(self) -> Shown:
@@ -153,6 +166,8 @@ class Table:
 
     def _noted(self) -> Table:
         """With what a person should know of how it was read."""
+        if self.aside:
+            return replace(self, notes=self.aside)
         notes = []
         counts = self.said.certificate.counts
         said: dict[tuple[int, ...], int] = {}

@@ -117,15 +117,13 @@ def _remedy(model: MarkovChain) -> str:
         fitted = "take the set of a model that is fitted to chains that begin like these"
     if model.k == 2:
         return f"{fitted}, or take --start any"
-    own = (
-        "give a model alone, without a set, that has a start of its own (in Python,"
-        " off.MarkovChain(P, start=…)), or make two values of these, of which a set holds chains"
-        " however they begin"
-    )
     verdict = None if model.learned is None else model.learned.verdict
     if model.box is not None and leaves_out_beginnings(verdict, model.box):
-        return f"the model was fitted to such chains, and its set does not hold them: {own}"
-    return f"{fitted}, or {own}"
+        return (
+            "the model was fitted to such chains, and its set does not hold them, as data are too"
+            " few: bring more, or take --exact-model, which has a start of its own"
+        )
+    return f"{fitted}, or give one with a start of its own (in Python, MarkovChain(P, start=…))"
 
 
 def _holds_beginning(model: MarkovChain, start: Floats) -> bool:

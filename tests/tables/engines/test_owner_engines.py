@@ -20,6 +20,9 @@ MODELS = {
     "order 2": ORDER2,
     "a start of its own": off.MarkovChain(CHAIN.transition, start=[0.5, 0.5]),
     "over a set": CHAIN.with_box(off.Box.binary((0.18, 0.22), (0.37, 0.43))),
+    "over a set since record 4": CHAIN.with_box(
+        off.Box.binary((0.18, 0.22), (0.37, 0.43), since=4)
+    ),
 }
 
 

@@ -186,6 +186,10 @@ def test_a_mechanism_that_is_not_local_has_the_same_release(same):
             "model": off.MarkovChain([[0.8, 0.2], [0.4, 0.6]], start=[0.5, 0.5]),
             "mechanism": "window",
         },
+        {
+            "model": CHAIN.with_box(off.Box.binary((0.18, 0.22), (0.37, 0.43), since=4)),
+            "step": 1,
+        },
         {"epsilon": 0.0},
         {"growing": True, "step": 1, "another_release": False},
         {"growing": True, "step": 1, "another_release": False, "mechanism": "window"},

@@ -335,6 +335,9 @@ class Certificate(Section):
             len(key) != len(positions.columns) for key in positions.keys
         ):
             raise refused("private.positions.keys", "must have a cell for each column")
+        models = certificate.model.set
+        if models is not None and models.since > 1 and (certificate.growing or certificate.joint):
+            raise refused("model.set.since", "must not stand beside growing or joint")
         if certificate.output is not None:
             certificate.output.check()
         return certificate

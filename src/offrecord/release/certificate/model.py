@@ -63,7 +63,7 @@ class ModelSet(Section):
     start: Annotated[str, word(*STARTS)]
     forward: Annotated[Sequence[Any], listed(array, 2)]
     backward: Annotated[Sequence[Any], listed(array, 2)]
-    since: Annotated[int, whole(1, LATEST)] = 1
+    since: Annotated[int, whole(2, LATEST)] = 1
 
     def check(self, model: Model) -> None:
         """InputError unless they are intervals that rows of probabilities can lie in, and the

@@ -103,9 +103,6 @@ def opened(
     models = certificate.model.set
     if models is None or models.since == 1:
         return table, private, certificate, coins
-    if certificate.growing is not None:
-        found.wrong("model.set.since must be 1 for a table that grows")
-        return table, private, certificate, coins
     openings, counts = Openings.of(table, models.since), certificate.counts
     idle = openings.check(table, private, counts.missing, found)
     table, private = openings.cut(table, private)
