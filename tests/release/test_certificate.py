@@ -381,6 +381,24 @@ def dry():
     )
 
 
+LATER = {"since": 5}
+
+
+def over_a_later_set():
+    certificate = over_a_set("stationary")
+    models = replace(certificate.model.set, **LATER)
+    return replace(certificate, model=replace(certificate.model, set=models))
+
+
+@pytest.mark.parametrize("name", ["growing", "joint"])
+def test_a_later_set_does_not_stand_beside_other_releases(name):
+    others = getattr({"growing": growing, "joint": joint}[name](), name)
+    wrong = replace(over_a_later_set(), **{name: others})
+    says = refusal(wrong.to_dict())
+    assert "model.set.since" in says
+    assert "growing or joint" in says
+
+
 def growing():
     held = cert.Growing(until=2**62, lag=9, reach=7, link=1)
     grown = cert.assumptions(MODEL, held, kept=True)
@@ -404,7 +422,7 @@ SORTS = [
     *(growing, joint),
     *(owners, phased_owners, second_order_owners),
     *(plain, phased, second_order, hidden, stepped, of_another_kind, of_spark, dry),
-    *(over_a_set, phased_over_a_set, second_order_over_a_set),
+    *(over_a_set, phased_over_a_set, second_order_over_a_set, over_a_later_set),
 ]
 
 
@@ -893,6 +911,7 @@ BEYOND_A_SCHEMA = {
     r"model\.shows": "`shows` that leaves a value out",
     r"model\.(transition|start)": "rows that do not sum to 1",
     r"model\.set\.(forward|backward)": "whose intervals are crossed",
+    r"model\.set\.since": "`since` for a model that is not stationary of order 1",
     r"model\.set": "whose `start` is not for its model",
     r"model\.stationary": "`grids` for a model that is not stationary",
     r"designs\.grids": "grids that do not increase, or do not end with the same room",
@@ -1104,6 +1123,8 @@ def gap_twice():
         (owners, ("designs", "stoppings", 0, "options", 2), [0, 4]),
         (phased, ("designs", "phases"), []),
         (phased, ("designs", "designs", 1, "phases"), 0),
+        (phased_over_a_set, ("model", "set"), phased_over_a_set().model.set.to_dict() | LATER),
+        (over_a_later_set, ("model", "set", "start"), "any"),
     ],
 )
 def test_what_a_schema_cannot_say(sort, path, value):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from offrecord.models.box import Box
 
 _SMALL = 0.02  # a change of a probability below is small
-_NAMED = 3  # transitions that are named in a sentence
+_NAMED = 3  # transitions, or values, that are named in a sentence
 # what sentences say that speak against a model
 _ASSUMES = "the guarantee assumes that"
 _UNCOVERED = "the promise does not cover that"
@@ -211,7 +211,8 @@ def _on_starts(fit: Fit) -> list[str]:
     if check.passed:
         return [f"First records look like {others} ({size})."]
     if fit.beginnings is not None:
-        return [f"{_BEGINNINGS} {others} ({size}); {_on_beginnings(fit.beginnings)}"]
+        said = _on_beginnings(fit.beginnings, [str(one) for one in fit.chain.labels])
+        return [f"{_BEGINNINGS} {others} ({size}); {said}"]
     consequence = _consequence(check, "difference", "chains", "they do not")
     return [f"{_BEGINNINGS} {others} ({size}); {consequence}"]
 
@@ -223,19 +224,22 @@ def _on_untested(fit: Fit) -> list[str]:
     return [f"Not tested: {', '.join(untested)}."] if untested else []
 
 
-def _on_beginnings(found: Beginnings) -> str:
+def _on_beginnings(found: Beginnings, labels: list[str]) -> str:
     """What first records that differ mean for the promise."""
+    most = np.argsort(-found.shares, kind="stable")[:_NAMED].tolist()
+    shares = ", ".join(f"{labels[value]} in {short(100 * found.shares[value])} %" for value in most)
     told = f"{_NEAR} {short(math.exp(found.excess))} times the odds it promises"
-    if found.held == "learned" and found.since == 1:
-        return f"{told}. {_LIKE_THESE}, so the promise covers that."
-    if found.held == "learned":
-        return (
-            f"{told}. {_LIKE_THESE} from record {found.since} on, and where something is private"
-            " redact keeps earlier ones back with that one, so the promise covers that."
-        )
+    learned = f"The model has learned how chains begin ({shares})"
     if found.held == "any":
-        return f"{told}. The set holds chains however they begin, so the promise covers that."
-    return f"{told}, and the set does not hold such chains: {_UNCOVERED}."
+        held = "The set holds chains however they begin"
+        return f"{told}. {learned}. {held}, so the promise covers that."
+    if found.held is None:
+        return f"{told}, and the set does not hold such chains: {_UNCOVERED}. {learned}."
+    since = ""
+    if found.since > 1:
+        since = f" from record {found.since} on, and in a chain with a secret redact lets earlier"
+        since += " ones leave or stay with that one"
+    return f"{told}. {learned}. {_LIKE_THESE}{since}, so the promise covers that."
 
 
 def _consequence(check: Check, change: str, things: str, assumed: str) -> str:

@@ -47,8 +47,8 @@ def _held(box: Box | None) -> str:
     start = {"stationary": "", "settled": ", long under way", "any": ", whatever their start"}
     since = ""
     if box.since > 1:
-        since = f", from its record {box.since} on; where something is private, earlier ones leave"
-        since += " or stay with that"
+        since = f", from its record {box.since} on; in a chain with a secret earlier ones leave or"
+        since += " stay with that one"
     return f"every chain whose one-step probabilities lie in {sure}{start[box.start]}{since}"
 
 

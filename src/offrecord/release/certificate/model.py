@@ -90,7 +90,8 @@ class ModelSet(Section):
             raise refused("model.set.start", 'must be "stationary" for more than two values')
         plain = model.stationary and model.order == 1 and self.start == "stationary"
         if self.since > 1 and not plain:
-            raise refused("model.set.since", "must be 1 unless the model is stationary, of order 1")
+            says = 'is for a stationary model of order 1, with start "stationary"'
+            raise refused("model.set.since", says)
 
 
 @dataclass(frozen=True, kw_only=True)
