@@ -50,8 +50,8 @@ class Clusters:
             none = np.empty(0, dtype=np.int64)
             return cls(none, none, (), none)
         begin, end = _cut(secrets, nearness)
-        left, right = secrets.rooms(chains)
-        rooms = _rounded(left[begin], nearness.rooms), _rounded(right[end - 1], nearness.rooms)
+        left, right = secrets.joined(begin, end).rooms(chains)
+        rooms = _rounded(left, nearness.rooms), _rounded(right, nearness.rooms)
         return cls(begin, end, *_patterns(secrets, begin, end, rooms))
 
     @property
@@ -90,7 +90,8 @@ def _begun(after: Integers, joins: Mask) -> Integers:
         at = after[at]
         at = at[is_near[at]]
     rest = list(_one_by_one(at, after, is_near)) if len(at) else []
-    begin = np.sort(np.concatenate((*found, np.array(rest, dtype=np.int64))))
+    begin = np.concatenate((*found, np.array(rest, dtype=np.int64)))
+    begin = np.sort(begin, kind="stable")  # a few sorted parts: far faster
     return np.asarray(begin[after[begin] - begin > 1])
 
 
@@ -105,19 +106,23 @@ def _one_by_one(at: Integers, after: Integers, is_near: Mask) -> Iterator[int]:
 def _patterns(
     secrets: Secrets, begin: Integers, end: Integers, rooms: tuple[Integers, Integers]
 ) -> tuple[tuple[Surrounding, ...], Integers]:
-    """The distinct surroundings of clusters, and which of them each has."""
-    if len(begin) == 0:
-        return (), np.empty(0, dtype=np.int64)
-    most = int((end - begin).max())
-    members = begin[:, None] + np.arange(most)
-    there = members < end[:, None]
-    members = np.where(there, members, begin[:, None])
-    origin = secrets.first[begin][:, None]
-    places = [np.where(there, one[members] - origin, -1) for one in (secrets.first, secrets.last)]
-    columns = [column + 1 for one in places for column in one.T]
-    rows, used, _ = distinct(*rooms, *columns)
-    first, last = np.split(rows[:, 2:] - 1, 2, axis=1)
-    return tuple(_surroundings(rows[:, 0], rows[:, 1], first, last)), used
+    """The distinct surroundings of clusters, and which of them each has. Clusters of as many
+    secrets at a time: of most of them few small numbers tell all.
+    """
+    sizes = end - begin
+    around: list[Surrounding] = []
+    used = np.empty(len(begin), dtype=np.int64)
+    for size in np.flatnonzero(np.bincount(sizes)).tolist():
+        alike = np.flatnonzero(sizes == size)
+        columns = [room[alike] for room in rooms]
+        for member in (begin[alike] + at for at in range(size)):
+            if len(columns) > len(rooms):
+                columns.append(secrets.first[member] - secrets.last[member - 1] - 1)
+            columns.append(secrets.last[member] - secrets.first[member] + 1)
+        rows, which, _ = distinct(*columns)
+        used[alike] = len(around) + which
+        around += _surroundings(rows[:, 0], rows[:, 1], rows[:, 2::2], rows[:, 3::2])
+    return tuple(around), used
 
 
 def _rounded(rooms: Integers, grid: tuple[int, ...]) -> Integers:
@@ -126,19 +131,20 @@ def _rounded(rooms: Integers, grid: tuple[int, ...]) -> Integers:
 
 
 def _surroundings(
-    left: Integers, right: Integers, first: Integers, last: Integers
+    left: Integers, right: Integers, private: Integers, between: Integers
 ) -> Iterator[Surrounding]:
-    """From the rooms of clusters, and (c, m) the places of their secrets from their first records
-    on; −1 where there is none.
+    """From the rooms of clusters, (c, m) the lengths of their secrets and (c, m − 1) how many
+    records lie between these.
     """
-    lengths = last.max(axis=1) + 1
+    ends = np.cumsum(private, axis=1)
+    ends[:, 1:] += np.cumsum(between, axis=1)
+    lengths = ends[:, -1]
     width = int(lengths.max()) + 1
     starts = np.arange(len(lengths)) * width
     edges = np.zeros(len(lengths) * width, dtype=np.int8)
-    for begin, end in zip(first.T, last.T, strict=True):
-        there = begin >= 0
-        edges[(starts + begin)[there]] += 1
-        edges[(starts + end + 1)[there]] -= 1
+    for end, length in zip(ends.T, private.T, strict=True):
+        edges[starts + end - length] += 1
+        edges[starts + end] -= 1
     inside = np.cumsum(edges, dtype=np.int8).tobytes()
     columns = (one.tolist() for one in (left, right, lengths, starts))
     for near, far, length, start in zip(*columns, strict=True):
