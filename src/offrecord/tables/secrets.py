@@ -173,18 +173,32 @@ def _fill_order(arranged: Arranged, private: Private, line: Integers, listed: Na
 def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
     """Private records as secrets: runs of them, whatever is missing in between, or each alone."""
     before, after = rows_of(chains, private.chain, private.place)
-    joins = np.zeros(private.count, dtype=bool)  # to the private record before it
+    begins = np.ones(private.count, dtype=bool)
     if protect == "run":
-        joins[1:] = private.chain[1:] == private.chain[:-1]
-        if chains.whole:
-            joins[1:] &= before[1:] == after[:-1]
-        else:  # a record without a value says nothing: it does not part two private ones
-            valued = np.concatenate(([0], np.cumsum(chains.codes != MISSING)))
-            joins[1:] &= valued[before[1:]] == valued[after[:-1]]
-    first = np.flatnonzero(~joins)
+        begins = _begins_run(chains, private, before, after)
+    first = np.flatnonzero(begins)
     last = np.append(first[1:], private.count)[: len(first)] - 1
     ends = private.place[first], private.place[last]
     return Secrets(private.chain[first], *ends, before[first], after[last], private.order[first])
+
+
+def begins_secret(chains: Chains, private: Private, secrets: Secrets) -> Mask:
+    """(p,) which private records begin one of the secrets that they make."""
+    if secrets.count == private.count:
+        return np.ones(private.count, dtype=bool)
+    return _begins_run(chains, private, *rows_of(chains, private.chain, private.place))
+
+
+def _begins_run(chains: Chains, private: Private, before: Integers, after: Integers) -> Mask:
+    """(p,) which private records do not go on with the one before. before, after: their rows."""
+    begins = np.ones(private.count, dtype=bool)
+    begins[1:] = private.chain[1:] != private.chain[:-1]
+    if chains.whole:
+        begins[1:] |= before[1:] != after[:-1]
+    else:  # a record without a value says nothing: it does not part two private ones
+        valued = np.concatenate(([0], np.cumsum(chains.codes != MISSING)))
+        begins[1:] |= valued[before[1:]] != valued[after[:-1]]
+    return begins
 
 
 def rows_of(chains: Chains, chain: Integers, place: Integers) -> tuple[Integers, Integers]:

@@ -32,10 +32,10 @@ from offrecord.tables.model_check import (
 )
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.rule import Rule, check_known, unknown_rows, with_waiting
-from offrecord.tables.secrets import Private, secrets_of
+from offrecord.tables.secrets import Private, begins_secret, secrets_of
 from offrecord.tables.seen import Seen, Sighting
 from offrecord.tables.several.growing import Before, Grown, Holding
-from offrecord.tables.several.remembered import Remembered, begins
+from offrecord.tables.several.remembered import Part, Remembered
 from offrecord.tables.survey import Dropped, Survey
 from offrecord.tables.tally import Tally
 from offrecord.tables.telling import Sample
@@ -299,13 +299,16 @@ class _Decided(NamedTuple):
 
 def _remembered(keyed: KeyedBatch, acting: Acting) -> Remembered:
     """What is kept for later releases."""
-    private, secrets = keyed.batch.private, acting.secrets
-    return Remembered(
+    batch, secrets = keyed.batch, acting.secrets
+    private = batch.private
+    begins = begins_secret(batch.arranged.chains, private, batch.secrets)
+    part = Part(
         keyed.tags_of(private.chain),
-        np.stack((private.place, private.order, begins(keyed.batch)), axis=1),
+        np.stack((private.place, private.order, begins), axis=1),
         keyed.tags_of(secrets.chain),
         np.stack((secrets.first, secrets.last, acting.which), axis=1),
     )
+    return Remembered((part,))
 
 
 def _positions(batch: ChainBatch) -> list[list[Any]]:

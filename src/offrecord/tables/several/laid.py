@@ -25,9 +25,9 @@ from offrecord.tables.certified import Certified
 from offrecord.tables.chains import Arranged, arrange
 from offrecord.tables.formats import read_frame
 from offrecord.tables.rule import Rule
-from offrecord.tables.secrets import Private, rows_of
+from offrecord.tables.secrets import Private, begins_secret, rows_of
 from offrecord.tables.several.growing import Holding
-from offrecord.tables.several.remembered import Remembered, begins
+from offrecord.tables.several.remembered import Part, Remembered
 from offrecord.tables.survey import digest_text
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ def _named(arranged: Arranged) -> pl.DataFrame:
 def laid_now(coins: Hashable, batch: ChainBatch, rule: Rule) -> Laid:
     """What is about to be released."""
     arranged = batch.arranged
-    private = batch.private, begins(batch)
+    begins = begins_secret(arranged.chains, batch.private, batch.secrets)
+    private = batch.private, begins
     laid = Laid.of(coins, arranged, private, rule.decider, rule.acting(batch))
     return laid.without(arranged.chains.codes == MISSING)
 
@@ -184,7 +185,7 @@ def earlier_of(path: Path, key: Key, labels: Sequence[Label], mine: Hashable) ->
 _NOT_ITS_OWN = "what is kept of an earlier release beside the key is not of its table"
 
 
-def _check_kept(held: Remembered, coins: Coins, certificate: form.Certificate) -> None:
+def _check_kept(held: Part, coins: Coins, certificate: form.Certificate) -> None:
     """InputError unless the private records that are kept are those of the certificate's digest."""
     kind = TIME if certificate.columns.order_kind == "time" else INTEGER
     alone = np.zeros(len(held.private), dtype=np.int64)
@@ -220,7 +221,7 @@ def _released(path: Path, said: Certified) -> Arranged:
     return arrange(frame, said.columns, alphabet=Alphabet(said.model.labels), step=said.step)
 
 
-def _private(held: Remembered, tags: ChainTags) -> tuple[Private, Mask]:
+def _private(held: Part, tags: ChainTags) -> tuple[Private, Mask]:
     """The private records, and which of them begin a secret."""
     chain = _numbers(held.tags, tags)
     place, order, begin = held.private.T
@@ -228,7 +229,7 @@ def _private(held: Remembered, tags: ChainTags) -> tuple[Private, Mask]:
     return Private(chain[by], place[by], order[by]), begin[by] > 0
 
 
-def _acting(held: Remembered, tags: ChainTags, chains: Chains) -> Acting:
+def _acting(held: Part, tags: ChainTags, chains: Chains) -> Acting:
     """Which design acted around secrets, or clusters of them."""
     chain = _numbers(held.around, tags)
     sorted_ = np.lexsort((held.acting[:, 0], chain))
