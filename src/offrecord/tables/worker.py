@@ -74,7 +74,7 @@ class KeyedBatch:
 
     def tags_of(self, chain: Integers) -> ChainTags:
         """(r, 2) the tags of some chains that hold a secret."""
-        return self.tags[self._tagged[chain]]
+        return self.tags.take(self._tagged[chain], axis=0)  # far faster than an index
 
     def draw(
         self,
