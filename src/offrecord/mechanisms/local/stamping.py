@@ -15,9 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.mechanisms.blocks import (
-    ALWAYS,
-    AT_TIMES,
-    NEVER,
     REDACTED,
     Block,
     Decision,
@@ -28,15 +25,16 @@ from offrecord.mechanisms.blocks import (
     certainty_of,
 )
 from offrecord.models.base import Floats, Integers, Label
-from offrecord.models.records import Codes
+from offrecord.models.records import UNKNOWN, Codes
 from offrecord.release import coins
 from offrecord.release.coins import Draws, redacts, thresholds
 
 if TYPE_CHECKING:
     from offrecord.mechanisms.local.design import LocalDesign
 
-#: Rows of `Stamping.limits` onto records, which are counted within a block; one may come twice.
-_Lay = Callable[[Integers, Integers], None]
+#: Rows of `Stamping.limits` onto records, which are counted within a block. The last one says
+#: whether a record may come twice.
+_Lay = Callable[[Integers, Integers, bool], None]
 
 
 class Stamps(NamedTuple):
@@ -45,7 +43,7 @@ class Stamps(NamedTuple):
     """
 
     limits: Draws
-    certain: NDArray[np.uint64]
+    certain: NDArray[np.unsignedinteger]
     touched: Mask
 
 
@@ -91,35 +89,41 @@ class Stamping:
         return np.asarray(self.sizes.sum() + np.cumsum(self.insides) - self.insides)
 
     @cached_property
-    def _bits(self) -> NDArray[np.uint64]:
+    def _bits(self) -> NDArray[np.unsignedinteger]:
         """(k,) a bit for each value."""
-        return np.uint64(1) << np.arange(self.limits.shape[1], dtype=np.uint64)
+        bits = np.uint64(1) << np.arange(self.limits.shape[1], dtype=np.uint64)
+        return bits.astype(np.min_scalar_type(bits.max()))  # most tables have few values
 
     @cached_property
-    def _every(self) -> np.uint64:
+    def _every(self) -> np.unsignedinteger:
         """The bits of all values."""
-        return np.uint64(self._bits.sum(dtype=np.uint64))
+        return self._bits.dtype.type(self._bits.sum(dtype=np.uint64))
 
     @cached_property
-    def _always(self) -> NDArray[np.uint64]:
+    def _always(self) -> NDArray[np.unsignedinteger]:
         """(rows,) the values that a row of limits always redacts, as bits."""
         certain = (self.limits == coins.ALWAYS) * self._bits
-        return np.asarray(certain.sum(axis=1, dtype=np.uint64))
+        return np.asarray(np.bitwise_or.reduce(certain, axis=1))
+
+    @cached_property
+    def _by_code(self) -> Draws:
+        """(rows × (k + 2),) the limits of a row by code, those without one of the values before
+        the others.
+        """
+        return np.pad(self.limits, ((0, 0), (-UNKNOWN, 0))).ravel()
 
     # ---- the three answers
 
     def decide(self, block: Block, draw: Draw) -> Decision:
         """Redact a record if its draw lies below the largest threshold for its value."""
         stamps = self._stamped(block, block.codes)
-        touched = np.flatnonzero(stamps.touched)
-        redacted = np.zeros(block.size, dtype=bool)
-        certainty = np.full(block.size, NEVER, dtype=np.int8)
-        limits = stamps.limits[touched]
-        always = stamps.certain[touched] == self._every
-        certainty[touched] = np.where(always, np.int8(ALWAYS), np.int8(AT_TIMES))
         # What is always redacted is so also without a value, or with one that nobody knows.
-        redacted[touched] = (limits == coins.ALWAYS) | always
-        unsure = touched[(limits > 0) & (limits < coins.ALWAYS)]
+        redacted = stamps.certain == self._every
+        certainty = stamps.touched.view(np.int8) + redacted.view(np.int8)  # NEVER … ALWAYS
+        at_times = np.flatnonzero(stamps.touched & ~redacted)
+        limits = stamps.limits[at_times]
+        redacted[at_times] = limits == coins.ALWAYS
+        unsure = at_times[(limits > 0) & (limits < coins.ALWAYS)]
         if len(unsure):
             rows = unsure + block.rows.start
             chain = np.searchsorted(block.chains.starts, rows, side="right") - 1
@@ -153,15 +157,19 @@ class Stamping:
         """Stamp each secret's design onto a block. codes: what its values are taken to be."""
         stamps = Stamps(
             np.zeros(block.size, dtype=np.uint64),
-            np.zeros(block.size, dtype=np.uint64),
+            np.zeros(block.size, dtype=self._bits.dtype),
             np.zeros(block.size, dtype=bool),
         )
+        columns = self.limits.shape[1] - UNKNOWN
 
-        def lay(row: Integers, at: Integers) -> None:
-            code = codes[row]
-            own = np.where(code >= 0, self.limits[at, code], np.uint64(0))
-            np.maximum.at(stamps.limits, row, own)  # a record that comes twice counts twice
-            np.bitwise_or.at(stamps.certain, row, self._always[at])
+        def lay(row: Integers, at: Integers, twice: bool) -> None:
+            own = self._by_code[at * columns + codes[row] - UNKNOWN]
+            if twice:  # a record that comes twice counts twice
+                np.maximum.at(stamps.limits, row, own)
+                np.bitwise_or.at(stamps.certain, row, self._always[at])
+            else:
+                stamps.limits[row] = np.maximum(stamps.limits[row], own)
+                stamps.certain[row] |= self._always[at]
             stamps.touched[row] = True
 
         start, secrets, which = block.rows.start, block.secrets, block.which
@@ -175,15 +183,15 @@ class Stamping:
             stamps.limits[inside] = coins.ALWAYS
             stamps.certain[inside] = self._every
             stamps.touched[inside] = True
-        first_row = self._offsets[which] - 1  # of distance 0, if it had one
+        first_row = self._offsets.take(which, axis=0) - 1  # of distance 0, if it had one
         _walk(block, low - 1, secrets.first, -1, low - near[0], first_row[:, 0], lay)
         _walk(block, high, secrets.last, 1, near[1] - high, first_row[:, 1], lay)
         if together.any():
             redacting = np.asarray(self.limits.any(axis=1))
 
-            def lay_inside(row: Integers, at: Integers) -> None:
+            def lay_inside(row: Integers, at: Integers, twice: bool) -> None:
                 kept = redacting[at]
-                lay(row[kept], at[kept])
+                lay(row[kept], at[kept], twice)
 
             inner = self._inside_offsets[which] - 1
             _walk(block, low, secrets.first - 1, 1, high - whole, inner, lay_inside)
@@ -191,8 +199,10 @@ class Stamping:
 
     def _bounds(self, block: Block, *, to_the_end: bool) -> tuple[Integers, Integers]:
         """The first row within each secret's design, and the one after the last."""
-        rests = self.rests[block.which] & to_the_end
-        return block.secrets.bounds(block.chains, self.sizes[block.which], rests)
+        # taken, which is far faster than an index into rows of two
+        sizes = self.sizes.take(block.which, axis=0)
+        rests = self.rests.take(block.which, axis=0) & to_the_end
+        return block.secrets.bounds(block.chains, sizes, rests)
 
 
 def _walk(
@@ -212,12 +222,13 @@ def _walk(
         for i in np.flatnonzero(counts):
             row = nearest[i] + sign * np.arange(counts[i])
             away = np.arange(counts[i]) + 1 if steps is None else sign * (steps[row] - place[i])
-            lay(row, first_row[i] + away)
+            lay(row, first_row[i] + away, False)
         return
+    twice = bool(np.any(nearest[1:] <= nearest[:-1]))  # secrets may lie in one gap
     for out, active in _still(counts):
         row = nearest[active] + sign * out
         distance = out + 1 if steps is None else sign * (steps[row] - place[active])
-        lay(row, first_row[active] + distance)
+        lay(row, first_row[active] + distance, twice)
 
 
 def _still(counts: Integers) -> Iterator[tuple[int, Integers]]:
