@@ -23,6 +23,7 @@ from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Floats, Integers, Model
 from offrecord.models.records import MISSING, Chains
 from offrecord.tables.batch import ChainBatch
+from offrecord.tables.openings import summed
 from offrecord.tables.threads import in_threads, table_threads
 
 #: Rows that are decided at a time: so many that what is done once for each block counts little.
@@ -171,25 +172,27 @@ class Alternatives:
         """(groups,) how many records with a value what is laid there redacts by expectation, in
         small units.
         """
-        chains, (sizes, rests) = batch.chains, (self.sizes, self.rests)
-        begin, end = laid.secrets.bounds(chains, sizes[laid.which], rests[laid.which])
+        chains, behind = batch.chains, batch.behind
+        # taken, which is far faster than an index into rows of two
+        sizes, rests = self.sizes.take(laid.which, axis=0), self.rests.take(laid.which, axis=0)
+        begin, end = laid.secrets.bounds(chains, sizes, rests)
         falls = end > begin  # others fall on no record
         if not falls.all():
             laid, begin, end = laid.part(np.flatnonzero(falls)), begin[falls], end[falls]
-        surely = masses.ndim == 1 and bool(np.all(self.surely[laid.which]))
-        fine = model.is_stationary and not surely
-        pieces = _Pieces.of(begin, end, laid.secrets.low, fine)
-        if surely:
-            rows = pieces.end - pieces.begin - _missing(chains, pieces)
-            if batch.behind is not None:
-                rows = rows + pieces.sums(batch.behind)
+        spread = _Spread.of(begin, end)
+        if masses.ndim == 1 and bool(np.all(self.surely[laid.which])):
+            own, begin, end = spread.stretches
+            rows = end - begin - _missing(chains, begin, end)
+            if behind is not None:
+                rows = rows + summed(behind, begin, end)
             found = rows * _units(masses.sum())
         else:
-            looked, same = _looked_at(chains, laid, pieces, model, batch.behind)
-            part = pieces.part(looked)
-            found = _expected(chains, laid, part, decider, masses, batch.behind)[same]
+            pieces = _Pieces.of(spread, laid.secrets.low, model.is_stationary)
+            looked, same = _looked_at(chains, laid, pieces, model, behind)
+            own, part = pieces.own, pieces.part(looked)
+            found = _expected(chains, laid, part, decider, masses, behind)[same]
         costs = np.zeros(len(groups.chain), dtype=np.int64)
-        np.add.at(costs, groups.of[laid.at[pieces.own]], found)
+        np.add.at(costs, groups.of[laid.at[own]], found)
         return costs
 
 
@@ -212,6 +215,32 @@ class _Groups(NamedTuple):
     chain: Integers
 
 
+class _Spread(NamedTuple):
+    """The rows of designs, which are sorted as their secrets are. since, until: the first row of
+    each design and of those after it, and the one after the last of it and of those before. apart:
+    which of them fall on no row that one before does.
+    """
+
+    since: Integers
+    until: Integers
+    apart: Mask
+
+    @classmethod
+    def of(cls, begin: Integers, end: Integers) -> _Spread:
+        """From the first row of each, and the one after the last."""
+        until = np.maximum.accumulate(end)
+        since = np.minimum.accumulate(begin[::-1])[::-1]
+        apart = np.concatenate(([True], until[:-1] <= since[1:]))[: len(begin)]
+        return cls(since, until, apart)
+
+    @property
+    def stretches(self) -> tuple[Integers, Integers, Integers]:
+        """Rows that designs fall on without a break: the first design of each, and the rows."""
+        own = np.flatnonzero(self.apart)
+        last = np.append(own[1:], len(self.apart))[: len(own)] - 1
+        return own, self.since[own], self.until[last]
+
+
 class _Pieces(NamedTuple):
     """Stretches of rows that designs fall on: what a group costs is what its pieces cost, and most
     pieces are alike.
@@ -229,22 +258,20 @@ class _Pieces(NamedTuple):
     until: Integers
 
     @classmethod
-    def of(cls, begin: Integers, end: Integers, low: Integers, fine: bool) -> _Pieces:
-        """From the rows of designs, which are sorted as their secrets are. low: where a secret
-        begins. fine: cut where a secret begins, not only where no design falls.
+    def of(cls, spread: _Spread, low: Integers, fine: bool) -> _Pieces:
+        """From the rows of designs. low: where a secret begins. fine: cut where a secret begins,
+        not only where no design falls.
         """
-        until = np.maximum.accumulate(end)
-        since = np.minimum.accumulate(begin[::-1])[::-1]
-        apart = np.concatenate(([True], until[:-1] <= since[1:]))[: len(begin)]
+        since, until, apart = spread
         cuts = np.where(apart, since, low)
         # A piece ends where the next one begins, or where no design falls any more.
         stops = np.append(np.where(apart[1:], until[:-1], low[1:]), until[-1:])
         begins = np.flatnonzero(apart)
-        if not fine or len(begin) == 0:
+        if not fine or len(low) == 0:
             return cls._cut(begins, (cuts, stops), since, until)
-        found = cls._cut(np.arange(len(begin)), (cuts, stops), since, until)
+        found = cls._cut(np.arange(len(low)), (cuts, stops), since, until)
         # Designs that reach over many secrets would be looked at again in each piece.
-        one, counts = np.cumsum(apart) - 1, np.diff(begins, append=len(begin))
+        one, counts = np.cumsum(apart) - 1, np.diff(begins, append=len(low))
         many = np.bincount(one[found.own], found.after - found.first) > _OVERLAPS * counts
         if not many.any():
             return found
@@ -268,11 +295,6 @@ class _Pieces(NamedTuple):
     def part(self, kept: Integers | slice) -> _Pieces:
         """Some of them."""
         return _Pieces(*(one[kept] for one in self))
-
-    def sums(self, counts: Integers) -> Integers:
-        """The sum over the rows of each."""
-        before = np.concatenate(([0], np.cumsum(counts)))
-        return np.asarray(before[self.end] - before[self.begin])
 
     @property
     def designs(self) -> tuple[Integers, Integers]:
@@ -325,9 +347,9 @@ def _looked_at(
     secrets, sizes = laid.secrets, pieces.end - pieces.begin
     chain = secrets.chain[pieces.own]
     origin, last = (_places(chains, chain, rows) for rows in (pieces.begin, pieces.end - 1))
-    alike = (last - origin == sizes - 1) & (_missing(chains, pieces) == 0)
+    alike = (last - origin == sizes - 1) & (_missing(chains, pieces.begin, pieces.end) == 0)
     if behind is not None:
-        alike &= pieces.sums(behind) == 0
+        alike &= summed(behind, pieces.begin, pieces.end) == 0
     alone[alike] = 0
     designs, which = pieces.designs
     numbers = mixed(laid.which, secrets.last - secrets.first)[designs]
@@ -343,13 +365,12 @@ def _places(chains: Chains, chain: Integers, rows: Integers) -> Integers:
     return rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
 
 
-def _missing(chains: Chains, pieces: _Pieces) -> Integers:
-    """How many rows of each piece have no value."""
+def _missing(chains: Chains, begin: Integers, end: Integers) -> Integers:
+    """How many rows of each stretch begin … end − 1 have no value."""
     if chains.whole:
-        return np.zeros(len(pieces.own), dtype=np.int64)
+        return np.zeros(len(begin), dtype=np.int64)
     missing = np.flatnonzero(chains.codes == MISSING)
-    before = (np.searchsorted(missing, rows) for rows in (pieces.begin, pieces.end))
-    return -np.subtract(*before)
+    return np.asarray(np.searchsorted(missing, end) - np.searchsorted(missing, begin))
 
 
 def _expected(

@@ -135,10 +135,15 @@ class Openings:
         """(m,) how many records with a value the opening of each chain has."""
         if valued is None:
             return self.edge - self._starts
-        counts = np.concatenate(([0], np.cumsum(valued)))
-        return np.asarray(counts[self.edge] - counts[self._starts])
+        return summed(valued, self._starts, self.edge)
 
 
 def _ranges(begin: Integers, sizes: Integers) -> Integers:
     """So many numbers from each of some on."""
     return np.repeat(begin - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
+
+
+def summed(counts: Mask | Integers, begin: Integers, end: Integers) -> Integers:
+    """The sum over each of some stretches of rows."""
+    before = np.concatenate(([0], np.cumsum(counts)))
+    return np.asarray(before[end] - before[begin])

@@ -13,6 +13,7 @@ from offrecord.mechanisms.blocks import Mask, Secrets
 from offrecord.models.base import Integers
 from offrecord.models.records import Chains
 from offrecord.tables.batch import ChainBatch
+from offrecord.tables.openings import summed
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +44,20 @@ class Windows:
         if batch.secrets.count == 0:
             return total
         begin, end = self._inside(batch.chains, batch.secrets, which)
-        inside = end - begin if valued is None else _within(valued, begin, end)
+        inside = end - begin if valued is None else summed(valued, begin, end)
         lost = int(inside.sum())
         if openings is not None and batch.behind is not None:
             lost += openings.behind_missing(batch.secrets.chain, valued)
-            lost += int(_within(batch.behind, begin, end).sum())
+            lost += int(summed(batch.behind, begin, end).sum())
         return total - lost
 
     def _inside(
         self, chains: Chains, secrets: Secrets, which: Integers
     ) -> tuple[Integers, Integers]:
         """Where windows begin and end, no row within two of them."""
-        begin, end = secrets.bounds(chains, self.sizes[which], self.rests[which])
+        # taken, which is far faster than an index into rows of two
+        sizes, rests = self.sizes.take(which, axis=0), self.rests.take(which, axis=0)
+        begin, end = secrets.bounds(chains, sizes, rests)
         if np.any(begin[1:] < begin[:-1]):  # a longer window reaches beyond those before it
             order = np.argsort(begin, kind="stable")
             begin, end = begin[order], end[order]
@@ -62,8 +65,3 @@ class Windows:
         begin = np.maximum(begin, before)  # count no row twice
         return begin, np.maximum(end, begin)
 
-
-def _within(counts: Mask | Integers, begin: Integers, end: Integers) -> Integers:
-    """The sum over each of some stretches of rows."""
-    before = np.concatenate(([0], np.cumsum(counts)))
-    return np.asarray(before[end] - before[begin])
