@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.designs.needs import SurroundingCounts, mixed
 from offrecord.mechanisms.base import Decider, Design
@@ -30,6 +31,7 @@ from offrecord.tables.threads import in_threads, table_threads
 BLOCK = 1 << 20
 _SURELY = 1e-6  # of a record: so much less is less in whatever order costs are summed
 _OVERLAPS = 8  # designs that fall on a piece, on average
+_FIRST = 16  # bits of numbers by which these are known again
 _UNIT = 2.0**32  # of a record: sums of whole numbers are the same in every order of their parts
 
 
@@ -110,18 +112,14 @@ class Alternatives:
         if unsure.any():
             near = np.zeros(len(unsure), dtype=bool)  # else what is together is what is single
             near[groups.of[clusters.begin]] = True
-            options = (
-                (which, clusters, unsure & near),
-                (which, none, unsure),
-                (windows, none, unsure),
-            )
+            asked = (unsure & near)[groups.of]
+            joined = _laid(secrets, which, clusters.where(asked), asked)
+            alone = _laid(secrets, which, none, unsure[groups.of])
+            options = (joined, alone, alone._replace(which=windows[alone.at]))
 
             masses = batch.masses(model)
 
-            def foretold(option: tuple[Integers, _Designed, Mask]) -> Integers:
-                own, joined, looked = option
-                asked = looked[groups.of]
-                laid = _laid(secrets, own, joined.where(asked), asked)
+            def foretold(laid: _Laid) -> Integers:
                 return self._costs(batch, laid, groups, decider, model, masses)
 
             threads = table_threads(len(options)) if batch.rows > BLOCK else 1
@@ -287,7 +285,8 @@ class _Pieces(NamedTuple):
         last = np.append(own[1:], len(since))[: len(own)] - 1
         begin, end = ends[0][own], ends[1][last]
         kept = end > begin
-        own, begin, end = (one[kept] for one in (own, begin, end))
+        if not kept.all():
+            own, begin, end = (one[kept] for one in (own, begin, end))
         first = np.searchsorted(until, begin, side="right")
         after = np.searchsorted(since, end, side="left")
         return cls(own, begin, end, first, after, since[first], until[after - 1])
@@ -322,11 +321,13 @@ class _Laid(NamedTuple):
 
 def _laid(secrets: Secrets, own: Integers, clusters: _Designed, asked: Mask) -> _Laid:
     """Clusters, and the secrets that are asked for and in none of them, with their own designs."""
-    steps = np.zeros(secrets.count + 1, dtype=np.int64)
-    steps[clusters.begin] += 1
-    np.subtract.at(steps, clusters.end, 1)  # where one ends another may begin
-    alone = np.flatnonzero((np.cumsum(steps)[:-1] == 0) & asked)
-    begin, end, which = alone, alone + 1, own[alone]
+    if len(clusters.begin):
+        steps = np.zeros(secrets.count + 1, dtype=np.int8)
+        steps[clusters.begin] += 1
+        steps[clusters.end] -= 1  # where one ends another may begin
+        asked = asked & (np.cumsum(steps[:-1], dtype=np.int8) == 0)
+    begin = np.flatnonzero(asked)
+    end, which = begin + 1, own[begin]
     if len(clusters.begin):
         begin = np.concatenate((begin, clusters.begin))
         order = np.argsort(begin, kind="stable")  # two sorted parts: far faster
@@ -339,7 +340,7 @@ def _looked_at(
     chains: Chains, laid: _Laid, pieces: _Pieces, model: Model, behind: Integers | None
 ) -> tuple[Integers, Integers]:
     """Pieces to look at for others: those that are the same in all that costs depend on have the
-    same costs. Sorted; and which of them stands for each. behind: what stands with each row.
+    same costs; and which of them stands for each. behind: what stands with each row.
     """
     alone = np.arange(1, len(pieces.own) + 1)
     if not model.is_stationary or len(alone) == 0:
@@ -356,8 +357,25 @@ def _looked_at(
     numbers = mixed(numbers, secrets.first[designs] - origin[which])
     starts = np.flatnonzero(np.diff(which, prepend=-1))
     numbers = mixed(np.add.reduceat(numbers, starts), sizes, alone)
-    _, one, same = np.unique(numbers, return_index=True, return_inverse=True)
-    return one, same
+    return _one_of_each(numbers)
+
+
+def _one_of_each(numbers: NDArray[np.uint64]) -> tuple[Integers, Integers]:
+    """Where some of the numbers are, every number among them, and which of these each is. Few are
+    sorted if few are distinct: most meet themselves in a table by their first bits.
+    """
+    first = (numbers >> np.uint64(64 - _FIRST)).astype(np.int64)
+    table = np.empty(1 << _FIRST, dtype=np.int64)
+    every = np.arange(len(numbers))
+    table[first] = every
+    one = table[first]
+    others = np.flatnonzero(numbers[one] != numbers)
+    _, some, same = np.unique(numbers[others], return_index=True, return_inverse=True)
+    one[others] = others[some[same]]
+    found = np.flatnonzero(one == every)
+    place = np.empty(len(numbers), dtype=np.int64)
+    place[found] = np.arange(len(found))
+    return found, place[one]
 
 
 def _places(chains: Chains, chain: Integers, rows: Integers) -> Integers:
