@@ -96,12 +96,13 @@ class Coins:
         """
         begin = np.zeros((1, 2), dtype=np.uint64)
         (start,) = self._chained(begin, [encoded_text(self.column)])
+        if len(set(map(len, chains))) == 1:  # numbers are all as long
+            return self._chained(np.repeat(start[np.newaxis], len(chains), axis=0), chains)
         sizes = np.fromiter(map(len, chains), dtype=np.int64, count=len(chains))
         tags = np.empty((len(chains), 2), dtype=np.uint64)
         for size in np.unique(sizes).tolist():
             alike = np.flatnonzero(sizes == size)
-            every = len(alike) == len(chains)
-            some = chains if every else [chains[i] for i in alike.tolist()]
+            some = [chains[i] for i in alike.tolist()]
             tags[alike] = self._chained(np.repeat(start[np.newaxis], len(alike), axis=0), some)
         return tags
 
@@ -150,7 +151,10 @@ class Coins:
         digests = np.zeros((2, count), dtype=np.uint64)
         blocks = self._encrypt(b"offrecord/set", _blocks(tags, order, kind))
         for half, numbers in zip(digests, blocks.T, strict=True):  # numpy is quick in one dimension
-            np.bitwise_xor.at(half, groups, numbers)
+            if count == 1:
+                half[0] = np.bitwise_xor.reduce(numbers)
+            else:
+                np.bitwise_xor.at(half, groups, numbers)
         return digests.T
 
     def content_digest(
