@@ -6,7 +6,7 @@ record, the largest redaction probability of each value counts (F3).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -89,6 +89,11 @@ class Stamping:
         return np.asarray(self.sizes.sum() + np.cumsum(self.insides) - self.insides)
 
     @cached_property
+    def _resting(self) -> Mask:
+        """(designs,) whether everything further out is redacted on any side."""
+        return np.asarray(self.rests.any(axis=1))
+
+    @cached_property
     def _bits(self) -> NDArray[np.unsignedinteger]:
         """(k,) a bit for each value."""
         bits = np.uint64(1) << np.arange(self.limits.shape[1], dtype=np.uint64)
@@ -126,7 +131,9 @@ class Stamping:
         unsure = at_times[(limits > 0) & (limits < coins.ALWAYS)]
         if len(unsure):
             rows = unsure + block.rows.start
-            chain = np.searchsorted(block.chains.starts, rows, side="right") - 1
+            starts = block.chains.starts
+            first, end = np.searchsorted(starts, (block.rows.start, block.rows.stop))
+            chain = np.searchsorted(starts[first:end], rows, side="right") + (first - 1)
             drawn = draw(chain, block.chains.order[rows])
             redacted[unsure] = redacts(drawn, stamps.limits[unsure])
         return Decision(redacted, certainty)
@@ -175,7 +182,9 @@ class Stamping:
         start, secrets, which = block.rows.start, block.secrets, block.which
         low, high = secrets.low - start, secrets.high - start
         near = [bound - start for bound in self._bounds(block, to_the_end=False)]
-        far = [bound - start for bound in self._bounds(block, to_the_end=True)]
+        far = near
+        if self._resting[which].any():
+            far = [bound - start for bound in self._bounds(block, to_the_end=True)]
         together = self.insides[which] > 0
         whole = np.where(together, low, high)  # of one secret everything is redacted
         for begin, end in ((low, whole), (far[0], near[0]), (near[1], far[1])):
@@ -225,19 +234,16 @@ def _walk(
             lay(row, first_row[i] + away, False)
         return
     twice = bool(np.any(nearest[1:] <= nearest[:-1]))  # secrets may lie in one gap
-    for out, active in _still(counts):
-        row = nearest[active] + sign * out
-        distance = out + 1 if steps is None else sign * (steps[row] - place[active])
-        lay(row, first_row[active] + distance, twice)
-
-
-def _still(counts: Integers) -> Iterator[tuple[int, Integers]]:
-    """For 0, 1, … the places of those counts that are larger, as long as there are any."""
-    active, out = np.flatnonzero(counts > 0), 0
-    while len(active):
-        yield out, active
-        out += 1
-        active = active[counts[active] > out]
+    for out in range(int(counts.max(initial=0))):
+        kept = counts > out
+        if not kept.all():
+            some = np.flatnonzero(kept)
+            nearest, place, counts, first_row = (
+                one[some] for one in (nearest, place, counts, first_row)
+            )
+        row = nearest + sign * out
+        distance = out + 1 if steps is None else sign * (steps[row] - place)
+        lay(row, first_row + distance, twice)
 
 
 def _ranges(begin: Integers, end: Integers) -> Integers:
