@@ -1,6 +1,7 @@
 """Stamping and its figures, against slow loops over records."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -157,6 +158,20 @@ def test_few_secrets_with_far_reaching_designs():
     assert stamps.limits[2400] == limits[99]
     assert stamps.limits[1200] == max(limits[1299], limits[1099])
     assert stamps.limits[4600] == 0
+
+
+@pytest.mark.parametrize("k", [2, 8, 9, 17, 33, 64])
+def test_a_record_is_redacted_for_certain_if_it_is_so_with_each_of_all_values(k):
+    chains = Chains(np.array([0, 3]), np.full(3, -1, dtype=np.int8), np.arange(3), False, None)
+    secrets = secrets_of(chains, Private(*(np.array([one]) for one in (0, 1, 1))), "run")
+    but_one = np.ones((1, k))
+    but_one[0, -1] = 0
+    sides = Stretches.of(np.ones((1, k))), Stretches.of(but_one)
+    design = LocalDesign(Surrounding(1, 1, 1), *sides, False, False, 0.0, 0.0, "own", (1, 1))
+    block = Block(chains, slice(0, 3), secrets, np.array([0]))
+    decision = Stamping.of([design], k).decide(block, lambda chain, order: order)
+    assert decision.certainty.tolist() == [2, 2, 1]
+    assert decision.redacted.tolist() == [True, True, False]
 
 
 def needs_of(n, private):
