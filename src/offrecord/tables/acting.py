@@ -122,7 +122,7 @@ class Alternatives:
             def foretold(laid: _Laid) -> Integers:
                 return self._costs(batch, laid, groups, decider, model, masses)
 
-            threads = table_threads(len(options)) if batch.rows > BLOCK else 1
+            threads = table_threads(len(options)) if batch.rows > 2 * BLOCK else 1
             costs = list(in_threads(foretold, options, threads))
             costs[together] = np.where(near, costs[together], costs[single])
             choice[unsure] = np.argmin(np.stack(costs), axis=0)[unsure]
