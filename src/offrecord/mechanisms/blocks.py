@@ -158,7 +158,8 @@ def certainty_of(rows: Floats) -> Certainty:
 def blocks(
     chains: Chains, secrets: Secrets, which: Integers, size: int, cuts: Integers | None = None
 ) -> Iterator[Block]:
-    """Whole chains of about so many records each, with the secrets in them.
+    """Whole chains of about so many records each, with the secrets in them. A short rest goes with
+    the last of them: what is done once for each would be done for little.
 
     cuts: the numbers of chains with which a block may begin, and of all of them; each, without it.
     """
@@ -167,6 +168,8 @@ def blocks(
     while begin < count:
         end = int(np.searchsorted(starts, starts[begin] + size, side="right")) - 1
         end = min(max(end, begin + 1), count)
+        if starts[-1] - starts[end] <= size // 4:
+            end = count
         ends = (begin, end) if cuts is None else cuts[[begin, end]]
         first, last = np.searchsorted(secrets.chain, ends).tolist()
         rows = slice(int(starts[begin]), int(starts[end]))
