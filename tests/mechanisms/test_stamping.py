@@ -137,9 +137,11 @@ def test_what_the_window_releases(situation):
             covered[row] |= secrets.first[i] - left <= place <= secrets.last[i] + right
     none = SurroundingCounts.of(np.empty((0, 4), dtype=np.int64), np.empty(0, dtype=np.int64), {})
     windows = Windows.of(designs, np.empty(0, dtype=np.int64), none)
-    valued = chains.codes >= 0
-    assert windows._outside(chains, secrets, which, valued) == int((valued & ~covered).sum())
-    assert windows._outside(chains, secrets, which, None) == int((~covered).sum())
+    begin, end = windows._inside(chains, secrets, which)
+    times = np.zeros(len(covered), dtype=np.int64)
+    for first, after in zip(begin, end, strict=True):
+        times[first:after] += 1
+    assert np.array_equal(times, covered)
 
 
 def test_few_secrets_with_far_reaching_designs():

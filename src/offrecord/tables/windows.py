@@ -64,4 +64,3 @@ class Windows:
         before = np.maximum.accumulate(np.concatenate(([0], end[:-1])))
         begin = np.maximum(begin, before)  # count no row twice
         return begin, np.maximum(end, begin)
-
