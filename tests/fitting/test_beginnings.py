@@ -11,7 +11,9 @@ from scipy.stats import binomtest
 
 import offrecord as off
 from definition import leakage_of_table, output_table
+from offrecord.fitting.audit.calibration import Enlargement
 from offrecord.fitting.beginnings import excess_near_beginning
+from offrecord.fitting.believed import Reference
 from offrecord.fitting.boxes import Sureness, begun_box
 from offrecord.fitting.fit import fit_chains
 from offrecord.fitting.verdict import objections
@@ -161,6 +163,22 @@ def test_where_chains_all_begin_in_one_state_the_set_holds_from_a_later_record_o
     for back in steps_back([kernel] * 90, start)[since - 1 :]:
         assert np.all(back >= chain.box.backward.low)
         assert np.all(back <= chain.box.backward.high)
+
+
+def test_a_set_that_is_widened_holds_the_steps_back_that_follow():
+    values = simulated(SLOW, np.array([1.0, 0.0]), 300, 60, np.random.default_rng(2))
+    chains, none = as_chains(values), np.zeros(300, dtype=bool)
+    reference = Reference(chains, [0, 1], none, {}, None, None, SURE)
+    plain, found = (reference.fit(Enlargement(1, None, hull=hull)) for hull in (False, True))
+    since = found.beginnings.since
+    assert since == plain.beginnings.since > 1
+    assert np.any(found.box.forward.low < plain.box.forward.low)
+    random = np.random.default_rng(3)
+    for _ in range(20):
+        kernels = [between(*found.box.forward, random.random((2, 2))) for _ in range(30)]
+        for back in steps_back(kernels, [1.0, 0.0])[since - 1 :]:
+            assert np.all(back >= found.box.backward.low - 1e-12)
+            assert np.all(back <= found.box.backward.high + 1e-12)
 
 
 def test_where_two_values_are_forgotten_slowly_any_beginning_is_held():

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from offrecord.fitting.boxes import Sureness, begun_box, learned_box
+from offrecord.fitting.boxes import Sureness, begun_box, first_ends, learned_box
 from offrecord.fitting.checks import Check
 from offrecord.fitting.counting import Counts
 from offrecord.fitting.intervals import rounded_shares
@@ -39,13 +39,15 @@ class Beginnings:
 
     shares: (k,) of their values, one half added to each count. excess: how much more than EPSILON
     a design of a stationary model may tell about a secret near the beginning of such a chain. held:
-    how the set holds such chains, None where it does not. since: from which record on.
+    how the set holds such chains, None where it does not. since: from which record on. ends: of
+    intervals for how likely their values are, where the set is learned from these.
     """
 
     shares: Floats
     excess: float
     held: Held | None
     since: int = 1
+    ends: tuple[Floats, Floats] | None = None
 
     def summary(self) -> dict[str, Any]:
         """For JSON."""
@@ -89,8 +91,8 @@ def box_and_beginnings(
             return anyhow, Beginnings(shares, excess, "any")
     if found is None:
         return usual, Beginnings(shares, excess, None)
-    box = found[1]
-    return box.settled, Beginnings(shares, excess, "learned", box.since)
+    box, ends = found[1], first_ends(firsts, model, sure)
+    return box.settled, Beginnings(shares, excess, "learned", box.since, ends)
 
 
 def _cheapest(

@@ -29,7 +29,7 @@ from offrecord.fitting.audit.designs import (
 from offrecord.fitting.audit.records import FOLDS
 from offrecord.fitting.audit.result import Audit
 from offrecord.fitting.audit.stops import Walkers, walkers
-from offrecord.fitting.boxes import Sureness, reverse_of
+from offrecord.fitting.boxes import Sureness, reverse_of, told_back
 from offrecord.fitting.fit import Fit, fit_chains
 from offrecord.fitting.intervals import rounded_outward
 from offrecord.fitting.orders import largest_order
@@ -94,7 +94,7 @@ class Reference:
         parts = _quarters(self.kept if chains is None else chains)
         own = [self.fit(replace(wanted, hull=False), part).model for part in parts]
         known = [one for one in own if isinstance(one, (MarkovChain, PhasedChain))]
-        return replace(found, model=found.model.with_box(_hull(found.box, known)))
+        return replace(found, model=found.model.with_box(_hull(found, known)))
 
     def _learn(self, wanted: Enlargement, states: int | None) -> Learn:
         """Windows by an enlargement, or by a chain on hidden states, from part of the records.
@@ -169,11 +169,16 @@ def _quarters(chains: Chains) -> list[Chains]:
     return [_blanked(chains, quarter != one) for one in range(FOLDS)]
 
 
-def _hull(box: Box, models: Sequence[MarkovChain | PhasedChain]) -> Box:
-    """A box that also holds the kernels of some models, told forwards and backwards."""
+def _hull(found: Fit, models: Sequence[MarkovChain | PhasedChain]) -> Box:
+    """A box that also holds the kernels of some models, told forwards and backwards; where it is
+    learned from first records, all that follows from these.
+    """
+    box, begun = found.box, found.beginnings
     forward = _widened(box.forward, [model.transition for model in models])
     backward = forward
-    if not box.is_its_own_reverse:
+    if begun is not None and begun.ends is not None and isinstance(found.model, MarkovChain):
+        backward = Intervals(*told_back(forward, begun.ends, begun.since, found.model))
+    elif not box.is_its_own_reverse:
         backward = _widened(box.backward, [reverse_of(model) for model in models])
     return Box(forward, backward, box.order, box.start, box.confidence, box.interval)
 

@@ -125,20 +125,36 @@ def begun_box(
 
     firsts: (k,) values of first records.
     """
-    k = model.k
+    forward = _intervals(counts, _begun_errors(model, sure), sure.interval, model.transition)
+    begin = first_ends(firsts, model, sure)
+    made = sure.confidence, sure.interval
+    back = told_back(forward, begin, since, model)
+    return Box(forward, back, 1, "stationary", *made, since=since)
+
+
+def first_ends(firsts: Counts, model: MarkovChain, sure: Sureness) -> _Ends:
+    """(k,) the ends of intervals for how likely values are in first records."""
+    return _intervals(firsts, _begun_errors(model, sure), sure.interval, firsts / firsts.sum())
+
+
+def _begun_errors(model: MarkovChain, sure: Sureness) -> _Errors:
+    """Of intervals of transitions and of first records, all of them together."""
     # the interval of one of two values is that of the other
-    intervals = (model.transition.size + k) // (2 if k == 2 else 1)
+    intervals = (model.transition.size + model.k) // (2 if model.k == 2 else 1)
     each = np.array((1 - sure.confidence) / intervals / 2)
-    errors = _Errors(each, each)
-    forward = _intervals(counts, errors, sure.interval, model.transition)
-    begin = _intervals(firsts, errors, sure.interval, firsts / firsts.sum())
+    return _Errors(each, each)
+
+
+def told_back(forward: _Ends, begin: _Ends, since: int, model: MarkovChain) -> _Ends:
+    """The ends of steps back in time from a record on, those of a stationary model among them.
+
+    begin: of how likely values are in first records.
+    """
     for _ in range(since - 1):
         begin = _stepped(forward, begin)
     low, high = _backward(forward, _hull_of_marginals(forward, begin, model.start))
     reverse = reverse_of(model)
-    backward = rounded_outward(np.minimum(low, reverse), np.maximum(high, reverse))
-    made = sure.confidence, sure.interval
-    return Box(forward, backward, 1, "stationary", *made, since=since)
+    return rounded_outward(np.minimum(low, reverse), np.maximum(high, reverse))
 
 
 def _stepped(forward: _Ends, masses: _Ends) -> _Ends:
