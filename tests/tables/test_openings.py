@@ -5,6 +5,7 @@ the first record that does not, and nothing tells more than it may, by definitio
 import hashlib
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,7 @@ from offrecord.attack import attack
 from offrecord.errors import InputError
 from offrecord.fitting.boxes import Sureness, begun_box
 from offrecord.release.certificate import Certificate
+from offrecord.reports.files import content_from
 from offrecord.verify.table import check_table
 from small_tables import dry, rule, secrets_by_definition
 from test_guarantee_of_sets import kernel_within
@@ -324,3 +326,23 @@ def test_attackers_find_no_more_than_is_promised(mechanism, tmp_path):
     assert found.attackers[0].largest <= 1.0 + 1e-9
     assert found.wrong == 0
     assert found.holds
+
+
+def test_a_report_from_files_counts_what_the_release_did(tmp_path):
+    model = model_since(SLOW, [0, 300], 5)
+    frame = random_table(model, np.random.default_rng(11))
+    frame.write_csv(tmp_path / "table.csv")
+    frame.filter("p").select("chain", "t").write_csv(tmp_path / "list.csv")
+    (tmp_path / "out").mkdir()
+    output = tmp_path / "out" / "released.csv"
+    options = {"private": "p", "model": model, "epsilon": 1.0, "dataset": "d", "step": "1"}
+    options |= READING | {"key_file": tmp_path / "key.json", "accept_model": True}
+    summary = off.redact_file(tmp_path / "table.csv", output, **options).summary
+    content = content_from(Path(f"{output}.certificate.json"), output, tmp_path / "list.csv")
+    assert content.models == summary.models
+    assert "from its record 5 on" in content.models
+    assert content.left.released == pytest.approx(summary.released)
+    assert content.left.window == pytest.approx(summary.window)
+    assert content.left.touched == summary.touched
+    assert content.left.touched_released == pytest.approx(summary.touched_released)
+    assert content.left.regions == summary.regions

@@ -22,7 +22,7 @@ from offrecord.models.records import MISSING, UNKNOWN, Chains, Codes
 from offrecord.release import certificate as form
 from offrecord.tables.acting import Acting
 from offrecord.tables.alphabet import Alphabet
-from offrecord.tables.batch import ChainBatch
+from offrecord.tables.batch import ChainBatch, TableSpec
 from offrecord.tables.certified import Certified
 from offrecord.tables.chains import Arranged, arrange
 from offrecord.tables.formats import read_frame
@@ -88,12 +88,15 @@ class Table:
         return cls.of(arranged, said, listed)
 
     @classmethod
-    def of(cls, arranged: Arranged, said: Certified, listed: Any = None) -> Table:
+    def of(
+        cls, arranged: Arranged, said: Certified, listed: Any = None, *, with_openings: bool = False
+    ) -> Table:
         """From a table that is arranged. Of one whose model's set holds from a later record on,
-        what stands from there on: what stands before tells nothing beyond that.
+        what stands from there on, unless all of it is asked for: what stands before tells an
+        attacker nothing beyond that.
         """
         private = _private(arranged, said, listed)
-        if said.since > 1:
+        if said.since > 1 and not with_openings:
             arranged, private = _opened(arranged, private, said.since)
         waits: Mask | None = None
         note: tuple[str, ...] = ()
@@ -105,12 +108,14 @@ class Table:
                 begins = holding.begins(arranged, private)
                 arranged, private = _settled(arranged, private, begins)
                 waits, note = None, _waiting(count - private.count)
-        found = replace(cls._of(arranged, private, said, None, waits), aside=note)
+        reading = said.spec if with_openings else replace(said.spec, since=1)
+        found = replace(cls._of(arranged, private, said, reading, None, waits), aside=note)
         return found._noted()
 
     def knowing(self, missing: Mask) -> Table:
         """The same table, where it is known which of its rows have no value."""
-        found = self._of(self.arranged, self.batch.private, self.said, missing, self.waits)
+        reading = replace(self.said.spec, since=1)  # what is attacked stands where the set holds
+        found = self._of(self.arranged, self.batch.private, self.said, reading, missing, self.waits)
         return replace(found, aside=self.aside)._noted()
 
     @classmethod
@@ -119,10 +124,11 @@ class Table:
         arranged: Arranged,
         private: Private,
         said: Certified,
+        reading: TableSpec,
         missing: Mask | None,
         waits: Mask | None,
     ) -> Table:
-        """From what is attacked of a table."""
+        """From records that stand as they are read."""
         codes = arranged.chains.codes
         rows = private.rows(arranged.chains)
         open_ = rows[codes[rows] >= 0]
@@ -133,7 +139,7 @@ class Table:
         is_known = missing is not None or said.certificate.counts.missing == 0
         gone = np.zeros(len(codes), dtype=bool) if missing is None else missing
         for _ in range(1 if is_known else _LOOKS):
-            found = _ruled(arranged, private, said, codes, gone)
+            found = _ruled(arranged, private, said, reading, codes, gone)
             if is_known:
                 break
             # what is never redacted and yet empty has no value
@@ -160,8 +166,7 @@ class Table:
         masses = self.batch.masses(self.said.model)
         parts = []
         for block in self.rule.blocks(self.batch, self.acting):
-            weights = masses if masses.ndim == 1 else masses[block.rows]
-            parts.append(self.rule.decider.expect(block, weights).certainty)
+            parts.append(self.rule.foretold(self.batch, block, masses).certainty)
         return np.concatenate(parts)
 
     def _noted(self) -> Table:
@@ -309,7 +314,12 @@ def _waiting(count: int) -> tuple[str, ...]:
 
 
 def _ruled(
-    arranged: Arranged, private: Private, said: Certified, codes: Codes, missing: Mask
+    arranged: Arranged,
+    private: Private,
+    said: Certified,
+    reading: TableSpec,
+    codes: Codes,
+    missing: Mask,
 ) -> Table:
     """A table, if these rows are missing and all others have a value, whether it is shown or not:
     which value that is decides nothing here.
@@ -317,7 +327,7 @@ def _ruled(
     held = np.where(missing, np.int8(MISSING), np.maximum(codes, 0)).astype(np.int8)
     held[private.rows(arranged.chains)] = 0
     standing = replace(arranged, chains=replace(arranged.chains, codes=held))
-    batch = replace(said.spec, since=1).batch(standing, private)  # all of it is where that holds
+    batch = reading.batch(standing, private)
     needs = batch.needs
     known, windows = said.known(needs)
     designs, which = designs_for(said.setting, needs, known=known)

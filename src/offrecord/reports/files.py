@@ -70,7 +70,7 @@ def content_from(
         left=Left() if table is None else table.left,
         warnings=tuple(_warnings(said)),
         checked=checked,
-        models=models_told(said.model, _verdict(said)),
+        models=models_told(said.promised, _verdict(said)),
         meaning=_meaning(said, None if table is None else table.needs),
         around=around_of(designs, uses, said.model),
         costs=costs_of(designs, uses, said.model),
@@ -107,9 +107,9 @@ class _Table:
         alphabet = Alphabet(said.model.labels)
         arranged = arrange(frame, said.columns, alphabet=alphabet, step=said.step)
         is_told = private_list is not None or document.private.positions is not None
-        if not is_told or document.growing is not None or said.since > 1:
+        if not is_told or document.growing is not None:
             return cls(said, arranged, None)
-        whole = Table.of(arranged, said, private_list)
+        whole = Table.of(arranged, said, private_list, with_openings=True)
         if int(whole.missing.sum()) != document.counts.missing:
             return cls(said, arranged, None)  # which records were missing is not known
         return cls(said, arranged, whole)
@@ -133,8 +133,7 @@ class _Table:
         whole, batch, rule = self.whole, self.whole.batch, self.whole.rule
         masses, tally = batch.masses(self.said.model), Tally()
         for block in rule.blocks(batch, whole.acting):
-            weights = masses if masses.ndim == 1 else masses[block.rows]
-            certainty = rule.decider.expect(block, weights).certainty
+            certainty = rule.foretold(batch, block, masses).certainty
             tally += Tally.of(batch, block, whole.codes[block.rows] >= 0, certainty)
         touched, private = tally.touched, len(batch.private.rows(batch.arranged.chains))
         return Left(

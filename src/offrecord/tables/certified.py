@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 class Certified:
     """What a certificate says, as the package's own objects.
 
-    model: of what is left of chains from the record on since which its set holds.
+    promised: the model that the promise is for. model: what it is from the record on since which
+    its set holds.
     """
 
     certificate: form.Certificate
@@ -43,6 +44,7 @@ class Certified:
     columns: Columns
     step: Step | None
     setting: Setting
+    promised: Model
     since: int = 1
 
     @classmethod
@@ -67,9 +69,10 @@ class Certified:
         except InputError:
             if designs.kind != "local":
                 raise
-        model, since = settled_since(model)
+        promised = model
+        model, since = settled_since(promised)
         setting = Setting(model, designs.epsilon, mechanism, designs.protect)
-        return cls(certificate, model, named, step, setting, since)
+        return cls(certificate, model, named, step, setting, promised, since)
 
     @classmethod
     def load(cls, path: Path) -> Certified:
