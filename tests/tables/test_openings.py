@@ -128,6 +128,19 @@ def random_table(model, rng, chains=30, length=24, gaps=0.0):
     return frame.with_columns(v=value).filter(pl.Series(there))
 
 
+def released_file(folder, model, seed, gaps=0.0, mechanism="owner"):
+    """A random table, the file that left of it, and what that amounts to."""
+    frame = random_table(model, np.random.default_rng(seed), gaps=gaps)
+    frame.write_csv(folder / "table.csv")
+    frame.filter("p").select("chain", "t").write_csv(folder / "list.csv")
+    (folder / "out").mkdir()
+    output = folder / "out" / "released.csv"
+    options = {"private": "p", "model": model, "epsilon": 1.0, "dataset": "d", "step": "1"}
+    options |= READING | {"key_file": folder / "key.json", "accept_model": True}
+    release = off.redact_file(folder / "table.csv", output, **options, mechanism=mechanism)
+    return frame, output, release.summary
+
+
 def cut_at_edges(frame, since):
     """What is left of a table from the edges on, and what is private in it, by definition."""
     edges = {name: edge_of(frame, name, since) for name in frame["chain"].unique().to_list()}
@@ -216,34 +229,15 @@ def test_the_window_of_the_summary_is_what_windows_release():
 @pytest.mark.parametrize("mechanism", ["owner", "best-local"])
 def test_the_verifier_follows_it_and_sees_what_was_changed(mechanism, tmp_path):
     model = model_since(SLOW, [0, 300], 5)
-    frame = random_table(model, np.random.default_rng(3))
-    frame.write_csv(tmp_path / "table.csv")
-    frame.filter("p").select("chain", "t").write_csv(tmp_path / "list.csv")
-    (tmp_path / "key").mkdir()
-    (tmp_path / "out").mkdir()
-    output = tmp_path / "out" / "released.csv"
-    off.redact_file(
-        tmp_path / "table.csv",
-        output,
-        **READING,
-        private="p",
-        model=model,
-        epsilon=1.0,
-        dataset="d",
-        step="1",
-        mechanism=mechanism,
-        accept_model=True,
-        key_file=tmp_path / "key" / "key.json",
-        certificate=tmp_path / "certificate.json",
-    )
+    frame, output, _ = released_file(tmp_path, model, 3, mechanism=mechanism)
     others = {
         "private_list": tmp_path / "list.csv",
-        "key_file": tmp_path / "key" / "key.json",
+        "key_file": tmp_path / "key.json",
         "original": tmp_path / "table.csv",
     }
 
     def problems(path, **checked):
-        said = Certificate.from_json((tmp_path / "certificate.json").read_bytes())
+        said = Certificate.from_json(Path(f"{output}.certificate.json").read_bytes())
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         said = replace(said, output=replace(said.output, sha256=digest))
         return check_table(said, path, **checked).problems
@@ -313,14 +307,7 @@ def test_what_needs_a_set_from_the_first_record_on_is_refused(tmp_path):
 @pytest.mark.parametrize("mechanism", ["owner", "best-local"])
 def test_attackers_find_no_more_than_is_promised(mechanism, tmp_path):
     model = model_since(SLOW, [0, 300], 5)
-    frame = random_table(model, np.random.default_rng(11), gaps=0.05)
-    frame.write_csv(tmp_path / "table.csv")
-    frame.filter("p").select("chain", "t").write_csv(tmp_path / "list.csv")
-    (tmp_path / "out").mkdir()
-    output = tmp_path / "out" / "released.csv"
-    options = {"private": "p", "model": model, "epsilon": 1.0, "dataset": "d", "step": "1"}
-    options |= READING | {"key_file": tmp_path / "key.json", "accept_model": True}
-    off.redact_file(tmp_path / "table.csv", output, **options, mechanism=mechanism)
+    _, output, _ = released_file(tmp_path, model, 11, gaps=0.05, mechanism=mechanism)
     found = attack(output, private_list=tmp_path / "list.csv", original=tmp_path / "table.csv")
     assert found.secrets > 10
     assert found.attackers[0].largest <= 1.0 + 1e-9
@@ -330,14 +317,7 @@ def test_attackers_find_no_more_than_is_promised(mechanism, tmp_path):
 
 def test_a_report_from_files_counts_what_the_release_did(tmp_path):
     model = model_since(SLOW, [0, 300], 5)
-    frame = random_table(model, np.random.default_rng(11))
-    frame.write_csv(tmp_path / "table.csv")
-    frame.filter("p").select("chain", "t").write_csv(tmp_path / "list.csv")
-    (tmp_path / "out").mkdir()
-    output = tmp_path / "out" / "released.csv"
-    options = {"private": "p", "model": model, "epsilon": 1.0, "dataset": "d", "step": "1"}
-    options |= READING | {"key_file": tmp_path / "key.json", "accept_model": True}
-    summary = off.redact_file(tmp_path / "table.csv", output, **options).summary
+    _, output, summary = released_file(tmp_path, model, 11)
     content = content_from(Path(f"{output}.certificate.json"), output, tmp_path / "list.csv")
     assert content.models == summary.models
     assert "from its record 5 on" in content.models

@@ -261,51 +261,44 @@ def _settled(arranged: Arranged, private: Private, begins: Integers) -> tuple[Ar
     """The rows of a growing table that do not wait, and the private records among them; InputError
     if there is none. begins: (m,) the first place of each chain that waits.
     """
-    import polars as pl
-
     chains = arranged.chains
     stays = chains.places < begins[chains.chain_of]
     counts = np.add.reduceat(stays, chains.starts[:-1], dtype=np.int64)
     if not counts.any():
         raise InputError("all records of this growing table wait: nothing has left")
-    assert chains.steps is not None
-    cut = Chains(
-        np.append(0, np.cumsum(counts[counts > 0])),
-        chains.codes[stays],
-        chains.order[stays],
-        chains.timed,
-        chains.steps[stays],
-    )
-    kept = pl.Series(stays)
-    names = arranged.names.filter(kept) if arranged.names.width else arranged.names
-    frame = arranged.frame.filter(kept) if arranged.frame.width else arranged.frame
     here = private.of(private.place < begins[private.chain])
     number = np.cumsum(counts > 0) - 1
     part = Private(number[here.chain], here.place, here.order)
-    return replace(arranged, chains=cut, names=names, frame=frame, rows=None), part
+    return _cut(arranged, chains, stays, counts[counts > 0]), part
 
 
 def _opened(arranged: Arranged, private: Private, since: int) -> tuple[Arranged, Private]:
     """A table from where on its model's set holds, and what is private there."""
+    starts = arranged.chains.starts
+    openings = Openings.before(arranged.chains, since)
+    stays = np.arange(starts[-1]) >= np.repeat(openings.edge, np.diff(starts))
+    moved = openings.private(arranged.chains, private)
+    moved = replace(moved, chain=openings.of[moved.chain])
+    return _cut(arranged, openings.chains, stays, starts[1:] - openings.edge), moved
+
+
+def _cut(arranged: Arranged, chains: Chains, stays: Mask, sizes: Integers) -> Arranged:
+    """The rows of a table that stay, with the places that they have in some chains. sizes: how many
+    of them each chain that is left has.
+    """
     import polars as pl
 
-    openings = Openings.before(arranged.chains, since)
-    parts, stays = openings.chains, np.ones(len(arranged.chains.codes), dtype=bool)
-    sizes = np.diff(arranged.chains.starts)
-    stays &= np.arange(len(stays)) >= np.repeat(openings.edge, sizes)
     cut = Chains(
-        np.append(0, np.cumsum(arranged.chains.starts[1:] - openings.edge)),
-        parts.codes[stays],
-        parts.order[stays],
-        parts.timed,
-        None if parts.steps is None else parts.steps[stays],
+        np.append(0, np.cumsum(sizes)),
+        chains.codes[stays],
+        chains.order[stays],
+        chains.timed,
+        None if chains.steps is None else chains.steps[stays],
     )
     kept = pl.Series(stays)
     names = arranged.names.filter(kept) if arranged.names.width else arranged.names
     frame = arranged.frame.filter(kept) if arranged.frame.width else arranged.frame
-    moved = openings.private(arranged.chains, private)
-    moved = replace(moved, chain=openings.of[moved.chain])
-    return replace(arranged, chains=cut, names=names, frame=frame, rows=None), moved
+    return replace(arranged, chains=cut, names=names, frame=frame, rows=None)
 
 
 def _waiting(count: int) -> tuple[str, ...]:

@@ -70,18 +70,7 @@ class Waiting:
             return None
         rows = np.flatnonzero(stays)
         number = np.cumsum(counts > 0) - 1
-        cut = replace(
-            table,
-            frame=table.frame[rows],
-            names=[series[rows] for series in table.names],
-            starts=np.append(0, np.cumsum(counts[kept])),
-            order=table.order[rows],
-            steps=None if table.steps is None else table.steps[rows],
-            codes=table.codes[rows],
-            kept=None if table.kept is None else table.kept[rows],
-            original=None if table.original is None else table.original[rows],
-            waits=None,
-        )
+        cut = replace(table.taken(rows, counts[kept]), waits=None)
         at = np.cumsum(np.append(0, stays))
         here = self.are_settled(private)
         chain, place, order = private.chain[here], private.place[here], private.order[here]

@@ -68,21 +68,9 @@ class Openings:
         sizes = np.diff(table.starts)
         rows = np.flatnonzero(~self.before)
         base = table.place_of(self.edges)
-        steps = table.steps
-        if steps is not None:
-            steps = (steps - np.repeat(base, sizes))[rows]
-        counts = np.add.reduceat(~self.before, table.starts[:-1], dtype=np.int64)
-        part = replace(
-            table,
-            frame=table.frame[rows],
-            names=[series[rows] for series in table.names],
-            starts=np.append(0, np.cumsum(counts)),
-            order=table.order[rows],
-            steps=steps,
-            codes=table.codes[rows],
-            kept=None if table.kept is None else table.kept[rows],
-            original=None if table.original is None else table.original[rows],
-        )
+        part = table.taken(rows, table.starts[1:] - self.edges)
+        if table.steps is not None:
+            part = replace(part, steps=(table.steps - np.repeat(base, sizes))[rows])
         edge = self.edges[private.chain]
         early = private.place < base[private.chain]
         place = np.where(early, 0, private.place - base[private.chain])

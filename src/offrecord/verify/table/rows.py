@@ -88,8 +88,10 @@ class Table:
 
     def part(self, chains: Integers) -> Table:
         """A table of some chains, which are sorted."""
-        rows = self.rows_of(chains)
-        sizes = self.starts[chains + 1] - self.starts[chains]
+        return self.taken(self.rows_of(chains), self.starts[chains + 1] - self.starts[chains])
+
+    def taken(self, rows: Integers, sizes: Integers) -> Table:
+        """A table of some rows, which are sorted. sizes: how many of them each chain has."""
         return replace(
             self,
             frame=self.frame[rows],
