@@ -326,3 +326,22 @@ def test_a_report_from_files_counts_what_the_release_did(tmp_path):
     assert content.left.touched == summary.touched
     assert content.left.touched_released == pytest.approx(summary.touched_released)
     assert content.left.regions == summary.regions
+
+
+@pytest.mark.parametrize("place", [1, 4])
+def test_what_a_private_cell_holds_before_or_at_an_edge_changes_nothing(place, tmp_path):
+    model = model_since(SLOW, [0, 300], 5)
+    frame = random_table(model, np.random.default_rng(3), gaps=0.1)
+    here = (pl.col("chain") == 2) & (pl.col("t") == place)
+    own = pl.DataFrame({"chain": [2], "t": [place], "v": [0], "p": [True]}, schema=frame.schema)
+    frame = frame.filter(~here).vstack(own)
+    options = {"private": "p", "model": model, "epsilon": 1.0, "dataset": "d", "step": 1}
+    options |= READING | {"key_file": tmp_path / "key.json", "mechanism": "best-local"}
+    found = []
+    for value in (0, 0, 1, None, 7):  # the first one makes the key, and says so
+        cell = pl.when(here).then(pl.lit(value, dtype=pl.Int64)).otherwise("v")
+        release = off.redact(frame.with_columns(v=cell), **options, accept_model=True)
+        summary = replace(release.summary, seconds=0.0)
+        found.append((release.frame.rows(), release.certificate, summary.to_dict()))
+    for one in found[2:]:
+        assert one == found[1]
