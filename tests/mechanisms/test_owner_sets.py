@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import offrecord as off
-from offrecord.mechanisms.owner.designing import set_referee, under_set
+from offrecord.mechanisms.owner.designing import _set_walk, set_referee, under_set
 from offrecord.mechanisms.owner.designing.set_referee import leakage_over, serves_set
 from offrecord.mechanisms.owner.designing.under_set import side_over
 from offrecord.mechanisms.owner.stopping import StoppingSide
@@ -239,7 +239,7 @@ def test_no_searched_sequence_exceeds_the_bound(slow):
     box, side = slow
     bound = leakage_over(box, side)
     found = searched_leakage(side, box, np.random.default_rng(8), 400)
-    assert 0.98 * bound <= found <= bound
+    assert bound - 1e-9 <= found <= bound
 
 
 @pytest.fixture
@@ -256,10 +256,29 @@ def change_referee(monkeypatch):
 
 def test_fewer_rays_only_widen_the_cone(slow, change_referee):
     box, side = slow
+    change_referee("_RAYS", 1_500)
     exact = leakage_over(box, side)
-    change_referee("_RAYS", 150)
-    wider = leakage_over(box, side)
-    assert exact - 1e-9 <= wider <= exact + 5e-3
+    for rays in (200, 30):
+        change_referee("_RAYS", rays)
+        wider = leakage_over(box, side)
+        assert exact - 1e-9 <= wider <= exact + 1e-6
+
+
+def test_cones_that_are_made_wider_thirty_times_are_no_wider_where_it_counts():
+    """A wide set of slow chains, a deadline of 158 records: what the search found at its worst is
+    all there is, so that a design need not aim below its budget.
+    """
+    box = intervals((0.0025, 0.0115), (0.012, 0.0608))
+    one = np.array([[0.995, 0.005], [0.02, 0.98]])
+    side = side_over(box, one, 1, np.array([0.8, 0.2]), 0.5, levels=6)
+    kernels = set_referee.corners_of(box)
+    ground = _set_walk.Ground.of(kernels, side.levels, walks=4)
+    found = 0.0
+    for limits in side.limits[..., 0]:
+        sequences = _set_walk.worst_sequences(ground, limits / 2.0**64)
+        walks = kernels[sequences.reshape(-1, side.deadline + 1)[:, 1:]]
+        found = max(found, *(walked_leakage(side, walk) for walk in walks))
+    assert 0.499 < found <= leakage_over(box, side) <= min(found + 1e-3, 0.5)
 
 
 def test_a_cone_that_is_too_large_is_given_up(slow, change_referee):
@@ -278,11 +297,11 @@ def test_a_hull_that_leaves_out_too_much_changes_nothing(slow, change_referee):
 
     def careless(coordinates):
         found = right(coordinates)
-        if found is None or len(found[0]) < 8:
+        if found is None or len(found.vertices) < 8:
             return found
-        few = found[0][::2]
+        few = found.vertices[::2]
         inner = right(coordinates[few])
-        return None if inner is None else (few[inner[0]], few[inner[1]])
+        return inner and inner._replace(vertices=few[inner.vertices], faces=few[inner.faces])
 
     change_referee("_hull", careless)
     assert leakage_over(box, short) == pytest.approx(exact, abs=1e-9)

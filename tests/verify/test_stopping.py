@@ -648,7 +648,9 @@ def test_over_a_set_a_side_tells_what_all_sequences_of_corners_say(data):
 @settings(max_examples=25, deadline=None)
 @given(st.data(), st.randoms(use_true_random=False))
 def test_a_careless_hull_costs_rays_and_no_truth(data, random):
-    """Corners of hulls that are left out, and faces that are none: nothing is told too low."""
+    """Corners of hulls that are left out, faces that are none or lie elsewhere, cones that are made
+    wider by them: nothing is told too low.
+    """
     up, down = (sorted(data.draw(st.tuples(ends, ends))) for _ in range(2))
     side = data.draw(sides(2, "right", ahead=False).filter(lambda one: one.levels[-1] < 4))
     right = span._Chart.hull
@@ -657,13 +659,15 @@ def test_a_careless_hull_costs_rays_and_no_truth(data, random):
         found = right(chart)
         if found is None or len(found[0]) < 4:
             return found
-        vertices, faces = found
+        vertices, faces, planes = found
         keep = np.sort(random.sample(vertices.tolist(), random.randint(1, len(vertices))))
-        return keep, faces[np.isin(faces, keep).all(axis=1)]
+        are = np.isin(faces, keep).all(axis=1)
+        return keep, faces[are], planes[are] - random.choice((0.0, 0.0, 1e-6, 0.1))
 
     cone.extremes.cache_clear()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(span._Chart, "hull", careless)
+        patched.setattr(sets, "_EFFORTS", (random.choice((5, 20, 300)),))
         found = sets.told_over(box_of(up, down), side)
     cone.extremes.cache_clear()
     wanted = worst_over(side, up, down)

@@ -19,17 +19,20 @@ def goals_of(kernels: Floats, levels: Sequence[int], rests: Floats) -> Floats:
     """(2, f, L + 1, 2, 2) what leads from (x, i) at each distance, before its stop, to each outcome
     under its worst sequence, by the x above the line; 0 beyond it.
 
-    rests: (m − 1, 4) shares that go on by level. An outcome is a level and a value there. A kernel
-    at a time is changed for the better, forth and back along all walks at once, from each corner
-    throughout.
+    rests: (m − 1, 4) shares that go on by level. An outcome is a level and a value with which some
+    stop there. A kernel at a time is changed for the better, forth and back along all walks at
+    once, from each corner throughout.
     """
     last, count = levels[-1], len(kernels)
     keeps = np.ones((last + 1, 2, 2))
     keeps[list(levels[:-1])] = rests.reshape(-1, 2, 2)
-    targets = [(d, value, over) for over in (0, 1) for d in levels for value in (0, 1)]
+    ends = [(d, value) for d in levels for value in (0, 1)]
+    ends = [(d, value) for d, value in ends if d == last or keeps[d, :, value].min() < 1.0]
+    targets = [(d, value, over) for over in (0, 1) for d, value in ends]
     distance, value, over = (np.repeat(one, count) for one in np.array(targets).T)
     batch = np.arange(len(distance))
     walks = np.repeat(np.tile(np.arange(count), len(targets))[:, np.newaxis], last + 1, axis=1)
+    steps = kernels.reshape(-1, 2).T  # to all choices of a kernel at once
     goals = np.zeros((len(batch), last + 1, 2, 2))
     ratios = np.zeros(len(batch))
     for _ in range(_SWEEPS):
@@ -41,18 +44,19 @@ def goals_of(kernels: Floats, levels: Sequence[int], rests: Floats) -> Floats:
             ahead[begin, :, value[begin]] = 1.0
             goals[begin, step] = ahead[begin]
             live = np.flatnonzero(distance >= step)
-            choices = np.einsum("cij,bxj->bcxi", kernels, ahead[live])
-            met = (states[step - 1, live][:, np.newaxis] * choices).sum(axis=3)
+            choices = (ahead[live].reshape(-1, 2) @ steps).reshape(len(live), 2, count, 2)
+            parts = states[step - 1, live][:, :, np.newaxis] * choices
+            met = parts[..., 0] + parts[..., 1]
             each = np.arange(len(live))
-            above = met[each, :, over[live]]
-            below = met[each, :, 1 - over[live]]
+            above = met[each, over[live]]
+            below = met[each, 1 - over[live]]
             with np.errstate(divide="ignore", invalid="ignore"):
                 quotients = np.nan_to_num(above / below, nan=-1.0)
             best = quotients.argmax(axis=1)
             ratios[live] = quotients[each, best]
             changed = changed or bool(np.any(walks[live, step] != best))
             walks[live, step] = best
-            ahead[live] = choices[each, best] * keeps[step - 1]
+            ahead[live] = choices[each, :, best] * keeps[step - 1]
             most = ahead[live].max(axis=(1, 2), keepdims=True)
             ahead[live] /= np.where(most > 0, most, 1.0)
             goals[live, step - 1] = ahead[live]

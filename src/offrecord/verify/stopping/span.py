@@ -22,8 +22,8 @@ _FLAT = 1e-13
 _AT_ONCE = 80_000
 #: A share that is as little below 0 is one of rounding.
 _NONE = -1e-9
-#: Planes in directions that are spread evenly.
-_PLANES = 120
+#: How often faces are added to a wider cone, and how many each time.
+_ADDED = 10, 10, 10
 
 
 def spanning(rays: Floats, spare: int = 0) -> tuple[NDArray[np.bool_], float]:
@@ -40,7 +40,7 @@ def spanning(rays: Floats, spare: int = 0) -> tuple[NDArray[np.bool_], float]:
     hull = chart.hull()
     if hull is None:
         return everything
-    vertices, faces = hull
+    vertices, faces, _ = hull
     kept = np.zeros(len(rays), dtype=bool)
     kept[vertices] = True
     inner = np.flatnonzero(~kept)
@@ -93,23 +93,27 @@ class _Chart:
         self.axes, self.widths = axes[wide], widths[wide]
         self.points = places[:, wide] / self.widths
 
-    def hull(self) -> tuple[_Numbers, _Numbers] | None:
-        """Numbers of points that span the rest, and those of each face, if any are found."""
+    def hull(self) -> tuple[_Numbers, _Numbers, Floats] | None:
+        """Numbers of points that span the rest, those of each face, and the faces' normals and
+        offsets in two dimensions or more, if any are found.
+        """
         from scipy.spatial import ConvexHull, QhullError
 
         count, dimension = self.points.shape
+        none = np.empty((0, dimension + 1))
         if dimension == 0:
-            return np.array([0]), np.empty((0, 0), dtype=np.intp)
+            return np.array([0]), np.empty((0, 0), dtype=np.intp), none
         if dimension == 1:
             ends = np.array([self.points[:, 0].argmin(), self.points[:, 0].argmax()])
-            return ends, ends[:, np.newaxis]
+            return ends, ends[:, np.newaxis], none
         if count <= dimension + 1:
             return None
         try:
             found = ConvexHull(self.points)
         except QhullError:
             return None
-        return found.vertices.astype(np.intp), found.simplices.astype(np.intp)
+        vertices, faces = found.vertices.astype(np.intp), found.simplices.astype(np.intp)
+        return vertices, faces, found.equations
 
     def combined(
         self, vertices: _Numbers, faces: _Numbers, chosen: _Numbers
@@ -177,23 +181,31 @@ def _shares(apart: Floats, inverse: Floats) -> Floats:
 def wider(rays: Floats, goals: Floats) -> tuple[Floats, float] | None:
     """Fewer rays whose cone holds the others, up to what it misses; None where none are found.
 
-    It is bounded by planes: for each of some outcomes farther on, those on which it is as likely
-    under one x, times a factor, as under the other; and others in directions that are spread
-    evenly. goals: (2, f, 2, 2) what leads from (x, i) to each outcome, by the x above the line.
+    Of the faces of the others' cone it has those at the worst ray of each of some outcomes farther
+    on, then those beyond which its own rays lie farthest. goals: (2, f, 2, 2) what leads from
+    (x, i) to each outcome, by the x above the line.
     """
-    from scipy.spatial import HalfspaceIntersection, QhullError
-
     if not np.all(rays[0] > 0):
         return None
     chart = _Chart(rays)
-    if chart.points.shape[1] < 3:
+    hull = chart.hull()
+    if hull is None or chart.points.shape[1] < 3 or not len(hull[1]):
         return None
-    planes = np.concatenate((_outcome_planes(chart, goals), _even_planes(chart)))
-    try:
-        corners = HalfspaceIntersection(planes, chart.points.mean(axis=0)).intersections
-    except QhullError:
-        return None
-    proposed = chart.rays(corners[np.isfinite(corners).all(axis=1)])
+    _, faces, planes = hull
+    chosen: NDArray[np.bool_] = np.asarray(np.isin(faces, _worst(chart, goals)).any(axis=1))
+    least = chart.planes(chart.scaled.min(axis=0)[:, np.newaxis] - np.eye(4))
+    corners = _between(np.concatenate((planes[chosen], least)), chart)
+    for many in _ADDED:
+        if corners is None:
+            return None
+        beyond = corners @ planes[:, :3].T + planes[:, 3]
+        each = beyond.argmax(axis=1)  # one for a corner: those beside it would cut off little more
+        farthest = np.zeros(len(planes))
+        np.maximum.at(farthest, each, beyond[np.arange(len(each)), each])
+        farthest[chosen] = 0.0
+        chosen[np.argsort(-farthest, kind="stable")[:many]] = True
+        corners = _between(np.concatenate((planes[chosen], least)), chart)
+    proposed = np.empty((0, 4)) if corners is None else chart.rays(corners)
     proposed = proposed[(proposed > 0).all(axis=1)]
     if not len(proposed):
         return None
@@ -202,26 +214,23 @@ def wider(rays: Floats, goals: Floats) -> tuple[Floats, float] | None:
     return together[kept], missed
 
 
-def _outcome_planes(chart: _Chart, goals: Floats) -> Floats:
-    forms = []
+def _worst(chart: _Chart, goals: Floats) -> _Numbers:
+    """Of each outcome, the ray with the largest ratio of how likely it is."""
+    found = [np.empty(0, dtype=np.intp)]
     for over, each in enumerate(goals):
-        live = each[each.any(axis=(1, 2))]
-        above, below = np.zeros_like(live), np.zeros_like(live)
-        above[:, over], below[:, 1 - over] = live[:, over], live[:, 1 - over]
-        up, down = (part.reshape(-1, 4) * chart.sizes for part in (above, below))
+        live = each[each.any(axis=(1, 2))] * chart.sizes.reshape(2, 2)
+        above, below = (chart.scaled[:, 2 * x : 2 * x + 2] @ live[:, x].T for x in (over, 1 - over))
         with np.errstate(divide="ignore", invalid="ignore"):
-            factors = ((chart.scaled @ up.T) / (chart.scaled @ down.T)).max(axis=0)
-        fine = np.isfinite(factors)
-        forms.append(up[fine] - factors[fine, np.newaxis] * down[fine])
-    return chart.planes(np.concatenate(forms))
+            found.append(np.nan_to_num(above / below, nan=-1.0).argmax(axis=0))
+    return np.concatenate(found)
 
 
-def _even_planes(chart: _Chart) -> Floats:
-    """Each touching the points; and those beyond which entries would be less than they are."""
-    number = np.arange(_PLANES) + 0.5
-    height, turn = 1.0 - 2.0 * number / _PLANES, np.pi * (1.0 + np.sqrt(5.0)) * number
-    wide = np.sqrt(1.0 - height**2)
-    normals = np.stack((np.cos(turn) * wide, np.sin(turn) * wide, height), axis=1)
-    offsets = -(chart.points @ normals.T).max(axis=0)
-    least = chart.planes(chart.scaled.min(axis=0)[:, np.newaxis] - np.eye(4))
-    return np.concatenate((np.hstack((normals, offsets[:, np.newaxis])), least))
+def _between(planes: Floats, chart: _Chart) -> Floats | None:
+    """Corners of what lies inside all planes, if any are found."""
+    from scipy.spatial import HalfspaceIntersection, QhullError
+
+    try:
+        corners = HalfspaceIntersection(planes, chart.points.mean(axis=0)).intersections
+    except QhullError:
+        return None
+    return np.asarray(corners[np.isfinite(corners).all(axis=1)])

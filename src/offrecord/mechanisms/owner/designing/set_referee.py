@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,13 +41,14 @@ _MISSED = 1e-11
 #: A cone that is so thin in some direction counts as flat.
 _FLAT = 1e-12
 #: From so many rays on a cone is replaced by a larger one with fewer, if they have doubled since.
-_RAYS = 400
+_RAYS = 200
 #: Above so many, which only happens where that fails, the cone is given up.
 _MOST_RAYS = 2_000
 #: So many points are compared with all faces at once.
 _AT_ONCE = 1_000
-#: Planes that such a cone has beside those that outcomes ask for.
-_PLANES = 60
+#: Faces that such a cone keeps beside those that outcomes ask for: as often, so many of those that
+#: what is kept lies farthest beyond.
+_TIMES, _FACES = 3, 10
 #: Normals that are shorter are those of forms without any slope.
 _LEAST_LENGTH = 1e-30
 
@@ -108,7 +109,7 @@ def _told(spelled_kernels: bytes, spelled_levels: bytes, spelled_limits: bytes, 
     kernels = np.frombuffer(spelled_kernels).reshape(4, 2, 2)
     levels = np.frombuffer(spelled_levels, dtype=np.int64)
     stops = np.frombuffer(spelled_limits, dtype=np.uint64).reshape(-1, 2, 2)
-    thinner = _Thinner(kernels, levels, stops)
+    thinner = _Thinner(kernels, levels, stops, far)
     cone, most, distance = _Cone(np.array([[1.0, 0.0, 0.0, 1.0]]), 0.0, 0), 0.0, 0
     last = len(levels) - 1
     for level, stop in enumerate(levels.tolist()):
@@ -196,16 +197,15 @@ def _spanning(points: _Rays, spare: int = 0) -> tuple[_Rays, float]:
     hull = _hull(chart.coordinates)
     if hull is None:
         return points, 0.0
-    vertices, faces = hull
     inner = np.ones(len(points), dtype=bool)
-    inner[vertices] = False
+    inner[hull.vertices] = False
     inner[:spare] = False
-    combined = _combined(chart, vertices, faces, inner)
+    combined = _combined(chart, hull, inner)
     logs = np.log(chart.scaled[inner]) - np.log(combined)
     missed = logs.max(axis=1) - logs.min(axis=1)
     left = missed <= _MISSED
     kept = np.zeros(len(points), dtype=bool)
-    kept[vertices] = True
+    kept[hull.vertices] = True
     kept[np.flatnonzero(inner)[~left]] = True
     size = float(np.abs(np.log(chart.scaled)).max())
     charged = _COMPARED * _UNIT * (len(points) + 32.0 + size)
@@ -257,37 +257,47 @@ class _Chart:
         return np.asarray((self.middle + (coordinates * self.widths) @ self.axes) * self.sizes)
 
 
-def _hull(coordinates: Floats) -> tuple[_Numbers, _Numbers] | None:
-    """Numbers of points that span the rest, (f, d) those of each face; None where none are found.
+class _Hull(NamedTuple):
+    """vertices: numbers of points that span the rest. faces: (f, d) those of the corners of each.
+    planes: (f, d + 1) their normals and offsets, none in fewer than two dimensions.
+    """
 
-    Nothing relies on its being right: what it leaves out is compared with what it keeps.
+    vertices: _Numbers
+    faces: _Numbers
+    planes: Floats
+
+
+def _hull(coordinates: Floats) -> _Hull | None:
+    """None where none is found. Nothing relies on its being right: what it leaves out is compared
+    with what it keeps.
     """
     from scipy.spatial import ConvexHull, QhullError
 
     count, dimension = coordinates.shape
+    none = np.empty((0, dimension + 1))
     if dimension == 0:
-        return np.array([0]), np.empty((0, 0), dtype=np.intp)
+        return _Hull(np.array([0]), np.empty((0, 0), dtype=np.intp), none)
     if dimension == 1:
         ends = np.array([coordinates[:, 0].argmin(), coordinates[:, 0].argmax()])
-        return ends, ends[:, np.newaxis]
+        return _Hull(ends, ends[:, np.newaxis], none)
     if count <= dimension + 1:
         return None
     try:
         hull = ConvexHull(coordinates)
     except QhullError:
         return None
-    return hull.vertices.astype(np.intp), hull.simplices.astype(np.intp)
+    vertices, faces = (numbers.astype(np.intp) for numbers in (hull.vertices, hull.simplices))
+    return _Hull(vertices, faces, hull.equations)
 
 
-def _combined(
-    chart: _Chart, vertices: _Numbers, faces: _Numbers, chosen: NDArray[np.bool_]
-) -> Floats:
+def _combined(chart: _Chart, hull: _Hull, chosen: NDArray[np.bool_]) -> Floats:
     """(n, p) for each chosen point a combination of spanning points, as near to it as is easily
     found.
 
     The ray from their mean through the point leaves the hull through a face, the one whose corners
     are needed with no negative share: the point is a combination of them and the mean.
     """
+    vertices, faces, _ = hull
     centre = chart.scaled[vertices].mean(axis=0)
     if not len(faces):
         return np.repeat(centre[np.newaxis], int(chosen.sum()), axis=0)
@@ -300,7 +310,7 @@ def _combined(
             for start in range(0, max(len(apart), 1), _AT_ONCE)
         ]
     )
-    shares = np.maximum(np.einsum("nd,ndc->nc", apart, inverse[face]), 0.0)
+    shares = np.maximum(_shares(apart, inverse[face]), 0.0)
     rest = np.maximum(1.0 - shares.sum(axis=1), 0.0)
     mixed = np.einsum("nc,ncj->nj", shares, chart.scaled[faces[face]])
     return np.asarray(mixed + rest[:, np.newaxis] * centre)
@@ -315,11 +325,24 @@ def _inverse(matrices: Floats) -> Floats:
 
 
 def _left_through(apart: Floats, inverse: Floats) -> _Numbers:
-    """(n,) the face whose corners have the largest least share in each point."""
-    least = apart @ inverse[:, :, 0].T
-    for corner in range(1, inverse.shape[2]):
-        np.minimum(least, apart @ inverse[:, :, corner].T, out=least)
-    return np.asarray(least.argmax(axis=1))
+    """(n,) the face whose corners have the largest least share in each point.
+
+    Where a point leaves through the inside of a face, that is the face in whose corners its shares
+    have the largest sum, which is one product to find.
+    """
+    face = (apart @ inverse.sum(axis=2).T).argmax(axis=1)
+    beside = np.flatnonzero(_shares(apart, inverse[face]).min(axis=1) < -_FLAT)
+    if len(beside):
+        least = apart[beside] @ inverse[:, :, 0].T
+        for corner in range(1, inverse.shape[2]):
+            np.minimum(least, apart[beside] @ inverse[:, :, corner].T, out=least)
+        face[beside] = least.argmax(axis=1)
+    return np.asarray(face)
+
+
+def _shares(apart: Floats, inverse: Floats) -> Floats:
+    """(n, corners) of the corners of a face in each point; inverse: (n, d, corners)."""
+    return np.asarray(np.einsum("nd,ndc->nc", apart, inverse))
 
 
 # ---- fewer rays
@@ -329,18 +352,19 @@ def _left_through(apart: Floats, inverse: Floats) -> _Numbers:
 class _Thinner:
     """Larger cones with fewer rays, bounded by planes that no U crosses.
 
-    kernels: (4, 2, 2) the corners of the box; limits: (m − 1, 2, 2) thresholds under one far value.
+    kernels: (4, 2, 2) the corners of the box; limits: (m − 1, 2, 2) thresholds under a far value.
     """
 
     kernels: Floats
     levels: Integers
     limits: Draws
+    far: int
 
     @cached_property
     def goals(self) -> Floats:
         """(outcomes, 2, L + 1, 2, 2) what leads from (x, i) at each distance to an outcome, under
         kernels that are about the worst for it; the second axis is the x whose likelihood is above
-        the line. A cone that is bounded by their planes is no wider where it counts.
+        the line. Outcomes are stops that can be, and the far value.
         """
         from offrecord.mechanisms.owner.designing import _set_walk
 
@@ -348,8 +372,8 @@ class _Thinner:
         stops = stops.reshape(self.limits.shape)
         ground = _set_walk.Ground.of(self.kernels, self.levels, walks=4)
         sequences = _set_walk.worst_sequences(ground, stops)
-        goals = _set_walk.goals(ground, stops, sequences)
-        return goals.reshape(-1, *goals.shape[2:])
+        can_be = np.concatenate((self.limits.any(axis=1), [np.arange(2) == self.far]))
+        return np.asarray(_set_walk.goals(ground, stops, sequences)[can_be])
 
     def thinned(self, cone: _Cone, distance: int) -> _Cone:
         """The cone at a distance, or a larger one."""
@@ -364,44 +388,63 @@ class _Thinner:
         return _Cone(kept, cone.missed + missed, len(kept))
 
     def _proposed(self, rays: _Rays, distance: int) -> _Rays | None:
-        """Rays whose cone holds the others, about; None where they are too flat for that."""
-        from scipy.spatial import HalfspaceIntersection, QhullError
+        """Rays whose cone holds the others, about; None where they are too flat for that.
 
+        Its faces are some of the faces that the others' cone has. All at the rays that are the
+        worst for some outcome are among them, so that around these nothing is wider.
+        """
         chart = _Chart.of(rays)
-        if chart.coordinates.shape[1] < 3:
+        hull = _hull(chart.coordinates)
+        if hull is None or chart.coordinates.shape[1] < 3:
             return None
-        planes = np.concatenate((self._outcome_planes(chart, distance), _even_planes(chart)))
-        try:
-            found = HalfspaceIntersection(planes, chart.coordinates.mean(axis=0)).intersections
-        except QhullError:
+        at_worst = np.isin(hull.faces, self._worst_rays(chart, distance)).any(axis=1)
+        planes = np.concatenate((hull.planes[at_worst], _least_planes(chart)))
+        corners = _corners(planes, chart)
+        for _ in range(_TIMES):
+            if corners is None:
+                return None
+            planes = np.concatenate((planes, _farthest(hull.planes, corners)))
+            corners = _corners(planes, chart)
+        if corners is None:
             return None
-        proposed = chart.rays(found[np.isfinite(found).all(axis=1)])
+        proposed = chart.rays(corners)
         return proposed[(proposed > 0).all(axis=1)]
 
-    def _outcome_planes(self, chart: _Chart, distance: int) -> Floats:
-        """On which outcomes farther on are as likely under one x, times a factor, as under the
-        other, the factor being the largest of all rays.
+    def _worst_rays(self, chart: _Chart, distance: int) -> _Numbers:
+        """Those under which outcomes farther on are the likeliest given one x, in parts of how
+        likely they are given the other.
         """
-        forms = []
+        found = []
         for over in range(2):
             goals = self.goals[:, over, distance]
             goals = goals[goals.any(axis=(1, 2))]
             above, below = np.zeros_like(goals), np.zeros_like(goals)
             above[:, over], below[:, 1 - over] = goals[:, over], goals[:, 1 - over]
             above, below = (part.reshape(-1, 4) * chart.sizes for part in (above, below))
-            factors = ((chart.scaled @ above.T) / (chart.scaled @ below.T)).max(axis=0)
-            forms.append(above - factors[:, np.newaxis] * below)
-        return chart.planes(np.concatenate(forms))
+            found.append(((chart.scaled @ above.T) / (chart.scaled @ below.T)).argmax(axis=0))
+        return np.unique(np.concatenate(found))
 
 
-def _even_planes(chart: _Chart) -> Floats:
-    """(f, 4) in directions that are spread evenly, and those beyond which entries would be less
-    than they are, each touching the points.
-    """
-    number = np.arange(_PLANES) + 0.5
-    height, turn = 1.0 - 2.0 * number / _PLANES, np.pi * (1.0 + np.sqrt(5.0)) * number
-    wide = np.sqrt(1.0 - height**2)
-    normals = np.stack((np.cos(turn) * wide, np.sin(turn) * wide, height), axis=1)
-    offsets = -(chart.coordinates @ normals.T).max(axis=0)
-    least = chart.planes(chart.scaled.min(axis=0)[:, np.newaxis] - np.eye(4))
-    return np.concatenate((np.hstack((normals, offsets[:, np.newaxis])), least))
+def _least_planes(chart: _Chart) -> Floats:
+    """(4, 4) those beyond which entries would be less than they are: between them is no way out."""
+    return chart.planes(chart.scaled.min(axis=0)[:, np.newaxis] - np.eye(4))
+
+
+def _corners(planes: Floats, chart: _Chart) -> Floats | None:
+    """(n, 3) of what lies inside all planes; None where none are found."""
+    from scipy.spatial import HalfspaceIntersection, QhullError
+
+    try:
+        found = HalfspaceIntersection(planes, chart.coordinates.mean(axis=0)).intersections
+    except QhullError:
+        return None
+    return np.asarray(found[np.isfinite(found).all(axis=1)])
+
+
+def _farthest(planes: Floats, corners: Floats) -> Floats:
+    """Planes that some corner lies beyond, the farthest first."""
+    beyond = corners @ planes[:, :-1].T + planes[:, -1]
+    most, which = beyond.max(axis=1), beyond.argmax(axis=1)
+    first = np.argsort(-most, kind="stable")
+    chosen = list(dict.fromkeys(which[first[most[first] > _FLAT]].tolist()))
+    return planes[chosen[:_FACES]]
