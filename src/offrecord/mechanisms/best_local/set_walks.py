@@ -77,7 +77,7 @@ def worst_kernels(
     filled = _fillings(low.tobytes(), high.tobytes(), k)
     kernels = np.empty((count, steps, k, k))
     each = np.arange(k)
-    kernels[:] = filled(np.eye(k))[1][each, each]  # values stay for long
+    kernels[:] = filled(np.eye(k))[each, 1, each]  # values stay for long
     if start is not None:
         kernels = start.copy()
     steps = _reached(rows)
@@ -87,20 +87,21 @@ def worst_kernels(
     taken = np.concatenate((~corners.T, corners.T)).astype(np.float64)
     told = np.full(count, -np.inf)
     for _ in range(_SWEEPS):
-        states = _outwards(kernels, rows, outputs)
+        states = _outwards(kernels[:, :steps], rows, outputs)
         beyond = np.zeros((count, k))
         for step in range(steps, 0, -1):
             here = slice(begins[step], begins[-1])
             goals = rows[step - 1] * beyond[here]
             goals[: begins[step + 1] - begins[step]] = goals_at[begins[step] : begins[step + 1]]
             mixtures = filled(goals)
-            averages = np.einsum("anij,nj->ani", mixtures, goals)
-            over, under = (np.hstack(averages * state[here]) @ taken for state in states[step - 1])
+            averages = np.einsum("naij,nj->nai", mixtures, goals)
+            each_row = averages * states[step - 1][:, here, np.newaxis]
+            over, under = each_row.reshape(2, -1, 2 * k) @ taken
             ratios = np.where(over > 0.0, np.inf, 0.0)  # where nothing is below the line
             best = np.divide(over, under, out=ratios, where=under > 0.0).argmax(axis=1)
             up = corners[best]
-            kernels[here, step - 1] = np.where(up[..., np.newaxis], mixtures[1], mixtures[0])
-            beyond[here] = np.where(up, averages[1], averages[0])
+            kernels[here, step - 1] = np.where(up[..., np.newaxis], mixtures[:, 1], mixtures[:, 0])
+            beyond[here] = np.where(up, averages[:, 1], averages[:, 0])
         found = _log_ratios(beyond, outputs)
         if not np.any(found > told + _STILL):
             break
@@ -198,21 +199,23 @@ def _log_ratios(likely: Floats, outputs: Outputs) -> Floats:
 
 
 def _outwards(kernels: Floats, rows: Floats, outputs: Outputs) -> Floats:
-    """(T, 2, n, k) redacted so far, with each value, before the step to distance 1, 2, …, under the
-    secret's values that are compared.
+    """(T, 2, n, k) redacted so far, with each value, before the step to distance 1, 2, … as far as
+    the release, under the secret's values that are compared; 0 beyond.
     """
     count, steps, k = kernels.shape[:3]
-    states = np.empty((steps, 2, count, k))
+    begins = _begins(outputs, steps)
+    states = np.zeros((steps, 2, count, k))
     states[0] = np.eye(k)[np.stack((outputs.above, outputs.below))]
     for step in range(1, steps):
-        np.einsum("ani,nij->anj", states[step - 1], kernels[:, step - 1], out=states[step])
-        states[step] *= rows[step - 1]
+        here = slice(begins[step + 1], count)
+        onward = np.einsum("ani,nij->anj", states[step - 1, :, here], kernels[here, step - 1])
+        states[step, :, here] = onward * rows[step - 1]
     return states
 
 
 @lru_cache(maxsize=16)
 def _fillings(low: bytes, high: bytes, k: int) -> Callable[[Floats], Floats]:
-    """What finds, for goals (n, k), the rows (2, n, k, k) of a box that have the smallest and the
+    """What finds, for goals (n, k), the rows (n, 2, k, k) of a box that have the smallest and the
     largest averages of them. low, high: the box (k, k), by its very numbers.
 
     Which rows these are depends on the order of the goals alone, so they are made once for each
@@ -229,7 +232,7 @@ def _fillings(low: bytes, high: bytes, k: int) -> Callable[[Floats], Floats]:
             before = np.cumsum(room, axis=2) - room
             places = np.broadcast_to(order[:, np.newaxis], room.shape)
             np.put_along_axis(mixture, places, np.clip(rest - before, 0.0, room), axis=2)
-        return mixtures + least
+        return np.ascontiguousarray((mixtures + least).swapaxes(0, 1))
 
     if k > _FEW_VALUES:
         return lambda goals: filled(np.argsort(goals, axis=1))
@@ -238,4 +241,4 @@ def _fillings(low: bytes, high: bytes, k: int) -> Callable[[Floats], Floats]:
     number = np.zeros(k**k, dtype=np.int64)
     number[orders @ digits] = np.arange(len(orders))
     table = filled(orders)
-    return lambda goals: table[:, number[np.argsort(goals, axis=1) @ digits]]
+    return lambda goals: table[number[np.argsort(goals, axis=1) @ digits]]
