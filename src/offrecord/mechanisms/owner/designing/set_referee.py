@@ -46,8 +46,8 @@ _RAYS = 200
 _MOST_RAYS = 2_000
 #: So many points are compared with all faces at once.
 _AT_ONCE = 1_000
-#: Faces that such a cone keeps beside those that outcomes ask for: as often, so many of those that
-#: what is kept lies farthest beyond.
+#: Faces that such a cone has beside those that outcomes ask for: so often as many, of those beyond
+#: which its corners lie farthest.
 _TIMES, _FACES = 3, 10
 #: Normals that are shorter are those of forms without any slope.
 _LEAST_LENGTH = 1e-30
@@ -84,6 +84,8 @@ def leakages_over(box_intervals: Intervals, side: StoppingSide) -> Floats:
     if low.shape != (2, 2) or side.limits.shape[-1] != 1 or not np.all(low[off] > 0):
         return np.full(2, np.inf)
     windows = binary.windows(side.deadline, low[np.newaxis], high[np.newaxis])
+    if len(side.levels) == 1:
+        return np.full(2, windows[-1].max())
     given = corners_of(box_intervals).tobytes(), side.levels.astype(np.int64).tobytes()
     limits = [side.limits[far, ..., 0].astype(np.uint64).tobytes() for far in range(2)]
     stops = np.array([_told(*given, limits[far], far) for far in range(2)])
@@ -399,12 +401,12 @@ class _Thinner:
             return None
         at_worst = np.isin(hull.faces, self._worst_rays(chart, distance)).any(axis=1)
         planes = np.concatenate((hull.planes[at_worst], _least_planes(chart)))
-        corners = _corners(planes, chart)
         for _ in range(_TIMES):
+            corners = _corners(planes, chart)
             if corners is None:
                 return None
             planes = np.concatenate((planes, _farthest(hull.planes, corners)))
-            corners = _corners(planes, chart)
+        corners = _corners(planes, chart)
         if corners is None:
             return None
         proposed = chart.rays(corners)
