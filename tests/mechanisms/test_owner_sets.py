@@ -248,10 +248,10 @@ def change_referee(monkeypatch):
 
     def change(name, other):
         monkeypatch.setattr(set_referee, name, other)
-        set_referee._told.cache_clear()
+        set_referee._stops.cache_clear()
 
     yield change
-    set_referee._told.cache_clear()
+    set_referee._stops.cache_clear()
 
 
 def test_fewer_rays_only_widen_the_cone(slow, change_referee):

@@ -15,6 +15,7 @@ import typer
 from offrecord.cli.app import app
 from offrecord.cli.printing import failed, fault_of, warned
 from offrecord.errors import ChosenByValue, InputError, OffrecordWarning
+from offrecord.processes import crew
 from offrecord.text import nearest
 
 _OBJECTS = 100_000  # that are made before anybody looks for some that nobody has any more
@@ -93,6 +94,7 @@ def run() -> None:
     _silence_engine()
     # Matrices here are small: several threads for one product would only wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    crew.hire()
     gc.set_threshold(_OBJECTS)  # what a start makes is there to stay
     code = main()
     try:

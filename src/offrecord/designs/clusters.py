@@ -19,6 +19,7 @@ from offrecord.mechanisms.blocks import Mask, Secrets
 from offrecord.mechanisms.surroundings import Nearness, Surrounding
 from offrecord.models.base import Integers
 from offrecord.models.records import Chains
+from offrecord.processes import crew
 from offrecord.text import Progress, followed, unwatched
 
 _DESIGNING = "designing near secrets"
@@ -167,13 +168,17 @@ def with_clusters(
     wanted = _affordable(secrets, setting.model.k)
     apart = set(() if known is None else known.apart.intersection(wanted))
     missing = [one for one in wanted if one not in apart]
-    for surrounding in followed(missing, _DESIGNING, progress):
-        design = standing.get(surrounding)
-        if design is None and known is not None and surrounding in known.candidates:
+    for surrounding in missing:
+        if surrounding not in standing and known is not None and surrounding in known.candidates:
             problem = surrounding.problem(setting.model, setting.epsilon, setting.protect)
             design = known.candidates[surrounding].judged(problem)
-            refused += design is None
-        design = design or _made(setting, surrounding)
+            if design is None:
+                refused += 1
+            else:
+                standing[surrounding] = design
+    made = crew.each([(_made, (setting, one)) for one in missing if one not in standing])
+    for surrounding in followed(missing, _DESIGNING, progress):
+        design = standing[surrounding] if surrounding in standing else next(made)
         if design is not None:
             found.append(design)
         else:

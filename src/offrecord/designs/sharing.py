@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from offrecord.models.base import Integers, Model
 from offrecord.models.chain import MarkovChain
 from offrecord.models.phased import PhasedChain
 from offrecord.models.walks import pattern_powers
+from offrecord.processes import crew
+from offrecord.processes.crew import Work
 from offrecord.text import Progress, followed, unwatched
 from offrecord.theory.problem import Problem
 from offrecord.theory.room import CUT, cut_room, forgotten_room
@@ -165,9 +167,12 @@ class _Stock:
             return None
         return self.serving(self.offered[surrounding].judged(self.problem(surrounding)))
 
-    def made(self, surrounding: Surrounding) -> Design:
+    def work(self, surrounding: Surrounding) -> Work:
+        """What makes a new design."""
+        return self.setting.mechanism.around, (self.problem(surrounding), surrounding)
+
+    def made(self, surrounding: Surrounding, design: Design) -> Design:
         """A new design; InputError for one that does not serve chains that go on."""
-        design = self.setting.mechanism.around(self.problem(surrounding), surrounding)
         found = self.serving(design)
         if found is None:
             raise InputError(
@@ -266,8 +271,7 @@ def _by_rooms(
     if missing:
         rooms.workshop.adopt(() if known is None else known.designs)
         rooms.workshop.expect_gaps(needs.gaps)
-        for task in followed(rooms.workshop.tasks(missing), _DESIGNING, progress):
-            rooms.workshop.work(task)
+        _worked(rooms.workshop, rooms.workshop.tasks(missing), progress)
         stock.standing.update((one, rooms.workshop.around(one)) for one in missing)
     found = tuple(stock.standing[surrounding] for surrounding in wanted)
     is_rounded = grids[1][0] == 0  # and not made for more room on purpose
@@ -279,6 +283,20 @@ def _by_rooms(
         exact = np.stack((left, right), axis=1)
         loss = expected_loss(setting, found, exact, needs.counts, used, grids, make)
     return Designs(setting, found, grids, loss, refused=refused), used
+
+
+def _worked(workshop: Workshop, tasks: Sequence[Any], progress: Progress) -> None:
+    """Do all tasks: first those that need none of the others."""
+    works = [(task, workshop.apart(task)) for task in tasks]
+    alone = {task: work for task, work in works if work is not None}
+    with progress(_DESIGNING, len(tasks)) as tell:
+        for task, made in zip(alone, crew.each(list(alone.values())), strict=True):
+            workshop.keep(task, made)
+            tell(1)
+        for task in tasks:
+            if task not in alone:
+                workshop.work(task)
+                tell(1)
 
 
 def _for_growing(setting: Setting, known: Designs | None) -> Designs:
@@ -344,8 +362,9 @@ def _one_by_one(
     stock = _Stock.of(setting, known, needs.gaps)
     missing, refused = stock.fill(numbers)
     started = time.monotonic()
+    designs = crew.each([stock.work(surrounding) for surrounding in missing])
     for done, surrounding in enumerate(followed(missing, _DESIGNING, progress)):
-        stock.standing[surrounding] = stock.made(surrounding)
+        stock.standing[surrounding] = stock.made(surrounding, next(designs))
         minutes = (time.monotonic() - started) / 60 / (done + 1) * len(missing)
         if done in _LOOKS and done + 1 < len(missing) and minutes > max_minutes:
             raise InputError(

@@ -1,53 +1,21 @@
 """A process that computes answers, one question after the other, so that the page's own process is
-never busy: questions on standard input, answers on standard output, a length before each.
+never busy.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import signal
-import struct
-import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import IO, Any
+from typing import Any
 
 from offrecord.errors import InputError
+from offrecord.processes import pipes
 from offrecord.theory._compiling import stay
 
-LENGTH = struct.Struct(">I")
 OK, REFUSED, FAILED = b"+", b"?", b"!"
-
-
-def read_frame(stream: IO[bytes]) -> bytes | None:
-    """The next message; None if whoever writes has gone."""
-    head = stream.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        return None
-    size = LENGTH.unpack(head)[0]
-    content = stream.read(size)
-    return content if len(content) == size else None
-
-
-def write_frame(stream: IO[bytes], content: bytes) -> None:
-    """Say a message."""
-    stream.write(LENGTH.pack(len(content)) + content)
-    stream.flush()
-
-
-def main() -> None:
-    """Answer until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks ends it
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a library prints is no answer
-    warnings.simplefilter("ignore")
-    stay()
-    with suppress(BrokenPipeError):
-        while (question := read_frame(sys.stdin.buffer)) is not None:
-            write_frame(answers, answer(question))
 
 
 def answer(question: bytes) -> bytes:
@@ -160,4 +128,5 @@ _DOING: dict[str, Callable[[Any], str]] = {
 }
 
 if __name__ == "__main__":
-    main()
+    stay()
+    pipes.serve(answer)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from threading import Lock, Thread, Timer
 from typing import Any
 
 from offrecord.explorer.state import Asked, AskedPolicy
-from offrecord.explorer.worker import FAILED, LENGTH, OK, read_frame
+from offrecord.explorer.worker import FAILED, OK
 from offrecord.mechanisms import MECHANISMS
+from offrecord.processes import pipes
 
 _QUICK_SECONDS, _SLOW_SECONDS = 5.0, 10.0
 _PATIENCE = 60.0
@@ -52,7 +52,7 @@ class Worker:
             if limited:
                 timer.start()
             try:
-                found = self._exchange(process, question)
+                found = pipes.exchanged(process, question)
             finally:
                 timer.cancel()
             if found is None:
@@ -64,28 +64,11 @@ class Worker:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self.process is None or self.process.poll() is not None:
-            self.process = subprocess.Popen(
-                # -P: a folder that happens to hold a json.py is no place to import from
-                [sys.executable, "-P", "-m", "offrecord.explorer.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
+            self.process = pipes.started("offrecord.explorer.worker")
         return self.process
 
-    def _exchange(self, process: subprocess.Popen[bytes], question: bytes) -> bytes | None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(LENGTH.pack(len(question)) + question)
-            process.stdin.flush()
-        except BrokenPipeError:
-            return None
-        return read_frame(process.stdout)
-
     def _ended(self, process: subprocess.Popen[bytes]) -> None:
-        process.kill()
-        process.communicate()
+        pipes.ended(process)
         self.process = None
 
     def rest(self) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.models.base import Model
+from offrecord.processes.crew import Work
+from offrecord.theory.problem import Problem
 
 if TYPE_CHECKING:
     from offrecord.mechanisms.base import Design, Mechanism
@@ -40,13 +42,23 @@ class Workshop:
         """All that takes time on the way to designs for these surroundings."""
         return list(wanted)
 
+    def apart(self, task: Any) -> Work | None:
+        """One of the tasks as work that needs nothing of the others; None where it does."""
+        return self.mechanism.around, (self._problem(task), task)
+
+    def keep(self, task: Any, made: Any) -> None:
+        """What such work has come to."""
+        self.made[task] = made
+
     def work(self, task: Any) -> None:
-        """Do one of the tasks."""
+        """Do one of the tasks, whatever it needs."""
         self.around(task)
 
     def around(self, surrounding: Surrounding) -> Design:
         """The design for a surrounding."""
         if surrounding not in self.made:
-            problem = surrounding.problem(self.model, self.epsilon, self.protect)
-            self.made[surrounding] = self.mechanism.around(problem, surrounding)
+            self.made[surrounding] = self.mechanism.around(self._problem(surrounding), surrounding)
         return self.made[surrounding]
+
+    def _problem(self, surrounding: Surrounding) -> Problem:
+        return surrounding.problem(self.model, self.epsilon, self.protect)

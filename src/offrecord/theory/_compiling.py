@@ -109,6 +109,4 @@ def _twin(loop: Loop, names: dict[str, Any], machine: bool) -> Any:
         return twin
     import numba
 
-    # nobody calls any from C, nor inlined ones from Python: ways in that need not be compiled
-    ways_in = {"no_cfunc_wrapper": True, "no_cpython_wrapper": loop.inlined}
-    return numba.njit(twin, cache=True, error_model="numpy", forceinline=loop.inlined, **ways_in)
+    return numba.njit(twin, cache=True, error_model="numpy", forceinline=loop.inlined)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from offrecord.mechanisms.local.design import LocalDesign
 from offrecord.mechanisms.local.stretches import Stretches
@@ -11,6 +12,7 @@ from offrecord.mechanisms.surroundings import Surrounding
 from offrecord.mechanisms.window import window_of
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Model
+from offrecord.processes.crew import Work
 from offrecord.theory.problem import Problem
 
 if TYPE_CHECKING:
@@ -42,6 +44,22 @@ class FewDesigns(Workshop):
         self._designs: dict[Surrounding, LocalDesign] = {}
         self._windows: dict[Surrounding, tuple[int, int]] = {}
 
+    def tasks(self, wanted: Sequence[Surrounding]) -> list[Any]:
+        """These, and what they ask for, which comes first."""
+        found: dict[Surrounding, None] = {}
+        for surrounding in wanted:
+            found.update(dict.fromkeys(self.tasks(self._asked(surrounding))))
+            found[surrounding] = None
+        return list(found)
+
+    def apart(self, task: Any) -> Work | None:
+        """The design of a surrounding that asks for no other."""
+        return None if self._asked(task) else super().apart(task)
+
+    def keep(self, task: Any, made: Any) -> None:
+        """One that was designed."""
+        self._designs[task] = made
+
     def around(self, surrounding: Surrounding) -> LocalDesign:
         """The design for a surrounding, or that of a larger one where it serves as well."""
         if surrounding not in self._designs:
@@ -55,14 +73,13 @@ class FewDesigns(Workshop):
         does not end in time.
         """
         for wider in self._wider(surrounding):
-            if self._window(wider) == self._window(surrounding):
-                design = self.around(wider)
-                if self._ends_within(design, surrounding):
-                    return self._judged(design, surrounding, problem)
+            design = self.around(wider)
+            if self._ends_within(design, surrounding):
+                return self._judged(design, surrounding, problem)
         closed = self._beside_closed(surrounding, problem)
         if closed is None:
             return None
-        widest = self.around(Surrounding(self.room, self.room, surrounding.length))
+        widest = self.around(self._widest(surrounding))
         judged = None
         if self._ends_within(widest, surrounding):
             judged = self._judged(widest, surrounding, problem)
@@ -77,34 +94,50 @@ class FewDesigns(Workshop):
         return None if judged is None else replace(judged, surrounding=surrounding)
 
     def _beside_closed(self, surrounding: Surrounding, problem: Problem) -> LocalDesign | None:
-        """Where the window redacts all records of one side, and not of the other: that side, and
-        the design of a secret that has no record there.
+        """A side that is closed, and the design of a secret that has no record there."""
+        one_sided = self._one_sided(surrounding)
+        if one_sided is None:
+            return None
+        design, k = self.around(one_sided), problem.chain.k
+        if one_sided.left == 0:
+            whole = replace(design, left=Stretches.always(k, surrounding.left))
+        else:
+            whole = replace(design, right=Stretches.always(k, surrounding.right))
+        return self._judged(whole, surrounding, problem)
+
+    def _asked(self, surrounding: Surrounding) -> list[Surrounding]:
+        """Whose designs it may take, and asks for before it has one of its own."""
+        wider, one_sided = self._wider(surrounding), self._one_sided(surrounding)
+        if wider or one_sided is None:
+            return wider[:1]
+        return [one_sided, self._widest(surrounding)]
+
+    def _one_sided(self, surrounding: Surrounding) -> Surrounding | None:
+        """Where the window redacts all records of one side, and not of the other: the surrounding
+        without that side.
         """
         if self.model.box is None:
             return None
         left, right, length = surrounding[:3]
-        widest = self._window(Surrounding(self.room, self.room, length))
-        windows = zip(self._window(surrounding), widest, (left, right), strict=True)
-        is_closed = [0 < room <= size and room < wide for size, wide, room in windows]
+        windows = self._window(surrounding), self._window(self._widest(surrounding))
+        sides = zip(*windows, (left, right), strict=True)
+        is_closed = [0 < room <= size and room < wide for size, wide, room in sides]
         if is_closed[0] == is_closed[1] or not (left and right):
             return None
-        k = problem.chain.k
-        if is_closed[0]:
-            design = self.around(Surrounding(0, right, length))
-            whole = replace(design, left=Stretches.always(k, left))
-        else:
-            design = self.around(Surrounding(left, 0, length))
-            whole = replace(design, right=Stretches.always(k, right))
-        return self._judged(whole, surrounding, problem)
+        return Surrounding(0, right, length) if is_closed[0] else Surrounding(left, 0, length)
 
     def _wider(self, surrounding: Surrounding) -> list[Surrounding]:
-        """With all the room that makes a difference: on both sides, or on one."""
+        """With the same window, and all the room that makes a difference: on both sides, or one."""
         if self.model.box is None:
             return []
         left, right, length = surrounding[:3]
         rooms = (self.room, self.room), (self.room, right), (left, self.room)
-        wider = (Surrounding(*both, length) for both in rooms)
-        return [one for one in dict.fromkeys(wider) if one != surrounding]
+        wider = dict.fromkeys(Surrounding(*both, length) for both in rooms)
+        window = self._window(surrounding)
+        return [one for one in wider if one != surrounding and self._window(one) == window]
+
+    def _widest(self, surrounding: Surrounding) -> Surrounding:
+        return Surrounding(self.room, self.room, surrounding.length)
 
     def _ends_within(self, design: LocalDesign, surrounding: Surrounding) -> bool:
         """On sides with less room than it was made for, as many records are released entirely as
@@ -118,6 +151,3 @@ class FewDesigns(Workshop):
         if surrounding not in self._windows:
             self._windows[surrounding] = window_of(self._problem(surrounding))
         return self._windows[surrounding]
-
-    def _problem(self, surrounding: Surrounding) -> Problem:
-        return surrounding.problem(self.model, self.epsilon, self.protect)

@@ -17,6 +17,7 @@ from offrecord.mechanisms.window import BestWindow, window_of
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Floats
 from offrecord.models.chain import MarkovChain
+from offrecord.processes.crew import Work
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.room import far_side
 
@@ -72,6 +73,14 @@ class SidesApart(Workshop):
         }
         return sorted((direction, room, share) for direction, room in sides for share in _SHARES)
 
+    def apart(self, task: Any) -> Work:
+        """One side."""
+        return _designed, (self.best, self.chain, self.protect, self.epsilon, *task)
+
+    def keep(self, task: Any, made: Any) -> None:
+        """One side that was designed."""
+        self._sides[task] = made
+
     def work(self, task: Any) -> None:
         """Design one side."""
         self._side(*task)
@@ -112,11 +121,24 @@ class SidesApart(Workshop):
         """(room, k) the best redaction of one side that tells at most a share of ε, by distance."""
         key = (direction, room, share)
         if key not in self._sides:
-            n, secret = max(room + 1, self.chain.order + 1), room + 1 if direction < 0 else 1
-            problem = Problem(self.chain, n, [secret], self.epsilon * share, self.protect)
-            mechanism: BestWindow | BestLocal = BestWindow()
-            if room * self.chain.k <= _LARGE:
-                mechanism = replace(self.best, effort=self.best.effort * _EFFORT)
-            matrix = mechanism.design(problem).redaction
-            self._sides[key] = matrix[:room][::-1] if direction < 0 else matrix[1 : room + 1]
+            function, arguments = self.apart(key)
+            self._sides[key] = function(*arguments)
         return self._sides[key]
+
+
+def _designed(
+    best: BestLocal,
+    chain: MarkovChain,
+    protect: str,
+    epsilon: float,
+    direction: int,
+    room: int,
+    share: float,
+) -> Floats:
+    n, secret = max(room + 1, chain.order + 1), room + 1 if direction < 0 else 1
+    problem = Problem(chain, n, [secret], epsilon * share, protect)
+    mechanism: BestWindow | BestLocal = BestWindow()
+    if room * chain.k <= _LARGE:
+        mechanism = replace(best, effort=best.effort * _EFFORT)
+    matrix = mechanism.design(problem).redaction
+    return matrix[:room][::-1] if direction < 0 else matrix[1 : room + 1]

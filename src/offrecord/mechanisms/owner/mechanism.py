@@ -22,6 +22,7 @@ from offrecord.mechanisms.window import window_of
 from offrecord.mechanisms.workshop import Workshop
 from offrecord.models.base import Model
 from offrecord.models.chain import MarkovChain
+from offrecord.processes.crew import Work
 from offrecord.theory.problem import Problem
 from offrecord.theory.room import forgotten_room
 
@@ -122,6 +123,14 @@ class _OneMenu(Workshop):
     def tasks(self, wanted: Sequence[Surrounding]) -> list[Any]:
         """The parts of the menu."""
         return self.menu.tasks
+
+    def apart(self, task: Any) -> Work | None:
+        """Both sides with a share of ε."""
+        return self.menu.apart(task)
+
+    def keep(self, task: Any, made: Any) -> None:
+        """Sides with a share of ε."""
+        self.menu.made[task] = made
 
     def work(self, task: Any) -> None:
         """Do one of them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeAlias
 
 from offrecord.mechanisms.owner.designing.between import asked_gaps, gap_stopping
 from offrecord.mechanisms.owner.designing.labels import stopping_pair
@@ -23,6 +24,7 @@ from offrecord.mechanisms.owner.stopping import (
     is_shorter,
 )
 from offrecord.mechanisms.owner.ways import Ways
+from offrecord.processes.crew import Work
 from offrecord.theory.problem import Secret
 
 #: Shares of ε that a side may have: half of it serves every cluster, more those in which no secret
@@ -38,6 +40,8 @@ _PAIRED_REACH = 12
 _LEVELS_OVER_SETS = 24
 _SPARE = 1e-6  # of the budget of a window over a set
 _MOST = 100.0  # of a budget: beyond, nothing is withheld that floats could tell
+
+_Sides: TypeAlias = tuple[StoppingSide | None, StoppingSide | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +59,7 @@ class Menu:
     window: tuple[int, int] | None = None
     only: tuple[Secret, int] | None = None
     in_turn: bool = True
-    made: dict[float, tuple[StoppingSide | None, StoppingSide | None]] = field(default_factory=dict)
+    made: dict[float, _Sides] = field(default_factory=dict)
     pairs: list[StoppingPair | None] = field(default_factory=list)
     lengths: set[int] = field(default_factory=set)
     adopted: list[Stopping] = field(default_factory=list)
@@ -114,33 +118,16 @@ class Menu:
         else:
             self._both(task)
 
-    def _both(self, share: float) -> tuple[StoppingSide | None, StoppingSide | None]:
-        """Sides with a share of ε; None where no window keeps within it."""
+    def apart(self, task: float) -> Work | None:
+        """Sides with a share of ε, which need no others; None for both in turn, which do."""
+        if self.adopted or task == PAIR:
+            return None
+        return _sides, (self.ways, self.epsilon, task)
+
+    def _both(self, share: float) -> _Sides:
         if share not in self.made:
-            budget = min(share * self.epsilon, _MOST)
-            right = self._side(1, budget)
-            if not self.ways.are_alike:
-                left = self._side(-1, budget)
-            else:
-                left = None if right is None else replace(right, direction=-1)
-            self.made[share] = left, right
+            self.made[share] = _sides(self.ways, self.epsilon, share)
         return self.made[share]
-
-    def _side(self, direction: int, budget: float) -> StoppingSide | None:
-        ways = self.ways
-        way = ways.left if direction < 0 else ways.right
-        if ways.models is None:
-            effort = effort_for(way.k)
-            if budget > HALF * self.epsilon and way.k > _QUICK_VALUES:
-                effort = Effort(None)  # for the chain's ends alone, where little is gained
-            return stopping_side(way, budget, effort)
-        from offrecord.mechanisms.owner.designing.under_set import side_over, window_over
-
-        models = ways.intervals(direction)
-        given = models, way.kernels[0], direction, way.weights, budget
-        found = side_over(*given, levels=_LEVELS_OVER_SETS)
-        deadline = window_over(models, budget - _SPARE) if found is None else None
-        return found if deadline is None else window_side(direction, way.k, budget, deadline)
 
     @cached_property
     def _base(self) -> Option:
@@ -216,3 +203,28 @@ class Menu:
             budget = min(self.epsilon, _MOST)
             self.pairs.append(stopping_pair(*ways, budget, effort) if pays else None)
         return self.pairs[0]
+
+
+def _sides(ways: Ways, epsilon: float, share: float) -> _Sides:
+    """Both sides with a share of ε; None where no window keeps within it."""
+    right = _side(ways, epsilon, share, 1)
+    if not ways.are_alike:
+        return _side(ways, epsilon, share, -1), right
+    return None if right is None else replace(right, direction=-1), right
+
+
+def _side(ways: Ways, epsilon: float, share: float, direction: int) -> StoppingSide | None:
+    budget = min(share * epsilon, _MOST)
+    way = ways.left if direction < 0 else ways.right
+    if ways.models is None:
+        effort = effort_for(way.k)
+        if budget > HALF * epsilon and way.k > _QUICK_VALUES:
+            effort = Effort(None)  # for the chain's ends alone, where little is gained
+        return stopping_side(way, budget, effort)
+    from offrecord.mechanisms.owner.designing.under_set import side_over, window_over
+
+    models = ways.intervals(direction)
+    given = models, way.kernels[0], direction, way.weights, budget
+    found = side_over(*given, levels=_LEVELS_OVER_SETS)
+    deadline = window_over(models, budget - _SPARE) if found is None else None
+    return found if deadline is None else window_side(direction, way.k, budget, deadline)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from offrecord.mechanisms.owner.stopping import StoppingSide
 from offrecord.models.base import Floats, Integers
 from offrecord.models.box import Box, Intervals
+from offrecord.processes import crew
 from offrecord.release.coins import ALWAYS, Draws
 from offrecord.theory.sets import binary
 
@@ -87,9 +88,8 @@ def leakages_over(box_intervals: Intervals, side: StoppingSide) -> Floats:
     if len(side.levels) == 1:
         return np.full(2, windows[-1].max())
     given = corners_of(box_intervals).tobytes(), side.levels.astype(np.int64).tobytes()
-    limits = [side.limits[far, ..., 0].astype(np.uint64).tobytes() for far in range(2)]
-    stops = np.array([_told(*given, limits[far], far) for far in range(2)])
-    return np.asarray(np.maximum(stops, windows[-1].max()))
+    limits = (side.limits[far, ..., 0].astype(np.uint64).tobytes() for far in range(2))
+    return np.asarray(np.maximum(_stops(*given, *limits), windows[-1].max()))
 
 
 def corners_of(box_intervals: Intervals) -> Floats:
@@ -103,11 +103,18 @@ def corners_of(box_intervals: Intervals) -> Floats:
     return np.array([[[1.0 - a, a], [b, 1.0 - b]] for a in zero for b in one])
 
 
-@lru_cache(maxsize=256)
-def _told(spelled_kernels: bytes, spelled_levels: bytes, spelled_limits: bytes, far: int) -> float:
-    """By all outcomes with one far value. Given by the very numbers, so that it is found once: a
-    side is asked about when it is made, and again in the proof of each menu that it is part of.
+@lru_cache(maxsize=128)
+def _stops(kernels: bytes, levels: bytes, *limits: bytes) -> Floats:
+    """(2,) by all outcomes with each far value. Given by the very numbers, so that it is found
+    once: a side is asked about when it is made, and again in the proof of each menu that it is part
+    of.
     """
+    works = [(_told, (kernels, levels, limits[far], far)) for far in range(2)]
+    return np.array(list(crew.each(works)))
+
+
+def _told(spelled_kernels: bytes, spelled_levels: bytes, spelled_limits: bytes, far: int) -> float:
+    """By all outcomes with one far value."""
     kernels = np.frombuffer(spelled_kernels).reshape(4, 2, 2)
     levels = np.frombuffer(spelled_levels, dtype=np.int64)
     stops = np.frombuffer(spelled_limits, dtype=np.uint64).reshape(-1, 2, 2)

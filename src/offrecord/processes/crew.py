@@ -1,0 +1,175 @@
+"""A crew: other processes that share work which takes seconds and needs nothing but its arguments.
+
+Python runs one thread at a time, so that designs, which are made by small steps, are made on
+several cores by several processes alone. Work is a function of a module and its arguments. What
+comes back is what this process would have found itself: the same function of the same numbers on
+the same machine. Whatever a helper cannot do, for whatever reason, is done here.
+
+Only commands have a crew; to whoever imports this package it starts no process. Models, problems
+and designs go to and fro, never a table nor a key.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import subprocess
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from threading import Event, Lock, Thread
+from typing import Any, TypeAlias
+
+from offrecord.processes import pipes
+
+#: A function that other processes can import, and its arguments.
+Work: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
+
+#: Seconds after which helpers are called: they take about twice as long to come.
+_PATIENCE = 0.15
+_MOST = 7  # helpers, each of which has the libraries in memory
+
+_crew: list[_Helper] = []
+
+
+def hire(processes: int | None = None) -> None:
+    """From now on work is shared by so many processes, this one included; by default one for each
+    core.
+    """
+    dismiss()
+    count = _cores() if processes is None else processes
+    _crew.extend(_Helper() for _ in range(min(count - 1, _MOST)))
+
+
+@atexit.register
+def dismiss() -> None:
+    """End all others."""
+    while _crew:
+        _crew.pop().leave()
+
+
+def each(works: Sequence[Work]) -> Iterator[Any]:
+    """What each of some works comes to, in their order, or raises."""
+    shift = _Shift(works)
+    helpers = _crew[: max(len(works) - 1, 0)]
+    for helper in helpers:
+        Thread(target=shift.help, args=(helper,), daemon=True).start()
+    try:
+        for number in range(len(works)):
+            yield shift.found(number)
+    finally:
+        shift.is_over.set()
+        if not all(future.done() for future in shift.futures):  # nobody waits for the rest
+            for helper in helpers:
+                helper.leave()
+
+
+def _cores() -> int:
+    """That this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Shift:
+    """Works, which everybody takes in their order."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        self.works, self.is_over = works, Event()
+        self.futures: list[Future[tuple[Any] | None]] = [Future() for _ in works]
+        self._open = deque(range(len(works)))
+
+    def found(self, number: int) -> Any:
+        """What a work comes to; until it is known, others are done here."""
+        future = self.futures[number]
+        while not future.done() and (mine := self._taken()) is not None:
+            try:
+                self.futures[mine].set_result((_done(self.works[mine]),))
+            except Exception as error:  # raised when its turn has come
+                self.futures[mine].set_exception(error)
+        found = future.result()
+        return _done(self.works[number]) if found is None else found[0]
+
+    def help(self, helper: _Helper) -> None:
+        """Have a helper do what is left once it is there, one after the other."""
+        if not helper.is_there and self.is_over.wait(_PATIENCE):
+            return
+        with helper.lock:
+            helper.come(self.works[-1][0])
+            while not helper.has_left and (number := self._taken()) is not None:
+                self.futures[number].set_result(helper.done(self.works[number]))
+
+    def _taken(self) -> int | None:
+        try:
+            return self._open.popleft()
+        except IndexError:
+            return None
+
+
+class _Helper:
+    """One process, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self.lock = Lock()  # of whoever asks it
+        self.has_left = False
+
+    @property
+    def is_there(self) -> bool:
+        """It was started."""
+        return self.process is not None
+
+    def come(self, function: Callable[..., Any]) -> None:
+        """Start, and import what a function needs, before it takes anything that is waited for."""
+        self.done((_nothing, (function,)))
+
+    def done(self, work: Work) -> tuple[Any] | None:
+        """What a work comes to; None where it could not do it."""
+        try:
+            question = pickle.dumps(work)
+        except Exception:  # made on the spot, such as a function without a name
+            return None
+        with suppress(Exception):  # whatever is wrong: who asked does it, and will say so
+            if self.process is None:
+                self.process = pipes.started(__name__)
+            answer = pipes.exchanged(self.process, question)
+            if answer is not None:
+                return (pickle.loads(answer),) if answer else None
+        self._end()
+        return None
+
+    def leave(self) -> None:
+        """End it, whatever it is at."""
+        self.has_left = True
+        if self.process is not None:
+            self.process.kill()  # whoever asked it hears that there is no answer
+        with self.lock:
+            self._end()
+
+    def _end(self) -> None:
+        self.has_left = True
+        if self.process is not None:
+            pipes.ended(self.process)
+
+
+def _done(work: Work) -> Any:
+    function, arguments = work
+    return function(*arguments)
+
+
+def _nothing(function: Callable[..., Any]) -> None:
+    """What is sent with a function has been imported then."""
+
+
+def _answered(question: bytes) -> bytes:
+    """What a work comes to; nothing where it raises something."""
+    try:
+        return pickle.dumps(_done(pickle.loads(question)))
+    except Exception:
+        return b""
+
+
+if __name__ == "__main__":
+    pipes.serve(_answered)

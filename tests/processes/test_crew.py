@@ -1,0 +1,148 @@
+"""A crew: what is found is what would be found here, whoever does it, whatever becomes of them."""
+
+import math
+import operator
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from offrecord.processes import crew, pipes
+
+SCRIPT = """
+import os, sys, time
+from offrecord.processes import crew
+crew._PATIENCE = 0.0
+crew.hire(2)
+works = crew.each([(time.sleep, (0.5,)), (time.sleep, (60.0,)), (time.sleep, (60.0,))])
+next(works)
+print(crew._crew[0].process.pid, flush=True)
+next(works)
+"""
+
+
+@pytest.fixture
+def hired(monkeypatch):
+    """Two helpers, who come at once."""
+    monkeypatch.setattr(crew, "_PATIENCE", 0.0)
+    crew.hire(3)
+    helpers = list(crew._crew)
+    yield helpers
+    crew.dismiss()
+    assert all(one.process is None or one.process.poll() is not None for one in helpers)
+
+
+def come(helpers):
+    """Wait until somebody else has done something."""
+    while os.getpid() in (pids := set(crew.each([(os.getpid, ())] * 40))) and len(pids) == 1:
+        time.sleep(0.05)
+    return pids
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_nobody_is_started_where_nobody_was_hired(monkeypatch):
+    monkeypatch.setattr(pipes, "started", None)
+    monkeypatch.setattr(crew, "_PATIENCE", 0.0)
+    assert list(crew.each([(math.sqrt, (number,)) for number in range(9)])) == [
+        math.sqrt(number) for number in range(9)
+    ]
+    assert list(crew.each([])) == []
+
+
+def test_one_work_is_done_here(hired):
+    assert list(crew.each([(os.getpid, ())])) == [os.getpid()]
+    assert not any(one.is_there for one in hired)
+
+
+def test_short_work_is_done_before_anybody_is_called(monkeypatch, hired):
+    monkeypatch.setattr(crew, "_PATIENCE", 60.0)
+    assert set(crew.each([(os.getpid, ())] * 100)) == {os.getpid()}
+    assert not any(one.is_there for one in hired)
+
+
+def test_work_is_shared_and_comes_in_its_order(hired):
+    pids = come(hired)
+    assert pids & {one.process.pid for one in hired if one.is_there}
+    works = [(operator.add, (number, 0.5)) for number in range(300)]
+    assert list(crew.each(works)) == [number + 0.5 for number in range(300)]
+
+
+def test_what_work_raises_is_raised_in_its_turn(hired):
+    come(hired)
+    works = [(time.sleep, (0.3,)), (operator.truediv, (1, 0)), (math.sqrt, (-1,))]
+    found = crew.each(works)
+    assert next(found) is None
+    with pytest.raises(ZeroDivisionError):
+        next(found)
+
+
+def test_what_cannot_be_sent_is_done_here(hired):
+    come(hired)
+    works = [((lambda number: 2 * number), (number,)) for number in range(20)]
+    assert list(crew.each(works)) == list(range(0, 40, 2))
+    assert all(not one.has_left for one in hired)  # nothing is wrong with them
+
+
+def test_works_of_helpers_that_die_are_done_here(hired):
+    come(hired)
+    works = crew.each([(time.sleep, (0.2,))] * 6)
+    next(works)
+    for one in hired:
+        if one.is_there:
+            os.kill(one.process.pid, signal.SIGKILL)
+    assert list(works) == [None] * 5
+    assert list(crew.each([(math.sqrt, (4,))] * 5)) == [2.0] * 5
+
+
+def test_helpers_that_cannot_be_started(monkeypatch, hired):
+    def refuse(module):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(pipes, "started", refuse)
+    assert list(crew.each([(time.sleep, (0.05,))] * 5)) == [None] * 5
+    assert any(one.has_left for one in hired)
+
+
+def test_helpers_leave_what_nobody_waits_for(hired):
+    come(hired)
+    works = crew.each([(time.sleep, (0.2,)), (time.sleep, (60.0,)), (time.sleep, (60.0,))])
+    assert next(works) is None
+    started = time.monotonic()
+    works.close()
+    assert time.monotonic() - started < 30
+    assert any(one.has_left for one in hired)
+
+
+def test_shares_within_shares(hired):
+    """Whoever does a work may share parts of it while helpers are busy."""
+    come(hired)
+
+    def nested():
+        return sum(crew.each([(math.sqrt, (number,)) for number in (1, 4, 9)]))
+
+    assert list(crew.each([(nested, ()), (time.sleep, (0.3,)), (nested, ())])) == [6.0, None, 6.0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_helpers_end_with_whoever_they_work_for(end):
+    command = [sys.executable, "-c", SCRIPT]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        helper = int(process.stdout.readline())
+        assert is_running(helper)
+        process.send_signal(end)
+        process.wait(timeout=30)
+    until = time.monotonic() + 30
+    while is_running(helper) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not is_running(helper)
