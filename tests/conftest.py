@@ -21,6 +21,12 @@ def _own_data_directory(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(folder))
 
 
+@pytest.fixture(autouse=True)
+def _one_process(monkeypatch):
+    """Tests run side by side: commands that take other cores as well would only be in their way."""
+    monkeypatch.setenv("OFFRECORD_PROCESSES", "1")
+
+
 @pytest.fixture
 def run(capsys):
     """Runs the command: exit code, standard output, standard error."""

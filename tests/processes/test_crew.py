@@ -133,6 +133,28 @@ def test_shares_within_shares(hired):
     assert list(crew.each([(nested, ()), (time.sleep, (0.3,)), (nested, ())])) == [6.0, None, 6.0]
 
 
+@pytest.mark.parametrize("said", ["0", "-1", "two", "1.5"])
+def test_a_number_of_processes_that_is_none(run, monkeypatch, said):
+    monkeypatch.setenv("OFFRECORD_PROCESSES", said)
+    assert run("key", "show-id") == (
+        2,
+        "",
+        f"offrecord: OFFRECORD_PROCESSES is '{said}'; a whole number from 1 on is needed\n",
+    )
+
+
+def test_as_many_as_are_asked_for(monkeypatch):
+    for said, size in (("1", 1), ("3", 3), ("1000", crew._MOST + 1)):
+        monkeypatch.setenv("OFFRECORD_PROCESSES", said)
+        crew.hire()
+        assert crew.size() == size
+    monkeypatch.delenv("OFFRECORD_PROCESSES")
+    crew.hire()
+    assert 1 <= crew.size() <= (os.cpu_count() or 1)
+    crew.dismiss()
+    assert crew.size() == 1
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_helpers_end_with_whoever_they_work_for(end):

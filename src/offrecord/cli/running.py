@@ -36,11 +36,14 @@ def main(arguments: Iterable[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("always", OffrecordWarning)
             warnings.showwarning = shown
+            crew.hire()
             code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
     except SystemExit:
         raise
     except BaseException as error:  # a panic of the table engine is not an Exception
         return _ended(error)
+    finally:
+        crew.dismiss()
     for message in held:
         warned(message)
     return code if isinstance(code, int) else 0
@@ -94,7 +97,6 @@ def run() -> None:
     _silence_engine()
     # Matrices here are small: several threads for one product would only wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    crew.hire()
     gc.set_threshold(_OBJECTS)  # what a start makes is there to stay
     code = main()
     try:

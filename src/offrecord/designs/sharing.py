@@ -365,7 +365,8 @@ def _one_by_one(
     designs = crew.each([stock.work(surrounding) for surrounding in missing])
     for done, surrounding in enumerate(followed(missing, _DESIGNING, progress)):
         stock.standing[surrounding] = stock.made(surrounding, next(designs))
-        minutes = (time.monotonic() - started) / 60 / (done + 1) * len(missing)
+        # while the first is made, others are on their way
+        minutes = (time.monotonic() - started) / 60 / max(done + 1, crew.size()) * len(missing)
         if done in _LOOKS and done + 1 < len(missing) and minutes > max_minutes:
             raise InputError(
                 "the model is not stationary, so each place in a chain, or each sequence of phases,"

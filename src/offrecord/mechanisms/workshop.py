@@ -44,6 +44,8 @@ class Workshop:
 
     def apart(self, task: Any) -> Work | None:
         """One of the tasks as work that needs nothing of the others; None where it does."""
+        if not isinstance(task, Surrounding):
+            return None
         return self.mechanism.around, (self._problem(task), task)
 
     def keep(self, task: Any, made: Any) -> None:

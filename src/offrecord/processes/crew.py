@@ -22,6 +22,7 @@ from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Any, TypeAlias
 
+from offrecord.errors import InputError
 from offrecord.processes import pipes
 
 #: A function that other processes can import, and its arguments.
@@ -35,12 +36,17 @@ _crew: list[_Helper] = []
 
 
 def hire(processes: int | None = None) -> None:
-    """From now on work is shared by so many processes, this one included; by default one for each
-    core.
+    """From now on work is shared by so many processes, this one included; by default as many as
+    OFFRECORD_PROCESSES says, or one for each core.
     """
     dismiss()
-    count = _cores() if processes is None else processes
+    count = _asked() if processes is None else processes
     _crew.extend(_Helper() for _ in range(min(count - 1, _MOST)))
+
+
+def size() -> int:
+    """How many processes share work."""
+    return len(_crew) + 1
 
 
 @atexit.register
@@ -66,8 +72,13 @@ def each(works: Sequence[Work]) -> Iterator[Any]:
                 helper.leave()
 
 
-def _cores() -> int:
-    """That this process may use."""
+def _asked() -> int:
+    """How many processes there may be."""
+    said = os.environ.get("OFFRECORD_PROCESSES")
+    if said:
+        if not said.isdecimal() or int(said) == 0:
+            raise InputError(f"OFFRECORD_PROCESSES is {said!r}; a whole number from 1 on is needed")
+        return int(said)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
