@@ -248,10 +248,14 @@ def change_referee(monkeypatch):
 
     def change(name, other):
         monkeypatch.setattr(set_referee, name, other)
+        forget()
+
+    def forget():
         set_referee._stops.cache_clear()
+        set_referee._told.cache_clear()
 
     yield change
-    set_referee._stops.cache_clear()
+    forget()
 
 
 def test_fewer_rays_only_widen_the_cone(slow, change_referee):

@@ -7,6 +7,7 @@ same clusters however its chains are brought.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop
 
@@ -176,13 +177,14 @@ def with_clusters(
                 refused += 1
             else:
                 standing[surrounding] = design
-    made = crew.each([(_made, (setting, one)) for one in missing if one not in standing])
-    for surrounding in followed(missing, _DESIGNING, progress):
-        design = standing[surrounding] if surrounding in standing else next(made)
-        if design is not None:
-            found.append(design)
-        else:
-            apart.add(surrounding)
+    works = [(_made, (setting, one)) for one in missing if one not in standing]
+    with closing(crew.each(works)) as made:
+        for surrounding in followed(missing, _DESIGNING, progress):
+            design = standing[surrounding] if surrounding in standing else next(made)
+            if design is not None:
+                found.append(design)
+            else:
+                apart.add(surrounding)
     every = (*designs.designs, *found)
     return replace(designs, designs=every, refused=refused, apart=frozenset(apart))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeGuard
@@ -289,8 +290,11 @@ def _worked(workshop: Workshop, tasks: Sequence[Any], progress: Progress) -> Non
     """Do all tasks: first those that need none of the others."""
     works = [(task, workshop.apart(task)) for task in tasks]
     alone = {task: work for task, work in works if work is not None}
-    with progress(_DESIGNING, len(tasks)) as tell:
-        for task, made in zip(alone, crew.each(list(alone.values())), strict=True):
+    with (
+        progress(_DESIGNING, len(tasks)) as tell,
+        closing(crew.each(list(alone.values()))) as found,
+    ):
+        for task, made in zip(alone, found, strict=True):
             workshop.keep(task, made)
             tell(1)
         for task in tasks:
@@ -362,18 +366,21 @@ def _one_by_one(
     stock = _Stock.of(setting, known, needs.gaps)
     missing, refused = stock.fill(numbers)
     started = time.monotonic()
-    designs = crew.each([stock.work(surrounding) for surrounding in missing])
-    for done, surrounding in enumerate(followed(missing, _DESIGNING, progress)):
-        stock.standing[surrounding] = stock.made(surrounding, next(designs))
-        # while the first is made, others are on their way
-        minutes = (time.monotonic() - started) / 60 / max(done + 1, crew.size()) * len(missing)
-        if done in _LOOKS and done + 1 < len(missing) and minutes > max_minutes:
-            raise InputError(
-                "the model is not stationary, so each place in a chain, or each sequence of phases,"
-                f" needs a design of its own: {len(missing)} of them would take about"
-                f" {minutes:.0f} minutes; allow that with"
-                f" --design-minutes {np.ceil(minutes) + 1:.0f}, take a quicker --mechanism (window,"
-                " 3r-relaxed), or a stationary model"
-            )
+    with closing(crew.each([stock.work(surrounding) for surrounding in missing])) as designs:
+        for done, surrounding in enumerate(followed(missing, _DESIGNING, progress)):
+            stock.standing[surrounding] = stock.made(surrounding, next(designs))
+            # while the first is made, others are on their way
+            minutes = (time.monotonic() - started) / 60 / max(done + 1, crew.size()) * len(missing)
+            if done in _LOOKS and done + 1 < len(missing) and minutes > max_minutes:
+                raise _too_long(len(missing), minutes)
     found = tuple(stock.standing[surrounding] for surrounding in numbers)
     return Designs(setting, found, refused=refused), used
+
+
+def _too_long(count: int, minutes: float) -> InputError:
+    return InputError(
+        "the model is not stationary, so each place in a chain, or each sequence of phases, needs a"
+        f" design of its own: {count} of them would take about {minutes:.0f} minutes; allow that"
+        f" with --design-minutes {np.ceil(minutes) + 1:.0f}, take a quicker --mechanism (window,"
+        " 3r-relaxed), or a stationary model"
+    )

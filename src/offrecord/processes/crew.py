@@ -16,10 +16,11 @@ import os
 import pickle
 import subprocess
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from threading import Event, Lock, Thread
+from importlib import import_module
+from threading import Event, RLock, Thread
 from typing import Any, TypeAlias
 
 from offrecord.errors import InputError
@@ -46,7 +47,7 @@ def hire(processes: int | None = None) -> None:
 
 def size() -> int:
     """How many processes share work."""
-    return len(_crew) + 1
+    return 1 + sum(not helper.has_left for helper in _crew)
 
 
 @atexit.register
@@ -56,20 +57,23 @@ def dismiss() -> None:
         _crew.pop().leave()
 
 
-def each(works: Sequence[Work]) -> Iterator[Any]:
-    """What each of some works comes to, in their order, or raises."""
+def each(works: Sequence[Work]) -> Generator[Any]:
+    """What each of some works comes to, in their order, or raises; close it where not all is asked
+    for.
+    """
     shift = _Shift(works)
-    helpers = _crew[: max(len(works) - 1, 0)]
-    for helper in helpers:
-        Thread(target=shift.help, args=(helper,), daemon=True).start()
+    for helper in _crew[: max(len(works) - 1, 0)]:
+        with suppress(RuntimeError):  # no more threads: done here
+            Thread(target=shift.help, args=(helper,), daemon=True).start()
     try:
         for number in range(len(works)):
             yield shift.found(number)
     finally:
         shift.is_over.set()
-        if not all(future.done() for future in shift.futures):  # nobody waits for the rest
-            for helper in helpers:
-                helper.leave()
+        for helper in list(shift.helpers):  # at what nobody waits for any more
+            helper.leave()
+            if helper in _crew:
+                _crew[_crew.index(helper)] = _Helper()
 
 
 def _asked() -> int:
@@ -90,6 +94,7 @@ class _Shift:
     def __init__(self, works: Sequence[Work]) -> None:
         self.works, self.is_over = works, Event()
         self.futures: list[Future[tuple[Any] | None]] = [Future() for _ in works]
+        self.helpers: set[_Helper] = set()  # who are at one of them
         self._open = deque(range(len(works)))
 
     def found(self, number: int) -> Any:
@@ -107,10 +112,27 @@ class _Shift:
         """Have a helper do what is left once it is there, one after the other."""
         if not helper.is_there and self.is_over.wait(_PATIENCE):
             return
-        with helper.lock:
-            helper.come(self.works[-1][0])
-            while not helper.has_left and (number := self._taken()) is not None:
-                self.futures[number].set_result(helper.done(self.works[number]))
+        if not helper.lock.acquire(timeout=_PATIENCE):  # it is at something else
+            return
+        try:
+            if not self.is_over.is_set():
+                helper.come(self.works[-1][0])
+            while self._is_open_to(helper) and (number := self._taken()) is not None:
+                self._done_by(helper, number)
+        finally:
+            helper.lock.release()
+
+    def _is_open_to(self, helper: _Helper) -> bool:
+        return not (helper.has_left or self.is_over.is_set())
+
+    def _done_by(self, helper: _Helper, number: int) -> None:
+        found = None
+        self.helpers.add(helper)
+        try:
+            found = helper.done(self.works[number])
+        finally:
+            self.helpers.discard(helper)
+            self.futures[number].set_result(found)
 
     def _taken(self) -> int | None:
         try:
@@ -124,7 +146,7 @@ class _Helper:
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
-        self.lock = Lock()  # of whoever asks it
+        self.lock = RLock()  # of whoever asks it
         self.has_left = False
 
     @property
@@ -133,8 +155,12 @@ class _Helper:
         return self.process is not None
 
     def come(self, function: Callable[..., Any]) -> None:
-        """Start, and import what a function needs, before it takes anything that is waited for."""
-        self.done((_nothing, (function,)))
+        """Start, and import what a function needs, before it takes anything that is waited for. One
+        that would compute by other sources than this process leaves.
+        """
+        asked = (str(function.__module__),)
+        if not self.has_left and self.done((_sources, asked)) != (_sources(*asked),):
+            self._end()
 
     def done(self, work: Work) -> tuple[Any] | None:
         """What a work comes to; None where it could not do it."""
@@ -170,8 +196,15 @@ def _done(work: Work) -> Any:
     return function(*arguments)
 
 
-def _nothing(function: Callable[..., Any]) -> None:
-    """What is sent with a function has been imported then."""
+def _sources(module: str) -> list[str | None]:
+    """Where all that computes comes from in this process, which has imported a module then."""
+    import highspy
+    import numpy
+    import scipy
+
+    with suppress(ImportError):
+        import_module(module)
+    return [module.__file__ for module in (pipes, numpy, scipy, highspy)]
 
 
 def _answered(question: bytes) -> bytes:

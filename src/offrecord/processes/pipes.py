@@ -50,19 +50,21 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 def serve(answer: Callable[[bytes], bytes]) -> None:
     """Answer one question after the other, until whoever asks has gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks ends it
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a library prints is no answer
+    asked, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)  # nothing else reads what is asked,
+    os.dup2(nowhere, 1)  # and whatever a library prints is no answer
     warnings.simplefilter("ignore")
     questions: SimpleQueue[bytes] = SimpleQueue()
-    Thread(target=_listen, args=(questions,), daemon=True).start()
+    Thread(target=_listen, args=(asked, questions), daemon=True).start()
     with suppress(BrokenPipeError):
         while True:
             _write(answers, answer(questions.get()))
 
 
-def _listen(questions: SimpleQueue[bytes]) -> None:
+def _listen(asked: IO[bytes], questions: SimpleQueue[bytes]) -> None:
     """Hear what is asked; once nobody is left to ask, end this process, whatever it is at."""
-    while (question := _read(sys.stdin.buffer)) is not None:
+    while (question := _read(asked)) is not None:
         questions.put(question)
     os._exit(0)
 

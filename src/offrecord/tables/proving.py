@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.base import Design
 from offrecord.mechanisms.local.design import LocalDesign
 from offrecord.mechanisms.local.stretches import Stretches
+from offrecord.processes import crew
 from offrecord.release.certificate import KINDS
 from offrecord.tables.certifying import designs_section, model_section
 
@@ -48,10 +49,14 @@ def _judged(designs: Designs, some: Sequence[Design]) -> list[Judged]:
 
     chosen = replace(designs, designs=tuple(some))
     section = designs_section(chosen, np.zeros(len(some), dtype=np.int64), chosen)
-    every = judged(section, model_section(designs.model))
+    every = judged(section, model_section(designs.model), _each)
     each = list(islice(every, len(some)))
     shared = next((one for one in every if one.why is not None), None)
     return [shared if shared is not None and one.why is None else one for one in each]
+
+
+def _each(function: Callable[[Any], Any], arguments: Iterable[Any]) -> Iterator[Any]:
+    return crew.each([(function, (one,)) for one in arguments])
 
 
 def _raised(designs: Designs, design: Design, why: Judged) -> Design:

@@ -22,6 +22,9 @@ Ball: TypeAlias = Any
 #: Rows of balls.
 Matrix: TypeAlias = Any
 
+#: Calls a function for one argument after the other, as `map` does.
+Each: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
 #: Bits that are tried one after the other, until it is decided whether a bound is kept.
 PRECISIONS = (96, 192, 384, 768)
 

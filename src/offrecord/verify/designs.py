@@ -15,7 +15,7 @@ from offrecord.release.certificate import (
     OwnerDesigns,
 )
 from offrecord.verify.alone import told as told_alone
-from offrecord.verify.balls import Ball, ball, decided, double, upper
+from offrecord.verify.balls import Ball, Each, ball, decided, double, upper
 from offrecord.verify.problem import Problem
 from offrecord.verify.room import slack, unserved
 from offrecord.verify.two_values import told as told_of_two
@@ -36,14 +36,16 @@ class Judged(NamedTuple):
     why: str | None
 
 
-def judged(designs: Designs, model: Model) -> Iterator[Judged]:
-    """Every design, in their order, then whatever else keeps within a limit of its own."""
+def judged(designs: Designs, model: Model, each: Each = map) -> Iterator[Judged]:
+    """Every design, in their order, then whatever else keeps within a limit of its own. each: calls
+    a function that takes long for several arguments; it may do so at once.
+    """
     for at, design in enumerate(designs.designs):
         yield _judged(designs, design, model, f"designs.designs[{at}]")
     if isinstance(designs, OwnerDesigns):
         from offrecord.verify.stopping import bounds
 
-        for kept in bounds(designs, model):
+        for kept in bounds(designs, model, each):
             yield _within(kept.place, kept.bound, kept.limit)
 
 

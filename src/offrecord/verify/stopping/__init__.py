@@ -29,7 +29,7 @@ from offrecord.release.certificate import (
     StoppingPair,
     StoppingSide,
 )
-from offrecord.verify.balls import Ball, ball, double, infinite
+from offrecord.verify.balls import Ball, Each, ball, double, infinite
 from offrecord.verify.stopping.gap import told_between
 from offrecord.verify.stopping.outcomes import told_by, told_in_turn
 from offrecord.verify.stopping.over_set import box_of, told_over
@@ -48,16 +48,16 @@ class Kept(NamedTuple):
     bound: Callable[[], Ball]
 
 
-def bounds(designs: OwnerDesigns, model: Model) -> Iterator[Kept]:
+def bounds(designs: OwnerDesigns, model: Model, each: Each = map) -> Iterator[Kept]:
     """All that must keep within a limit, in every stopping that some design has.
 
     Of a side that an option uses, what it tells, and its budget; of a pair, what both sides tell in
     turn (a side that only goes second has its budget together with its label); of a gap, what it
     tells about either end; and that the first option's budgets sum to at most ε.
-    Where places differ, a stopping is judged around every design that has it.
+    Where places differ, a stopping is judged around every design that has it. each: as of `judged`.
     """
     if model.stationary:
-        judge = _Judge(model, partial(ways_far, model))
+        judge = _Judge(model, partial(ways_far, model), each=each)
         for number in sorted({design.stopping for design in designs.designs}):
             place = f"designs.stoppings[{number}]"
             yield from _of(designs.stoppings[number], judge, place, "")
@@ -124,12 +124,13 @@ class _Judge:
     """What sides, pairs and gaps tell under a model or a set of models; infinite where that is not
     known how to tell. What was computed before at the same precision is kept.
 
-    make: what walks meet. cut: for a model that is not stationary.
+    make: what walks meet. cut: for a model that is not stationary. each: as of `judged`.
     """
 
     model: Model
     make: Callable[[], Ways]
     cut: _Cut | None = None
+    each: Each = map
     known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     def side(self, side: StoppingSide) -> Ball:
@@ -138,7 +139,10 @@ class _Judge:
             return infinite()
         if self.model.set is not None:
             box = box_of(self.model, side.side)
-            return infinite() if box is None else told_over(box, side)
+            if box is None:
+                return infinite()
+            over = (box, tuple(side.levels), side.ahead, side.stop, side.budget)
+            return self._once(over, lambda: told_over(box, side, self.each))
         # a stationary chain of two values is its own reverse
         towards = "right" if self._is_even and self.model.k**self.model.order == 2 else side.side
         return self._once(

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple
 
 import flint
 import numpy as np
@@ -40,7 +40,17 @@ _LEAST_STEP = 2.0**-100
 #: More are too many.
 _MOST = 4000
 
-_Corners: TypeAlias = tuple[tuple[Exact, Exact], ...]
+
+class Walk(NamedTuple):
+    """corners: of the box, the probabilities of a step from 0 to 1 and from 1 to 0. units:
+    thresholds in 2⁻⁶⁴ by level but the last, x and value there. many: from so many rays on a cone
+    is replaced by a wider one with fewer.
+    """
+
+    corners: tuple[tuple[Exact, Exact], ...]
+    levels: tuple[int, ...]
+    units: tuple[int, ...]
+    many: int
 
 
 @dataclass(frozen=True)
@@ -65,13 +75,9 @@ class Extreme:
 
 
 @lru_cache(maxsize=64)
-def extremes(
-    corners: _Corners, levels: tuple[int, ...], units: tuple[int, ...], many: int
-) -> list[Extreme] | None:
-    """At each level; None where too little is known of rays. units: thresholds in 2⁻⁶⁴ by level but
-    the last, x and value there. many: from so many rays on a cone is replaced by a wider one with
-    fewer.
-    """
+def extremes(walk: Walk) -> list[Extreme] | None:
+    """At each level; None where too little is known of rays."""
+    corners, levels, units, many = walk
     kernels = np.array([_kernel(*corner) for corner in corners])
     if kernels.min() < _LEAST_STEP:
         return None

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import flint
 
 from offrecord.release.certificate import Model, StoppingSide
-from offrecord.verify.balls import Ball, Exact, ball, decimal, double, infinite, largest
-from offrecord.verify.stopping.cone import extremes
+from offrecord.verify.balls import Ball, Each, Exact, ball, decimal, double, infinite, largest
+from offrecord.verify.stopping.cone import Extreme, Walk, extremes
 from offrecord.verify.stopping.outcomes import WHOLE, in_units
 
 
@@ -50,8 +50,10 @@ def box_of(model: Model, side: str) -> Box | None:
 _EFFORTS = 300, 1500
 
 
-def told_over(box: Box, side: StoppingSide) -> Ball:
-    """The largest log-ratio of an outcome of a side, over all sequences of kernels."""
+def told_over(box: Box, side: StoppingSide, each: Each = map) -> Ball:
+    """The largest log-ratio of an outcome of a side, over all sequences of kernels. each: as of
+    `judged`.
+    """
     if not side.levels:
         return flint.arb(0)
     if side.ahead:
@@ -60,18 +62,20 @@ def told_over(box: Box, side: StoppingSide) -> Ball:
         return _window(box, side.levels[0])
     most = ball(double(side.budget))
     found = infinite()
+    levels, units = tuple(side.levels), tuple(in_units(side.stop))
+    size = 4 * (len(levels) - 1)
+    halves = units[:size], units[size:]
     for rays in _EFFORTS:
-        found = largest(_stops(box, side, far, rays) for far in (0, 1))
+        walks = [Walk(tuple(box.corners), levels, half, rays) for half in halves]
+        met = zip(each(extremes, walks), halves, (0, 1), strict=True)
+        found = largest(_stops(*one) for one in met)
         if found <= most:
             break
     return found
 
 
-def _stops(box: Box, side: StoppingSide, far: int, rays: int) -> Ball:
+def _stops(found: list[Extreme] | None, units: Sequence[int], far: int) -> Ball:
     """Of all outcomes with one far value; units: thresholds by level, x and value there."""
-    levels, size = tuple(side.levels), 4 * (len(side.levels) - 1)
-    units = in_units(side.stop)[far * size : (far + 1) * size]
-    found = extremes(tuple(box.corners), levels, tuple(units), rays)
     if found is None:
         return infinite()
     *before, last = found

@@ -113,8 +113,9 @@ def _stops(kernels: bytes, levels: bytes, *limits: bytes) -> Floats:
     return np.array(list(crew.each(works)))
 
 
+@lru_cache(maxsize=256)
 def _told(spelled_kernels: bytes, spelled_levels: bytes, spelled_limits: bytes, far: int) -> float:
-    """By all outcomes with one far value."""
+    """By all outcomes with one far value: often one alone is designed anew."""
     kernels = np.frombuffer(spelled_kernels).reshape(4, 2, 2)
     levels = np.frombuffer(spelled_levels, dtype=np.int64)
     stops = np.frombuffer(spelled_limits, dtype=np.uint64).reshape(-1, 2, 2)
