@@ -42,9 +42,10 @@ def exchanged(process: subprocess.Popen[bytes], question: bytes) -> bytes | None
 
 
 def ended(process: subprocess.Popen[bytes]) -> None:
-    """End it, whatever it is at."""
+    """End it, whatever it is at; once more does nothing."""
     process.kill()
-    process.communicate()
+    with suppress(OSError, ValueError):  # its pipes are broken, or closed
+        process.communicate()
 
 
 def serve(answer: Callable[[bytes], bytes]) -> None:
