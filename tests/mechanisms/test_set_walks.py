@@ -45,9 +45,10 @@ def test_kernels_are_in_the_set_and_about_the_worst(seed, ends):
     k = rows.shape[1]
     outputs = Outputs.of(rows < 1, ends)
     kernels = worst_kernels(low, high, rows, outputs)
+    told = told_under(kernels, rows, outputs)
+    kernels = np.moveaxis(kernels, -1, 0)  # output by output
     assert np.all((kernels > low - 1e-12) & (kernels < high + 1e-12))
     assert np.allclose(kernels.sum(axis=-1), 1.0)
-    told = told_under(kernels, rows, outputs)
     each = zip(outputs.distances, outputs.values, outputs.above, outputs.below, strict=True)
     for number, output in enumerate(each):
         if not np.any(np.all(rows[: output[0] - 1] == 0, axis=1)):

@@ -9,6 +9,9 @@ from the release to the secret, for all outputs at once.
 
 Nothing here decides about privacy: what is found is met by some kernels, so it bounds the worst
 from below. The referee has the other bound.
+
+Outputs are the last axis of all arrays: sums over the few values of a record are then sums of long
+rows, which takes a third of the time.
 """
 
 from __future__ import annotations
@@ -68,40 +71,43 @@ class Outputs:
 def worst_kernels(
     low: Floats, high: Floats, rows: Floats, outputs: Outputs, start: Floats | None = None
 ) -> Floats:
-    """(n, T, k, k) kernels in a box (k, k), by step, under which each output tells about most.
+    """(T, k, k, n) kernels in a box (k, k), by step, under which each output tells about most.
 
     rows: (T, k) redaction probabilities by distance. start: kernels that were about the worst for
     other rows.
     """
     count, (steps, k) = len(outputs.values), rows.shape
     filled = _fillings(low.tobytes(), high.tobytes(), k)
-    kernels = np.empty((count, steps, k, k))
-    each = np.arange(k)
-    kernels[:] = filled(np.eye(k))[each, 1, each]  # values stay for long
-    if start is not None:
+    if start is None:
+        each = np.arange(k)
+        staying = filled(np.eye(k))[1, each, :, each]  # values stay for long
+        kernels = np.tile(staying[..., np.newaxis], (steps, 1, 1, count))
+    else:
         kernels = start.copy()
     steps = _reached(rows)
     begins, goals_at = _begins(outputs, steps), _goals_at(rows, outputs)
-    # of each row the smallest average or the largest: (2^k, k), and the sum of those that are taken
-    corners = (np.arange(1 << k)[:, np.newaxis] >> np.arange(k)) & 1 > 0
-    taken = np.concatenate((~corners.T, corners.T)).astype(np.float64)
+    # of each row the smallest average or the largest: (k, 2^k), and the sum of those that are taken
+    corners = (np.arange(1 << k) >> np.arange(k)[:, np.newaxis]) & 1 > 0
+    taken = np.concatenate((~corners, corners)).T.astype(np.float64)
     told = np.full(count, -np.inf)
     for _ in range(_SWEEPS):
-        states = _outwards(kernels[:, :steps], rows, outputs)
-        beyond = np.zeros((count, k))
+        states = _outwards(kernels[:steps], rows, outputs)
+        beyond = np.zeros((k, count))
         for step in range(steps, 0, -1):
             here = slice(begins[step], begins[-1])
-            goals = rows[step - 1] * beyond[here]
-            goals[: begins[step + 1] - begins[step]] = goals_at[begins[step] : begins[step + 1]]
+            goals = rows[step - 1][:, np.newaxis] * beyond[:, here]
+            goals[:, : begins[step + 1] - begins[step]] = goals_at[
+                :, begins[step] : begins[step + 1]
+            ]
             mixtures = filled(goals)
-            averages = np.einsum("naij,nj->nai", mixtures, goals)
-            each_row = averages * states[step - 1][:, here, np.newaxis]
-            over, under = each_row.reshape(2, -1, 2 * k) @ taken
+            averages = np.einsum("aijn,jn->ain", mixtures, goals)
+            each_row = averages * states[step - 1][:, np.newaxis, :, here]
+            over, under = taken @ each_row.reshape(2, 2 * k, -1)
             ratios = np.where(over > 0.0, np.inf, 0.0)  # where nothing is below the line
-            best = np.divide(over, under, out=ratios, where=under > 0.0).argmax(axis=1)
-            up = corners[best]
-            kernels[here, step - 1] = np.where(up[..., np.newaxis], mixtures[:, 1], mixtures[:, 0])
-            beyond[here] = np.where(up, averages[:, 1], averages[:, 0])
+            best = np.divide(over, under, out=ratios, where=under > 0.0).argmax(axis=0)
+            up = corners[:, best]
+            kernels[step - 1, :, :, here] = np.where(up[:, np.newaxis], mixtures[1], mixtures[0])
+            beyond[:, here] = np.where(up, averages[1], averages[0])
         found = _log_ratios(beyond, outputs)
         if not np.any(found > told + _STILL):
             break
@@ -110,13 +116,13 @@ def worst_kernels(
 
 
 def told_under(kernels: Floats, rows: Floats, outputs: Outputs) -> Floats:
-    """(n,) log-ratios of outputs under kernels (n, T, k, k); −∞ for what cannot be released."""
+    """(n,) log-ratios of outputs under kernels (T, k, k, n); −∞ for what cannot be released."""
     steps = _reached(rows)
     released = rows[outputs.distances - 1, outputs.values] < 1.0
     here = np.flatnonzero((outputs.distances <= steps) & (released | (outputs.values < 0)))
     told = np.full(len(outputs.values), -np.inf)
     some = outputs.at(here)
-    told[here] = _log_ratios(_inwards(kernels[here, :steps], rows[:steps], some)[:, 0], some)
+    told[here] = _log_ratios(_inwards(kernels[:steps, ..., here], rows[:steps], some)[0], some)
     return told
 
 
@@ -135,7 +141,7 @@ def never_released(low: bytes, high: bytes, k: int, steps: int, budget: float) -
     outputs = Outputs.of(np.ones((steps, k), dtype=bool), ends=False)
     rows = np.ones((steps, k))
     kernels = worst_kernels(least, most, rows, outputs)
-    told = _log_ratios(_inwards(kernels, rows, outputs)[:, 0], outputs)
+    told = _log_ratios(_inwards(kernels, rows, outputs)[0], outputs)
     return np.asarray(told.reshape(steps, k, -1).max(axis=2) > budget)
 
 
@@ -143,35 +149,36 @@ def slopes_under(kernels: Floats, rows: Floats, outputs: Outputs) -> tuple[Float
     """(n,) log-ratios of outputs under kernels, released or not, and (n, T, k) their derivatives by
     the rows.
     """
-    count, (steps, k) = len(outputs.values), rows.shape
+    steps = len(rows)
     beyond = _inwards(kernels, rows, outputs)
-    told = _log_ratios(beyond[:, 0], outputs)
-    slopes = np.zeros((count, steps, k))
-    nothing = outputs.values < 0
-    beyond[nothing, outputs.distances[nothing]] = 1.0
-    states = _outwards(kernels, rows, outputs).transpose(1, 2, 0, 3)
-    for sign, state in zip((1.0, -1.0), states, strict=True):
-        reached = np.einsum("nti,ntij->ntj", state, kernels)
-        masses = reached * beyond[:, 1:]
-        total = (masses * rows).sum(axis=2, keepdims=True)
+    told = _log_ratios(beyond[0], outputs)
+    slopes = np.zeros(beyond[1:].shape)
+    nothing = np.flatnonzero(outputs.values < 0)
+    beyond[outputs.distances[nothing], :, nothing] = 1.0
+    states = _outwards(kernels, rows, outputs)
+    for sign, side in ((1.0, 0), (-1.0, 1)):
+        reached = np.einsum("tin,tijn->tjn", states[:, side], kernels)
+        masses = reached * beyond[1:]
+        total = (masses * rows[..., np.newaxis]).sum(axis=1, keepdims=True)
         slopes += sign * np.divide(masses, total, out=np.zeros_like(masses), where=total > 0)
-    later = np.arange(1, steps + 1) >= (outputs.distances + nothing)[:, np.newaxis]
-    slopes[later] = 0.0
-    return told, slopes
+    ends = outputs.distances + (outputs.values < 0)
+    later = np.arange(1, steps + 1)[:, np.newaxis] >= ends
+    slopes = np.where(later[:, np.newaxis], 0.0, slopes)
+    return told, np.ascontiguousarray(slopes.transpose(2, 0, 1))
 
 
 def _inwards(kernels: Floats, rows: Floats, outputs: Outputs) -> Floats:
-    """(n, T + 1, k) how likely an output is, given each value at distance 0, 1, …, that record
+    """(T + 1, k, n) how likely an output is, given each value at distance 0, 1, …, that record
     redacted.
     """
     count, (steps, k) = len(outputs.values), rows.shape
     begins, goals_at = _begins(outputs, steps), _goals_at(rows, outputs)
-    beyond = np.zeros((count, steps + 1, k))
+    beyond = np.zeros((steps + 1, k, count))
     for step in range(steps, 0, -1):
         here = slice(begins[step], begins[-1])
-        goals = rows[step - 1] * beyond[here, step]
-        goals[: begins[step + 1] - begins[step]] = goals_at[begins[step] : begins[step + 1]]
-        beyond[here, step - 1] = np.einsum("nij,nj->ni", kernels[here, step - 1], goals)
+        goals = rows[step - 1][:, np.newaxis] * beyond[step, :, here]
+        goals[:, : begins[step + 1] - begins[step]] = goals_at[:, begins[step] : begins[step + 1]]
+        beyond[step - 1, :, here] = np.einsum("ijn,jn->in", kernels[step - 1, ..., here], goals)
     return beyond
 
 
@@ -182,40 +189,42 @@ def _begins(outputs: Outputs, steps: int) -> list[int]:
 
 
 def _goals_at(rows: Floats, outputs: Outputs) -> Floats:
-    """(n, k) what leads from each value at its own distance to an output: its release, or being
+    """(k, n) what leads from each value at its own distance to an output: its release, or being
     redacted.
     """
-    released = np.eye(rows.shape[1])[outputs.values]
+    released = np.eye(rows.shape[1])[:, outputs.values]
     nothing = outputs.values < 0
-    released[nothing] = rows[outputs.distances[nothing] - 1]
+    released[:, nothing] = rows[outputs.distances[nothing] - 1].T
     return np.asarray(released)
 
 
 def _log_ratios(likely: Floats, outputs: Outputs) -> Floats:
-    number = np.arange(len(likely))
+    """likely: (k, n) by value of the secret."""
+    number = np.arange(likely.shape[1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(likely[number, outputs.above] / likely[number, outputs.below])
+        logs = np.log(likely[outputs.above, number] / likely[outputs.below, number])
     return np.asarray(np.where(np.isnan(logs), -np.inf, logs))
 
 
 def _outwards(kernels: Floats, rows: Floats, outputs: Outputs) -> Floats:
-    """(T, 2, n, k) redacted so far, with each value, before the step to distance 1, 2, … as far as
+    """(T, 2, k, n) redacted so far, with each value, before the step to distance 1, 2, … as far as
     the release, under the secret's values that are compared; 0 beyond.
     """
-    count, steps, k = kernels.shape[:3]
+    steps, k, _, count = kernels.shape
     begins = _begins(outputs, steps)
-    states = np.zeros((steps, 2, count, k))
-    states[0] = np.eye(k)[np.stack((outputs.above, outputs.below))]
+    states = np.zeros((steps, 2, k, count))
+    states[0] = np.eye(k)[:, np.stack((outputs.above, outputs.below))].swapaxes(0, 1)
     for step in range(1, steps):
         here = slice(begins[step + 1], count)
-        onward = np.einsum("ani,nij->anj", states[step - 1, :, here], kernels[here, step - 1])
-        states[step, :, here] = onward * rows[step - 1]
+        before, kernel = states[step - 1, ..., here], kernels[step - 1, ..., here]
+        onward = np.einsum("ain,ijn->ajn", before, kernel)
+        states[step, ..., here] = onward * rows[step - 1][:, np.newaxis]
     return states
 
 
 @lru_cache(maxsize=16)
 def _fillings(low: bytes, high: bytes, k: int) -> Callable[[Floats], Floats]:
-    """What finds, for goals (n, k), the rows (n, 2, k, k) of a box that have the smallest and the
+    """What finds, for goals (k, n), the rows (2, k, k, n) of a box that have the smallest and the
     largest averages of them. low, high: the box (k, k), by its very numbers.
 
     Which rows these are depends on the order of the goals alone, so they are made once for each
@@ -232,13 +241,16 @@ def _fillings(low: bytes, high: bytes, k: int) -> Callable[[Floats], Floats]:
             before = np.cumsum(room, axis=2) - room
             places = np.broadcast_to(order[:, np.newaxis], room.shape)
             np.put_along_axis(mixture, places, np.clip(rest - before, 0.0, room), axis=2)
-        return np.ascontiguousarray((mixtures + least).swapaxes(0, 1))
+        return np.ascontiguousarray((mixtures + least).transpose(0, 2, 3, 1))
 
     if k > _FEW_VALUES:
-        return lambda goals: filled(np.argsort(goals, axis=1))
-    digits = k ** np.arange(k)
+        return lambda goals: filled(np.argsort(goals, axis=0).T)
+    # which of two is smaller, for all pairs, as the digits of a number
+    first, second = np.triu_indices(k, 1)
+    digits = 1 << np.arange(len(first))
     orders = np.array(list(permutations(range(k))))
-    number = np.zeros(k**k, dtype=np.int64)
-    number[orders @ digits] = np.arange(len(orders))
-    table = filled(orders)
-    return lambda goals: table[number[np.argsort(goals, axis=1) @ digits]]
+    ranks = np.argsort(orders, axis=1)
+    number = np.zeros(1 << len(first), dtype=np.int64)
+    number[(ranks[:, first] < ranks[:, second]) @ digits] = np.arange(len(orders))
+    table = filled(orders)[..., number]
+    return lambda goals: table[..., digits @ (goals[first] < goals[second])]
