@@ -117,7 +117,7 @@ def test_the_worst_sequences_are_the_same_in_machine_code(alpha, beta, seed):
     for is_plain in (True, False):
         ground = _set_walk.Ground(kernels, levels, is_plain)
         lowered, worst = stops.copy(), sequences.copy()
-        met = _set_walk.repaired(ground, lowered, worst, 0.7)
+        met = _set_walk.repaired(ground, lowered, worst, 0.7, is_thorough=True)
         targets = np.array([(level, i % 2) for level in range(len(levels)) for i in range(4)])
         slopes = _set_walk.slopes(ground, lowered, targets, worst.reshape(len(targets), -1))
         found.append(bits((met, lowered, worst, slopes)))

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.models.base import Floats, Integers
-from offrecord.theory._compiling import are_few, compiled, inlined
+from offrecord.theory._compiling import are_few, compiled
 
 CORNERS = 4
 _SWEEPS = 30  # over a sequence, kernel by kernel, until nothing is gained
-_STILL = 1e-12  # a gain in a log-ratio that is not worth another sweep
-_SMALL = 1e-100  # below, numbers are scaled up
+_MORE = 1.0 + 1e-12  # a larger quotient by less is not worth another sweep
+_SMALL, _LARGE = 2.0**-100, 2.0**100  # below the one, numbers are multiplied by the other
 #: Stops less likely than this are none: rounding to 2⁻⁶⁴ would change too much of their ratio.
 LEAST_STOP = 2.0**-30
 _MOST_EXPONENT = 700.0  # of a factor that lowers nothing
@@ -40,58 +40,41 @@ _Sequences: TypeAlias = NDArray[np.int64]
 # and for each distance, row by row, of `keeps` the shares that go on, of `states` those of U.
 
 
-@inlined
-def _quotient(above: float, below: float) -> Any:
-    if below > 0.0:
-        return above / below
-    return np.inf if above > 0.0 else 0.0
-
-
-@inlined
-def _walk_out(kernels: Any, keeps: Any, over: int, walk: Any, distance: int, states: Any) -> None:
-    """states: U at each distance up to the one before the last, after its level; the row of x =
-    over comes first.
-    """
-    above, below = 2 * over, 2 - 2 * over
-    a0, a1, b0, b1 = 1.0 - over, 1.0 * over, 1.0 * over, 1.0 - over
-    states[0], states[1], states[2], states[3] = a0, a1, b0, b1
-    for step in range(1, distance):
-        k, at = 4 * walk[step], 4 * step
-        p00, p01, p10, p11 = kernels[k], kernels[k + 1], kernels[k + 2], kernels[k + 3]
-        first, second = a0 * p00 + a1 * p10, a0 * p01 + a1 * p11
-        a0, a1 = first * keeps[at + above], second * keeps[at + above + 1]
-        first, second = b0 * p00 + b1 * p10, b0 * p01 + b1 * p11
-        b0, b1 = first * keeps[at + below], second * keeps[at + below + 1]
-        if a0 < _SMALL:
-            largest = max(a0, a1, b0, b1)
-            if 0.0 < largest < _SMALL:
-                a0, a1, b0, b1 = a0 / largest, a1 / largest, b0 / largest, b1 / largest
-        states[at], states[at + 1], states[at + 2], states[at + 3] = a0, a1, b0, b1
-
-
 @compiled
-def _climb(kernels: Any, keeps: Any, target: Any, walk: Any, known: Any, states: Any) -> Any:
-    """The log of the largest quotient that changes of single kernels lead to; `walk`, a sequence of
-    kernels, changes.
+def _climb(
+    kernels: Any, keeps: Any, distance: int, value: int, over: int, walk: Any, states: Any
+) -> Any:
+    """The largest quotient that changes of single kernels lead to; `walk`, a sequence of kernels,
+    becomes the one that meets it.
 
-    target: (distance, value there, the x whose likelihood is above the line). The climb ends, too,
-    where it has come to a known sequence: it would go on from there as others did.
+    over: the x whose likelihood is above the line. states: room for U at each distance up to the
+    one before the last, after its level, the row of `over` first.
     """
-    distance, value, over = target
     above, below = 2 * over, 2 - 2 * over
+    # corners differ by rows: those of 0 and 1, and of 2 and 3, in that of the value 1 alone
     k00, k01, l00, l01 = kernels[0], kernels[1], kernels[8], kernels[9]
     k10, k11, l10, l11 = kernels[2], kernels[3], kernels[6], kernels[7]
-    best = -np.inf
+    best = 0.0
     for _ in range(_SWEEPS):
-        _walk_out(kernels, keeps, over, walk, distance, states)
+        a0, a1, b0, b1 = 1.0 - over, 1.0 * over, 1.0 * over, 1.0 - over
+        states[0], states[1], states[2], states[3] = a0, a1, b0, b1
+        for step in range(1, distance):
+            k, at = 4 * walk[step], 4 * step
+            p00, p01, p10, p11 = kernels[k], kernels[k + 1], kernels[k + 2], kernels[k + 3]
+            first, second = a0 * p00 + a1 * p10, a0 * p01 + a1 * p11
+            a0, a1 = first * keeps[at + above], second * keeps[at + above + 1]
+            first, second = b0 * p00 + b1 * p10, b0 * p01 + b1 * p11
+            b0, b1 = first * keeps[at + below], second * keeps[at + below + 1]
+            if a0 + a1 + b0 + b1 < _SMALL:
+                a0, a1, b0, b1 = _LARGE * a0, _LARGE * a1, _LARGE * b0, _LARGE * b1
+            states[at], states[at + 1], states[at + 2], states[at + 3] = a0, a1, b0, b1
         # what leads to the goal from either value, of the row above the line and of the other
         g0, g1 = 1.0 - value, 1.0 * value
         h0, h1 = g0, g1
-        met, changed, elsewhere = 0.0, False, False
+        most, least, changed = 0.0, 0.0, False
         for step in range(distance, 0, -1):
             at = 4 * (step - 1)
             a0, a1, b0, b1 = states[at], states[at + 1], states[at + 2], states[at + 3]
-            # corners differ by rows: those of 0 and 1, and of 2 and 3, in that of the value 1 alone
             g00, g01 = k00 * g0 + k01 * g1, l00 * g0 + l01 * g1
             g10, g11 = k10 * g0 + k11 * g1, l10 * g0 + l11 * g1
             h00, h01 = k00 * h0 + k01 * h1, l00 * h0 + l01 * h1
@@ -99,58 +82,28 @@ def _climb(kernels: Any, keeps: Any, target: Any, walk: Any, known: Any, states:
             # each product once, and no loop: that is where the time goes if this runs as it stands
             u0, u1, v0, v1 = a0 * g00, a0 * g01, a1 * g10, a1 * g11
             x0, x1, y0, y1 = b0 * h00, b0 * h01, b1 * h10, b1 * h11
-            met, chosen = _quotient(u0 + v0, x0 + y0), 0
-            found = _quotient(u0 + v1, x0 + y1)
-            if found > met:
-                met, chosen = found, 1
-            found = _quotient(u1 + v0, x1 + y0)
-            if found > met:
-                met, chosen = found, 2
-            found = _quotient(u1 + v1, x1 + y1)
-            if found > met:
-                met, chosen = found, 3
+            # quotients are compared by products, so that nothing is divided by 0
+            most, least, chosen = u0 + v0, x0 + y0, 0
+            g0, g1, h0, h1 = g00, g10, h00, h10
+            if (u0 + v1) * least > most * (x0 + y1):
+                most, least, chosen = u0 + v1, x0 + y1, 1
+                g1, h1 = g11, h11
+            if (u1 + v0) * least > most * (x1 + y0):
+                most, least, chosen = u1 + v0, x1 + y0, 2
+                g0, g1, h0, h1 = g01, g10, h01, h10
+            if (u1 + v1) * least > most * (x1 + y1):
+                most, least, chosen = u1 + v1, x1 + y1, 3
+                g0, g1, h0, h1 = g01, g11, h01, h11
             changed = changed or chosen != walk[step]
-            elsewhere = elsewhere or chosen != known[step]
             walk[step] = chosen
-            first, second = g00 if chosen < 2 else g01, g11 if chosen % 2 else g10
-            g0, g1 = first * keeps[at + above], second * keeps[at + above + 1]
-            first, second = h00 if chosen < 2 else h01, h11 if chosen % 2 else h10
-            h0, h1 = first * keeps[at + below], second * keeps[at + below + 1]
-            if g0 < _SMALL:
-                largest = max(g0, g1, h0, h1)
-                if 0.0 < largest < _SMALL:
-                    g0, g1, h0, h1 = g0 / largest, g1 / largest, h0 / largest, h1 / largest
-        told = math.log(met) if met > 0.0 else -np.inf
-        if not told > best + _STILL:
-            return max(best, told)
-        best = told
-        if not (changed and elsewhere):
-            return best
-    return best
-
-
-@compiled
-def _worst(
-    kernels: Any, keeps: Any, target: Any, walk: Any, other: Any, trial: Any, states: Any
-) -> Any:
-    """The largest log-quotient from several starts: the sequence given, which becomes the one that
-    meets it, each corner throughout, and another one. trial: room for a sequence.
-    """
-    distance = target[0]
-    for step in range(len(trial)):
-        trial[step] = -1
-    best = _climb(kernels, keeps, target, walk, trial, states)
-    for start in range(CORNERS + 1):
-        elsewhere = False
-        for step in range(len(trial)):
-            trial[step] = start if start < CORNERS else other[step]
-            if 0 < step <= distance:
-                elsewhere = elsewhere or trial[step] != walk[step]
-        found = _climb(kernels, keeps, target, trial, walk, states) if elsewhere else -np.inf
-        if found > best + _STILL:
-            best = found
-            for step in range(len(trial)):
-                walk[step] = trial[step]
+            g0, g1 = g0 * keeps[at + above], g1 * keeps[at + above + 1]
+            h0, h1 = h0 * keeps[at + below], h1 * keeps[at + below + 1]
+            if g0 + g1 + h0 + h1 < _SMALL:
+                g0, g1, h0, h1 = _LARGE * g0, _LARGE * g1, _LARGE * h0, _LARGE * h1
+        met = most / least if least > 0.0 else (np.inf if most > 0.0 else 0.0)
+        if not changed or met <= best * _MORE:
+            return met if met > best else best
+        best = met
     return best
 
 
@@ -179,11 +132,6 @@ class Ground:
         """
         return self.holding(self.kernels.flatten())
 
-    @cached_property
-    def distances(self) -> Any:
-        """The levels as loops take them."""
-        return self.holding(self.levels)
-
     def holding(self, numbers: NDArray[Any]) -> Any:
         """Numbers in the form that loops are quick with here."""
         return numbers.tolist() if self.is_plain else numbers
@@ -200,42 +148,41 @@ class Ground:
     def searched(self, sequences: _Sequences) -> Search:
         """A search for the worst that begins with these sequences, and with nobody stopping."""
         size = int(self.levels[-1]) + 1
-        trial = self.holding(np.zeros(size, dtype=np.int64))
         walks = self.holding(sequences)
-        return Search(self, walks, trial, self.filled(1.0, size), self.filled(0.0, size))
+        return Search(self, walks, self.filled(1.0, size), self.filled(0.0, size))
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """sequences: by level, value there and the x above. trial, states: room for loops."""
+    """sequences: by level, value there and the x above. states: room for loops."""
 
     ground: Ground
     sequences: Any
-    trial: Any
     keeps: Any
     states: Any
 
-    def worst(self, level: int) -> list[list[float]]:
+    def worst(self, level: int, *, is_thorough: bool) -> list[list[float]]:
         """(2, 2) the largest log-quotients at one level, by value there and the x above; the
-        sequences of this level become the worst ones.
+        sequences of this level become the worst ones. is_thorough: not only from those at hand, but
+        from each corner throughout.
         """
-        run = _worst.plain if self.ground.is_plain else _worst
-        distance, before = int(self.ground.levels[level]), max(level - 1, 0)
-        return [
-            [
-                run(
-                    self.ground.flat,
-                    self.keeps,
-                    (distance, value, over),
-                    self.sequences[level][value][over],
-                    self.sequences[before][value][over],
-                    self.trial,
-                    self.states,
-                )
-                for over in range(2)
-            ]
-            for value in range(2)
-        ]
+        distance, climb = int(self.ground.levels[level]), self._climb
+        found = [[0.0, 0.0], [0.0, 0.0]]
+        for value, over in np.ndindex(2, 2):
+            walk = self.sequences[level][value][over]
+            met = climb(distance, value, over, walk)
+            for corner in range(CORNERS if is_thorough else 0):
+                trial = self.ground.holding(np.full(len(walk), corner))
+                other = climb(distance, value, over, trial)
+                if other > met * _MORE:
+                    met, walk[:] = other, trial
+            found[value][over] = math.log(met) if met > 0.0 else -np.inf
+        return found
+
+    def _climb(self, distance: int, value: int, over: int, walk: Any) -> float:
+        run = _climb.plain if self.ground.is_plain else _climb
+        met = run(self.ground.flat, self.keeps, distance, value, over, walk, self.states)
+        return float(met)
 
 
 def worst_sequences(ground: Ground, stops: Floats) -> _Sequences:
@@ -248,7 +195,7 @@ def worst_sequences(ground: Ground, stops: Floats) -> _Sequences:
     sequences = np.zeros((len(levels), 2, 2, int(levels[-1]) + 1), dtype=np.int64)
     search = ground.searched(sequences)
     for level in range(len(levels)):
-        search.worst(level)
+        search.worst(level, is_thorough=True)
         if level < len(levels) - 1:
             ground.go_on(search.keeps, level, stops[level])
     sequences[...] = search.sequences
@@ -256,20 +203,20 @@ def worst_sequences(ground: Ground, stops: Floats) -> _Sequences:
 
 
 def repaired(
-    ground: Ground, stops: Floats, sequences: _Sequences, budget: float
+    ground: Ground, stops: Floats, sequences: _Sequences, budget: float, *, is_thorough: bool
 ) -> tuple[Floats, Floats]:
     """Lower stop probabilities, level by level, until no outcome that is found exceeds the budget.
 
     stops: (m − 1, 2, 2) by level, x and value there; changed. sequences: as of `worst_sequences`,
-    where the search begins; they become the worst ones. Returned: (m, 2, 2) the largest logs of
-    U(0, i)/U(1, i) and of U(1, i)/U(0, i); (m − 1, 2) by how much the two exceed what any ratio of
-    stops can mend.
+    where the search begins; they become the worst ones. is_thorough: as of `worst`. Returned: (m,
+    2, 2) the largest logs of U(0, i)/U(1, i) and of U(1, i)/U(0, i); (m − 1, 2) by how much the two
+    exceed what any ratio of stops can mend.
     """
     count = len(ground.levels)
     search = ground.searched(sequences)
     worst, beyond = np.empty((count, 2, 2)), np.empty((count - 1, 2))
     for level in range(count):
-        met = search.worst(level)
+        met = search.worst(level, is_thorough=is_thorough)
         worst[level] = met
         if level < count - 1:
             for value in range(2):

@@ -247,7 +247,8 @@ class _Design:
         )
 
     def _finished(self, far: int, progress: _Progress) -> _Progress:
-        return _improved(_Pinned(self.walks, far, self.aimed[far]), progress, _PROGRAMMES)
+        pinned = _Pinned(self.walks, far, self.aimed[far])
+        return _looked_through(pinned, _improved(pinned, progress, _PROGRAMMES))
 
     @cached_property
     def stops(self) -> Floats:
@@ -323,11 +324,17 @@ class _Trial:
         return bool(self.beyond[-1].max() <= 0)
 
 
-def _tried(pinned: _Pinned, stops: Floats, sequences: _Sequences) -> _Trial:
-    """Lowered until all levels keep within the budget."""
+def _tried(
+    pinned: _Pinned, stops: Floats, sequences: _Sequences, *, is_thorough: bool = False
+) -> _Trial:
+    """Lowered until all levels keep within the budget. is_thorough: worst sequences are looked for
+    from other starts, too, than those given.
+    """
     walks = pinned.walks
     lowered, worst_of = np.minimum(stops, _MOST_STOP), sequences.copy()
-    worst, beyond = _set_walk.repaired(walks.ground, lowered, worst_of, pinned.budget)
+    worst, beyond = _set_walk.repaired(
+        walks.ground, lowered, worst_of, pinned.budget, is_thorough=is_thorough
+    )
     over = np.full((1, 2), -np.inf)
     over[0, pinned.far] = worst[-1, pinned.far].max() - pinned.budget
     cost = walks.cost(lowered, pinned.far)
@@ -356,7 +363,7 @@ def _begun(pinned: _Pinned, starts: Iterable[Floats]) -> _Progress:
     walks = pinned.walks
     none = np.zeros((len(walks.levels) - 1, 2, 2))
     sequences = np.zeros((len(walks.levels), 2, 2, int(walks.levels[-1]) + 1), dtype=np.int64)
-    best = _tried(pinned, none, sequences)
+    best = _tried(pinned, none, sequences, is_thorough=True)
     for stops in starts:
         trial = _tried(pinned, stops, best.sequences)
         if trial.is_within and trial.cost < best.cost:
@@ -381,6 +388,12 @@ def _improved(pinned: _Pinned, progress: _Progress, programmes: int) -> _Progres
     while not progress.is_over and progress.programmes < programmes:
         progress = _once_more(pinned, progress)
     return progress
+
+
+def _looked_through(pinned: _Pinned, progress: _Progress) -> _Progress:
+    """Where sequences are found that nobody had looked for, what the best is lowered to."""
+    trial = _tried(pinned, progress.best.stops, progress.best.sequences, is_thorough=True)
+    return replace(progress, best=trial) if trial.is_within else progress
 
 
 def _once_more(pinned: _Pinned, progress: _Progress) -> _Progress:
