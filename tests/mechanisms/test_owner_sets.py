@@ -251,7 +251,7 @@ def change_referee(monkeypatch):
         forget()
 
     def forget():
-        set_referee._stops.cache_clear()
+        set_referee._verdicts.clear()
         set_referee._told.cache_clear()
 
     yield change
@@ -283,6 +283,24 @@ def test_cones_that_are_made_wider_thirty_times_are_no_wider_where_it_counts():
         walks = kernels[sequences.reshape(-1, side.deadline + 1)[:, 1:]]
         found = max(found, *(walked_leakage(side, walk) for walk in walks))
     assert 0.499 < found <= leakage_over(box, side) <= min(found + 1e-3, 0.5)
+
+
+def test_what_another_process_found_counts_for_just_that_side_and_set(slow, change_referee):
+    box, side = slow
+    change_referee("_REMEMBERED", 128)
+    assert set_referee.verdict(box, side) == {}
+    own = leakage_over(box, side)
+    (asked,) = set_referee.verdict(box, side)
+    set_referee.remember({asked: (9.0, 8.0)})
+    assert set_referee.leakages_over(box, side).tolist() == [9.0, 8.0]
+    limits = side.limits.copy()
+    limits[0, 0, 0, 0, 0] += 1
+    for other_box, other in [
+        (intervals((0.02, 0.03), (0.05, 0.0801)), side),
+        (box, StoppingSide(1, 1.0, side.levels, limits)),
+        (box, StoppingSide(1, 1.0, np.append(side.levels[:-1], 25), side.limits)),
+    ]:
+        assert leakage_over(other_box, other) == pytest.approx(own, abs=0.1)
 
 
 def test_a_cone_that_is_too_large_is_given_up(slow, change_referee):

@@ -130,7 +130,7 @@ class _OneMenu(Workshop):
 
     def keep(self, task: Any, made: Any) -> None:
         """Sides with a share of ε."""
-        self.menu.made[task] = made
+        self.menu.keep(task, made)
 
     def work(self, task: Any) -> None:
         """Do one of them."""

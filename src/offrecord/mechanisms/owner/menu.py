@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from offrecord.mechanisms.owner.designing.between import asked_gaps, gap_stopping
 from offrecord.mechanisms.owner.designing.labels import stopping_pair
@@ -27,6 +27,9 @@ from offrecord.mechanisms.owner.ways import Ways
 from offrecord.processes.crew import Work
 from offrecord.theory.problem import Secret
 
+if TYPE_CHECKING:
+    from offrecord.mechanisms.owner.designing.set_referee import Verdicts
+
 #: Shares of ε that a side may have: half of it serves every cluster, more those in which no secret
 #: is near both ends (O11), and all of it those with nothing on the other side.
 HALF, WHOLE = 0.5, 1.0
@@ -42,6 +45,7 @@ _SPARE = 1e-6  # of the budget of a window over a set
 _MOST = 100.0  # of a budget: beyond, nothing is withheld that floats could tell
 
 _Sides: TypeAlias = tuple[StoppingSide | None, StoppingSide | None]
+_Apart: TypeAlias = tuple[_Sides, "Verdicts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +126,15 @@ class Menu:
         """Sides with a share of ε, which need no others; None for both in turn, which do."""
         if self.adopted or task == PAIR:
             return None
-        return _sides, (self.ways, self.epsilon, task)
+        return _sides_apart, (self.ways, self.epsilon, task)
+
+    def keep(self, task: float, made: _Apart) -> None:
+        """What such work has come to."""
+        self.made[task], found = made
+        if found:
+            from offrecord.mechanisms.owner.designing.set_referee import remember
+
+            remember(found)
 
     def _both(self, share: float) -> _Sides:
         if share not in self.made:
@@ -203,6 +215,22 @@ class Menu:
             budget = min(self.epsilon, _MOST)
             self.pairs.append(stopping_pair(*ways, budget, effort) if pays else None)
         return self.pairs[0]
+
+
+def _sides_apart(ways: Ways, epsilon: float, share: float) -> _Apart:
+    """Both sides, and what the referee over a set said of them, who is asked again where they are
+    kept.
+    """
+    sides = _sides(ways, epsilon, share)
+    if ways.models is None:
+        return sides, {}
+    from offrecord.mechanisms.owner.designing.set_referee import verdict
+
+    found: Verdicts = {}
+    for side in sides:
+        if side is not None:
+            found |= verdict(ways.intervals(side.direction), side)
+    return sides, found
 
 
 def _sides(ways: Ways, epsilon: float, share: float) -> _Sides:

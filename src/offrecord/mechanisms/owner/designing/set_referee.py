@@ -56,6 +56,14 @@ _LEAST_LENGTH = 1e-30
 _Numbers: TypeAlias = NDArray[np.intp]
 _Rays: TypeAlias = Floats  # (n, 4) U(0, 0), U(0, 1), U(1, 0), U(1, 1)
 
+_Asked: TypeAlias = tuple[bytes, ...]
+#: What sides tell by their stops, by far value.
+Verdicts: TypeAlias = dict[_Asked, tuple[float, ...]]
+#: Of the last sides, by their very numbers: one is asked about when it is made, and again in the
+#: proof of each menu that it is part of.
+_verdicts: Verdicts = {}
+_REMEMBERED = 128
+
 
 def serves_set(box: Box) -> bool:
     """This referee covers the box: two values of a stationary chain of order 1, one box for every
@@ -87,9 +95,7 @@ def leakages_over(box_intervals: Intervals, side: StoppingSide) -> Floats:
     windows = binary.windows(side.deadline, low[np.newaxis], high[np.newaxis])
     if len(side.levels) == 1:
         return np.full(2, windows[-1].max())
-    given = corners_of(box_intervals).tobytes(), side.levels.astype(np.int64).tobytes()
-    limits = (side.limits[far, ..., 0].astype(np.uint64).tobytes() for far in range(2))
-    return np.asarray(np.maximum(_stops(*given, *limits), windows[-1].max()))
+    return np.asarray(np.maximum(_stops(_asked(box_intervals, side)), windows[-1].max()))
 
 
 def corners_of(box_intervals: Intervals) -> Floats:
@@ -103,14 +109,33 @@ def corners_of(box_intervals: Intervals) -> Floats:
     return np.array([[[1.0 - a, a], [b, 1.0 - b]] for a in zero for b in one])
 
 
-@lru_cache(maxsize=128)
-def _stops(kernels: bytes, levels: bytes, *limits: bytes) -> Floats:
-    """(2,) by all outcomes with each far value. Given by the very numbers, so that it is found
-    once: a side is asked about when it is made, and again in the proof of each menu that it is part
-    of.
-    """
-    works = [(_told, (kernels, levels, limits[far], far)) for far in range(2)]
-    return np.array(list(crew.each(works)))
+def verdict(box_intervals: Intervals, side: StoppingSide) -> Verdicts:
+    """What was found of a side, if it was asked about, for another process to `remember`."""
+    asked = _asked(box_intervals, side)
+    return {asked: _verdicts[asked]} if asked in _verdicts else {}
+
+
+def remember(found: Verdicts) -> None:
+    """Take what another process has found for what this one would find."""
+    _verdicts.update(found)
+    while len(_verdicts) > _REMEMBERED:
+        del _verdicts[next(iter(_verdicts))]
+
+
+def _asked(box_intervals: Intervals, side: StoppingSide) -> _Asked:
+    """All that a verdict depends on: corners of the box, levels, and thresholds by far value."""
+    kernels, levels = corners_of(box_intervals), side.levels.astype(np.int64)
+    limits = (side.limits[far, ..., 0].astype(np.uint64).tobytes() for far in range(2))
+    return kernels.tobytes(), levels.tobytes(), *limits
+
+
+def _stops(asked: _Asked) -> Floats:
+    """(2,) by all outcomes with each far value."""
+    if asked not in _verdicts:
+        kernels, levels, *limits = asked
+        works = [(_told, (kernels, levels, limits[far], far)) for far in range(2)]
+        remember({asked: tuple(crew.each(works))})
+    return np.array(_verdicts[asked])
 
 
 @lru_cache(maxsize=256)
