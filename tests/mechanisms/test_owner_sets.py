@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 import offrecord as off
 from offrecord.mechanisms.owner.designing import _set_walk, set_referee, under_set
@@ -253,6 +254,7 @@ def change_referee(monkeypatch):
     def forget():
         set_referee._verdicts.clear()
         set_referee._told.cache_clear()
+        set_referee._leaps.cache_clear()
 
     yield change
     forget()
@@ -266,6 +268,31 @@ def test_fewer_rays_only_widen_the_cone(slow, change_referee):
         change_referee("_RAYS", rays)
         wider = leakage_over(box, side)
         assert exact - 1e-9 <= wider <= exact + 1e-6
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7, 19, 45])
+@pytest.mark.parametrize("seed", range(4))
+def test_leaps_hold_every_product_of_kernels_of_the_set(steps, seed, change_referee):
+    """Each is a sum of rays with no negative share, up to what is said to be missed."""
+    rng = np.random.default_rng(seed)
+    change_referee("_MOST_CORNERS", 60)
+    box = random_box(rng, 0.2) if seed else intervals((0.0024, 0.0114), (0.0112, 0.0535))
+    corners = set_referee.corners_of(box)
+    leap = set_referee._leaps(corners.tobytes()).over(steps)
+    assert len(leap.rays) <= 24
+    assert leap.missed < 1e-8
+    for kind in range(60):
+        chosen = rng.integers(0, 4, steps)
+        if kind % 3 == 0:  # one change at most
+            chosen = np.where(np.arange(steps) < rng.integers(0, steps + 1), *rng.integers(0, 4, 2))
+        kernels = corners[chosen]
+        if kind % 3 == 1:  # inside
+            shares = rng.dirichlet(np.full(4, 0.3), steps)
+            kernels = np.einsum("sc,cij->sij", shares, corners)
+        together = np.linalg.multi_dot([np.eye(2), *kernels, np.eye(2)])
+        parts, _ = nnls(leap.rays.T, together.ravel())
+        logs = np.log(together.ravel() / (leap.rays.T @ parts))
+        assert logs.max() - logs.min() <= leap.missed + 1e-11
 
 
 def test_cones_that_are_made_wider_thirty_times_are_no_wider_where_it_counts():

@@ -5,8 +5,11 @@ A walk keeps U(x, i): not stopped before, value i there, given x at the run's en
 chosen, all that is done to these four numbers is linear, and an outcome tells a ratio of two of
 them: so the convex cone of all U, given by rays that span it, is all that must be kept.
 
-    at each step:  C = cone of all U·P, P a corner of the box
-    at a level:    U(x, i) is multiplied by 1 − σ(x, i)
+    to a level:  C = cone of all U·Q, Q a product of as many kernels as there are steps
+    at a level:  U(x, i) is multiplied by 1 − σ(x, i)
+
+Products of kernels of two values have two numbers each, so that all of them lie in a polygon; one
+with few corners around it will do.
 
 Rays inside the cone of others are left out only if they are shown to be combinations of them; what
 such a combination misses is added to the bound.
@@ -14,7 +17,8 @@ such a combination misses is added to the bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -42,7 +46,7 @@ _MISSED = 1e-11
 #: A cone that is so thin in some direction counts as flat.
 _FLAT = 1e-12
 #: From so many rays on a cone is replaced by a larger one with fewer, if they have doubled since.
-_RAYS = 200
+_RAYS = 100
 #: Above so many, which only happens where that fails, the cone is given up.
 _MOST_RAYS = 2_000
 #: So many points are compared with all faces at once.
@@ -50,6 +54,9 @@ _AT_ONCE = 1_000
 #: Faces that such a cone has beside those that outcomes ask for: so often as many, of those beyond
 #: which its corners lie farthest.
 _TIMES, _FACES = 3, 10
+#: A polygon of products with more corners is replaced by a larger one where it is used, and one
+#: with far more where it is stepped; how often sides are added to it.
+_CORNERS, _MOST_CORNERS, _CUTS = 12, 160, 1
 #: Normals that are shorter are those of forms without any slope.
 _LEAST_LENGTH = 1e-30
 
@@ -144,16 +151,14 @@ def _told(spelled_kernels: bytes, spelled_levels: bytes, spelled_limits: bytes, 
     kernels = np.frombuffer(spelled_kernels).reshape(4, 2, 2)
     levels = np.frombuffer(spelled_levels, dtype=np.int64)
     stops = np.frombuffer(spelled_limits, dtype=np.uint64).reshape(-1, 2, 2)
-    thinner = _Thinner(kernels, levels, stops, far)
-    cone, most, distance = _Cone(np.array([[1.0, 0.0, 0.0, 1.0]]), 0.0, 0), 0.0, 0
-    last = len(levels) - 1
-    for level, stop in enumerate(levels.tolist()):
-        while distance < stop:
-            distance += 1
-            stepped = cone.stepped(kernels)
-            if stepped is None:
-                return np.inf
-            cone = thinner.thinned(stepped, distance)
+    leaps, thinner = _leaps(spelled_kernels), _Thinner(kernels, levels, stops, far)
+    cone, most, last = _ONE, 0.0, len(levels) - 1
+    for level, steps in enumerate(np.diff(levels, prepend=0).tolist()):
+        leap = leaps.over(steps)
+        stepped = None if leap is None else cone.stepped(leap)
+        if stepped is None:
+            return np.inf
+        cone = thinner.thinned(stepped, int(levels[level]))
         if level == last:
             break
         for value in range(2):
@@ -176,20 +181,36 @@ class _Cone:
     missed: float
     thinned: int
 
-    def stepped(self, kernels: Floats) -> _Cone | None:
-        """One step further; None where only some rays have a zero, or there are too many."""
+    def stepped(self, leap: _Cone) -> _Cone | None:
+        """Further by all kernels of a cone of them; None where only some rays have a zero, or there
+        are too many.
+        """
         if not self.rays.any():
             return self
         if len(self.rays) > _MOST_RAYS:
             return None
         apart = self.rays.reshape(-1, 2, 2)
+        kernels = leap.rays.reshape(-1, 2, 2)
         images = np.concatenate([(apart @ kernel).reshape(-1, 4) for kernel in kernels])
         positive = images > 0
         if np.any(positive.any(axis=0) != positive.all(axis=0)):
             return None
         images /= images.sum(axis=1, keepdims=True)
         kept, missed = _spanning(images)
-        return _Cone(kept, self.missed + missed + 2 * _STEP * _UNIT, self.thinned)
+        lost = self.missed + leap.missed + missed + 2 * _STEP * _UNIT
+        return _Cone(kept, lost, self.thinned)
+
+    def fewer(self, planes: Callable[[_Chart, _Hull], Floats], times: int) -> _Cone:
+        """A larger one of fewer rays, if it is found: with some planes, and as often those beyond
+        which its own rays lie farthest.
+        """
+        proposed = _proposed(self.rays, planes, times)
+        if proposed is None:
+            return self
+        kept, missed = _spanning(np.concatenate((proposed, self.rays)), len(proposed))
+        if len(kept) >= len(self.rays):
+            return self
+        return _Cone(kept, self.missed + missed, len(kept))
 
     def told(self, value: int, *limits: np.uint64) -> float:
         """The largest log-ratio of stopping here, given thresholds by x; 0 if nobody does."""
@@ -207,6 +228,48 @@ class _Cone:
         """Past a level with thresholds by x and value there."""
         keeps = np.array([_rest(limit) for limit in limits.ravel()])
         return _Cone(self.rays * keeps, self.missed, self.thinned)
+
+
+#: Where walks begin: x is the value there. Also what no step does.
+_ONE = _Cone(np.array([[1.0, 0.0, 0.0, 1.0]]), 0.0, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaps:
+    """Cones of all products of 0, 1, 2, … kernels of a set, as far as somebody asked.
+
+    corners: of the set. products: None where only some have a zero.
+    """
+
+    corners: _Cone
+    products: list[_Cone | None] = field(default_factory=lambda: [_ONE])
+
+    def over(self, steps: int) -> _Cone | None:
+        """All that so many steps may do, or a little more."""
+        while len(self.products) <= steps:
+            last = self._rounded(len(self.products) - 1, _MOST_CORNERS)
+            self.products.append(None if last is None else last.stepped(self.corners))
+        return self._rounded(steps, _CORNERS)
+
+    def _rounded(self, steps: int, most: int) -> _Cone | None:
+        """With fewer rays if there are more than these. All faces are kept at what one corner
+        throughout comes to: few of the worst sequences change between two levels.
+        """
+        cone = self.products[steps]
+        if cone is None or len(cone.rays) <= most:
+            return cone
+        alike = [np.linalg.matrix_power(one, steps) for one in self.corners.rays.reshape(-1, 2, 2)]
+
+        def planes(chart: _Chart, hull: _Hull) -> Floats:
+            return _planes_at(chart.nearest(np.reshape(alike, (-1, 4))), chart, hull)
+
+        return cone.fewer(planes, _CUTS)
+
+
+@lru_cache(maxsize=8)
+def _leaps(spelled_kernels: bytes) -> _Leaps:
+    """Of the corners of a box."""
+    return _Leaps(_Cone(np.frombuffer(spelled_kernels).reshape(4, 4), 2 * _STEP * _UNIT, 0))
 
 
 def _share(limit: np.uint64) -> float:
@@ -286,6 +349,14 @@ class _Chart:
         sized = np.hstack((normals, (forms @ self.middle)[:, np.newaxis]))
         lengths = np.linalg.norm(normals, axis=1, keepdims=True)
         return np.asarray(sized / np.maximum(lengths, _LEAST_LENGTH))
+
+    def nearest(self, rays: _Rays) -> _Numbers:
+        """(n,) which come nearest to others, (n, p)."""
+        scaled = rays / self.sizes
+        scaled /= scaled.sum(axis=1, keepdims=True)
+        places = (scaled - self.middle) @ self.axes.T / self.widths
+        apart = np.linalg.norm(self.coordinates[:, np.newaxis] - places, axis=2)
+        return np.asarray(apart.argmin(axis=0))
 
     def rays(self, coordinates: Floats) -> Floats:
         """(n, p) those at some coordinates."""
@@ -411,39 +482,16 @@ class _Thinner:
         return np.asarray(_set_walk.goals(ground, stops, sequences)[can_be])
 
     def thinned(self, cone: _Cone, distance: int) -> _Cone:
-        """The cone at a distance, or a larger one."""
+        """The cone at a distance, or a larger one. All faces at the rays that are the worst for
+        some outcome are kept, so that around these nothing is wider.
+        """
         if len(cone.rays) < max(_RAYS, 2 * cone.thinned):
             return cone
-        proposed = self._proposed(cone.rays, distance)
-        if proposed is None:
-            return cone
-        kept, missed = _spanning(np.concatenate((proposed, cone.rays)), len(proposed))
-        if len(kept) >= len(cone.rays):
-            return cone
-        return _Cone(kept, cone.missed + missed, len(kept))
 
-    def _proposed(self, rays: _Rays, distance: int) -> _Rays | None:
-        """Rays whose cone holds the others, about; None where they are too flat for that.
+        def planes(chart: _Chart, hull: _Hull) -> Floats:
+            return _planes_at(self._worst_rays(chart, distance), chart, hull)
 
-        Its faces are some of the faces that the others' cone has. All at the rays that are the
-        worst for some outcome are among them, so that around these nothing is wider.
-        """
-        chart = _Chart.of(rays)
-        hull = _hull(chart.coordinates)
-        if hull is None or chart.coordinates.shape[1] < 3:
-            return None
-        at_worst = np.isin(hull.faces, self._worst_rays(chart, distance)).any(axis=1)
-        planes = np.concatenate((hull.planes[at_worst], _least_planes(chart)))
-        for _ in range(_TIMES):
-            corners = _corners(planes, chart)
-            if corners is None:
-                return None
-            planes = np.concatenate((planes, _farthest(hull.planes, corners)))
-        corners = _corners(planes, chart)
-        if corners is None:
-            return None
-        proposed = chart.rays(corners)
-        return proposed[(proposed > 0).all(axis=1)]
+        return cone.fewer(planes, _TIMES)
 
     def _worst_rays(self, chart: _Chart, distance: int) -> _Numbers:
         """Those under which outcomes farther on are the likeliest given one x, in parts of how
@@ -460,13 +508,39 @@ class _Thinner:
         return np.unique(np.concatenate(found))
 
 
-def _least_planes(chart: _Chart) -> Floats:
-    """(4, 4) those beyond which entries would be less than they are: between them is no way out."""
-    return chart.planes(chart.scaled.min(axis=0)[:, np.newaxis] - np.eye(4))
+def _proposed(rays: _Rays, planes: Callable[[_Chart, _Hull], Floats], times: int) -> _Rays | None:
+    """Rays whose cone holds the others, about; None where these are too flat for that.
+
+    Its faces are some planes, which must leave no way out, and so often some more of the faces that
+    the others' cone has.
+    """
+    chart = _Chart.of(rays)
+    hull = _hull(chart.coordinates)
+    if hull is None or not len(hull.planes):
+        return None
+    chosen = planes(chart, hull)
+    for _ in range(times):
+        corners = _corners(chosen, chart)
+        if corners is None:
+            return None
+        chosen = np.concatenate((chosen, _farthest(hull.planes, corners)))
+    corners = _corners(chosen, chart)
+    if corners is None:
+        return None
+    proposed = chart.rays(corners)
+    return proposed[(proposed > 0).all(axis=1)]
+
+
+def _planes_at(rays: _Numbers, chart: _Chart, hull: _Hull) -> Floats:
+    """Those of all faces at some rays, and four beyond which entries would be less than they are:
+    between these is no way out.
+    """
+    least = chart.planes(chart.scaled.min(axis=0)[:, np.newaxis] - np.eye(4))
+    return np.concatenate((hull.planes[np.isin(hull.faces, rays).any(axis=1)], least))
 
 
 def _corners(planes: Floats, chart: _Chart) -> Floats | None:
-    """(n, 3) of what lies inside all planes; None where none are found."""
+    """(n, d) of what lies inside all planes; None where none are found."""
     from scipy.spatial import HalfspaceIntersection, QhullError
 
     try:
