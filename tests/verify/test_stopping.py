@@ -19,6 +19,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 
 import offrecord as off
 from definition import samples
@@ -653,7 +654,7 @@ def test_a_careless_hull_costs_rays_and_no_truth(data, random):
     """
     up, down = (sorted(data.draw(st.tuples(ends, ends))) for _ in range(2))
     side = data.draw(sides(2, "right", ahead=False).filter(lambda one: one.levels[-1] < 4))
-    right = span._Chart.hull
+    right = span.Chart.hull
 
     def careless(chart):
         found = right(chart)
@@ -666,12 +667,41 @@ def test_a_careless_hull_costs_rays_and_no_truth(data, random):
 
     cone.extremes.cache_clear()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(span._Chart, "hull", careless)
-        patched.setattr(sets, "_EFFORTS", (random.choice((5, 20, 300)),))
+        patched.setattr(span.Chart, "hull", careless)
+        effort = cone.Effort(random.choice((5, 20, 300)), random.choice((4, 6, 300)))
+        patched.setattr(sets, "_EFFORTS", (effort,))
         found = sets.told_over(box_of(up, down), side)
     cone.extremes.cache_clear()
     wanted = worst_over(side, up, down)
     assert not found.is_finite() or upper(found) >= wanted - 1e-12
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data(), st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_products_of_kernels_are_held_by_their_cone(data, count, seed):
+    """In rationals: each product, of corners or of kernels between them, is a sum of rays of the
+    cone with no negative share, up to what is said to be missed.
+    """
+    up, down = (sorted(data.draw(st.tuples(ends, ends))) for _ in range(2))
+    corners = [[[1 - a, a], [b, 1 - b]] for a in up for b in down]
+    products = cone._Products(np.array(corners, dtype=float), data.draw(st.sampled_from((4, 8))))
+    held = products.of(count)
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        together = [[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]]
+        for _ in range(count):
+            a, b = (
+                ends[0] + (ends[1] - ends[0]) * Fraction(int(rng.integers(0, 3)), 2)
+                for ends in (up, down)
+            )
+            kernel = [[1 - a, a], [b, 1 - b]]
+            together = [
+                [sum(row[i] * kernel[i][j] for i in range(2)) for j in range(2)] for row in together
+            ]
+        entries = np.array(together, dtype=float).ravel()
+        parts, _ = nnls(held.rays.T, entries)
+        logs = np.log(entries / (held.rays.T @ parts))
+        assert logs.max() - logs.min() <= float(Fraction(str(held.missed))) + 1e-10
 
 
 def test_wider_cones_hold_the_others():
@@ -684,7 +714,7 @@ def test_wider_cones_hold_the_others():
     units = tuple(in_units(side.stop))
     for far, half in enumerate((units[: len(units) // 2], units[len(units) // 2 :])):
         few, many = (
-            float(sets._stops(cone.extremes(cone.Walk(*walked, half, rays)), half, far))
-            for rays in (20, 10_000)
+            float(sets._stops(cone.extremes(cone.Walk(*walked, half, effort)), half, far))
+            for effort in (cone.Effort(20, 12), cone.Effort(10_000, 10_000))
         )
         assert many - 1e-9 <= few <= many + 1e-2

@@ -2,7 +2,9 @@
 
 A walk under one sequence of kernels keeps four numbers U(x, i): no stop so far, value i there,
 given x at the secret's end. Once kernels are chosen all that is done to them is linear: so the
-convex cone of all U is spanned by images of rays that span it, by the corners of the box.
+convex cone of all U is spanned by images of rays that span it, by rays that span the cone of all
+products of as many kernels as there are steps from one level to the next (claim 3). That one
+begins with the identity, and a step takes it on by the corners of the box.
 
 Rays are doubles, and taken as just these numbers. What steps round off, and what rays that are left
 out lie outside the cone of those that are kept, is bounded and added up: `missed` says that every U
@@ -13,10 +15,11 @@ nothing underflows. Hulls and searches only propose what to keep: a wrong one co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import flint
@@ -26,11 +29,21 @@ from numpy.typing import NDArray
 from offrecord.verify.balls import Ball, Exact, ball, double, infinite
 from offrecord.verify.stopping.outcomes import WHOLE
 from offrecord.verify.stopping.search import goals_of
-from offrecord.verify.stopping.span import Floats, spanning, wider
+from offrecord.verify.stopping.span import (
+    Chart,
+    Floats,
+    Numbers,
+    nearest_rays,
+    spanning,
+    wider,
+    worst_rays,
+)
 
 _UNIT = flint.fmpq(1, 2**53)
-#: Units of a step: the kernel's entry, a product and a sum, in two entries of a ratio; one spare.
-_STEP = 7 * _UNIT
+#: Units of a corner of the box: two entries of a ratio; one spare.
+_CORNER = 3 * _UNIT
+#: Units of a step: a product and a sum, in two entries of a ratio; one spare.
+_STEP = 5 * _UNIT
 #: Units of a level: the share that goes on, and the product with it.
 _LEVEL = 5 * _UNIT
 #: No number is smaller; far above where doubles lose digits.
@@ -39,18 +52,29 @@ _LEAST = 2.0**-800
 _LEAST_STEP = 2.0**-100
 #: More are too many.
 _MOST = 4000
+#: Of products of kernels, where more of them are to come.
+_MANY_PRODUCTS = 200
+
+
+class Effort(NamedTuple):
+    """From how many rays on cones are replaced by wider ones with fewer: those of walks, and those
+    of products of kernels.
+    """
+
+    rays: int
+    products: int
 
 
 class Walk(NamedTuple):
     """corners: of the box, the probabilities of a step from 0 to 1 and from 1 to 0. units:
-    thresholds in 2⁻⁶⁴ by level but the last, x and value there. many: from so many rays on a cone
-    is replaced by a wider one with fewer.
+    thresholds in 2⁻⁶⁴ by level but the last, x and value there. effort: how closely it is looked
+    at.
     """
 
     corners: tuple[tuple[Exact, Exact], ...]
     levels: tuple[int, ...]
     units: tuple[int, ...]
-    many: int
+    effort: Effort
 
 
 @dataclass(frozen=True)
@@ -77,7 +101,7 @@ class Extreme:
 @lru_cache(maxsize=64)
 def extremes(walk: Walk) -> list[Extreme] | None:
     """At each level; None where too little is known of rays."""
-    corners, levels, units, many = walk
+    corners, levels, units, effort = walk
     kernels = np.array([_kernel(*corner) for corner in corners])
     if kernels.min() < _LEAST_STEP:
         return None
@@ -89,16 +113,18 @@ def extremes(walk: Walk) -> list[Extreme] | None:
             goals.append(goals_of(kernels, levels, np.array(rests).reshape(-1, 4)))
         return goals[0][:, :, distance]
 
-    cone = _Cone(np.array([[1.0, 0.0, 0.0, 1.0]]), flint.fmpq(0), 0)
-    found, distance = [], 0
-    for level, stop in enumerate(levels):
-        while distance < stop:
-            distance += 1
-            cone = cone.stepped(kernels)
-            if len(cone.rays) >= max(many, 2 * cone.narrow):
-                cone = cone.thinned(goals_at(distance))
-            if not cone.is_sound:
-                return None
+    products = _Products(kernels, effort.products)
+    cone = _Cone.beginning()
+    found = []
+    for level, (before, stop) in enumerate(pairwise((0, *levels))):
+        between = products.of(stop - before)
+        if between is None:
+            return None
+        cone = cone.stepped(between)
+        if len(cone.rays) >= max(effort.rays, 2 * cone.narrow):
+            cone = cone.widened(partial(worst_rays, goals=goals_at(stop)))
+        if not cone.is_sound:
+            return None
         found.append(cone.extreme())
         if level < len(rests):
             cone = cone.through(rests[level])
@@ -129,24 +155,30 @@ class _Cone:
     missed: Exact
     narrow: int
 
-    def stepped(self, kernels: Floats) -> _Cone:
-        """One step further."""
+    @classmethod
+    def beginning(cls) -> _Cone:
+        """Of a walk that has not moved; as a product of kernels, that of none."""
+        return cls(np.array([[1.0, 0.0, 0.0, 1.0]]), flint.fmpq(0), 0)
+
+    def stepped(self, kernels: _Cone) -> _Cone:
+        """Further by any kernel of a cone of them."""
         a, b, c, d = self.rays.T
         images = [
             np.stack(
-                (a * p[0] + b * q[0], a * p[1] + b * q[1], c * p[0] + d * q[0], c * p[1] + d * q[1])
+                (a * p0 + b * q0, a * p1 + b * q1, c * p0 + d * q0, c * p1 + d * q1),
             )
-            for p, q in kernels
+            for p0, p1, q0, q1 in kernels.rays
         ]
         rays = _scaled(np.concatenate(images, axis=1).T)
+        missed = self.missed + kernels.missed + _STEP
         if not _is_sound(rays):
-            return _Cone(rays, self.missed, self.narrow)
+            return _Cone(rays, missed, self.narrow)
         kept, lost = spanning(rays)
-        return _Cone(rays[kept], self.missed + _STEP + double(lost), self.narrow)
+        return _Cone(rays[kept], missed + double(lost), self.narrow)
 
-    def thinned(self, goals: Floats) -> _Cone:
-        """Of fewer rays, if some are found; goals: what leads to outcomes farther on."""
-        found = wider(self.rays, goals) if _is_sound(self.rays) else None
+    def widened(self, at: Callable[[Chart], Numbers]) -> _Cone:
+        """Of fewer rays, if some are found, which is no wider around those that `at` names."""
+        found = wider(self.rays, at) if _is_sound(self.rays) else None
         if found is None or len(found[0]) >= len(self.rays) or not _is_sound(found[0]):
             return self
         rays, lost = found
@@ -170,6 +202,33 @@ class _Cone:
             quotients = (zero / one, one / zero) if all(both) else (np.zeros(1), np.zeros(1))
             most.append((float(quotients[0].max()), float(quotients[1].max())))
         return Extreme(tuple(most), are, self.missed)
+
+
+class _Products:
+    """Cones of all products of 0, 1, 2, … kernels of a box; most: rays that are not too many."""
+
+    def __init__(self, kernels: Floats, most: int) -> None:
+        self.corners = _Cone(kernels.reshape(-1, 4), _CORNER, 0)
+        self.most, self.found = most, [_Cone.beginning()]
+
+    def of(self, count: int) -> _Cone | None:
+        """The cone of those of so many kernels, or a wider one; None where nothing is known of
+        them.
+        """
+        while len(self.found) <= count:
+            last = len(self.found) - 1
+            self.found.append(self._few(last, _MANY_PRODUCTS).stepped(self.corners))
+        cone = self._few(count, self.most)
+        # as with single kernels, nothing underflows in what it is multiplied with
+        return cone if cone.rays.min() >= _LEAST_STEP else None
+
+    def _few(self, count: int, most: int) -> _Cone:
+        """Worst sequences change their kernel rarely: nothing is wider where none does."""
+        cone = self.found[count]
+        if len(cone.rays) <= most:
+            return cone
+        same = [np.linalg.matrix_power(one, count) for one in self.corners.rays.reshape(-1, 2, 2)]
+        return cone.widened(partial(nearest_rays, others=np.reshape(same, (-1, 4))))
 
 
 def _scaled(rays: Floats) -> Floats:

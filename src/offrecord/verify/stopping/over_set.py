@@ -12,7 +12,7 @@ import flint
 
 from offrecord.release.certificate import Model, StoppingSide
 from offrecord.verify.balls import Ball, Each, Exact, ball, decimal, double, infinite, largest
-from offrecord.verify.stopping.cone import Extreme, Walk, extremes
+from offrecord.verify.stopping.cone import Effort, Extreme, Walk, extremes
 from offrecord.verify.stopping.outcomes import WHOLE, in_units
 
 
@@ -46,8 +46,8 @@ def box_of(model: Model, side: str) -> Box | None:
     return found if all(0 < least <= most <= 1 for least, most in found) else None
 
 
-#: From how many rays on cones are made wider, with fewer: the first that keeps a budget will do.
-_EFFORTS = 300, 1500
+#: The first that keeps a budget will do.
+_EFFORTS = Effort(100, 12), Effort(1500, 100)
 
 
 def told_over(box: Box, side: StoppingSide, each: Each = map) -> Ball:
@@ -65,8 +65,8 @@ def told_over(box: Box, side: StoppingSide, each: Each = map) -> Ball:
     levels, units = tuple(side.levels), tuple(in_units(side.stop))
     size = 4 * (len(levels) - 1)
     halves = units[:size], units[size:]
-    for rays in _EFFORTS:
-        walks = [Walk(tuple(box.corners), levels, half, rays) for half in halves]
+    for effort in _EFFORTS:
+        walks = [Walk(tuple(box.corners), levels, half, effort) for half in halves]
         met = zip(each(extremes, walks), halves, (0, 1), strict=True)
         found = largest(_stops(*one) for one in met)
         if found <= most:

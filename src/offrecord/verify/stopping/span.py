@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
-_Numbers: TypeAlias = NDArray[np.intp]
+Numbers: TypeAlias = NDArray[np.intp]
 
 #: Of a ratio of two entries: a ray that others miss by no more is left out.
 _MISSED = 1e-9
@@ -22,8 +23,8 @@ _FLAT = 1e-13
 _AT_ONCE = 80_000
 #: A share that is as little below 0 is one of rounding.
 _NONE = -1e-9
-#: How often faces are added to a wider cone, and how many each time.
-_ADDED = 10, 10, 10
+#: How many faces are added to a wider cone, each time, by its dimension on the chart.
+_ADDED = {2: (4,), 3: (10, 10, 10)}
 
 
 def spanning(rays: Floats, spare: int = 0) -> tuple[NDArray[np.bool_], float]:
@@ -36,7 +37,7 @@ def spanning(rays: Floats, spare: int = 0) -> tuple[NDArray[np.bool_], float]:
     positive = rays[:, rays[0] > 0]
     if not positive.shape[1]:
         return np.arange(len(rays)) == 0, 0.0
-    chart = _Chart(positive)
+    chart = Chart(positive)
     hull = chart.hull()
     if hull is None:
         return everything
@@ -54,7 +55,7 @@ def spanning(rays: Floats, spare: int = 0) -> tuple[NDArray[np.bool_], float]:
 
 
 def _missed(
-    rays: Floats, chart: _Chart, vertices: _Numbers, faces: _Numbers, inner: _Numbers
+    rays: Floats, chart: Chart, vertices: Numbers, faces: Numbers, inner: Numbers
 ) -> Floats:
     """How much the largest ratio to a combination of kept rays exceeds the least, less 1."""
     corners, shares = chart.combined(vertices, faces, inner)
@@ -72,7 +73,7 @@ def _missed(
     return np.where(np.isfinite(spread), spread, np.inf)
 
 
-class _Chart:
+class Chart:
     """Rays as points of a space in which they are spread evenly; a proposal, nothing more.
 
     sums: by which rays are divided so that they lie in one plane.
@@ -93,7 +94,7 @@ class _Chart:
         self.axes, self.widths = axes[wide], widths[wide]
         self.points = places[:, wide] / self.widths
 
-    def hull(self) -> tuple[_Numbers, _Numbers, Floats] | None:
+    def hull(self) -> tuple[Numbers, Numbers, Floats] | None:
         """Numbers of points that span the rest, those of each face, and the faces' normals and
         offsets in two dimensions or more, if any are found.
         """
@@ -116,8 +117,8 @@ class _Chart:
         return vertices, faces, found.equations
 
     def combined(
-        self, vertices: _Numbers, faces: _Numbers, chosen: _Numbers
-    ) -> tuple[_Numbers, Floats]:
+        self, vertices: Numbers, faces: Numbers, chosen: Numbers
+    ) -> tuple[Numbers, Floats]:
         """For each chosen point the corners of the face through which the line from the middle
         leaves; and shares of the sum of all vertices, and of these corners.
         """
@@ -142,7 +143,7 @@ class _Chart:
         return np.asarray((self.middle + (points * self.widths) @ self.axes) * self.sizes)
 
 
-def _left_through(apart: Floats, inverse: Floats) -> _Numbers:
+def _left_through(apart: Floats, inverse: Floats) -> Numbers:
     """(n,) the face through which the line from the middle through a point leaves. inverse: (f, d,
     corners) what shares of the corners of each face in a point come from.
 
@@ -178,27 +179,26 @@ def _shares(apart: Floats, inverse: Floats) -> Floats:
     return np.asarray(np.einsum("nd,ndc->nc", apart, inverse))
 
 
-def wider(rays: Floats, goals: Floats) -> tuple[Floats, float] | None:
+def wider(rays: Floats, at: Callable[[Chart], Numbers]) -> tuple[Floats, float] | None:
     """Fewer rays whose cone holds the others, up to what it misses; None where none are found.
 
-    Of the faces of the others' cone it has those at the worst ray of each of some outcomes farther
-    on, then those beyond which its own rays lie farthest. goals: (2, f, 2, 2) what leads from
-    (x, i) to each outcome, by the x above the line.
+    Of the faces of the others' cone it has those at some rays, then those beyond which its own rays
+    lie farthest.
     """
     if not np.all(rays[0] > 0):
         return None
-    chart = _Chart(rays)
+    chart = Chart(rays)
     hull = chart.hull()
-    if hull is None or chart.points.shape[1] < 3 or not len(hull[1]):
+    if hull is None or not len(hull[2]):
         return None
     _, faces, planes = hull
-    chosen: NDArray[np.bool_] = np.asarray(np.isin(faces, _worst(chart, goals)).any(axis=1))
+    chosen: NDArray[np.bool_] = np.asarray(np.isin(faces, at(chart)).any(axis=1))
     least = chart.planes(chart.scaled.min(axis=0)[:, np.newaxis] - np.eye(4))
     corners = _between(np.concatenate((planes[chosen], least)), chart)
-    for many in _ADDED:
+    for many in _ADDED[chart.points.shape[1]]:
         if corners is None:
             return None
-        beyond = corners @ planes[:, :3].T + planes[:, 3]
+        beyond = corners @ planes[:, :-1].T + planes[:, -1]
         each = beyond.argmax(axis=1)  # one for a corner: those beside it would cut off little more
         farthest = np.zeros(len(planes))
         np.maximum.at(farthest, each, beyond[np.arange(len(each)), each])
@@ -214,8 +214,10 @@ def wider(rays: Floats, goals: Floats) -> tuple[Floats, float] | None:
     return together[kept], missed
 
 
-def _worst(chart: _Chart, goals: Floats) -> _Numbers:
-    """Of each outcome, the ray with the largest ratio of how likely it is."""
+def worst_rays(chart: Chart, goals: Floats) -> Numbers:
+    """Of each outcome farther on, the ray with the largest ratio of how likely it is. goals: (2, f,
+    2, 2) what leads from (x, i) to each outcome, by the x above the line.
+    """
     found = [np.empty(0, dtype=np.intp)]
     for over, each in enumerate(goals):
         live = each[each.any(axis=(1, 2))] * chart.sizes.reshape(2, 2)
@@ -225,7 +227,14 @@ def _worst(chart: _Chart, goals: Floats) -> _Numbers:
     return np.concatenate(found)
 
 
-def _between(planes: Floats, chart: _Chart) -> Floats | None:
+def nearest_rays(chart: Chart, others: Floats) -> Numbers:
+    """The ray that comes nearest to each of some others (n, 4), by its entries."""
+    scaled = others / chart.sizes
+    scaled /= scaled.sum(axis=1, keepdims=True)
+    return np.asarray([np.abs(chart.scaled - one).max(axis=1).argmin() for one in scaled])
+
+
+def _between(planes: Floats, chart: Chart) -> Floats | None:
     """Corners of what lies inside all planes, if any are found."""
     from scipy.spatial import HalfspaceIntersection, QhullError
 

@@ -179,6 +179,15 @@ class Search:
             found[value][over] = math.log(met) if met > 0.0 else -np.inf
         return found
 
+    def follow(self, level: int) -> None:
+        """Begin with the sequences of the level before, whose last kernels go on."""
+        before, here = self.ground.levels[level - 1 : level + 1].tolist()
+        for value, over in np.ndindex(2, 2):
+            walk, last = (self.sequences[one][value][over] for one in (level, level - 1))
+            walk[: before + 1] = last[: before + 1]
+            for step in range(before + 1, here + 1):
+                walk[step] = last[before]
+
     def _climb(self, distance: int, value: int, over: int, walk: Any) -> float:
         run = _climb.plain if self.ground.is_plain else _climb
         met = run(self.ground.flat, self.keeps, distance, value, over, walk, self.states)
@@ -195,7 +204,9 @@ def worst_sequences(ground: Ground, stops: Floats) -> _Sequences:
     sequences = np.zeros((len(levels), 2, 2, int(levels[-1]) + 1), dtype=np.int64)
     search = ground.searched(sequences)
     for level in range(len(levels)):
-        search.worst(level, is_thorough=True)
+        if level:
+            search.follow(level)
+        search.worst(level, is_thorough=not level)
         if level < len(levels) - 1:
             ground.go_on(search.keeps, level, stops[level])
     sequences[...] = search.sequences
