@@ -113,7 +113,7 @@ def extremes(walk: Walk) -> list[Extreme] | None:
             goals.append(goals_of(kernels, levels, np.array(rests).reshape(-1, 4)))
         return goals[0][:, :, distance]
 
-    products = _Products(kernels, effort.products)
+    products = _products(kernels.tobytes(), effort.products)
     cone = _Cone.beginning()
     found = []
     for level, (before, stop) in enumerate(pairwise((0, *levels))):
@@ -164,9 +164,7 @@ class _Cone:
         """Further by any kernel of a cone of them."""
         a, b, c, d = self.rays.T
         images = [
-            np.stack(
-                (a * p0 + b * q0, a * p1 + b * q1, c * p0 + d * q0, c * p1 + d * q1),
-            )
+            np.stack((a * p0 + b * q0, a * p1 + b * q1, c * p0 + d * q0, c * p1 + d * q1))
             for p0, p1, q0, q1 in kernels.rays
         ]
         rays = _scaled(np.concatenate(images, axis=1).T)
@@ -229,6 +227,12 @@ class _Products:
             return cone
         same = [np.linalg.matrix_power(one, count) for one in self.corners.rays.reshape(-1, 2, 2)]
         return cone.widened(partial(nearest_rays, others=np.reshape(same, (-1, 4))))
+
+
+@lru_cache(maxsize=8)
+def _products(spelled_kernels: bytes, most: int) -> _Products:
+    """Of the corners of a box, which several sides have in common."""
+    return _Products(np.frombuffer(spelled_kernels), most)
 
 
 def _scaled(rays: Floats) -> Floats:
