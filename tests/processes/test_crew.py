@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from threading import Thread
 
 import pytest
 
@@ -152,6 +153,53 @@ def test_shares_within_shares(hired):
         return sum(crew.each([(math.sqrt, (number,)) for number in (1, 4, 9)]))
 
     assert list(crew.each([(nested, ()), (time.sleep, (0.3,)), (nested, ())])) == [6.0, None, 6.0]
+
+
+def test_whoever_was_prepared_is_asked_and_nobody_else_is(hired):
+    crew.prepare((os.getcwd, ()))
+    helper = hired[0]
+    assert crew.asked((os.getpid, ())) == helper.process.pid  # waited for while it was on its way
+    assert crew.asked((math.sqrt, (9.0,))) == 3.0
+    assert crew.asked((time.sleep, (0.0,))) is None  # of another module: here
+    assert not hired[1].is_there
+    # and it takes its part in all other work
+    assert come(hired) <= {one.process.pid for one in hired if one.is_there}
+
+
+def test_what_nobody_was_prepared_for_is_done_here(hired):
+    assert crew.asked((os.getpid, ())) == os.getpid()
+    assert not any(one.is_there for one in hired)
+    crew.dismiss()
+    crew.prepare((os.getpid, ()))  # nobody is there to come
+    assert crew.asked((os.getpid, ())) == os.getpid()
+
+
+@pytest.mark.parametrize("how", ["dies", "raises", "cannot be started", "is at something else"])
+def test_what_one_who_was_prepared_cannot_do_is_done_here(hired, how, monkeypatch):
+    if how == "cannot be started":
+        monkeypatch.setattr(pipes, "started", None)
+    crew.prepare((os.getcwd, ()))
+    if how == "dies":
+        assert crew.asked((os.getpid, ())) == hired[0].process.pid
+        os.kill(hired[0].process.pid, signal.SIGKILL)
+    if how == "is at something else":
+        monkeypatch.setattr(crew, "_LONG", 0.1)
+        Thread(target=hired[0].prepare, args=((time.sleep, (60.0,)),), daemon=True).start()
+        time.sleep(1.0)
+    if how == "raises":
+        with pytest.raises(FileNotFoundError):
+            crew.asked((os.listdir, ("nowhere",)))
+    else:
+        assert crew.asked((os.getpid, ())) == os.getpid()
+
+
+def test_one_who_was_prepared_leaves_at_once(hired):
+    """Whatever it is at: a command that fails does not wait for it."""
+    crew.prepare((os.getcwd, ()))
+    started = time.monotonic()
+    crew.dismiss()
+    assert time.monotonic() - started < 5.0
+    assert all(one.process is None or one.process.poll() is not None for one in hired)
 
 
 @pytest.mark.parametrize("said", ["0", "-1", "two", "1.5"])

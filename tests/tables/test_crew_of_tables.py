@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import offrecord as off
+from offrecord import charts
 from offrecord.designs.sharing import _worked
 from offrecord.mechanisms.best_local.few_designs import FewDesigns
 from offrecord.mechanisms.best_local.sides_apart import SidesApart
@@ -129,3 +130,24 @@ def test_workshops_make_the_same_designs(shop, others):
     assert others
     for one, design in zip(wanted, designs, strict=True):
         assert shared.around(one).identity == design.identity
+
+
+def test_pages_are_alike_wherever_their_pictures_are_drawn(tmp_path):
+    release = released(MODELS["two values"], "window", tmp_path)
+    here = off.report(release).html
+    drawn = []
+    crew.hire(2)
+    try:
+        crew.prepare((charts.start, ()))
+        helper = crew._crew[0]
+        done = helper.done
+        helper.done = lambda work: drawn.append((work, done(work))) or drawn[-1][1]
+        there = off.report(release).html
+    finally:
+        crew.dismiss()
+    assert there == here
+    pictures = [work for work, _ in drawn if work[0] is charts.svg_of]
+    assert len(pictures) == here.count("<figure")
+    assert all(found is not None for _, found in drawn)
+    for work in pictures:
+        assert b"polars" not in pickle.dumps(work)

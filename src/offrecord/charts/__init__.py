@@ -4,7 +4,7 @@ They know rows of numbers and nothing else of the package, so that every room ma
 """
 
 from offrecord.charts.budgets import budgets_chart
-from offrecord.charts.drawing import svg_of
+from offrecord.charts.drawing import start, svg_of
 from offrecord.charts.engine import check_drawable, undrawable
 from offrecord.charts.files import FORMATS, check_picture, write_chart
 from offrecord.charts.images import image_tag
@@ -27,6 +27,7 @@ __all__ = [
     "profile_chart",
     "redaction_chart",
     "rule_chart",
+    "start",
     "svg_of",
     "undrawable",
     "utility_chart",

@@ -31,6 +31,11 @@ def _drawn(spec: str) -> str:
     return _TAG.sub(lambda tag: _TOLD.sub("", tag[0]), drawn)
 
 
+def start() -> None:
+    """Start the drawing engine, which takes far longer than a drawing."""
+    _drawn(json.dumps({"data": {"values": [{}]}, "mark": "point"}))
+
+
 def svg_of(spec: dict[str, Any], name: str, title: str, description: str) -> str:
     """A Vega-Lite specification, drawn without a browser, as an image with a title and a
     description for who does not see it. name: tells it from others on the page, where its caption

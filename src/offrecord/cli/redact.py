@@ -17,6 +17,7 @@ from offrecord.cli.printing import Json, as_json_text, failed, fault_of, noted
 from offrecord.cli.progress import designing, row_bar
 from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table, said_of
 from offrecord.errors import InputError, advise
+from offrecord.processes import crew
 from offrecord.tables.options import FileOptions, Options
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def redact(
     asked = FileOptions(**options, progress=designing, say=noted, watch=row_bar)
     named = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
     places = _places(table, output, asked, named, as_json=as_json)
+    _prepare_report(places)
     keys = read_keys(asked.private_list, _said(asked), asked.max_rows)
     asked = replace(asked, private_list=keys)
     how = stream if stream or in_memory else None
@@ -353,6 +355,17 @@ def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
         advise(said)
         warnings += said
     return warnings
+
+
+def _prepare_report(places: _Places) -> None:
+    """Have pictures drawn elsewhere once there are any. Not here, where an engine that cannot be
+    started would end the release, too.
+    """
+    if places.report is not None and places.report.suffix != ".md":
+        from offrecord import charts
+
+        if charts.undrawable() is None:
+            crew.prepare((charts.start, ()))
 
 
 def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:

@@ -5,8 +5,8 @@ several cores by several processes alone. Work is a function of a module and its
 comes back is what this process would have found itself: the same function of the same numbers on
 the same machine. Whatever a helper cannot do, for whatever reason, is done here.
 
-Only commands have a crew; to whoever imports this package it starts no process. Models, problems
-and designs go to and fro, never a table nor a key.
+Only commands have a crew; to whoever imports this package it starts no process. Models, problems,
+designs and the pictures of a report go to and fro, never a table nor a key.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ Work: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 
 #: Seconds after which helpers are called: they take about twice as long to come.
 _PATIENCE = 0.15
+#: Seconds after which whoever waits for a busy helper looks whether there is still work for it,
+#: and for which one is waited who is at something else that will soon be done.
+_SHORT, _LONG = 0.05, 2.0
 _MOST = 7  # helpers, each of which has the libraries in memory
 
 _crew: list[_Helper] = []
@@ -76,6 +79,25 @@ def each(works: Sequence[Work]) -> Generator[Any]:
                 _crew[_crew.index(helper)] = _Helper()
 
 
+def prepare(work: Work) -> None:
+    """Have a helper come now and do something, so that it has it at hand when it is `asked` for
+    more of that kind; nobody waits for it.
+    """
+    for helper in _crew[:1]:
+        helper.prepared.add(work[0].__module__)
+        with suppress(RuntimeError):  # no more threads
+            Thread(target=helper.prepare, args=(work,), daemon=True).start()
+
+
+def asked(work: Work) -> Any:
+    """What a work comes to: by a helper that was prepared for its kind, else here."""
+    for helper in _crew:
+        found = helper.asked(work)
+        if found is not None:
+            return found[0]
+    return _done(work)
+
+
 def _asked() -> int:
     """How many processes there may be."""
     said = os.environ.get("OFFRECORD_PROCESSES")
@@ -112,8 +134,9 @@ class _Shift:
         """Have a helper do what is left once it is there, one after the other."""
         if not helper.is_there and self.is_over.wait(_PATIENCE):
             return
-        if not helper.lock.acquire(timeout=_PATIENCE):  # it is at something else
-            return
+        while not helper.lock.acquire(timeout=_SHORT):  # it is at something else
+            if self.is_over.is_set() or not self._open:
+                return
         try:
             if not self.is_over.is_set():
                 helper.come(self.works[-1][0])
@@ -148,6 +171,7 @@ class _Helper:
         self.process: subprocess.Popen[bytes] | None = None
         self.lock = RLock()  # of whoever asks it
         self.has_left = False
+        self.prepared: set[str] = set()  # modules of which it has something at hand
 
     @property
     def is_there(self) -> bool:
@@ -162,6 +186,22 @@ class _Helper:
         if not self.has_left and self.done((_sources, asked)) != (_sources(*asked),):
             self._end()
 
+    def prepare(self, work: Work) -> None:
+        """Come, and do something that nobody waits for."""
+        with self.lock:
+            self.come(work[0])
+            if not self.has_left:
+                self.done(work)
+
+    def asked(self, work: Work) -> tuple[Any] | None:
+        """What a work comes to; None where it was not prepared for it, or could not do it."""
+        if work[0].__module__ not in self.prepared or not self.lock.acquire(timeout=_LONG):
+            return None
+        try:
+            return None if self.has_left else self.done(work)
+        finally:
+            self.lock.release()
+
     def done(self, work: Work) -> tuple[Any] | None:
         """What a work comes to; None where it could not do it."""
         try:
@@ -169,8 +209,11 @@ class _Helper:
         except Exception:  # made on the spot, such as a function without a name
             return None
         with suppress(Exception):  # whatever is wrong: who asked does it, and will say so
-            if self.process is None:
+            if self.process is None and not self.has_left:
                 self.process = pipes.started(__name__)
+            if self.process is None or self.has_left:  # while it was on its way
+                self._end()
+                return None
             answer = pipes.exchanged(self.process, question)
             if answer is not None:
                 return (pickle.loads(answer),) if answer else None

@@ -6,6 +6,7 @@ import re
 
 from offrecord.charts import svg_of, undrawable
 from offrecord.files import PAGE_MARK
+from offrecord.processes import crew
 from offrecord.reports.page import (
     Block,
     Bullets,
@@ -95,7 +96,7 @@ def _picture(picture: Picture) -> str:
     drawn = (
         f'<p class="before">Not drawn: {escape(why)}.</p>'
         if why
-        else svg_of(picture.spec, picture.name, picture.title, picture.description)
+        else crew.asked((svg_of, (picture.spec, picture.name, picture.title, picture.description)))
     )
     caption = f"<strong>{escape(picture.title)}.</strong> {escape(picture.description)}"
     return (
