@@ -284,73 +284,61 @@ def slopes(
     targets: (n, 2) number of the level, value there. sequences: (n, L + 1).
     """
     levels, count = ground.levels, len(ground.levels) - 1
-    goes_on = 1.0 - stops.reshape(count, 4)
+    goes_on = 1.0 - stops[..., np.newaxis]
     order = np.argsort(-targets[:, 0], kind="stable")  # so that those that go on come first
     at, value = targets[order].T
-    kernels = np.ascontiguousarray(ground.kernels.reshape(-1, 4)[sequences[order].T])
+    # targets are the last axis of all arrays, along which sums are quick
+    kernels = np.take(ground.kernels.transpose(1, 2, 0), sequences[order].T, axis=2)
     going = np.searchsorted(-levels[at], -np.arange(int(levels[-1]) + 1), side="right")
     states = _states_out(goes_on, levels, kernels, going)
-    # what leads to the goal from (0, 0), (0, 1), (1, 0) and (1, 1)
-    goals = np.tile(np.stack((1.0 - value, 1.0 * value), axis=1), 2)
-    likely, by_keep = np.ones((len(targets), 2)), np.zeros((len(targets), count, 4))
+    # what leads to the goal from (x, i)
+    goals = np.tile(np.stack((1.0 - value, 1.0 * value)), (2, 1, 1))
+    likely, by_keep = np.ones((2, len(targets))), np.zeros((count, 2, 2, len(targets)))
     level = count
     for step in range(int(levels[-1]), 0, -1):
         here = slice(going[step])
-        goals[here] = _scaled(_back(goals[here], kernels[step, here]))
-        masses = states[step - 1, here] * goals[here]
-        likely[here] = masses[:, 0::2] + masses[:, 1::2]
+        back = np.einsum("ijn,xjn->xin", kernels[..., step, here], goals[..., here])
+        goals[..., here] = _scaled(back)
+        masses = states[step - 1, ..., here] * goals[..., here]
+        likely[:, here] = masses[:, 0] + masses[:, 1]
         if level and levels[level - 1] == step - 1:
             level -= 1
             # states are after the level's stop: the share itself is divided out
             shares = masses / goes_on[level]
-            by_keep[here, level] = _quotients(shares, np.repeat(likely[here], 2, axis=1))
-            goals[here] *= goes_on[level]
-    by_keep[..., 2:] *= -1.0
-    told = [math.log(one) if one > 0.0 else -np.inf for one in _quotients(*likely.T).tolist()]
-    back = np.argsort(order)
-    return np.array(told)[back], by_keep[back].reshape(-1, count, 2, 2)
+            by_keep[level, ..., here] = _quotients(shares, likely[:, np.newaxis, here])
+            goals[..., here] *= goes_on[level]
+    by_keep[:, 1] *= -1.0
+    told = [math.log(one) if one > 0.0 else -np.inf for one in _quotients(*likely).tolist()]
+    back_again = np.argsort(order)
+    return np.array(told)[back_again], by_keep.transpose(3, 0, 1, 2)[back_again]
 
 
 def _states_out(goes_on: Floats, levels: Integers, kernels: Floats, going: Integers) -> Floats:
-    """(L, n, 4) U at each distance before a target's level, after its own level's stop; going: (L +
-    1,) how many go as far.
+    """(L, 2, 2, n) U at each distance before a target's level, after its own level's stop; going:
+    (L + 1,) how many go as far.
     """
-    states = np.zeros((len(kernels) - 1, kernels.shape[1], 4))
-    states[0] = 1.0, 0.0, 0.0, 1.0
+    states = np.zeros((kernels.shape[2] - 1, 2, 2, kernels.shape[3]))
+    states[0] = np.eye(2)[..., np.newaxis]
     level = 0
     for step in range(1, len(states)):
         here = slice(going[step])
-        out = _onward(states[step - 1, here], kernels[step, here])
+        out = np.einsum("xin,ijn->xjn", states[step - 1, ..., here], kernels[..., step, here])
         if levels[level] == step:
             out *= goes_on[level]
             level += 1
-        states[step, here] = _scaled(out)
+        states[step, ..., here] = _scaled(out)
     return states
 
 
-def _onward(masses: Floats, kernels: Floats) -> Floats:
-    """(n, 4) both rows of U times a kernel, P00, P01, P10, P11."""
-    onward = masses[:, 0::2, np.newaxis] * kernels[:, np.newaxis, :2]
-    onward += masses[:, 1::2, np.newaxis] * kernels[:, np.newaxis, 2:]
-    return np.asarray(onward.reshape(-1, 4))
-
-
-def _back(goals: Floats, kernels: Floats) -> Floats:
-    """(n, 4) a kernel times what leads to the goal."""
-    back = kernels[:, np.newaxis, 0::2] * goals[:, 0::2, np.newaxis]
-    back += kernels[:, np.newaxis, 1::2] * goals[:, 1::2, np.newaxis]
-    return np.asarray(back.reshape(-1, 4))
-
-
 def _scaled(numbers: Floats) -> Floats:
-    """Rows that are too small divided by their largest entry."""
-    if not len(numbers) or numbers.min() >= _SMALL:
+    """Matrices (2, 2, n) that are too small divided by their largest entry."""
+    if not numbers.size or numbers.min() >= _SMALL:
         return numbers
-    largest = numbers.max(axis=1, keepdims=True)
+    largest = numbers.max(axis=(0, 1))
     return np.where((largest > 0.0) & (largest < _SMALL), numbers / largest, numbers)
 
 
 def _quotients(above: Floats, below: Floats) -> Floats:
-    """As of `_quotient`."""
+    """Infinite where nothing is below the line, and 0 where nothing is above either."""
     sure = np.where(above > 0.0, np.inf, 0.0)
     return np.divide(above, below, out=sure, where=below > 0.0)

@@ -49,7 +49,7 @@ _PART = 0.5
 #: what was too much, and this factor, but not by more than this share.
 _AGAIN, _BACK, _MOST_BACK = 2, 1.3, 0.1
 #: About what designing takes, in walks to each level: whether machine code pays.
-_WALKS = 200
+_WALKS = 125
 #: Worst sequences of each outcome that are remembered.
 _REMEMBERED = 3
 #: What is left of the budget for what the search has missed, for each step to the deadline.
