@@ -45,7 +45,7 @@ _SPARE = 1e-6  # of the budget of a window over a set
 _MOST = 100.0  # of a budget: beyond, nothing is withheld that floats could tell
 
 _Sides: TypeAlias = tuple[StoppingSide | None, StoppingSide | None]
-_Apart: TypeAlias = tuple[_Sides, "Verdicts"]
+_Judged: TypeAlias = tuple[_Sides, "Verdicts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,9 +126,9 @@ class Menu:
         """Sides with a share of ε, which need no others; None for both in turn, which do."""
         if self.adopted or task == PAIR:
             return None
-        return _sides_apart, (self.ways, self.epsilon, task)
+        return _judged_sides, (self.ways, self.epsilon, task)
 
-    def keep(self, task: float, made: _Apart) -> None:
+    def keep(self, task: float, made: _Judged) -> None:
         """What such work has come to."""
         self.made[task], found = made
         if found:
@@ -217,7 +217,7 @@ class Menu:
         return self.pairs[0]
 
 
-def _sides_apart(ways: Ways, epsilon: float, share: float) -> _Apart:
+def _judged_sides(ways: Ways, epsilon: float, share: float) -> _Judged:
     """Both sides, and what the referee over a set said of them, who is asked again where they are
     kept.
     """

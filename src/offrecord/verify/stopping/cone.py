@@ -203,19 +203,21 @@ class _Cone:
 
 
 class _Products:
-    """Cones of all products of 0, 1, 2, … kernels of a box; most: rays that are not too many."""
+    """Cones of all products of 0, 1, 2, … kernels of a box, by their number, which several threads
+    may ask for. most: rays that are not too many.
+    """
 
     def __init__(self, kernels: Floats, most: int) -> None:
         self.corners = _Cone(kernels.reshape(-1, 4), _CORNER, 0)
-        self.most, self.found = most, [_Cone.beginning()]
+        self.most, self.found = most, {0: _Cone.beginning()}
 
     def of(self, count: int) -> _Cone | None:
         """The cone of those of so many kernels, or a wider one; None where nothing is known of
         them.
         """
-        while len(self.found) <= count:
-            last = len(self.found) - 1
-            self.found.append(self._few(last, _MANY_PRODUCTS).stepped(self.corners))
+        for fewer in range(count):
+            if fewer + 1 not in self.found:
+                self.found[fewer + 1] = self._few(fewer, _MANY_PRODUCTS).stepped(self.corners)
         cone = self._few(count, self.most)
         # as with single kernels, nothing underflows in what it is multiplied with
         return cone if cone.rays.min() >= _LEAST_STEP else None

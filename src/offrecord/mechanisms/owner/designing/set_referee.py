@@ -238,17 +238,19 @@ _ONE = _Cone(np.array([[1.0, 0.0, 0.0, 1.0]]), 0.0, 0)
 class _Leaps:
     """Cones of all products of 0, 1, 2, … kernels of a set, as far as somebody asked.
 
-    corners: of the set. products: None where only some have a zero.
+    corners: of the set. products: by their number, so that it does not matter if two threads find
+    the same; None where only some have a zero.
     """
 
     corners: _Cone
-    products: list[_Cone | None] = field(default_factory=lambda: [_ONE])
+    products: dict[int, _Cone | None] = field(default_factory=lambda: {0: _ONE})
 
     def over(self, steps: int) -> _Cone | None:
         """All that so many steps may do, or a little more."""
-        while len(self.products) <= steps:
-            last = self._rounded(len(self.products) - 1, _MOST_CORNERS)
-            self.products.append(None if last is None else last.stepped(self.corners))
+        for count in range(steps):
+            if count + 1 not in self.products:
+                last = self._rounded(count, _MOST_CORNERS)
+                self.products[count + 1] = None if last is None else last.stepped(self.corners)
         return self._rounded(steps, _CORNERS)
 
     def _rounded(self, steps: int, most: int) -> _Cone | None:
