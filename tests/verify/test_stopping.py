@@ -710,6 +710,17 @@ def test_products_of_kernels_are_held_by_their_cone(data, count, seed):
         assert logs.max() - logs.min() <= float(Fraction(str(held.missed))) + 1e-10
 
 
+def test_products_of_too_many_rays_prove_nothing(monkeypatch):
+    """As where hulls fail, and rays are four times as many with every step."""
+    monkeypatch.setattr(span.Chart, "hull", lambda chart: None)
+    stop = written([0] * 8)
+    side = StoppingSide(side="right", budget=1.0, levels=[30, 31], ahead=False, stop=stop)
+    forget()
+    found = sets.told_over(box_of(*[(Fraction(1, 5), Fraction(1, 4))] * 2), side)
+    forget()
+    assert not found.is_finite()
+
+
 def test_wider_cones_hold_the_others():
     """Of few rays and of many: what few tell is no less, and not by much more."""
     certificate = certificate_of("over a long set")

@@ -212,14 +212,15 @@ class _Products:
         self.most, self.found = most, {0: _Cone.beginning()}
 
     def of(self, count: int) -> _Cone | None:
-        """The cone of those of so many kernels, or a wider one; None where nothing is known of
-        them.
+        """The cone of those of so many kernels, or a wider one; None where there are too many rays,
+        or some so small that what they are multiplied with might underflow.
         """
         for fewer in range(count):
             if fewer + 1 not in self.found:
                 self.found[fewer + 1] = self._few(fewer, _MANY_PRODUCTS).stepped(self.corners)
+            if not self.found[fewer + 1].is_sound:  # where hulls of what is nearly flat fail
+                return None
         cone = self._few(count, self.most)
-        # as with single kernels, nothing underflows in what it is multiplied with
         return cone if cone.rays.min() >= _LEAST_STEP else None
 
     def _few(self, count: int, most: int) -> _Cone:

@@ -57,6 +57,8 @@ _TIMES, _FACES = 3, 10
 #: A polygon of products with more corners is replaced by a larger one where it is used, and one
 #: with far more where it is stepped; how often sides are added to it.
 _CORNERS, _MOST_CORNERS, _CUTS = 12, 160, 1
+#: No step is less likely: far from where products of doubles lose digits.
+_LEAST_STEP = 2.0**-100
 #: Normals that are shorter are those of forms without any slope.
 _LEAST_LENGTH = 1e-30
 
@@ -97,7 +99,7 @@ def leakages_over(box_intervals: Intervals, side: StoppingSide) -> Floats:
         return np.zeros(2)
     low, high = box_intervals
     off = np.array([[False, True], [True, False]])
-    if low.shape != (2, 2) or side.limits.shape[-1] != 1 or not np.all(low[off] > 0):
+    if low.shape != (2, 2) or side.limits.shape[-1] != 1 or not np.all(low[off] >= _LEAST_STEP):
         return np.full(2, np.inf)
     windows = binary.windows(side.deadline, low[np.newaxis], high[np.newaxis])
     if len(side.levels) == 1:
