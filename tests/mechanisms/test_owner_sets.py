@@ -3,7 +3,9 @@ outcomes in rationals; designs against searched sequences; what is too much is c
 """
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -328,6 +330,31 @@ def test_what_another_process_found_counts_for_just_that_side_and_set(slow, chan
         (box, StoppingSide(1, 1.0, np.append(side.levels[:-1], 25), side.limits)),
     ]:
         assert leakage_over(other_box, other) == pytest.approx(own, abs=0.1)
+
+
+@pytest.mark.parametrize("rare", [1e-162, 5e-324, 2.0**-101])
+def test_steps_so_rare_that_products_underflow_are_not_served(rare):
+    """Nothing would be left of a stop that tells 6.8 where it happens."""
+    stops = np.zeros((2, 2, 2, 2, 1), dtype=np.uint64)
+    stops[:, 0, :, 1] = ALWAYS
+    stops[:, 1, 0, 0], stops[:, 1, 1, 0] = int(0.9 * 2**64), int(0.001 * 2**64)
+    side = StoppingSide(1, 1.0, np.array([20, 40, 41]), stops)
+    assert leakage_over(intervals((1 - 2.0**-40,) * 2, (rare, rare)), side) == np.inf
+    assert leakage_over(intervals((1 - 2.0**-40,) * 2, (1e-9, 1e-9)), side) >= 6.802
+
+
+def test_two_threads_that_ask_at_once_find_what_one_finds(change_referee):
+    box = intervals((0.98, 0.985), (0.98, 0.985))
+    sides = []
+    for first in (20, 22):
+        stops = np.full((2, 1, 2, 2, 1), int(0.2 * 2**64), dtype=np.uint64)
+        stops[:, :, 0, 0] = stops[:, :, 1, 1] = int(0.7 * 2**64)
+        sides.append(StoppingSide(1, 1.0, np.array([first, first + 150]), stops))
+    alone = [leakage_over(box, side) for side in sides]
+    for _ in range(5):
+        change_referee("_REMEMBERED", 128)  # which forgets all
+        with ThreadPoolExecutor(2) as threads:
+            assert list(threads.map(partial(leakage_over, box), sides)) == alone
 
 
 def test_a_cone_that_is_too_large_is_given_up(slow, change_referee):

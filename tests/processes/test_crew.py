@@ -193,6 +193,33 @@ def test_what_one_who_was_prepared_cannot_do_is_done_here(hired, how, monkeypatc
         assert crew.asked((os.getpid, ())) == os.getpid()
 
 
+def test_one_who_does_not_answer_is_sent_away(hired, monkeypatch):
+    monkeypatch.setattr(crew, "_ANSWERED", 0.3)
+    crew.prepare((time.time, ()))
+    assert crew.asked((time.monotonic, ())) > 0.0
+    started = time.monotonic()
+    assert crew.asked((time.strftime, ("%Y",))) == time.strftime("%Y")
+    helper = crew._crew[0]
+    assert helper.asked((time.sleep, (60.0,))) is None
+    assert time.monotonic() - started < 30.0
+    assert helper.has_left
+    assert crew.asked((time.sleep, (0.0,))) is None  # here
+
+
+def test_an_answer_that_was_not_waited_for_is_no_answer_to_the_next_question(hired, monkeypatch):
+    crew.prepare((time.time, ()))
+    assert crew.asked((time.monotonic, ())) > 0.0
+
+    def interrupted(*asked):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pipes, "_read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            crew.asked((time.strftime, ("first",)))
+    assert crew.asked((time.strftime, ("second",))) == "second"
+
+
 def test_one_who_was_prepared_leaves_at_once(hired):
     """Whatever it is at: a command that fails does not wait for it."""
     crew.prepare((os.getcwd, ()))

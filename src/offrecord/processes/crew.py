@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from importlib import import_module
-from threading import Event, RLock, Thread
+from threading import Event, RLock, Thread, Timer
 from typing import Any, TypeAlias
 
 from offrecord.errors import InputError
@@ -34,6 +34,8 @@ _PATIENCE = 0.15
 #: Seconds after which whoever waits for a busy helper looks whether there is still work for it,
 #: and for which one is waited who is at something else that will soon be done.
 _SHORT, _LONG = 0.05, 2.0
+#: Seconds that somebody who is asked may take: whoever does not answer is sent away.
+_ANSWERED = 30.0
 _MOST = 7  # helpers, each of which has the libraries in memory
 
 _crew: list[_Helper] = []
@@ -170,7 +172,7 @@ class _Helper:
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
         self.lock = RLock()  # of whoever asks it
-        self.has_left = False
+        self.has_come = self.has_left = False
         self.prepared: set[str] = set()  # modules of which it has something at hand
 
     @property
@@ -183,7 +185,8 @@ class _Helper:
         that would compute by other sources than this process leaves.
         """
         asked = (str(function.__module__),)
-        if not self.has_left and self.done((_sources, asked)) != (_sources(*asked),):
+        self.has_come = not self.has_left and self.done((_sources, asked)) == (_sources(*asked),)
+        if not self.has_come:
             self._end()
 
     def prepare(self, work: Work) -> None:
@@ -195,11 +198,19 @@ class _Helper:
 
     def asked(self, work: Work) -> tuple[Any] | None:
         """What a work comes to; None where it was not prepared for it, or could not do it."""
-        if work[0].__module__ not in self.prepared or not self.lock.acquire(timeout=_LONG):
+        if work[0].__module__ not in self.prepared:
             return None
+        if not self.lock.acquire(timeout=_LONG):
+            self.prepared.clear()  # nobody waits for it once more
+            return None
+        late = Timer(_ANSWERED, self.leave)
+        late.daemon = True
         try:
-            return None if self.has_left else self.done(work)
+            with suppress(RuntimeError):  # no more threads
+                late.start()
+            return self.done(work) if self.has_come and not self.has_left else None
         finally:
+            late.cancel()
             self.lock.release()
 
     def done(self, work: Work) -> tuple[Any] | None:
@@ -208,7 +219,7 @@ class _Helper:
             question = pickle.dumps(work)
         except Exception:  # made on the spot, such as a function without a name
             return None
-        with suppress(Exception):  # whatever is wrong: who asked does it, and will say so
+        try:
             if self.process is None and not self.has_left:
                 self.process = pipes.started(__name__)
             if self.process is None or self.has_left:  # while it was on its way
@@ -217,6 +228,11 @@ class _Helper:
             answer = pipes.exchanged(self.process, question)
             if answer is not None:
                 return (pickle.loads(answer),) if answer else None
+        except Exception:  # whatever is wrong: who asked does it, and will say so
+            pass
+        except BaseException:  # its answer would be taken for that to the next question
+            self._end()
+            raise
         self._end()
         return None
 

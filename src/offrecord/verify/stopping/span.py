@@ -44,6 +44,7 @@ def spanning(rays: Floats, spare: int = 0) -> tuple[NDArray[np.bool_], float]:
     vertices, faces, _ = hull
     kept = np.zeros(len(rays), dtype=bool)
     kept[vertices] = True
+    kept[faces] = True  # of which all others are to be sums, whatever a hull calls its vertices
     inner = np.flatnonzero(~kept)
     inner = inner[inner >= spare]
     if not len(inner):
@@ -113,8 +114,8 @@ class Chart:
             found = ConvexHull(self.points)
         except QhullError:
             return None
-        vertices, faces = found.vertices.astype(np.intp), found.simplices.astype(np.intp)
-        return vertices, faces, found.equations
+        faces = found.simplices.astype(np.intp)
+        return np.union1d(found.vertices, faces), faces, found.equations
 
     def combined(
         self, vertices: Numbers, faces: Numbers, chosen: Numbers

@@ -57,8 +57,9 @@ _TIMES, _FACES = 3, 10
 #: A polygon of products with more corners is replaced by a larger one where it is used, and one
 #: with far more where it is stepped; how often sides are added to it.
 _CORNERS, _MOST_CORNERS, _CUTS = 12, 160, 1
-#: No step is less likely: far from where products of doubles lose digits.
-_LEAST_STEP = 2.0**-100
+#: No step is less likely and no product of steps, and no number of a ray is smaller: where some
+#: are, nothing is known. So no product of the two, and a share that goes on, underflows.
+_LEAST_STEP, _LEAST = 2.0**-100, 2.0**-800
 #: Normals that are shorter are those of forms without any slope.
 _LEAST_LENGTH = 1e-30
 
@@ -128,7 +129,7 @@ def remember(found: Verdicts) -> None:
     """Take what another process has found for what this one would find."""
     _verdicts.update(found)
     while len(_verdicts) > _REMEMBERED:
-        del _verdicts[next(iter(_verdicts))]
+        _verdicts.pop(next(iter(_verdicts)), None)
 
 
 def _asked(box_intervals: Intervals, side: StoppingSide) -> _Asked:
@@ -140,11 +141,13 @@ def _asked(box_intervals: Intervals, side: StoppingSide) -> _Asked:
 
 def _stops(asked: _Asked) -> Floats:
     """(2,) by all outcomes with each far value."""
-    if asked not in _verdicts:
+    found = _verdicts.get(asked)
+    if found is None:
         kernels, levels, *limits = asked
         works = [(_told, (kernels, levels, limits[far], far)) for far in range(2)]
-        remember({asked: tuple(crew.each(works))})
-    return np.array(_verdicts[asked])
+        found = tuple(crew.each(works))
+        remember({asked: found})
+    return np.array(found)
 
 
 @lru_cache(maxsize=256)
@@ -184,8 +187,8 @@ class _Cone:
     thinned: int
 
     def stepped(self, leap: _Cone) -> _Cone | None:
-        """Further by all kernels of a cone of them; None where only some rays have a zero, or there
-        are too many.
+        """Further by all kernels of a cone of them; None where only some rays have a zero, some are
+        too small, or there are too many.
         """
         if not self.rays.any():
             return self
@@ -200,7 +203,8 @@ class _Cone:
         images /= images.sum(axis=1, keepdims=True)
         kept, missed = _spanning(images)
         lost = self.missed + leap.missed + missed + 2 * _STEP * _UNIT
-        return _Cone(kept, lost, self.thinned)
+        found = _Cone(kept, lost, self.thinned)
+        return None if found.has_less_than(_LEAST) else found
 
     def fewer(self, planes: Callable[[_Chart, _Hull], Floats], times: int) -> _Cone:
         """A larger one of fewer rays, if it is found: with some planes, and as often those beyond
@@ -213,6 +217,10 @@ class _Cone:
         if len(kept) >= len(self.rays):
             return self
         return _Cone(kept, self.missed + missed, len(kept))
+
+    def has_less_than(self, least: float) -> bool:
+        """Some entry is positive and smaller."""
+        return bool(np.any((self.rays > 0) & (self.rays < least)))
 
     def told(self, value: int, *limits: np.uint64) -> float:
         """The largest log-ratio of stopping here, given thresholds by x; 0 if nobody does."""
@@ -241,7 +249,7 @@ class _Leaps:
     """Cones of all products of 0, 1, 2, … kernels of a set, as far as somebody asked.
 
     corners: of the set. products: by their number, so that it does not matter if two threads find
-    the same; None where only some have a zero.
+    the same; None where nothing is known.
     """
 
     corners: _Cone
@@ -253,7 +261,8 @@ class _Leaps:
             if count + 1 not in self.products:
                 last = self._rounded(count, _MOST_CORNERS)
                 self.products[count + 1] = None if last is None else last.stepped(self.corners)
-        return self._rounded(steps, _CORNERS)
+        found = self._rounded(steps, _CORNERS)
+        return None if found is None or found.has_less_than(_LEAST_STEP) else found
 
     def _rounded(self, steps: int, most: int) -> _Cone | None:
         """With fewer rays if there are more than these. All faces are kept at what one corner
@@ -396,8 +405,8 @@ def _hull(coordinates: Floats) -> _Hull | None:
         hull = ConvexHull(coordinates)
     except QhullError:
         return None
-    vertices, faces = (numbers.astype(np.intp) for numbers in (hull.vertices, hull.simplices))
-    return _Hull(vertices, faces, hull.equations)
+    faces = hull.simplices.astype(np.intp)
+    return _Hull(np.union1d(hull.vertices, faces), faces, hull.equations)
 
 
 def _combined(chart: _Chart, hull: _Hull, chosen: NDArray[np.bool_]) -> Floats:
@@ -513,11 +522,14 @@ class _Thinner:
 
 
 def _proposed(rays: _Rays, planes: Callable[[_Chart, _Hull], Floats], times: int) -> _Rays | None:
-    """Rays whose cone holds the others, about; None where these are too flat for that.
+    """Rays whose cone holds the others, about; None where these are too flat for that, or have a
+    zero.
 
     Its faces are some planes, which must leave no way out, and so often some more of the faces that
     the others' cone has.
     """
+    if not (rays > 0).all():
+        return None
     chart = _Chart.of(rays)
     hull = _hull(chart.coordinates)
     if hull is None or not len(hull.planes):
