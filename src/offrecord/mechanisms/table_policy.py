@@ -1,0 +1,101 @@
+"""TablePolicy: the side rules of a table, for every setting that occurs in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from offrecord.mechanisms.rules import Pair, Setting, SideRule
+from offrecord.models.base import Floats
+from offrecord.models.members import Members
+from offrecord.theory.pairs import record_leakages, side_leakages
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What members that had no part in the design say about a policy.
+
+    drawn: how many. above: how many exceed ε. quantiles: leakage that 50, 95 and 99 % of them do
+    not exceed. largest: of all of them.
+    """
+
+    drawn: int
+    above: int
+    quantiles: tuple[float, float, float]
+    largest: float
+
+    @classmethod
+    def of(cls, leakages: Floats, epsilon: float) -> Validation:
+        """From the leakage of each member."""
+        quantiles = np.quantile(leakages, (0.5, 0.95, 0.99), method="higher").tolist()
+        above = int((leakages > epsilon).sum())
+        return cls(len(leakages), above, tuple(quantiles), float(leakages.max()))
+
+
+@dataclass(frozen=True, eq=False)
+class TablePolicy:
+    """Rules for every setting of a table, under one promise.
+
+    mechanism: the name of what made them. protect: "run" or "each" (local rules alone can protect
+    each private record by itself). budget: what it was designed for, at most epsilon.
+    """
+
+    mechanism: str
+    epsilon: float
+    protect: str
+    coverage: float | None
+    rules: Mapping[Setting, Pair]
+    validation: Validation | None = None
+
+    def leakages(self, members: Members) -> Floats:
+        """(M,) the largest leakage of a member over everything that may act in the table."""
+        found = [np.zeros(members.count)]
+        left, right = np.zeros(members.count), np.zeros(members.count)
+        for setting, pair in self.rules.items():
+            if setting.kind == "record":
+                found.append(record_leakage(pair, members, setting.place))
+            elif setting.kind == "run":
+                left = np.maximum(left, _side(pair.left, members, setting.place, "left"))
+                right = np.maximum(right, _side(pair.right, members, setting.place, "right"))
+            else:
+                found.append(_side(pair.left, members, setting.place, "left"))
+                found.append(_side(pair.right, members, setting.place, "right"))
+        found.append(left + right)
+        return np.max(found, axis=0)
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of rules it holds."""
+        return {rule.kind for pair in self.rules.values() for rule in pair if rule is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Content of policy files and certificates, apart from the model."""
+        from offrecord.mechanisms.rule_files import table_policy_content
+
+        return table_policy_content(self)
+
+    @classmethod
+    def from_dict(cls, content: Any) -> TablePolicy:
+        """See `to_dict`; InputError if it cannot be one."""
+        from offrecord.mechanisms.rule_files import table_policy
+
+        return table_policy(content)
+
+
+def record_leakage(pair: Pair, members: Members, place: int) -> Floats:
+    """(M,) exact leakage about a lone record at a place, both sides judged as one."""
+    assert pair.left is not None
+    assert pair.right is not None
+    left = pair.left.outcomes(members, place, "left")
+    right = pair.right.outcomes(members, place, "right")
+    return record_leakages(left, right, members.law(place), members.last_value)
+
+
+def _side(rule: SideRule | None, members: Members, place: int, direction: Any) -> Floats:
+    """(M,) leakage of one side about the core's context there."""
+    if rule is None:
+        return np.zeros(members.count)
+    return side_leakages(rule.outcomes(members, place, direction), members.law(place))

@@ -1,0 +1,74 @@
+"""For which chains a promise holds: those that data leave plausible, or a list of known ones."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+from offrecord.models.base import Label
+from offrecord.models.members import Members, Places
+
+
+class Acceptance(NamedTuple):
+    """How draws decide whether a promise is kept.
+
+    drawn: how many chains are drawn. publisher, verifier: how many of them may exceed ε.
+    quantile: of the members' windows, which a table's window takes.
+    """
+
+    drawn: int
+    publisher: int
+    verifier: int
+    quantile: float
+
+
+#: By coverage. A design that fails in more than 1 - coverage of all chains passes the verifier with
+#: probability at most 0.001; one that the publisher accepts passes with about 0.999.
+ACCEPTANCE = {0.99: Acceptance(8000, 20, 53, 0.997), 0.95: Acceptance(2000, 40, 70, 0.985)}
+
+
+class Promise(ABC):
+    """The chains that a promise is for, and how many of them it must hold in.
+
+    coverage: 0.99 or 0.95 of the chains that are drawn from a posterior; None: all of a list.
+    """
+
+    coverage: float | None
+
+    @property
+    @abstractmethod
+    def labels(self) -> tuple[Label, ...]:
+        """The k values as they appear in the data."""
+
+    @property
+    @abstractmethod
+    def order(self) -> int:
+        """How many records the next one depends on."""
+
+    @property
+    @abstractmethod
+    def places(self) -> Places | None:
+        """Which places make a difference."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> Members:
+        """The one chain (M = 1) that utility is computed under."""
+
+    @abstractmethod
+    def members(self, count: int, seed: bytes | int) -> Members:
+        """`count` plausible chains; of a list, all of it, whatever the count and the seed."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Content of model files and certificates."""
+
+    @property
+    def k(self) -> int:
+        """Number of values."""
+        return len(self.labels)
+
+    @property
+    def acceptance(self) -> Acceptance | None:
+        """None for a list, of which every member must keep ε."""
+        return None if self.coverage is None else ACCEPTANCE[self.coverage]
