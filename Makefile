@@ -8,7 +8,7 @@ BROWSER := .venv/.installed-browser
 
 MINUTES ?= 60
 
-.PHONY: setup demo paper test lint format types check test-more soak test-spark test-browser bench pictures screenshots docs dist clean
+.PHONY: size setup demo paper test lint format types check test-more soak test-spark test-browser bench pictures screenshots docs dist clean
 
 setup: $(STAMP)
 
@@ -82,6 +82,9 @@ dist: $(STAMP) ## sdist and wheel in dist/, looked into, and the demo from the w
 format: $(STAMP)
 	$(BIN)/ruff check --no-cache --fix .
 	$(BIN)/ruff format --no-cache .
+
+size: $(STAMP) ## lines, files, tokens a function, comments: by package
+	$(BIN)/python tools/size.py
 
 clean:
 	rm -rf .venv out dist
