@@ -1,0 +1,500 @@
+"""The certificate of a release: what was promised, on what it rests, and what left.
+
+docs/certificate.md says what every field means. The form is kept by pydantic: types are strict, an
+unknown field is an error. Keeping the form is not being true: `offrecord verify` checks that.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
+
+from offrecord.errors import InputError
+from offrecord.text import html_facts, html_list, html_note, odds
+
+FORMAT: Literal["offrecord-certificate"] = "offrecord-certificate"
+CERTIFICATE_VERSION: Literal[6] = 6
+_LARGEST = 1 << 30  # bytes of a certificate that is read
+
+Count = Annotated[int, Field(ge=0, le=10**15)]
+Finite = Annotated[float, Field(ge=0)]
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Texts = tuple[str, ...]
+
+
+class Section(BaseModel):
+    """A part of a certificate: immutable, strict about types, without further fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def of(cls, content: Any) -> Self:
+        """The section of a JSON object, such as `Policy.of(table_policy.to_dict())`; InputError for
+        anything that is not of the form.
+        """
+        try:
+            return cls.model_validate_json(json.dumps(content))
+        except ValidationError as error:
+            raise InputError(_first_error(error)) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its JSON object."""
+        return self.model_dump(mode="json")
+
+
+class Claim(Section):
+    """What is promised. coverage: in which share of plausible chains; None: in all of a list, or
+    under any model (whole chains). statement: the promise in words.
+    """
+
+    epsilon: Finite
+    protect: Literal["run", "each"]
+    coverage: float | None
+    statement: str
+
+
+class Columns(Section):
+    """How the table is read.
+
+    order: "row" where rows stand in order. keep_all: kept cells leave beside redacted values too.
+    step: the distance of one record from the next, None where neighbours are one step apart. zone:
+    the time zone of the order column. order_unit: what decimal order values are counted in.
+    """
+
+    value: str
+    order: str
+    by: Texts
+    keep: Texts = ()
+    keep_all: bool = False
+    step: str | None = None
+    order_kind: Literal["time", "integer"]
+    zone: str | None = None
+    order_unit: str | None = None
+
+
+class Counts(Section):
+    """How much of everything there is in the released table.
+
+    missing: rows that had no value before, private ones apart. private: private records. runs:
+    private runs (private records where each is protected by itself). released: rows with a value.
+    dropped_chains: chains of which no row is left.
+    """
+
+    rows: Count
+    chains: Count
+    missing: Count
+    private: Count
+    runs: Count
+    released: Count
+    dropped_chains: Count = 0
+
+
+class Positions(Section):
+    """Private positions as they are published: columns, and a row of their cells for each."""
+
+    columns: Texts
+    keys: tuple[tuple[str | int | bool, ...], ...]
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if any(len(key) != len(self.columns) for key in self.keys):
+            raise ValueError("keys must have a cell for each column")
+        return self
+
+
+class Private(Section):
+    """The private records. digest: of which they are, for the key's owner alone; None after a dry
+    run. positions: None unless they are published.
+    """
+
+    count: Count
+    digest: Annotated[str | None, Field(pattern="^[0-9a-f]{32}:[0-9]{1,16}$")] = None
+    positions: Positions | None = None
+
+
+class Standing(Section):
+    """How the release stands in the ledger: how many other releases of the data set there were, and
+    whether they were accepted (--another-release). None with a reason where nobody can know.
+    """
+
+    others: Count | None
+    accepted: bool = False
+    why: str | None = None
+
+
+class Growing(Section):
+    """What a growing table holds back. until: the newest order value. lag: so many of the newest
+    steps may still become private. reach: how far to its left a private record redacts at most.
+    link: private records nearer than this to what may become private wait with it.
+    """
+
+    until: Annotated[int, Field(ge=-(2**63), lt=2**63)]
+    lag: Count
+    reach: Count
+    link: Count
+
+
+# ---- rules
+
+
+class Window(Section):
+    """A local rule that redacts `window` records whatever their values."""
+
+    kind: Literal["local"]
+    window: Annotated[int, Field(ge=0, le=10**7)]
+    values: Annotated[int, Field(ge=2, le=64)]
+
+
+class Matrix(Section):
+    """A local rule: a row for each distance, in it a probability for each value."""
+
+    kind: Literal["local"]
+    redaction: tuple[tuple[float, ...], ...]
+
+
+class Stopping(Section):
+    """A stopping rule; `stop` holds its probabilities: little-endian float64, zlib, base64."""
+
+    kind: Literal["stopping"]
+    order: Annotated[int, Field(ge=1, le=6)]
+    values: Annotated[int, Field(ge=2, le=64)]
+    levels: tuple[int, ...]
+    far: tuple[int, ...]
+    stop: str
+
+
+class Unknown(BaseModel):
+    """A rule of a kind that is not known here, as it was given."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
+    kind: str
+
+
+def _rule_tag(content: Any) -> str:
+    """Which of the classes above a rule is."""
+    read = isinstance(content, dict)
+    kind = content.get("kind") if read else getattr(content, "kind", None)
+    if kind == "local":
+        has_size = "window" in content if read else isinstance(content, Window)
+        return "window" if has_size else "matrix"
+    return "stopping" if kind == "stopping" else "unknown"
+
+
+Rule = Annotated[
+    Annotated[Window, Tag("window")]
+    | Annotated[Matrix, Tag("matrix")]
+    | Annotated[Stopping, Tag("stopping")]
+    | Annotated[Unknown, Tag("unknown")],
+    Discriminator(_rule_tag),
+]
+
+
+class SettingRules(Section):
+    """The rules of one setting at one place."""
+
+    setting: Literal["record", "run", "first", "last"]
+    place: Count
+    left: Rule | None
+    right: Rule | None
+
+
+class Validated(Section):
+    """What the publisher's own draws say: how many, how many exceed ε, the leakage that 50, 95 and
+    99 % of them do not exceed, and the largest.
+    """
+
+    drawn: Count
+    above: Count
+    quantiles: tuple[Finite, Finite, Finite]
+    largest: Finite
+
+
+class Policy(Section):
+    """The content of `TablePolicy.to_dict()`."""
+
+    mechanism: str
+    epsilon: Finite
+    protect: Literal["run", "each"]
+    coverage: float | None
+    rules: tuple[SettingRules, ...]
+    validation: Validated | None
+
+
+class Choice(Section):
+    """Which mechanism acts, and which came next, by expected share of records released, from
+    positions and model alone.
+    """
+
+    acting: str
+    expected: Annotated[float, Field(ge=0, le=1)]
+    runner_up: str | None = None
+    runner_up_expected: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+# ---- the model
+
+
+class FitVerdict(Section):
+    """Whether the model's promise held in the reference data at one ε: the odds that were counted,
+    those that were promised, and the least that could have been seen (None: nothing was counted).
+    """
+
+    epsilon: Finite
+    verdict: Literal["holds", "not shown", "broken"]
+    counted: Finite | None
+    promised: Finite
+    seen_from: Finite | None
+    where: str | None = None
+
+
+class Learned(Section):
+    """What the model was learned from.
+
+    distance: where that was the released table itself, the least number of steps to a private
+    record; None for other data. alone: how many cells of the counts one chain alone fills.
+    sensitivities: the window by AIC's order, and with one more block of time, by the acting one.
+    """
+
+    value: str
+    order: Literal["row", "integer", "time"]
+    step: str | None = None
+    zone: str | None = None
+    unit: str | None = None
+    bins: tuple[float, ...] | None = None
+    others: str | None = None
+    records: Count
+    chains: Count
+    alone: Count
+    distance: Count | None = None
+    verdicts: tuple[FitVerdict, ...] = ()
+    sensitivities: tuple[Finite, Finite] | None = None
+
+
+class Evidence(Section):
+    """What speaks against the model: unseen: whether it was learned from no record that may be
+    redacted here (None: not known). accepted: objections that were accepted.
+    """
+
+    unseen: bool | None = None
+    accepted: Texts = ()
+
+
+# ---- the release as it left
+
+
+class Output(Section):
+    """What was written: one file, or a folder of several with a SHA-256 each."""
+
+    format: str
+    rows: Count
+    columns: Texts
+    sha256: Digest | None = None
+    files: dict[str, Digest] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.sha256 is None) == (self.files is None):
+            raise ValueError("must have either sha256 or files")
+        return self
+
+
+class Certificate(Section):
+    """Everything that is said about a release.
+
+    kind: "rules": side rules act around private runs. "whole chains": every chain with a private
+    record went as a whole, under no model. "none": private records are whole chains, or there are
+    none, and nothing else had to go. model: `Promise.to_dict()`. key_id: which key drew the coins;
+    None after a dry run. output: None until it is written.
+    """
+
+    form: ClassVar[str] = "certificate"
+
+    format: Literal["offrecord-certificate"] = FORMAT
+    version: Literal[6] = CERTIFICATE_VERSION
+    kind: Literal["rules", "whole chains", "none"]
+    claim: Claim
+    assumptions: Texts
+    dataset: str
+    key_id: Annotated[str | None, Field(pattern="^[0-9a-f]{16}$")] = None
+    columns: Columns
+    counts: Counts
+    private: Private
+    release: Standing
+    growing: Growing | None = None
+    policy: Policy | None = None
+    choice: Choice | None = None
+    model: dict[str, Any] | None = None
+    learned: Learned | None = None
+    evidence: Evidence = Evidence()
+    versions: dict[str, str]
+    output: Output | None = None
+
+    @model_validator(mode="after")
+    def _rules_have_a_model(self) -> Self:
+        acting = self.kind == "rules"
+        if acting != (self.policy is not None) or acting != (self.model is not None):
+            raise ValueError('policy and model go with the kind "rules", and with no other')
+        return self
+
+    def __repr__(self) -> str:
+        mechanism = self.kind if self.policy is None else self.policy.mechanism
+        return f"<Certificate of {self.dataset!r}: {mechanism}, ε = {self.claim.epsilon:g}>"
+
+    def _repr_html_(self) -> str:
+        head = html_note(f"certificate of {self.dataset!r}", self.claim.statement)
+        facts = html_facts(_facts(self))
+        return head + facts + html_list("The promise rests on", self.assumptions)
+
+    # ---- files
+
+    def to_json(self) -> bytes:
+        """The content of a certificate file."""
+        written = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
+        return (written + "\n").encode()
+
+    @classmethod
+    def from_json(cls, content: str | bytes) -> Self:
+        """The certificate in a file's content; InputError for anything that is not of the form."""
+        try:
+            return cls._checked(json.loads(content, parse_constant=_no_constant), content)
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError("not a certificate: it is not JSON, or is truncated") from None
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Self:
+        """The certificate of a JSON object; InputError for anything that is not of the form."""
+        return cls.from_json(json.dumps(content))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """The certificate in a file; InputError, in one line, for anything else."""
+        try:
+            if path.exists() and not path.is_file():  # a device or a pipe may have no end
+                raise InputError(f"{path} is not a file")
+            if path.stat().st_size > _LARGEST:
+                raise InputError(f"{path}: a certificate of more than {_LARGEST >> 30} GiB")
+            return cls.from_json(path.read_bytes())
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from None
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    @classmethod
+    def _checked(cls, parsed: Any, content: str | bytes) -> Self:
+        if not isinstance(parsed, dict) or parsed.get("format") != FORMAT:
+            raise InputError(f'not a certificate: "format" must be "{FORMAT}"')
+        found = parsed.get("version")
+        if type(found) is not int or found != CERTIFICATE_VERSION:
+            raise InputError(
+                f"a certificate of version {CERTIFICATE_VERSION} is expected, got {found!r:.40}"
+            )
+        try:
+            return cls.model_validate_json(content)
+        except ValidationError as error:
+            raise InputError(_first_error(error)) from None
+
+    def with_release(self, release: Standing) -> Self:
+        """The same, with how the release stands in the ledger."""
+        return self.model_copy(update={"release": release})
+
+    def with_output(self, output: Output) -> Self:
+        """The same, with what was written."""
+        return self.model_copy(update={"output": output})
+
+
+def _no_constant(name: str) -> Any:
+    raise InputError(f"not a certificate: {name} is no number")
+
+
+def _first_error(error: ValidationError) -> str:
+    """The first thing that is wrong, and where."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"]) or "the certificate"
+    return f"certificate: {place}: {first['msg'].removeprefix('Value error, ')}"
+
+
+# ---- words
+
+
+def statement(kind: str, epsilon: float, coverage: float | None) -> str:
+    """The promise in words."""
+    if kind != "rules":
+        return "Nothing is released of a chain that has a private record."
+    likely = f"e^{epsilon:g} = {math.exp(min(epsilon, 700.0)):.6g}"
+    promise = f"no output is more than {likely} times likelier under one value of a private record"
+    promise += " (or run) than under another."
+    if coverage is None:
+        return f"Under every chain of the model {promise}"
+    plausible = f"{coverage:.0%} of the chains that the model's counts leave plausible"
+    return f"In at least {plausible} {promise}"
+
+
+#: What every promise rests on.
+ASSUMPTIONS = (
+    "Chains are independent of each other.",
+    "Which records are private, which are missing, how long chains are, and the order values do not"
+    " depend on the values.",
+    "The attacker knows none of the redacted values otherwise.",
+    "The key stays secret; each record's coin is its own.",
+    "Each private run is protected by itself, not several of them jointly.",
+)
+MODEL_HOLDS = "The records of a chain follow one of the chains that the promise is about."
+ALONE = "No other release of these records, or of records that depend on them, exists."
+GROWN = (
+    "No other release of these records, or of records that depend on them, exists, except earlier"
+    " ones of the same growing table, which this one repeats; of every record but the newest lag"
+    " steps it was known whether it is private."
+)
+KEPT = "The columns kept beside the value carry nothing about it."
+
+
+def assumptions(kind: str, *, growing: bool, kept: bool) -> Texts:
+    """What the promise rests on. kept: columns leave beside the value."""
+    model = (MODEL_HOLDS,) if kind == "rules" else ()
+    return (*model, *ASSUMPTIONS, GROWN if growing else ALONE, *((KEPT,) if kept else ()))
+
+
+def software_versions() -> dict[str, str]:
+    """What made the release, by name and version."""
+    return {name: version_of(name) for name in ("offrecord", "polars", "numpy")}
+
+
+def _facts(certificate: Certificate) -> list[tuple[str, str]]:
+    """What a notebook shows; `verify` says whether it is true."""
+    counts, policy, release = certificate.counts, certificate.policy, certificate.release
+    facts = [
+        ("table", f"{counts.rows:,} rows, {counts.chains:,} chains, {counts.missing:,} missing"),
+        ("private", f"{counts.private:,} records, {counts.runs:,} runs"),
+        ("released", f"{counts.released:,} values"),
+    ]
+    if policy is not None:
+        facts.append(("mechanism", policy.mechanism))
+        if policy.validation is not None:
+            drawn, above = policy.validation.drawn, policy.validation.above
+            facts.append(("validation", f"{drawn:,} chains drawn, {above:,} exceed ε"))
+    if certificate.learned is not None:
+        facts += [
+            (f"at {odds(one.epsilon)} to 1", one.verdict) for one in certificate.learned.verdicts
+        ]
+    facts += [("accepted", one) for one in certificate.evidence.accepted]
+    others = "unknown" if release.others is None else f"{release.others:,} of the data set"
+    facts.append(("other releases", others))
+    facts.append(
+        ("made by", ", ".join(f"{name} {it}" for name, it in certificate.versions.items()))
+    )
+    return facts
