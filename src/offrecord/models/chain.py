@@ -1,9 +1,8 @@
-"""MarkovChain: the model of how records depend on each other (paper, Sec. II)."""
+"""MarkovChain: one known chain (paper, Sec. II), of any order, with any start."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,33 +11,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from offrecord.errors import InputError, renamed
-from offrecord.files import read_json
-from offrecord.models.base import Floats, Integers, Label, Model, Phases
-from offrecord.models.box import Box
+from offrecord.errors import InputError
+from offrecord.models.base import Floats, Integers, Label
 from offrecord.models.checking import (
     checked_kernels,
     checked_labels,
     checked_order,
     checked_probability,
-    checked_shows,
     checked_start,
 )
-from offrecord.models.files import (
-    HEAD,
-    box_of,
-    labels_of,
-    learned_of,
-    model_content,
-    save_model,
-    set_content,
-)
-from offrecord.models.hidden import shown_masses, without_needless_states
-from offrecord.models.learned import Learned
-from offrecord.models.lifted import coordinate, lifted_kernel, unlifted_back
-from offrecord.models.published_rounding import rounded_distributions
+from offrecord.models.members import Members, Places
 from offrecord.models.stationary import RAREST, settled, stationary_distribution
 from offrecord.models.walks import pattern_power, step_back, walked
+
+#: Relative distance from the stationary law below which a chain's start is forgotten.
+_FORGOTTEN = 1e-13
+#: Steps within which a start must be forgotten where the number of records is not given: laws of
+#: so many places are kept.
+_MOST_STEPS = 100_000
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -52,11 +42,6 @@ class MarkovChain:
     order: how many records the next one depends on. For order m > 1, transition has m + 1 axes of
     k, the next record's last, and start m axes, the distribution of the first m records. `lifted`
     is the same chain on m-tuples (F8).
-    shows: for a chain on h states that nobody sees, which of the k values a record shows in each;
-    transition is then (h, h), start (h,), both on states, and order is 1. Several states may show
-    the same value: regimes. `lifted` is the plain chain on the states.
-    learned: what it was learned from, where it was; no part of the chain itself.
-    box: a set of models that holds this one; problems about the chain then promise for all of them.
 
     Raises InputError for anything that is not such a chain, or has no start and several stationary
     distributions.
@@ -66,9 +51,6 @@ class MarkovChain:
     start: Floats
     labels: tuple[Label, ...]
     order: int
-    shows: Integers | None
-    learned: Learned | None
-    box: Box | None
 
     def __init__(
         self,
@@ -76,21 +58,13 @@ class MarkovChain:
         start: ArrayLike | None = None,
         labels: Sequence[Label] | None = None,
         order: int = 1,
-        learned: Learned | None = None,
-        box: Box | None = None,
-        shows: ArrayLike | None = None,
     ) -> None:
         order = checked_order(order)
         kernels = checked_kernels(transition, order)
         k = kernels.shape[-1]
         initial = None if start is None else checked_start(start, k, order)
-        shown = None if shows is None else checked_shows(shows, kernels, order)
-        if shown is not None:
-            k = int(shown.max()) + 1
-            kernels, initial, shown = without_needless_states(kernels, initial, shown)
-        if order > 1 or shown is not None:
-            lifted = lifted_kernel(kernels) if order > 1 else kernels
-            self.__dict__["lifted"] = MarkovChain(lifted, initial)
+        if order > 1:
+            self.__dict__["lifted"] = MarkovChain(_lifted_kernel(kernels), initial)
             initial = self.lifted.start.reshape(kernels.shape[1:])
         else:
             initial = _first_distribution(kernels, initial)
@@ -100,59 +74,20 @@ class MarkovChain:
         object.__setattr__(self, "start", initial)
         object.__setattr__(self, "labels", checked_labels(labels, k))
         object.__setattr__(self, "order", order)
-        object.__setattr__(self, "shows", shown)
-        object.__setattr__(self, "learned", learned)
-        self._set_box(box)
-
-    def _set_box(self, box: Box | None) -> None:
-        """InputError for a set of other models."""
-        if box is not None:
-            self._check_box(box)
-        object.__setattr__(self, "box", box)
-
-    def _check_box(self, box: Box) -> None:
-        if not isinstance(box, Box):
-            raise InputError(f"models must be a Box, got {type(box).__name__}")
-        if self.shows is not None:
-            raise InputError("sets of models are for chains on values, not on hidden states")
-        if (box.k, box.order) != (self.k, self.order):
-            raise InputError(
-                f"the set of models must be for {self.k} values and order {self.order}, got"
-                f" {box.k} and order {box.order}"
-            )
-        if box.by_step is not None and (self.is_homogeneous or box.by_step != len(self.transition)):
-            steps = "one kernel" if self.is_homogeneous else f"{len(self.transition)} steps"
-            raise InputError(
-                f"the set of models has {box.by_step} steps with a box each, the chain {steps}"
-            )
-        box.check_holds("transition", self.transition)
-        if self.is_stationary:  # else what lies back in time depends on the place
-            box.check_holds("backward", self._lifted_reverse, back=True)
-
-    @property
-    def _lifted_reverse(self) -> Floats:
-        """(k, …, k) Pr(the record before | m records in the order of time), of a stationary chain,
-        the record before last; 0 after records that never occur.
-        """
-        reverse = self.lifted._stationary_reverse
-        return reverse if self.order == 1 else unlifted_back(reverse, self.k)
 
     @cached_property
     def lifted(self) -> MarkovChain:
-        """The first-order chain that is walked: on tuples of `order` records, or on hidden states.
-
-        The chain itself where its states are its values.
-        """
+        """The first-order chain on tuples of `order` records; the chain itself at order 1."""
         return self
 
     def coordinate(self, index: int) -> Integers:
-        """(states,) the value of the index-th record (from 0) in each of the lifted tuples.
+        """(k^order,) the value of the index-th record (from 0) in each of the lifted tuples.
 
-        Or the value that each hidden state shows.
+        A tuple is one number in base k, the value of its oldest record leading.
         """
-        if self.shows is not None:
-            return self.shows
-        return coordinate(self.k, self.order, index)
+        return np.asarray(
+            np.arange(self.k**self.order) // self.k ** (self.order - 1 - index) % self.k
+        )
 
     @classmethod
     def binary(
@@ -175,11 +110,8 @@ class MarkovChain:
 
     @property
     def has_states(self) -> bool:
-        """Records depend on states that are more than values: tuples of them, or hidden ones.
-
-        What is computed of leakage is then an upper bound (F8).
-        """
-        return self.order > 1 or self.shows is not None
+        """Records depend on tuples of records, not on the latest one alone."""
+        return self.order > 1
 
     @property
     def is_homogeneous(self) -> bool:
@@ -214,10 +146,6 @@ class MarkovChain:
         stays, rest = np.diag(self.transition), np.array([1.0 - self.alpha, 1.0 - self.beta])
         return bool(np.all(np.abs(stays - rest) <= 1e-9 * stays))
 
-    homogeneous = renamed("is_homogeneous")
-    stationary = renamed("is_stationary")
-    paper = renamed("is_paper_setting")
-
     @property
     def alpha(self) -> float:
         """P(0→1) of a chain with two values and one kernel."""
@@ -242,47 +170,6 @@ class MarkovChain:
                 return index
         raise InputError(f"value must be one of {list(self.labels)}, got {label!r}")
 
-    # ---- as one model among others; places count from 0
-
-    @property
-    def clock(self) -> None:
-        """None: phases make no difference."""
-        return None
-
-    def along(self, phases: Integers | None = None) -> MarkovChain:
-        """The chain itself; InputError for phases, which it does not know."""
-        if phases is not None:
-            raise InputError("this chain has no phases, but records are given with theirs")
-        return self
-
-    def masses(self, places: Integers, phases: Phases | None = None) -> Floats:
-        """How likely each value of records at these places is: (k,) if stationary, else (n, k)."""
-        if self.is_stationary:
-            return self.marginal(1)
-        return np.asarray(self.marginals(1, int(places.max(initial=0)) + 1)[places])
-
-    def contexts(self, places: Integers, phases: Phases | None = None) -> Integers | None:
-        """(n,) the number of the kernel that leads to each place; None for one kernel."""
-        if self.is_homogeneous:
-            return None
-        # no step leads to a chain's first place: any kernel will do there
-        return np.clip(places - 1, 0, len(self.transition) - 1)
-
-    def rounded(self) -> MarkovChain:
-        """The chain with its probabilities as they are published; itself where they are so."""
-        transition = rounded_distributions(self.transition)
-        same = np.array_equal(transition, self.transition)
-        start: Floats | None = None  # that of a stationary chain follows from its kernel
-        if not self.is_stationary:
-            # of order m, the start is one distribution of m records
-            start = rounded_distributions(self.start.ravel()).reshape(self.start.shape)
-            same = same and np.array_equal(start, self.start)
-        if same:
-            return self
-        return MarkovChain(
-            transition, start, self.labels, self.order, self.learned, self.box, self.shows
-        )
-
     # ---- distributions; records count from 1
 
     def marginal(self, record: int) -> Floats:
@@ -294,8 +181,6 @@ class MarkovChain:
         self._check_record(first)
         self._check_record(last)
         count = last - first + 1
-        if self.shows is not None:
-            return shown_masses(self.lifted.marginals(first, last), self.shows, self.k)
         if self.order > 1:
             return self._record_marginals(first, last)
         if self.is_stationary:
@@ -425,8 +310,6 @@ class MarkovChain:
             raise InputError(
                 f"a chain of order {self.order} has kernels on tuples: ask its .lifted chain"
             )
-        if self.shows is not None:
-            raise InputError("a chain on hidden states has kernels on these: ask its .lifted chain")
 
     def joint(self, first: int, second: int) -> Floats:
         """(k, k) Pr(X_first = i, X_second = j) for first < second, of any chain."""
@@ -459,52 +342,63 @@ class MarkovChain:
         if self.length is not None and record > self.length:
             raise InputError(f"this chain has {self.length} records, got record {record}")
 
+    # ---- as a list of one
+
+    def members(self, length: int | None = None) -> Members:
+        """The chain as a list of one, for everything that works on members.
+
+        Args:
+            length: number of records of each chain; None where chains have any number of them.
+
+        Returns:
+            Members without places if the chain is stationary, else with a place for each step. With
+            one kernel and no length there are as many places as steps until the start is forgotten.
+
+        Raises:
+            InputError: for a length that a chain with a kernel for each step does not have, or if
+                no length is given and the start is not forgotten within 100,000 steps.
+        """
+        rows = self.transition.reshape(1, -1, self.k**self.order, self.k)
+        if self.length is not None:
+            if length not in (None, self.length):
+                raise InputError(f"this chain has {self.length} records, got n={length}")
+            length = self.length
+        elif self.is_stationary:
+            return Members(rows, self.order)
+        goes_on = length is None
+        count = self.steps_to_forget() if length is None else length
+        places = Places("step", max(count, self.order), goes_on=goes_on)
+        return Members(rows, self.order, places, self.start.reshape(1, -1))
+
+    def steps_to_forget(self) -> int:
+        """Number of records after which the law of records is the stationary one, within 1e-13.
+
+        Raises InputError if there is no single stationary law, or the chain does not come near it.
+        """
+        if self.is_stationary:
+            return 1
+        kernel, stationary = self.lifted.transition, stationary_distribution(self.lifted.transition)
+        law = self.lifted.start.ravel()
+        for count in range(self.order, _MOST_STEPS):
+            if np.all(np.abs(law - stationary) <= _FORGOTTEN * stationary):
+                return count
+            law = law @ kernel
+        raise InputError(
+            f"the chain does not forget its start within {_MOST_STEPS:,} steps: give it no start,"
+            " or one kernel for each step"
+        )
+
     # ---- model files
 
-    def with_learned(self, learned: Learned) -> MarkovChain:
-        """The same chain, with what it was learned from."""
-        known = copy(self)
-        object.__setattr__(known, "learned", learned)
-        return known
-
-    def with_box(self, box: Box | None) -> MarkovChain:
-        """The same chain, in another set of models; None: it is known exactly."""
-        other = copy(self)
-        other._set_box(box)
-        return other
-
-    @property
-    def settled(self) -> MarkovChain:
-        """For chains of a set, which says all that is promised of how they begin: what this one is
-        once it has forgotten how it began, in the set of what is left of chains from the record on
-        since which the set holds. The chain itself where it has no set, or one without the like.
-        """
-        box = self.box
-        if box is None or self.order > 1 or not self.is_homogeneous:
-            return self
-        if self.is_stationary:
-            return self if box.since == 1 else self.with_box(box.settled)
-        later = MarkovChain(self.transition, None, self.labels, 1, self.learned)
-        if box.start == "stationary" and not box.holds(later._stationary_reverse, back=True):
-            return self
-        return later.with_box(box.settled)
-
-    @property
-    def alone(self) -> MarkovChain:
-        """The same chain as the only model."""
-        return self if self.box is None else self.with_box(None)
-
     def to_dict(self) -> dict[str, Any]:
-        """What the chain is, as model files, policies, designs and certificates hold it."""
+        """Content of model files, policies and certificates."""
         implied = self.is_homogeneous and self._start_is_implied
         return {
-            **HEAD,
-            "order": self.order,
+            "kind": "chain",
             "labels": list(self.labels),
-            **({} if self.shows is None else {"shows": self.shows.tolist()}),
+            "order": self.order,
             "transition": self.transition.tolist(),
             "start": None if implied else self.start.tolist(),
-            **set_content(self.box),
         }
 
     @cached_property
@@ -517,54 +411,32 @@ class MarkovChain:
 
     @classmethod
     def from_dict(cls, content: Any) -> MarkovChain:
-        """The chain of a model file's content; InputError for another format or version."""
-        content = model_content(content, "transition", "labels")
-        if content.get("phase") is not None:
-            raise InputError(
-                'the model has a kernel for each phase ("phase"), not one chain: read it with'
-                " load_model"
-            )
-        return cls(
-            content["transition"],
-            content.get("start"),
-            labels_of(content),
-            content.get("order", 1),
-            learned_of(content),
-            box_of(content),
-            content.get("shows"),
-        )
+        """The chain of `to_dict`; InputError for anything else."""
+        from offrecord.models.file import ChainContent, parsed
+
+        return parsed(ChainContent, content, "chain").chain()
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a model file; complete or absent, and never over an existing one without force."""
-        save_model(self, path, force=force)
+        from offrecord.models.file import Model
+        from offrecord.models.known import KnownChains
+
+        Model(KnownChains([self])).save(path, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> MarkovChain:
-        """Read a model file."""
-        try:
-            return cls.from_dict(read_json(path))
-        except InputError as error:
-            raise InputError(
-                f"{path}: {error}" if str(path) not in str(error) else str(error)
-            ) from None
+        """Read a model file that holds one known chain; InputError for any other."""
+        from offrecord.models.file import load_model
+
+        return load_model(path).only_chain
 
     def __repr__(self) -> str:
         if self.is_paper_setting and self.labels == (0, 1):
             return f"MarkovChain.binary(alpha={self.alpha!r}, beta={self.beta!r})"
         if self.order > 1:
             return f"<MarkovChain k={self.k} order={self.order}>"
-        if self.shows is not None:
-            return f"<MarkovChain k={self.k} states={len(self.shows)}>"
         kind = "one kernel" if self.is_homogeneous else f"n={self.length}"
         return f"<MarkovChain k={self.k} {'stationary' if self.is_stationary else kind}>"
-
-
-def settled_since(model: Model) -> tuple[Model, int]:
-    """A model from the record on since which its set holds, and the number of that record."""
-    if not isinstance(model, MarkovChain) or model.box is None:
-        return model, 1
-    since = model.box.since
-    return model.settled, since
 
 
 def _first_distribution(kernels: Floats, start: Floats | None) -> Floats:
@@ -574,3 +446,13 @@ def _first_distribution(kernels: Floats, start: Floats | None) -> Floats:
             raise InputError("start must be given for a chain with one kernel per step")
         return start
     return stationary_distribution(kernels) if start is None else settled(kernels, start)
+
+
+def _lifted_kernel(kernel: Floats) -> Floats:
+    """(k^m, k^m) the kernel on m-tuples; kernel: m + 1 axes of k, the next record's value last."""
+    k, states = kernel.shape[-1], kernel.size // kernel.shape[-1]
+    lifted = np.zeros((states, states))
+    # the oldest value goes, the next one comes
+    onward = (np.arange(states) * k % states)[:, np.newaxis] + np.arange(k)
+    lifted[np.arange(states)[:, np.newaxis], onward] = kernel.reshape(states, k)
+    return lifted

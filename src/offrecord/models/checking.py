@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Integers, Label
+from offrecord.models.base import Floats, Label
 
 #: Rows must sum to 1 within this much; what is off by more than rounding is divided by its sum.
 ROW_TOLERANCE = 1e-9
@@ -81,21 +81,6 @@ def checked_start(start: ArrayLike, k: int, order: int) -> Floats:
         )
         raise InputError(f"{wanted}, got shape {shape_text(initial)}")
     return distributions("start", initial.ravel())
-
-
-def checked_shows(shows: ArrayLike, kernels: Floats, order: int) -> Integers:
-    """(h,) which value each of the h hidden states of a chain shows, every value by some state."""
-    if order > 1 or kernels.ndim != 2:
-        raise InputError("a chain on hidden states must have order 1 and one kernel")
-    shown, states = numbers("shows", shows), len(kernels)
-    if shown.shape != (states,) or not np.all(shown == np.floor(shown)):
-        raise InputError(f"shows must name the value, from 0, that each of {states} states shows")
-    values = np.unique(shown)
-    if len(values) < 2 or not np.array_equal(values, np.arange(len(values))):
-        raise InputError(
-            "shows must name two or more values, each from 0 up to the largest at least once"
-        )
-    return shown.astype(np.int64)
 
 
 def checked_probability(name: str, value: Any) -> float:

@@ -1,4 +1,4 @@
-"""Clocks: what one in a time zone shows at an instant, when it shows a time, and its phases.
+"""Clocks: what they show in a time zone, when they show a time, and hour, weekday or month.
 
 Instants are nanoseconds since 1970, UTC. What a clock shows (wall time) is counted in the same way,
 as if it stood in UTC.
@@ -6,14 +6,13 @@ as if it stood in UTC.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.models.base import Phases
+from offrecord.models.members import PLACE_COUNTS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,8 +21,6 @@ Nanoseconds = NDArray[np.int64]
 
 HOUR = 3600 * 10**9
 DAY = 24 * HOUR
-#: What phases can be, and how many: hours from midnight, weekdays from Monday, months from January.
-PHASES = {"hour": 24, "weekday": 7, "month": 12}
 #: A zone for each rule by which clocks have been changed since 1970, by date or by hour.
 CHANGING = (
     "America/New_York",
@@ -58,26 +55,6 @@ CHANGING = (
     "Pacific/Easter",
     "Pacific/Fiji",
 )
-
-
-@dataclass(frozen=True)
-class Clock:
-    """What tells the phase of a record: "hour", "weekday" or "month", in a time zone.
-
-    Without a zone, of times as they stand.
-    """
-
-    phase: str
-    zone: str | None = None
-
-    @property
-    def count(self) -> int:
-        """How many phases there are."""
-        return phase_count(self.phase)
-
-    def phases(self, instants: Nanoseconds) -> Phases:
-        """(n,) the phase, from 0, at each instant."""
-        return phases_of(instants, self.phase, self.zone)
 
 
 def shown(instants: Nanoseconds, zone: str | None) -> Nanoseconds:
@@ -136,12 +113,12 @@ def _placed(
 
 def phase_count(phase: Any) -> int:
     """How many phases there are; InputError for a phase that is not known."""
-    if not isinstance(phase, str) or phase not in PHASES:
-        raise InputError(f"phase must be one of {', '.join(PHASES)}, got {phase!r}")
-    return PHASES[phase]
+    if not isinstance(phase, str) or phase not in PLACE_COUNTS:
+        raise InputError(f"phase must be one of {', '.join(PLACE_COUNTS)}, got {phase!r}")
+    return PLACE_COUNTS[phase]
 
 
-def phases_of(instants: Nanoseconds, phase: str, zone: str | None = None) -> Phases:
+def phases_of(instants: Nanoseconds, phase: str, zone: str | None = None) -> NDArray[np.int8]:
     """(n,) the phase, from 0, that a clock in the zone tells at these instants."""
     phase_count(phase)
     times = _in_zone(instants, "UTC" if zone is None else zone)

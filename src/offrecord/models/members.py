@@ -16,6 +16,7 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers
+from offrecord.models.stationary import stationary_distribution
 
 PlaceKind = Literal["hour", "weekday", "month", "step"]
 PLACE_COUNTS = {"hour": 24, "weekday": 7, "month": 12}
@@ -66,12 +67,12 @@ class Members:
     @property
     def k(self) -> int:
         """Number of values."""
-        return self.rows.shape[-1]
+        return int(self.rows.shape[-1])
 
     @property
     def contexts(self) -> int:
         """Number of contexts, k**order."""
-        return self.rows.shape[-2]
+        return int(self.rows.shape[-2])
 
     @property
     def place_count(self) -> int:
@@ -214,18 +215,26 @@ def stationary_laws(kernels: Floats) -> Floats:
     """(M, S) the stationary law of each of (M, S, S) kernels.
 
     By Grassmann–Taksar–Heyman elimination, which subtracts nothing, so small entries are accurate.
-    Kernels must have one closed class that holds context 0, or all entries positive along some
-    path to it; members drawn from a posterior do.
+    InputError for a kernel with several closed classes of contexts.
     """
-    reduced = kernels.copy()
-    size = kernels.shape[-1]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        laws = _eliminated(kernels.copy())
+    # kernels with contexts that never occur, such as known chains may have, need their closed class
+    for member in np.flatnonzero(~np.all(np.isfinite(laws), axis=1)):
+        laws[member] = stationary_distribution(kernels[member])
+    return laws
+
+
+def _eliminated(reduced: Floats) -> Floats:
+    """(M, S) stationary laws of kernels, which are overwritten."""
+    size = reduced.shape[-1]
     for last in range(size - 1, 0, -1):
         leaving = reduced[:, last, :last].sum(axis=1)
         reduced[:, :last, last] /= leaving[:, np.newaxis]
         through = reduced[:, :last, last, np.newaxis] * reduced[:, last, np.newaxis, :last]
         reduced[:, :last, :last] += through
-    weights = np.zeros(kernels.shape[:2])
+    weights = np.zeros(reduced.shape[:2])
     weights[:, 0] = 1.0
     for i in range(1, size):
         weights[:, i] = np.einsum("ms,ms->m", weights[:, :i], reduced[:, :i, i])
-    return weights / weights.sum(axis=1, keepdims=True)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
@@ -62,6 +64,14 @@ class Promise(ABC):
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Content of model files and certificates."""
+
+    def seed(self, epsilon: float, purpose: str) -> bytes:
+        """Seed of the publisher's draws for a purpose such as "design" or "validate-0".
+
+        The same chains and ε give the same seed. A verifier uses seeds of its own.
+        """
+        told = json.dumps([self.to_dict(), epsilon, purpose], sort_keys=True, allow_nan=False)
+        return hashlib.sha256(told.encode()).digest()
 
     @property
     def k(self) -> int:

@@ -1,0 +1,322 @@
+"""Posterior: the chains that transition counts leave plausible (plausible chains, section 1).
+
+Each row of a member is a draw from Dirichlet(1/k + counts). Contexts that were hardly seen borrow
+the row of a shorter context: otherwise they might stay for ever, and windows would explode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from offrecord.errors import InputError
+from offrecord.models.base import Floats, Integers, Label
+from offrecord.models.chain import MarkovChain
+from offrecord.models.checking import checked_labels, checked_order
+from offrecord.models.members import Members, Places
+from offrecord.models.promise import ACCEPTANCE, Promise
+
+#: A context seen less often borrows from its longest suffix seen at least LENDER times. Borrowing
+#: from suffixes seen less often loses coverage; without it windows of rain grow from 27 to 1,447.
+BORROWER = 5
+LENDER = 50
+MOST_CONTEXTS = 128  #: of a posterior; exact leakage over 8,000 members stays within seconds
+#: Least probability of a draw: small gamma shapes would otherwise leave exact zeros.
+LEAST = 1e-13
+MOST_COUNT = 10**12  #: of one cell; sums stay exact in floats
+
+
+class Posterior(Promise):
+    """Plausible chains, by how often each value followed each context.
+
+    counts: (S, k) whole numbers, S = k**order; contexts are numbered with the latest value as the
+    last digit in base k. kappa: concentration of single units (chains) around the common rows, if
+    the promise is about one more unit. places: what kernels depend on besides the context;
+    place_counts: (P, S, k) the same counts by the place of the context; place_kappa: concentration
+    of a place's rows around the pooled ones. first_counts: (S,) how often each context was the
+    first of a chain, for places that are steps. coverage: share of the plausible chains that a
+    promise holds in, 0.99 or 0.95.
+
+    Raises InputError for anything that cannot be counts of such chains.
+    """
+
+    def __init__(  # noqa: PLR0913 - an argument for each part of the model file
+        self,
+        counts: ArrayLike,
+        order: int,
+        labels: Sequence[Label] | None = None,
+        coverage: float = 0.99,
+        *,
+        kappa: float | None = None,
+        places: Places | None = None,
+        place_counts: ArrayLike | None = None,
+        place_kappa: float | None = None,
+        first_counts: ArrayLike | None = None,
+    ) -> None:
+        self._order = checked_order(order)
+        self.counts = _checked_counts("counts", counts, self._order)
+        self._labels = checked_labels(labels, self.counts.shape[1])
+        if coverage not in ACCEPTANCE:
+            raise InputError(f"coverage must be 0.99 or 0.95, got {coverage!r:.40}")
+        self.coverage: float = coverage
+        self.kappa = _checked_kappa("kappa", kappa)
+        self._places = places
+        self.place_kappa = _checked_kappa("place_kappa", place_kappa)
+        self.place_counts: Integers | None = None
+        self.first_counts: Integers | None = None
+        self._set_places(place_counts, first_counts)
+
+    def _set_places(self, place_counts: ArrayLike | None, first_counts: ArrayLike | None) -> None:
+        """Check what belongs to places, which must all be given or none."""
+        places = self._places
+        if places is None:
+            if not (place_counts is None and first_counts is None and self.place_kappa is None):
+                raise InputError("place_counts, place_kappa and first_counts need places")
+            return
+        if place_counts is None or self.place_kappa is None:
+            raise InputError("places need place_counts and place_kappa")
+        self.place_counts = _whole("place_counts", place_counts)
+        if self.place_counts.shape != (places.count, *self.counts.shape):
+            raise InputError(f"place_counts must hold counts for each of {places.count} places")
+        if not np.array_equal(self.place_counts.sum(axis=0), self.counts):
+            raise InputError("place_counts must sum to counts")
+        if places.cyclic != (first_counts is None):
+            raise InputError("first_counts belong to places that are steps, and only to these")
+        if first_counts is not None:
+            self.first_counts = _whole("first_counts", first_counts)
+            if self.first_counts.shape != self.counts.shape[:1] or not self.first_counts.any():
+                raise InputError(f"first_counts must hold {len(self.counts)} counts, not all 0")
+
+    # ---- what it is
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The k values as they appear in the data."""
+        return self._labels
+
+    @property
+    def order(self) -> int:
+        """How many records the next one depends on."""
+        return self._order
+
+    @property
+    def places(self) -> Places | None:
+        """Which places make a difference."""
+        return self._places
+
+    @cached_property
+    def lenders(self) -> Integers:
+        """(S,) number of the row in `_rows_seen` that each context takes.
+
+        Its own, unless it was seen fewer than BORROWER times and a suffix of it (possibly the
+        empty one) LENDER times: then that of the longest such suffix.
+        """
+        return np.array([self._lender(context) for context in range(len(self.counts))])
+
+    def _lender(self, context: int) -> int:
+        visits = self._suffixes.counts.sum(axis=1)
+        own = len(visits) - len(self.counts) + context
+        if visits[own] >= BORROWER:
+            return own
+        for length in range(self.order - 1, -1, -1):
+            suffix = self._suffixes.begins[length] + context % self.k**length
+            if visits[suffix] >= LENDER:
+                return int(suffix)
+        return own
+
+    @cached_property
+    def _suffixes(self) -> _Suffixes:
+        return _Suffixes.of(self.counts, self.order)
+
+    @cached_property
+    def borrowed(self) -> Integers:
+        """The contexts that take the row of a suffix."""
+        own = self._suffixes.begins[-1] + np.arange(len(self.counts))
+        return np.flatnonzero(self.lenders != own)
+
+    # ---- the mean chain and draws
+
+    @cached_property
+    def mean(self) -> Members:
+        """The posterior mean of every row."""
+        rows = self._concentrations / self._concentrations.sum(axis=-1, keepdims=True)
+        first = None
+        if self.first_counts is not None:
+            first = (self._first / self._first.sum())[np.newaxis]
+        return Members(self._of_contexts(rows[np.newaxis]), self.order, self.places, first)
+
+    @cached_property
+    def chain(self) -> MarkovChain:
+        """The mean chain of all places together, as one known chain."""
+        rows = self._pooled[self.lenders]
+        return MarkovChain(
+            rows.reshape((self.k,) * (self.order + 1)), None, self.labels, self.order
+        )
+
+    def members(self, count: int, seed: bytes | int) -> Members:
+        """`count` chains drawn from the posterior.
+
+        Args:
+            count: how many.
+            seed: the same seed gives the same chains, on the same version of numpy.
+
+        Returns:
+            Members of this order, with the same places.
+        """
+        entropy = int.from_bytes(seed, "big") if isinstance(seed, bytes) else seed
+        random = np.random.default_rng(entropy)
+        used, place_of = np.unique(self.lenders, return_inverse=True)
+        shapes = np.broadcast_to(
+            self._concentrations[:, used], (count, *self._concentrations[:, used].shape)
+        )
+        rows = _dirichlet(shapes, random)[:, :, place_of]
+        if self.kappa is not None:
+            rows = _dirichlet(self.kappa * rows, random)
+        first = None
+        if self.first_counts is not None:
+            first = _dirichlet(np.broadcast_to(self._first, (count, len(self._first))), random)
+        return Members(rows, self.order, self.places, first)
+
+    def draw(self, count: int, seed: bytes | int) -> list[MarkovChain]:
+        """The same chains one by one; InputError where kernels depend on the place."""
+        if self.places is not None:
+            raise InputError("chains whose kernels depend on the place have no single kernel")
+        shape = (self.k,) * (self.order + 1)
+        rows = self.members(count, seed).rows[:, 0]
+        return [MarkovChain(one.reshape(shape), None, self.labels, self.order) for one in rows]
+
+    @cached_property
+    def _pooled(self) -> Floats:
+        """(rows, k) posterior mean of each suffix's row, all places together."""
+        counts = self._suffixes.counts
+        totals: Floats = counts.sum(axis=1, keepdims=True) + 1.0
+        return np.asarray((counts + 1 / self.k) / totals)
+
+    @cached_property
+    def _concentrations(self) -> Floats:
+        """(P, rows, k) parameters of the Dirichlet law of each place's and suffix's row."""
+        if self.place_counts is None:
+            return (self._suffixes.counts + 1 / self.k)[np.newaxis]
+        counts = [_Suffixes.of(one, self.order).counts for one in self.place_counts]
+        assert self.place_kappa is not None
+        return np.asarray(self.place_kappa * self._pooled + np.array(counts))
+
+    @property
+    def _first(self) -> Floats:
+        """(S,) parameters of the Dirichlet law of a chain's first context."""
+        assert self.first_counts is not None
+        return np.asarray(self.first_counts + 1 / len(self.first_counts))
+
+    def _of_contexts(self, rows: Floats) -> Floats:
+        """(M, P, S, k) the row of each context, from those of suffixes."""
+        return rows[:, :, self.lenders]
+
+    # ---- files
+
+    def to_dict(self) -> dict[str, Any]:
+        """Content of model files and certificates: all that draws depend on."""
+        places = self.places
+        return {
+            "kind": "posterior",
+            "labels": list(self.labels),
+            "order": self.order,
+            "coverage": self.coverage,
+            "prior": "1/k",
+            "kappa": self.kappa,
+            "counts": self.counts.tolist(),
+            "places": None
+            if places is None
+            else {"kind": places.kind, "count": places.count, "zone": places.zone},
+            "place_kappa": self.place_kappa,
+            "place_counts": None if self.place_counts is None else self.place_counts.tolist(),
+            "first_counts": None if self.first_counts is None else self.first_counts.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Posterior:
+        """The posterior of `to_dict`; InputError for anything else."""
+        from offrecord.models.file import PosteriorContent, parsed
+
+        return parsed(PosteriorContent, content, "posterior").promise()
+
+    def with_coverage(self, coverage: float) -> Posterior:
+        """The same counts under a promise of another coverage."""
+        return self.from_dict({**self.to_dict(), "coverage": coverage})
+
+    def __repr__(self) -> str:
+        seen = int(self.counts.sum())
+        return f"<Posterior k={self.k} order={self.order} of {seen:,} transitions>"
+
+
+class _Suffixes(NamedTuple):
+    """Counts of all contexts up to the order: length 0 first, within a length by number.
+
+    begins[j]: where those of length j begin.
+    """
+
+    counts: Integers
+    begins: list[int]
+
+    @classmethod
+    def of(cls, counts: Integers, order: int) -> _Suffixes:
+        k = counts.shape[1]
+        by_length = [counts.reshape(-1, k**length, k).sum(axis=0) for length in range(order + 1)]
+        begins = [(k**length - 1) // (k - 1) for length in range(order + 1)]
+        return cls(np.concatenate(by_length), begins)
+
+
+def _dirichlet(parameters: Floats, random: np.random.Generator) -> Floats:
+    """A draw for each row of parameters (last axis), none of its entries below LEAST.
+
+    A gamma variable of shape a is one of shape a + 1 times U^(1/a); logs do not underflow.
+    """
+    logs = np.log(random.standard_gamma(parameters + 1))
+    logs -= random.standard_exponential(parameters.shape) / parameters
+    logs -= logs.max(axis=-1, keepdims=True)
+    weights = np.exp(logs)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    np.maximum(weights, LEAST, out=weights)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
+
+
+# ---- whether given numbers can be counts
+
+
+def _checked_counts(name: str, counts: ArrayLike, order: int) -> Integers:
+    known = _whole(name, counts)
+    if known.ndim != 2 or known.shape[1] < 2 or known.shape[0] != known.shape[1] ** order:
+        raise InputError(
+            f"{name} of order {order} must be k**{order} rows of k ≥ 2 counts, got shape"
+            f" {' × '.join(map(str, known.shape))}"
+        )
+    if len(known) > MOST_CONTEXTS:
+        raise InputError(f"{name} must have at most {MOST_CONTEXTS} contexts, got {len(known)}")
+    if not known.any():
+        raise InputError(f"{name} must not all be 0")
+    return known
+
+
+def _whole(name: str, counts: ArrayLike) -> Integers:
+    """Counts as int64; InputError for negative or fractional ones."""
+    try:
+        known = np.asarray(counts)
+    except ValueError:
+        raise InputError(f"{name} must be whole numbers in rows of equal length") from None
+    if known.dtype.kind not in "iu":
+        raise InputError(f"{name} must be whole numbers in rows of equal length")
+    if known.size and not (known.min() >= 0 and known.max() <= MOST_COUNT):
+        raise InputError(f"{name} must be from 0 to {MOST_COUNT:,}")
+    return known.astype(np.int64)
+
+
+def _checked_kappa(name: str, kappa: float | None) -> float | None:
+    if kappa is None:
+        return None
+    if isinstance(kappa, bool) or not isinstance(kappa, (int, float)) or not 0 < kappa < 1e9:
+        raise InputError(f"{name} must be a positive number, got {kappa!r:.40}")
+    return float(kappa)
