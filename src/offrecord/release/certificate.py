@@ -23,6 +23,8 @@ from pydantic import (
 )
 
 from offrecord.errors import InputError
+from offrecord.models.file import promise_from_dict
+from offrecord.models.origin import Origin, Verdict
 from offrecord.text import html_facts, html_list, html_note, odds
 
 FORMAT: Literal["offrecord-certificate"] = "offrecord-certificate"
@@ -247,45 +249,9 @@ class Choice(Section):
 # ---- the model
 
 
-class FitVerdict(Section):
-    """Whether the model's promise held in the reference data at one ε: the odds that were counted,
-    those that were promised, and the least that could have been seen (None: nothing was counted).
-    """
-
-    epsilon: Finite
-    verdict: Literal["holds", "not shown", "broken"]
-    counted: Finite | None
-    promised: Finite
-    seen_from: Finite | None
-    where: str | None = None
-
-
-class Learned(Section):
-    """What the model was learned from.
-
-    distance: where that was the released table itself, the least number of steps to a private
-    record; None for other data. alone: how many cells of the counts one chain alone fills.
-    sensitivities: the window by AIC's order, and with one more block of time, by the acting one.
-    """
-
-    value: str
-    order: Literal["row", "integer", "time"]
-    step: str | None = None
-    zone: str | None = None
-    unit: str | None = None
-    bins: tuple[float, ...] | None = None
-    others: str | None = None
-    records: Count
-    chains: Count
-    alone: Count
-    distance: Count | None = None
-    verdicts: tuple[FitVerdict, ...] = ()
-    sensitivities: tuple[Finite, Finite] | None = None
-
-
 class Evidence(Section):
-    """What speaks against the model: unseen: whether it was learned from no record that may be
-    redacted here (None: not known). accepted: objections that were accepted.
+    """How the model stands to the data. unseen: whether it was learned from no record that may be
+    redacted here (None: not known). accepted: objections to the model that were accepted.
     """
 
     unseen: bool | None = None
@@ -317,7 +283,8 @@ class Certificate(Section):
     kind: "rules": side rules act around private runs. "whole chains": every chain with a private
     record went as a whole, under no model. "none": private records are whole chains, or there are
     none, and nothing else had to go. model: `Promise.to_dict()`. key_id: which key drew the coins;
-    None after a dry run. output: None until it is written.
+    None after a dry run. origin and verdicts: as in the model file, without `origin.seen`. output:
+    None until it is written.
     """
 
     form: ClassVar[str] = "certificate"
@@ -337,7 +304,8 @@ class Certificate(Section):
     policy: Policy | None = None
     choice: Choice | None = None
     model: dict[str, Any] | None = None
-    learned: Learned | None = None
+    origin: Origin | None = None
+    verdicts: tuple[Verdict, ...] = ()
     evidence: Evidence = Evidence()
     versions: dict[str, str]
     output: Output | None = None
@@ -347,6 +315,10 @@ class Certificate(Section):
         acting = self.kind == "rules"
         if acting != (self.policy is not None) or acting != (self.model is not None):
             raise ValueError('policy and model go with the kind "rules", and with no other')
+        if self.model is not None:
+            promise_from_dict(self.model)
+        if self.origin is not None and self.origin.seen is not None:
+            raise ValueError("origin.seen is for the key's owner alone")
         return self
 
     def __repr__(self) -> str:
@@ -487,10 +459,7 @@ def _facts(certificate: Certificate) -> list[tuple[str, str]]:
         if policy.validation is not None:
             drawn, above = policy.validation.drawn, policy.validation.above
             facts.append(("validation", f"{drawn:,} chains drawn, {above:,} exceed ε"))
-    if certificate.learned is not None:
-        facts += [
-            (f"at {odds(one.epsilon)} to 1", one.verdict) for one in certificate.learned.verdicts
-        ]
+    facts += [(f"at {odds(one.epsilon)} to 1", one.verdict) for one in certificate.verdicts]
     facts += [("accepted", one) for one in certificate.evidence.accepted]
     others = "unknown" if release.others is None else f"{release.others:,} of the data set"
     facts.append(("other releases", others))
