@@ -66,3 +66,44 @@ class Chains:
     def chain_of(self) -> Integers:
         """(n,) the chain of each record."""
         return np.repeat(np.arange(self.count), np.diff(self.starts))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Runs:
+    """Private runs, sorted by chain and place; (r,) each.
+
+    chain: number of the chain. first, last: the first and the last record, in steps from the
+    chain's first record. order: order value of the first record, which coins are drawn for.
+    """
+
+    chain: Integers
+    first: Integers
+    last: Integers
+    order: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, chains: Chains, private: NDArray[np.bool_], *, each: bool = False) -> Runs:
+        """The maximal runs of consecutive private records.
+
+        Args:
+            chains: the records.
+            private: (n,) which of them are private.
+            each: every private record is a run of its own.
+        """
+        rows = np.flatnonzero(private)
+        chain = np.searchsorted(chains.starts, rows, side="right") - 1
+        places = rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
+        follows = np.zeros(len(rows) + 1, dtype=bool)
+        if not each:
+            follows[1:-1] = (np.diff(places) == 1) & (chain[1:] == chain[:-1])
+        begin, end = np.flatnonzero(~follows[:-1]), np.flatnonzero(~follows[1:])
+        return cls(chain[begin], places[begin], places[end], chains.order[rows[begin]])
+
+    @property
+    def count(self) -> int:
+        """Number of runs."""
+        return len(self.chain)
+
+    def part(self, which: slice | Integers | NDArray[np.bool_]) -> Runs:
+        """Some of the runs."""
+        return Runs(self.chain[which], self.first[which], self.last[which], self.order[which])

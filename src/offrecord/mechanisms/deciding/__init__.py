@@ -1,0 +1,26 @@
+"""Deciding: side rules laid onto tables. layout.py: positions; settings.py: which rules a table
+needs; local.py, stopping.py: the two kinds of rules; decide.py: what acts; expect.py: what is
+expected of it.
+"""
+
+from offrecord.mechanisms.deciding.decide import ALWAYS, AT_TIMES, NEVER, Certainty, certain, decide
+from offrecord.mechanisms.deciding.expect import Geometry, expected_released, geometry
+from offrecord.mechanisms.deciding.layout import Draw, Mask, PlaceOf, everywhere
+from offrecord.mechanisms.deciding.settings import settings_needed
+
+__all__ = [
+    "ALWAYS",
+    "AT_TIMES",
+    "NEVER",
+    "Certainty",
+    "Draw",
+    "Geometry",
+    "Mask",
+    "PlaceOf",
+    "certain",
+    "decide",
+    "everywhere",
+    "expected_released",
+    "geometry",
+    "settings_needed",
+]

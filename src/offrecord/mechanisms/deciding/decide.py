@@ -1,0 +1,54 @@
+"""Which records of whole chains are redacted: by a table policy, the values and keyed coins."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.mechanisms.deciding.layout import Draw, Mask, PlaceOf
+from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.models.records import Chains, Runs
+
+#: Whether a record is redacted, whatever the values and the coins are: for none of them, for some,
+#: for all.
+NEVER, AT_TIMES, ALWAYS = 0, 1, 2
+Certainty: TypeAlias = NDArray[np.int8]
+
+
+def decide(
+    chains: Chains,
+    runs: Runs,
+    policy: TablePolicy,
+    place_of: PlaceOf,
+    draw: Draw,
+    order: int,
+) -> Mask:
+    """(n,) which records are redacted.
+
+    Args:
+        chains: whole chains, any number of them.
+        runs: their private runs; with protect="each", one for each private record.
+        policy: local rules, or stopping rules and windows, for every setting that occurs.
+        place_of: from chain numbers and steps to places.
+        draw: keyed coins, by chain number and order value.
+        order: m, of the model.
+
+    Returns:
+        Missing records count as redacted where they would be whatever their value.
+
+    Raises:
+        InputError: the policy has no rule for a setting, or rules that do not act together.
+    """
+    raise NotImplementedError
+
+
+def certain(
+    chains: Chains, runs: Runs, policy: TablePolicy, place_of: PlaceOf, order: int
+) -> Certainty:
+    """(n,) NEVER, AT_TIMES or ALWAYS: whether records are redacted, by positions alone.
+
+    Args and Raises: see `decide`.
+    """
+    raise NotImplementedError
