@@ -1,35 +1,32 @@
-"""Charts in one grammar, Vega-Lite: specifications made here, drawn as SVG, PNG or HTML.
+"""Charts in Vega-Lite: specifications made here, drawn as SVG, PNG or HTML without a browser.
 
-They know rows of numbers and nothing else of the package, so that every room may draw.
+chart   a specification that can be drawn      look   colours and sizes, by day and by night
+rule, influence, curve, leakage, ratios, strip, belief: one picture a file, made of plain rows
 """
 
-from offrecord.charts.budgets import budgets_chart
-from offrecord.charts.drawing import start, svg_of
-from offrecord.charts.engine import check_drawable, undrawable
-from offrecord.charts.files import FORMATS, check_picture, write_chart
-from offrecord.charts.images import image_tag
-from offrecord.charts.influence import influence_chart, influence_layers
-from offrecord.charts.posterior import posterior_chart
-from offrecord.charts.redaction import profile_chart, redaction_chart
-from offrecord.charts.rule import rule_chart
-from offrecord.charts.utility import marked_utility_chart, utility_chart
+from offrecord.charts.belief import belief_chart
+from offrecord.charts.chart import FORMATS, Chart, check_drawable, check_picture, undrawable
+from offrecord.charts.curve import budgets_chart, utility_chart
+from offrecord.charts.influence import bands, influence_chart
+from offrecord.charts.leakage import leakage_chart
+from offrecord.charts.ratios import ratio_chart
+from offrecord.charts.rule import redaction_chart, rule_chart
+from offrecord.charts.strip import strip_chart
 
 __all__ = [
     "FORMATS",
+    "Chart",
+    "bands",
+    "belief_chart",
     "budgets_chart",
     "check_drawable",
     "check_picture",
-    "image_tag",
     "influence_chart",
-    "influence_layers",
-    "marked_utility_chart",
-    "posterior_chart",
-    "profile_chart",
+    "leakage_chart",
+    "ratio_chart",
     "redaction_chart",
     "rule_chart",
-    "start",
-    "svg_of",
+    "strip_chart",
     "undrawable",
     "utility_chart",
-    "write_chart",
 ]

@@ -1,90 +1,93 @@
-"""Fig. 1: how much each record tells about the private one."""
+"""Fig. 1: how much each record tells about the private one, with the band of plausible chains."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from offrecord.charts.look import LIGHT, REGION_COLOURS, Look, Rows, rows_of
+from offrecord.charts.chart import Chart
+from offrecord.charts.look import (
+    PALETTE,
+    REGIONS,
+    Rows,
+    Spec,
+    layered,
+    level,
+    mark,
+    named_lines,
+    quantity,
+    values,
+)
 
-_DISTANCE = "Distance t − p from the private record"
+_TITLE = "How much each record tells about the private one"
 
 
-def influence_chart(rows: Rows, threshold: float) -> Any:
-    """Fig. 1: pointwise influence of each record and value, and the regions a threshold ε′ makes.
+def influence_chart(
+    rows: Rows,
+    threshold: float,
+    names: Sequence[str],
+    *,
+    along: str = "Distance t − p from the private record",
+    name: str = "ε",
+    description: str = "",
+) -> Chart:
+    """Influence by record, a line for each name.
 
-    rows: record, value, influence, region.
+    Args:
+        rows: record, name, influence; low and high too where plausible chains differ; region where
+            regions are shaded (see `bands`). Infinite influence is not drawn.
+        threshold: the level above which a record tells too much.
+        names: of the lines, in order.
+        along: what records count. name: of the threshold.
+        description: what the picture shows, in words.
     """
-    level = [{"level": threshold, "name": f"ε′ = {threshold:g}"}]
     finite = [row for row in rows if row["influence"] != float("inf")]
-    layers = influence_layers(finite, bands(rows), level, _DISTANCE)
-    return layers.properties(width=520, height=300)
+    layers: list[Spec] = []
+    if rows and "region" in rows[0]:
+        layers.append(_shades(bands(rows)))
+    if finite and "low" in finite[0]:
+        layers.append(_band(finite))
+    layers += [_lines(finite, names), *level("y", threshold, f"{name} = {threshold:g}")]
+    return Chart(layered(*layers, x=along, y="Influence (log of odds)"), _TITLE, description)
 
 
-def influence_layers(
-    rows: Rows | str, shades: Rows | str, level: Rows | str, along: str, look: Look = LIGHT
-) -> Any:
-    """The same of rows that are given later, under names.
-
-    rows: record, side, value, influence, all finite. shades: begin, end, region. level: level,
-    name. along: what records count.
-    """
-    import altair as alt
-
-    rule = (
-        alt.Chart(rows_of(level)).mark_rule(strokeDash=[6, 4], color=look.ink).encode(y="level:Q")
-    )
-    label = rule.mark_text(align="left", dx=4, dy=-6, color=look.ink).encode(
-        x=alt.value(0), text="name:N"
-    )
-    return alt.layer(_region_shades(shades, look), rule, label, _influence_lines(rows, along, look))
-
-
-def _region_shades(shades: Rows | str, look: Look) -> Any:
-    """A band of colour behind the records of each region."""
-    import altair as alt
-
-    colours = alt.Scale(domain=list(REGION_COLOURS), range=list(REGION_COLOURS.values()))
-    return (
-        alt.Chart(rows_of(shades))
-        .mark_rect(opacity=look.shade)
-        .encode(
-            x=alt.X("begin:Q"),
-            x2="end:Q",
-            color=alt.Color("region:N", title="region", scale=colours),
-        )
-    )
-
-
-def _influence_lines(rows: Rows | str, along: str, look: Look) -> Any:
-    """A line for each value and side; what is infinite is not drawn."""
-    import altair as alt
-
-    return (
-        alt.Chart(rows_of(rows))
-        .mark_line(point=True)
-        .encode(
-            x=alt.X(
-                "record:Q",
-                title=along,
-                axis=alt.Axis(tickMinStep=1),
-                scale=alt.Scale(zero=False, nice=False),
-            ),
-            y=alt.Y("influence:Q", title="Influence of record t with value x"),
-            detail="side:N",
-            strokeDash=alt.StrokeDash(
-                "value:N", title="value x", legend=alt.Legend(symbolType="stroke")
-            ),
-            color=alt.value(look.accent),
-        )
-    )
-
-
-def bands(rows: Rows) -> list[dict[str, Any]]:
-    """Stretches of records of one region: begin, end, region."""
-    found: list[dict[str, Any]] = []
+def bands(rows: Rows) -> list[dict[str, float | str]]:
+    """Runs of records of one region: begin, end, region."""
+    found: list[dict[str, float | str]] = []
     for record, region in sorted({(row["record"], row["region"]) for row in rows}):
         if found and found[-1]["region"] == region and found[-1]["end"] == record - 0.5:
             found[-1]["end"] = record + 0.5
         else:
             found.append({"begin": record - 0.5, "end": record + 0.5, "region": region})
     return found
+
+
+def _shades(found: Rows) -> Spec:
+    scale = {"domain": list(REGIONS), "range": list(REGIONS.values())}
+    legend = {"title": "region", "symbolType": "square", "columns": 3}
+    colour = {"field": "region", "type": "nominal", "scale": scale, "legend": legend}
+    span = {"x": quantity("begin"), "x2": {"field": "end"}, "fill": colour}
+    return {"data": values(found), "mark": mark("rect", opacity=0.2), "encoding": span}
+
+
+def _band(rows: Rows) -> Spec:
+    """What most plausible chains say."""
+    span = {"x": quantity("record"), "y": quantity("low"), "y2": {"field": "high"}}
+    detail = {"detail": [{"field": "name"}, {"field": "side"}]}
+    area = mark("area", color=PALETTE[0], opacity=0.15)
+    sides = [row | {"side": row["record"] > 0} for row in rows]
+    return {"data": values(sides), "mark": area, "encoding": span | detail}
+
+
+def _lines(rows: Rows, names: Sequence[str]) -> Spec:
+    axis = {"tickMinStep": 1, "grid": False, "format": "d"}
+    sides = [{"side": row["record"] > 0} | row for row in rows]
+    return {
+        "data": values(sides),
+        "mark": mark("line", strokeWidth=2, point={"size": 22}),
+        "encoding": {
+            "x": quantity("record", axis=axis, scale={"zero": False, "nice": False}),
+            "y": quantity("influence"),
+            "detail": {"field": "side"},
+            **named_lines("name", names),
+        },
+    }

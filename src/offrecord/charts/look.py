@@ -1,85 +1,112 @@
-"""How charts look: colours, sizes, legends, by day and by night."""
+"""How charts look: colours, fonts, axes and the parts that pictures have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 #: Rows that a chart is drawn from, a dictionary each.
-Rows = Sequence[dict[str, Any]]
+Rows: TypeAlias = Sequence[dict[str, Any]]
+#: A Vega-Lite specification, or a part of one.
+Spec: TypeAlias = dict[str, Any]
 
 #: Colours that stay apart for colour-blind readers; the first three are those of the paper.
 PALETTE = ("#2e2585", "#337538", "#c26a77", "#dca237", "#5da899", "#9f4a96", "#7f7f7f", "#94cbec")
+#: The same by night, in the same order.
+NIGHT = ("#aaa2ff", "#7cc98c", "#ec9aa8", "#efc06a", "#86d4c5", "#dd96d5", "#b5b5b5", "#94cbec")
+#: Lines differ in their dashes too, for print in black and white.
+DASHES = ([1, 0], [6, 3], [2, 3], [8, 3, 2, 3], [4, 4], [10, 3], [1, 2], [12, 4])
 #: Shades of the paper's regions.
-REGION_COLOURS = {"L": "#c26a77", "M": "#dca237", "S": "#337538"}
-_FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
+REGIONS = {"L": "#c26a77", "M": "#dca237", "S": "#337538"}
+INK = "#444444"
+_WIDTH = 560
+
+CONFIG: Spec = {
+    "background": "transparent",
+    "font": "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif",
+    "view": {"stroke": "transparent"},
+    "axis": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
+    "legend": {
+        "labelFontSize": 12,
+        "orient": "bottom",
+        "columns": 2,
+        "columnPadding": 60,
+        "labelLimit": 420,
+        "symbolType": "stroke",
+        "symbolSize": 300,
+    },
+    "text": {"fontSize": 12},
+}
 
 
-@dataclass(frozen=True)
-class Look:
-    """Colours: of text and rules, of grids, of lines by mechanism or value; how much of a region's
-    colour shines through.
+def quantity(field: str, **more: Any) -> Spec:
+    """A channel for numbers."""
+    return {"field": field, "type": "quantitative", **more}
+
+
+def named_lines(field: str, names: Sequence[str]) -> Spec:
+    """The channels of lines that differ in colour and dashes, with one legend for both."""
+
+    def channel(looks: Sequence[Any]) -> Spec:
+        picked = [looks[at % len(looks)] for at in range(len(names))]
+        scale = {"domain": list(names), "range": picked}
+        return {"field": field, "type": "nominal", "title": None, "scale": scale}
+
+    return {"color": channel(PALETTE), "strokeDash": channel(DASHES)}
+
+
+def values(rows: Rows) -> Spec:
+    """Data inside the specification."""
+    return {"values": list(rows)}
+
+
+def layered(*layers: Spec, x: str | None, y: str | None, height: int = 260) -> Spec:
+    """A picture of several layers, the first one at the back.
+
+    Args:
+        x, y: titles of the axes. Vega-Lite joins the titles of all layers, so each layer gets them.
+        height: in pixels; the width is that of a column of text.
     """
-
-    ink: str
-    grid: str
-    palette: tuple[str, ...]
-    shade: float = 0.18
-
-    @property
-    def accent(self) -> str:
-        """Of what there is but one."""
-        return self.palette[0]
+    schema = "https://vega.github.io/schema/vega-lite/v5.json"
+    parts = [_titled(one, {"x": x, "y": y}) for one in layers]
+    return {"$schema": schema, "width": _WIDTH, "height": height, "layer": parts}
 
 
-LIGHT = Look("#222222", "#e4e4ea", PALETTE)
-DARK = Look(
-    "#e8e8ee",
-    "#3a3a48",
-    ("#aaa2ff", "#7cc98c", "#ec9aa8", "#efc06a", "#86d4c5", "#dd96d5", "#b5b5b5"),
-    0.36,
-)
-
-
-def rows_of(rows: Rows | str) -> Any:
-    """What a chart is drawn from: rows, or the name under which whoever shows it will give them."""
-    import altair as alt
-
-    return alt.NamedData(rows) if isinstance(rows, str) else alt.Data(values=list(rows))
-
-
-def mechanism_colours(names: Sequence[str], look: Look = LIGHT) -> Any:
-    """A colour for each mechanism, and a legend below."""
-    import altair as alt
-
-    scale = alt.Scale(domain=list(names), range=list(look.palette[: len(names)]))
-    return alt.Color(
-        "mechanism:N",
-        title=None,
-        scale=scale,
-        legend=alt.Legend(labelLimit=400, orient="bottom", columns=2, symbolType="stroke"),
-    )
-
-
-def dressed(chart: Any, look: Look, height: int = 300) -> dict[str, Any]:
-    """The specification of a chart for a page: as wide as its place, on the page's own ground."""
-    quiet = {"labelColor": look.ink, "titleColor": look.ink}
-    spec: dict[str, Any] = chart.properties(width="container", height=height).to_dict()
-    spec["background"] = None
-    spec["autosize"] = {"type": "fit", "contains": "padding", "resize": True}
-    spec["config"] = {
-        "font": _FONT,
-        "axis": {
-            **quiet,
-            "gridColor": look.grid,
-            "domainColor": look.ink,
-            "tickColor": look.ink,
-            "titleFontWeight": "normal",
-            "labelFontSize": 12,
-            "titleFontSize": 12,
-        },
-        "legend": {**quiet, "titleFontWeight": "normal", "labelFontSize": 12, "orient": "bottom"},
-        "view": {"stroke": None},
+def _titled(layer: Spec, titles: dict[str, str | None]) -> Spec:
+    """A layer, and the layers in it, with the titles of the axes."""
+    found = dict(layer)
+    if "layer" in layer:
+        found["layer"] = [_titled(one, titles) for one in layer["layer"]]
+    channels = layer.get("encoding", {})
+    titled = {
+        name: one | {"title": titles[name]} if name in titles and "field" in one else one
+        for name, one in channels.items()
     }
-    return spec
+    return found | ({"encoding": titled} if channels else {})
+
+
+def mark(kind: str, **more: Any) -> Spec:
+    """A mark of a kind."""
+    return {"type": kind, **more}
+
+
+def level(channel: str, at: float, name: str, colour: str = INK) -> list[Spec]:
+    """A dashed line at a value of x or y, with its name at the line's end."""
+    where = {channel: quantity("level")}
+    # The name stands above a line at some x, and on a line at some y, inside the picture.
+    style: Spec = {"baseline": "bottom", "dy": -4}
+    other: Spec = {"y": {"value": 0}}
+    if channel == "y":
+        style, other = {"align": "right", "dx": -4, "dy": -6}, {"x": {"value": "width"}}
+    return [
+        {
+            "data": values([{"level": at, "name": name}]),
+            "layer": [
+                {"mark": mark("rule", strokeDash=[5, 4], color=colour), "encoding": where},
+                {
+                    "mark": mark("text", color=colour, **style),
+                    "encoding": where | other | {"text": {"field": "name"}},
+                },
+            ],
+        }
+    ]
