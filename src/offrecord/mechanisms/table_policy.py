@@ -13,6 +13,8 @@ from offrecord.models.base import Floats
 from offrecord.models.members import Members
 from offrecord.theory.pairs import record_leakages, side_leakages
 
+_CHUNK = 2**24  # numbers of outcomes judged at once: 128 MB
+
 
 @dataclass(frozen=True)
 class Validation:
@@ -40,7 +42,7 @@ class TablePolicy:
     """Rules for every setting of a table, under one promise.
 
     mechanism: the name of what made them. protect: "run" or "each" (local rules alone can protect
-    each private record by itself). budget: what it was designed for, at most epsilon.
+    each private record by itself). validation: on plausible chains that had no part in the design.
     """
 
     mechanism: str
@@ -52,6 +54,9 @@ class TablePolicy:
 
     def leakages(self, members: Members) -> Floats:
         """(M,) the largest leakage of a member over everything that may act in the table."""
+        size = max(_CHUNK // members.contexts**2, 1)
+        if members.count > size:
+            return np.concatenate([self.leakages(part) for part in members.parts(size)])
         found = [np.zeros(members.count)]
         left, right = np.zeros(members.count), np.zeros(members.count)
         for setting, pair in self.rules.items():

@@ -15,6 +15,9 @@ from offrecord.models.base import Floats, Integers
 #: Upper bound on the absolute rounding error of a leakage within the limits of size
 #: (docs/proofs/rounding.md).
 ROUNDING = 1e-9
+_NOTHING = (
+    1e-12  # a log-ratio up to this is what rounding leaves of equal likelihoods: it counts as 0
+)
 
 
 def side_leakages(outcomes: Floats, possible: Floats) -> Floats:
@@ -44,6 +47,9 @@ def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Intege
         law: (M, S) probability of the start context.
         last_value: (S,) the record's value in each context.
     """
+    if len(np.unique(last_value)) == len(last_value):  # order 1: two sides add by pairs (F2)
+        both = (log_ratios(left, law) + log_ratios(right, law)).max(axis=(1, 2))
+        return np.where(both > _NOTHING, both, 0.0)
     values = np.unique(last_value)
     given = []
     for value in values:
@@ -63,8 +69,33 @@ def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Intege
     return _largest_log_ratio(likely.reshape(members, -1), unlikely.reshape(members, -1))
 
 
+def log_ratios(outcomes: Floats, possible: Floats) -> Floats:
+    """The largest log-ratio of an outcome's likelihood for each pair of start contexts.
+
+    Args:
+        outcomes: (M, O, S) likelihood of each outcome given each start context.
+        possible: (M, S) law of the start context; pairs with one of probability 0 count as 0.
+
+    Returns:
+        (M, S, S) of the first over the second; at least 0, ∞ included.
+    """
+    contexts = outcomes.shape[2]
+    found = np.ones((len(outcomes), contexts, contexts))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for x in range(contexts):
+            for y in range(contexts):
+                if x != y:
+                    mine, other = outcomes[:, :, x], outcomes[:, :, y]
+                    ratios = np.where(mine > 0, mine / other, 1.0)
+                    counts = (possible[:, x] > 0) & (possible[:, y] > 0)
+                    largest = ratios.max(axis=1, initial=1.0)
+                    found[:, x, y] = np.where(counts, largest, 1.0)
+        return np.asarray(np.log(found))
+
+
 def _largest_log_ratio(likely: Floats, unlikely: Floats) -> Floats:
     """(M,) the largest log(likely / unlikely) over outcomes that can occur; at least 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(likely > 0, likely / unlikely, 1.0)
-        return np.maximum(np.log(ratios).max(axis=1, initial=0.0), 0.0)
+        found = np.log(ratios).max(axis=1, initial=0.0)
+    return np.where(found > _NOTHING, found, 0.0)

@@ -1,0 +1,275 @@
+"""The rules of a table: designed on some plausible chains, validated on others.
+
+A policy is validated as a whole: a chain exceeds ε if any pair of rules that may act in the table
+does. Draws are seeded by the promise, ε and what they are for, so the same table gets the same
+rules on the same machine; later releases take the rules of the certificate instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from offrecord.mechanisms.base import Mechanism, Unserved
+from offrecord.mechanisms.rules import Pair, Setting
+from offrecord.mechanisms.table_policy import TablePolicy, Validation
+from offrecord.models.base import Floats
+from offrecord.models.members import Members
+from offrecord.models.promise import Promise
+from offrecord.text import Progress, unwatched
+from offrecord.theory.window import smallest_windows
+
+#: Budgets tried in turn where a validation fails, as shares of ε: most pass at once; of windows a
+#: lower budget changes nothing until it takes one more record.
+_TIGHTENED = (1.0, 0.985, 0.96, 0.92, 0.86, 0.78, 0.68, 0.55, 0.4, 0.2)
+_STEPS = 8  # designs in the search for the mean chain's budget: it is then within 1 %
+_CLOSE = 0.01  # relative: a budget that close to the best is taken
+_MOST_DESIGNS = 12  # settings that are designed for the mean chain again and again
+
+
+def draw_seed(promise: Promise, epsilon: float, purpose: str) -> bytes:
+    """The seed of a publisher's draws.
+
+    Args:
+        promise: the chains that ε is promised for.
+        epsilon: the budget.
+        purpose: "design", "validate-0", "validate-1" …
+
+    Returns:
+        A digest of all of them.
+    """
+    said = [promise.to_dict(), float(epsilon), purpose]
+    content = json.dumps(said, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(content.encode()).digest()
+
+
+def drawn_for_design(promise: Promise, epsilon: float) -> tuple[Members, int]:
+    """The chains that rules are made on, and how many of them may exceed ε.
+
+    Args:
+        promise: the chains that ε is promised for.
+        epsilon: the budget.
+
+    Returns:
+        All of a list, none of which may; of a posterior the draws of its acceptance rule.
+    """
+    rule = promise.acceptance
+    if rule is None:
+        return promise.members(0, 0), 0
+    members = promise.members(rule.drawn, draw_seed(promise, epsilon, "design"))
+    return members, int(rule.drawn * (1 - rule.quantile) + 1e-9)
+
+
+def design_table(
+    mechanism: Mechanism,
+    promise: Promise,
+    epsilon: float,
+    protect: str,
+    settings: Collection[Setting],
+    watch: Progress = unwatched,
+) -> TablePolicy:
+    """The policy of a table, validated.
+
+    Args:
+        mechanism: what makes the rules.
+        promise: the chains that ε is promised for.
+        epsilon: the budget.
+        protect: "run" or "each".
+        settings: those that occur in the table.
+        watch: follows the progress.
+
+    Returns:
+        A policy that enough of the plausible chains keep, of a list every one; the mechanism's, or
+        the window's where it serves no such table (policy.mechanism says which).
+
+    Raises:
+        Unserved: Where no window within reach keeps ε either.
+    """
+    from offrecord.mechanisms.window import BestWindow
+
+    ordered = sorted(settings)
+    try:
+        return _designed(mechanism, promise, epsilon, protect, ordered, watch)
+    except Unserved:
+        if isinstance(mechanism, BestWindow):
+            raise
+    return _designed(BestWindow(), promise, epsilon, protect, ordered, watch)
+
+
+def _designed(
+    mechanism: Mechanism,
+    promise: Promise,
+    epsilon: float,
+    protect: str,
+    settings: Collection[Setting],
+    watch: Progress,
+) -> TablePolicy:
+    before = None
+    for number, share in enumerate(_TIGHTENED):
+        rules = mechanism.table_rules(promise, settings, epsilon * share, watch)
+        policy = TablePolicy(mechanism.name, epsilon, protect, promise.coverage, rules)
+        content = policy.to_dict()["rules"]
+        if content == before:  # other draws would be tried until some pass
+            continue
+        before = content
+        validated = validate(policy, promise, number)
+        if validated is not None:
+            return validated
+        if epsilon == 0:
+            break
+    raise Unserved(f"{mechanism.name} finds no rules that keep ε in enough plausible chains")
+
+
+def validate(policy: TablePolicy, promise: Promise, number: int = 0) -> TablePolicy | None:
+    """Judge a policy on chains that had no part in its design.
+
+    Args:
+        policy: all rules of a table.
+        promise: the chains that its ε is promised for.
+        number: of the validation; every one draws other chains.
+
+    Returns:
+        The policy with what was found, or None if too many chains exceed ε.
+    """
+    rule = promise.acceptance
+    seed = draw_seed(promise, policy.epsilon, f"validate-{number}")
+    members = promise.members(0 if rule is None else rule.drawn, seed)
+    found = Validation.of(policy.leakages(members), policy.epsilon)
+    return replace(policy, validation=found) if found.above <= publisher_limit(promise) else None
+
+
+def publisher_limit(promise: Promise) -> int:
+    """How many of the drawn chains may exceed ε for a publisher; of a list none.
+
+    Args:
+        promise: the chains that ε is promised for.
+
+    Returns:
+        The number.
+    """
+    return 0 if promise.acceptance is None else promise.acceptance.publisher
+
+
+# ---- rules of the mean chain, for a list
+
+
+def rules_of_mean(
+    mechanism: Mechanism,
+    promise: Promise,
+    settings: Collection[Setting],
+    epsilon: float,
+    watch: Progress = unwatched,
+) -> dict[Setting, Pair]:
+    """A mechanism's rules for the mean chain, at a budget at which the promise keeps ε.
+
+    Each setting has the largest budget ε′ ≤ ε, found by a search; where a window redacts less by
+    expectation, the window stands in.
+
+    Args:
+        mechanism: what makes rules for one chain.
+        promise: the chains that ε is promised for.
+        settings: those that occur.
+        epsilon: the budget.
+        watch: follows the progress.
+
+    Returns:
+        The rules of each setting.
+
+    Raises:
+        Unserved: For order above 1 and for more settings than can be designed again and again.
+    """
+    if promise.order > 1:
+        raise Unserved(f"of order {promise.order} {mechanism.name} is judged too slowly")
+    members, allowed = drawn_for_design(promise, epsilon)
+    if members.count > 1 and len(settings) > _MOST_DESIGNS:
+        raise Unserved(f"{len(settings)} settings are too many to design {mechanism.name} for")
+    found = {}
+    with watch(mechanism.name, len(settings)) as done:
+        for setting in settings:
+            search = _Search(mechanism, promise.mean, setting, epsilon, members, allowed)
+            found[setting] = search.best()
+            done(1)
+    return found
+
+
+class _Search:
+    """The largest budget for the mean chain at which enough members keep ε, in one setting."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        mean: Members,
+        setting: Setting,
+        epsilon: float,
+        members: Members,
+        allowed: int,
+    ) -> None:
+        self.mechanism, self.mean, self.setting = mechanism, mean, setting
+        self.epsilon, self.members, self.allowed = epsilon, members, allowed
+
+    def best(self) -> Pair:
+        """The rules that redact least of those tried, the window among them."""
+        window = self._window()
+        found = [] if window is None else [window]
+        good, bad, budget = 0.0, None, self.epsilon
+        for _ in range(_STEPS):
+            pair = self.mechanism.rules(self.mean, self.setting, budget)
+            leaks = self._leakage(pair)
+            if leaks <= self.epsilon:
+                found.append(pair)
+                good = budget
+                if bad is None:
+                    break
+                budget = (good + bad) / 2
+            else:
+                bad = budget
+                # leakage grows about in proportion to the budget
+                proportional = budget * self.epsilon / leaks if np.isfinite(leaks) else 0.0
+                budget = max(proportional * 0.98, (good + bad) / 2 if good else budget / 8)
+            if bad - good <= _CLOSE * bad:
+                break
+        if not found:
+            raise Unserved(f"{self.mechanism.name} and windows keep no budget up to ε")
+        return min(found, key=self._cost)
+
+    def _window(self) -> Pair | None:
+        from offrecord.mechanisms.window import pair_of_window
+        from offrecord.theory.window import shortest_window
+
+        if self.members.count == 1:
+            sizes = shortest_window(self.members, *self.setting, self.epsilon)
+        else:
+            sizes = smallest_windows(self.members, *self.setting, self.epsilon, self.allowed)
+        return None if sizes is None else pair_of_window(self.setting, sizes, self.members.k)
+
+    def _leakage(self, pair: Pair) -> float:
+        """What all but the allowed number of members keep."""
+        leaks = leakages_of(pair, self.setting, self.members)
+        return float(np.sort(leaks)[len(leaks) - 1 - self.allowed])
+
+    def _cost(self, pair: Pair) -> float:
+        place = self.setting.place
+        total = 0.0
+        if pair.left is not None:
+            total += float(pair.left.expected_redactions(self.mean, place, "left")[0])
+        if pair.right is not None:
+            total += float(pair.right.expected_redactions(self.mean, place, "right")[0])
+        return total
+
+
+def leakages_of(pair: Pair, setting: Setting, members: Members) -> Floats:
+    """Leakage of the rules of one setting.
+
+    Args:
+        pair: the rules.
+        setting: where they act.
+        members: the chains.
+
+    Returns:
+        (M,) leakages.
+    """
+    return TablePolicy("", 0.0, "run", None, {setting: pair}).leakages(members)

@@ -1,0 +1,307 @@
+"""What an observer of one side sees of a local rule, for all members at once (F1, R6).
+
+Only the first release beyond the core says anything about it, so a side has few outcomes. Walking
+outwards with U = V·K and V = U·diag(redaction), the outcome "first release: value j at distance d"
+has likelihood U[x, j] given the start context x, up to a factor that x does not change. To the left
+K is the transposed kernel and x is divided by its own law: the law of what is released is such a
+factor. Docs: proofs/F1-first-release.md, proofs/rounding.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.models.base import Floats
+
+if TYPE_CHECKING:
+    from offrecord.models.members import Members
+
+Direction = Literal["left", "right"]
+
+#: Likelihoods below this, relative to the largest at the same distance, might vanish in the next
+#: step; a chain that comes to them counts as leaking without limit. Products of two stay normal.
+_LEAST = 1e-150
+
+
+def local_outcomes(redaction: Floats, members: Members, place: int, direction: Direction) -> Floats:
+    """Likelihood of each outcome of one side given the start context.
+
+    Args:
+        redaction: (reach, k) probability of redaction by distance and value; beyond, 0.
+        members: the chains.
+        place: where the last record of the start context stands.
+        direction: "left" or "right" of the core.
+
+    Returns:
+        (M, O, S), up to factors that the start context does not change. Of order 1 with many
+        outcomes, those with the largest ratio of each pair of values.
+
+    Raises:
+        InputError: Of order 2 and more, for a rule that is not a window.
+    """
+    if np.all(redaction == 1):
+        return _window_outcomes(len(redaction), members, place, direction)
+    if members.order > 1:
+        raise InputError(
+            f"of order {members.order} windows are judged exactly, other local rules are not"
+        )
+    return _Walk(members, place, direction).outcomes(redaction)
+
+
+def local_redactions(
+    redaction: Floats, members: Members, place: int, direction: Direction
+) -> Floats:
+    """Expected number of records redacted on one side beyond the core.
+
+    Args:
+        redaction: (reach, k) probability of redaction by distance and value.
+        members: the chains.
+        place: where the last record of the start context stands.
+        direction: "left" or "right" of the core.
+
+    Returns:
+        (M,), by each record's own law, in a chain with all the room its places allow.
+    """
+    room = room_beyond(members, place, direction)
+    count = len(redaction) if room is None else min(len(redaction), room)
+    if np.all(redaction == 1):
+        return np.full(members.count, float(count))
+    if members.places is None:
+        return np.asarray(_of_values(members, members.law()) @ redaction[:count].sum(axis=0))
+    total = np.zeros(members.count)
+    near = members.order - 1 if direction == "left" else 0
+    for distance in range(1, count + 1):
+        steps = distance if direction == "right" else -distance - near
+        law = _of_values(members, members.law(members.place_after(place, steps)))
+        total += law @ redaction[distance - 1]
+    return total
+
+
+def room_beyond(members: Members, place: int, direction: Direction) -> int | None:
+    """How many records lie beyond the core on one side; None: as many as a rule may reach.
+
+    Args:
+        members: the chains.
+        place: where the last record of the start context stands.
+        direction: "left" or "right" of the core.
+
+    Returns:
+        The number of records, or None.
+    """
+    before, after = members.room(place)
+    if direction == "right":
+        return after
+    return None if before is None else max(before - members.order + 1, 0)
+
+
+def kernel_product(members: Members, place: int, steps: int, direction: Direction) -> Floats:
+    """Likelihood of the context so many steps from the start context.
+
+    Args:
+        members: the chains.
+        place: where the last record of the start context stands.
+        steps: how far, at least 0.
+        direction: which way.
+
+    Returns:
+        (M, S, S): to the right Pr(context c | start x) in row x; to the left Pr(x | c) / Pr(x) in
+        row x, which is Pr(c | x) up to the law of c, and 0 for contexts c that do not occur.
+    """
+    if direction == "right":
+        return _forwards(members, place, steps)
+    source = place_at(members, place, -steps)
+    product = np.swapaxes(_forwards(members, source, steps), 1, 2)
+    product = product * _inverse(members.law(place))[:, :, np.newaxis]
+    return product * _occurs(members, place, steps)[:, np.newaxis, :]
+
+
+def place_at(members: Members, place: int, steps: int) -> int:
+    """The place so many steps from another.
+
+    At the last place of chains that go on there all further records stand too, so a walk back from
+    it may be longer than the places; its kernels are all alike then.
+
+    Args:
+        members: the chains.
+        place: from where.
+        steps: how far, negative to the left.
+
+    Returns:
+        The place's number; 0 where places make no difference.
+    """
+    if members.places is None:
+        return 0
+    if ends_anywhere(members, place) and steps < 0:
+        return max(place + steps, 0)
+    return members.place_after(place, steps)
+
+
+def ends_anywhere(members: Members, place: int) -> bool:
+    """Whether this place is that of all later records too, so that the room to the left differs.
+
+    Args:
+        members: the chains.
+        place: of a record.
+
+    Returns:
+        True for the last place of chains that go on there.
+    """
+    places = members.places
+    return places is not None and places.goes_on and place == places.count - 1
+
+
+def _forwards(members: Members, place: int, steps: int) -> Floats:
+    """(M, S, S) the product of the kernels from a place on."""
+    if members.rows.shape[1] == 1 or steps == 0:
+        return members.ahead(0 if members.places is None else place, steps)
+    product = members.kernel(place)
+    for step in range(1, steps):
+        product = product @ members.kernel(place_at(members, place, step))
+    return product
+
+
+def _inverse(law: Floats) -> Floats:
+    """1 / law, and 0 where that is 0."""
+    return np.divide(1.0, law, out=np.zeros_like(law), where=law > 0)
+
+
+def _occurs(members: Members, place: int, steps: int) -> Floats:
+    """(M, S) 1 for contexts that may stand so many steps before a place, else 0.
+
+    Where all later records count as standing at the last place, so does what may stand there.
+    """
+    if members.places is None:
+        return np.asarray(members.law() > 0, dtype=np.float64)
+    possible = members.law(place_at(members, place, -steps)) > 0
+    if ends_anywhere(members, place):
+        possible = possible | (members.law(place) > 0)
+    return np.asarray(possible, dtype=np.float64)
+
+
+def _of_values(members: Members, law: Floats) -> Floats:
+    """(M, k) the law of the last record of a context."""
+    return law.reshape(members.count, -1, members.k).sum(axis=1)
+
+
+def _window_outcomes(size: int, members: Members, place: int, direction: Direction) -> Floats:
+    """(M, O, S) the nearest `order` released records, fewer at a real end (R6)."""
+    room, order = room_beyond(members, place, direction), members.order
+    if room is not None and room <= size:
+        return np.ones((members.count, 1, members.contexts))
+    seen = order if room is None else min(room - size, order)
+    found = [_released(size, seen, members, place, direction)]
+    if direction == "left" and ends_anywhere(members, place):
+        # the chain's real beginning may leave fewer of them
+        ends = [few for few in range(1, order) if size + few + order - 1 >= place]
+        found += [_released(size, few, members, place, direction) for few in ends]
+    return np.concatenate(found, axis=1)
+
+
+def _released(size: int, seen: int, members: Members, place: int, direction: Direction) -> Floats:
+    """(M, O, S) the `seen` records beyond a window; others of their context lie within it."""
+    found = kernel_product(members, place, size + seen, direction)
+    values = members.k**seen
+    if seen < members.order and direction == "right":
+        found = found.reshape(*found.shape[:2], -1, values).sum(axis=2)
+    elif seen < members.order:
+        first = members.law(members.order - 1)
+        found = (found * first[:, np.newaxis, :]).reshape(*found.shape[:2], values, -1).sum(axis=3)
+    return np.swapaxes(found, 1, 2)
+
+
+class _Walk:
+    """A walk outwards from the start value, for chains of order 1."""
+
+    def __init__(self, members: Members, place: int, direction: Direction) -> None:
+        self.members, self.place, self.direction = members, place, direction
+        self.room = room_beyond(members, place, direction)
+        self.shape = (members.count, members.k, members.k)
+
+    def outcomes(self, redaction: Floats) -> Floats:
+        """(M, O, k) of a rule."""
+        kept = _Kept(self.shape)
+        certain = int(np.argmin(np.append(np.all(redaction == 1, axis=1), False)))
+        reach = len(redaction) if self.room is None else min(len(redaction), self.room)
+        certain = min(certain, reach)
+        state = kernel_product(self.members, self.place, certain, self.direction)
+        for distance in range(certain + 1, reach + 1):
+            reached = self._step(state, distance)
+            row = redaction[distance - 1]
+            kept.add(reached[:, :, row < 1])
+            state = reached * row
+            largest = state.max(axis=(1, 2), keepdims=True)
+            state = state / np.where(largest > 0, largest, 1.0)
+            kept.refuse(np.any((state > 0) & (state < _LEAST), axis=(1, 2)))
+        if self.room is None or self.room > reach:
+            kept.add(self._step(state, reach + 1))
+        else:
+            kept.add(self._nothing(state, reach)[:, :, np.newaxis])
+        if self.direction == "left" and ends_anywhere(self.members, self.place):
+            for room in range(self.place, len(redaction) + 1):
+                kept.add(self._nothing_before(redaction[:room])[:, :, np.newaxis])
+        return kept.found
+
+    def _step(self, state: Floats, distance: int) -> Floats:
+        """(M, k, k) one record further, to the one at a distance."""
+        if self.direction == "right":
+            at = place_at(self.members, self.place, distance - 1)
+            return np.asarray(state @ self.members.kernel(at))
+        kernel = self.members.kernel(place_at(self.members, self.place, -distance))
+        occurs = _occurs(self.members, self.place, distance)
+        return np.asarray(state @ np.swapaxes(kernel, 1, 2)) * occurs[:, np.newaxis, :]
+
+    def _nothing(self, state: Floats, reach: int) -> Floats:
+        """(M, k) that nothing is released up to the chain's end, which is real here."""
+        if self.direction == "right":
+            return state.sum(axis=2)
+        law = self.members.law(place_at(self.members, self.place, -reach))
+        return np.asarray(np.einsum("mxi,mi->mx", state, law))
+
+    def _nothing_before(self, rows: Floats) -> Floats:
+        """(M, k) that nothing is released from the chain's first record up to the start value."""
+        members = self.members
+        state = members.law(0)
+        for step, row in enumerate(rows[::-1]):
+            state = state * row
+            state = state / np.maximum(state.max(axis=1, keepdims=True), np.finfo(float).tiny)
+            kernel = members.kernel(min(step, members.place_count - 1))
+            state = np.asarray(np.einsum("mi,mij->mj", state, kernel))
+        return state * _inverse(members.law(self.place))
+
+
+class _Kept:
+    """The outcomes that count: all while they are few, else the largest ratio of each pair."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.count, self.k = shape[0], shape[2]
+        self.found = np.zeros((self.count, 0, self.k))
+
+    def add(self, outcomes: Floats) -> None:
+        """(M, k, O) more outcomes, by start value first."""
+        if outcomes.shape[2] == 0:
+            return
+        self.found = np.concatenate((self.found, np.swapaxes(outcomes, 1, 2)), axis=1)
+        if self.found.shape[1] > 4 * self.k * self.k:
+            self._reduce()
+
+    def refuse(self, members: Floats) -> None:
+        """Members whose likelihoods became too small: they count as leaking without limit."""
+        if np.any(members):
+            endless = np.zeros((self.count, self.k, 2))
+            endless[members, 0, 0] = endless[members, 1, 1] = 1.0
+            self.add(endless)
+
+    def _reduce(self) -> None:
+        k, rows = self.k, np.arange(self.count)
+        best = []
+        for x in range(k):
+            for y in range(k):
+                if x != y:
+                    with np.errstate(divide="ignore", invalid="ignore"):
+                        ratio = self.found[:, :, x] / self.found[:, :, y]
+                    ratio[self.found[:, :, x] == 0] = -1.0
+                    best.append(self.found[rows, np.argmax(ratio, axis=1)])
+        self.found = np.stack(best, axis=1)
