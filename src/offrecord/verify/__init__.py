@@ -1,0 +1,1 @@
+"""Checking a certificate, and a released table against it."""

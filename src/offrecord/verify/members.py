@@ -1,0 +1,303 @@
+"""The chains that a certificate's promise is about, drawn anew from its own counts.
+
+The verifier's draws are independent of the publisher's: they come after the certificate, with a
+seed of their own. Nothing here is shared with what drew for the design but the file's form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.models.file import promise_from_dict
+from offrecord.models.known import KnownChains
+from offrecord.models.posterior import Posterior
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+#: By coverage, how many chains are drawn and how many of them may exceed ε: a policy that fails in
+#: more than 1 - coverage of all chains is accepted with probability at most 0.001
+#: (docs/proofs/plausible.md).
+DRAWS = {0.99: (8000, 53), 0.95: (2000, 70)}
+_SELDOM, _OFTEN = 5, 50  # visits of a context that borrows, and of a suffix that lends
+_FLOOR = 1e-13  # least probability of a drawn row
+_FORGET = 1e-13  # relative distance from the stationary law at which a start is forgotten
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What all chains of a promise have in common.
+
+    places: how many places tell kernels or laws apart; 1: none. cyclic: hours, weekdays or months,
+    else steps from the first record. clock: "hour", "weekday" or "month", or None. goes_on: chains
+    may be longer than the steps, whose last one stands for all later ones.
+    """
+
+    k: int
+    order: int
+    places: int = 1
+    cyclic: bool = True
+    clock: str | None = None
+    zone: str | None = None
+    goes_on: bool = False
+
+    @property
+    def contexts(self) -> int:
+        """k to the power of the order."""
+        return int(self.k**self.order)
+
+    def after(self, place: int, steps: int) -> int:
+        """The place so many steps later, or earlier if negative."""
+        if self.cyclic:
+            return (place + steps) % self.places
+        return min(max(place + steps, 0), self.places - 1)
+
+    def endless(self, place: int) -> bool:
+        """Whether the place stands for all later ones."""
+        return not self.cyclic and self.goes_on and place == self.places - 1
+
+    def before(self, place: int) -> int | None:
+        """How many records stand before one at a place; None: any number."""
+        return None if self.cyclic or self.endless(place) else place
+
+    def beyond(self, place: int) -> int | None:
+        """How many records stand after one at a place; None: any number."""
+        return None if self.cyclic or self.goes_on else self.places - 1 - place
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """M chains. rows: (M, P, S, k), P is 1 if all steps have the same. first: (M, S) law of the
+    first context, None for chains without a beginning.
+    """
+
+    kind: Kind
+    rows: Floats
+    first: Floats | None = None
+
+    def parts(self, size: int) -> Iterator[Drawn]:
+        """The same chains, at most `size` at a time."""
+        for at in range(0, len(self.rows), size):
+            some = slice(at, at + size)
+            first = None if self.first is None else self.first[some]
+            yield Drawn(self.kind, self.rows[some], first)
+
+    @cached_property
+    def kernels(self) -> Floats:
+        """(M, P, S, S) from each context to the next one."""
+        members, places, contexts, k = self.rows.shape
+        found = np.zeros((members, places, contexts // k, k, contexts // k, k))
+        tails = self.rows.reshape(members, places, k, contexts // k, k)
+        for value in range(contexts // k):  # (…, value's digits, next) follows (any first, digits)
+            digits = np.arange(k) * (contexts // k) + value
+            block = found.reshape(members, places, contexts, contexts)
+            block[:, :, digits, value * k : value * k + k] = tails[:, :, :, value]
+        return found.reshape(members, places, contexts, contexts)
+
+    def kernel(self, place: int) -> Floats:
+        """(M, S, S) from a context at a place to the next one."""
+        return self.kernels[:, min(place, self.kernels.shape[1] - 1)]
+
+    @cached_property
+    def laws(self) -> Floats:
+        """(M, places, S) of the context at each place; of a place before the first context, 0."""
+        kind = self.kind
+        if kind.places == 1 and self.first is None:
+            return _stationary(self.kernels[:, 0])[:, np.newaxis]
+        laws = np.zeros((len(self.rows), kind.places, kind.contexts))
+        begin = 0
+        if kind.cyclic:
+            round_trip = self.kernel(0)
+            for place in range(1, kind.places):
+                round_trip = round_trip @ self.kernel(place)
+            laws[:, 0] = _stationary(round_trip)
+        else:
+            assert self.first is not None
+            begin = kind.order - 1
+            laws[:, begin] = self.first
+        for place in range(begin, kind.places - 1):
+            laws[:, place + 1] = (laws[:, place, np.newaxis] @ self.kernel(place))[:, 0]
+        return laws
+
+    def law(self, place: int) -> Floats:
+        """(M, S) of the context at a place."""
+        return np.asarray(self.laws[:, min(place, self.laws.shape[1] - 1)])
+
+    def ahead(self, place: int, steps: int) -> Floats:
+        """(M, S, S) from the context at a place to that so many steps later."""
+        if self.kernels.shape[1] == 1:
+            return np.asarray(np.linalg.matrix_power(self.kernels[:, 0], steps))
+        found = np.broadcast_to(np.eye(self.kind.contexts), self.kernels[:, 0].shape)
+        for step in range(steps):
+            found = found @ self.kernel(self.kind.after(place, step))
+        return np.asarray(found)
+
+
+class Promised:
+    """The promise of a certificate: known chains, or counts with a rule to draw from them."""
+
+    def __init__(self, content: Any) -> None:
+        read = promise_from_dict(content)
+        assert isinstance(read, (Posterior, KnownChains))
+        self.read = read
+        self.labels, self.coverage = read.labels, read.coverage
+        self.kind = _kind(read)
+
+    @property
+    def drawn(self) -> int:
+        """How many chains are judged."""
+        if isinstance(self.read, KnownChains):
+            return len(self.read.chains)
+        return DRAWS[self.read.coverage][0]
+
+    @property
+    def allowed(self) -> int:
+        """How many of them may exceed ε."""
+        return 0 if self.coverage is None else DRAWS[self.coverage][1]
+
+    def draw(self, count: int, random: np.random.Generator) -> Drawn:
+        """Plausible chains; of a list all of them, whatever the count."""
+        if isinstance(self.read, KnownChains):
+            return _listed(self.read, self.kind)
+        return _sampled(self.read, self.kind, count, random)
+
+    @property
+    def typical(self) -> Drawn:
+        """The chain of the expected rows, or the first of a list: to estimate by, not to judge."""
+        if isinstance(self.read, KnownChains):
+            return next(_listed(self.read, self.kind).parts(1))
+        return _sampled(self.read, self.kind, 1, None)
+
+
+def _kind(read: Posterior | KnownChains) -> Kind:
+    if isinstance(read, Posterior):
+        places = read.places
+        if places is None:
+            return Kind(read.k, read.order)
+        cyclic = places.kind != "step"
+        clock = places.kind if cyclic else None
+        return Kind(read.k, read.order, places.count, cyclic, clock, places.zone)
+    chains, k, order = read.chains, read.k, read.order
+    lengths = [chain.length for chain in chains if chain.length is not None]
+    if lengths:
+        return Kind(k, order, max(lengths), cyclic=False)
+    if all(chain.is_stationary for chain in chains):
+        return Kind(k, order)
+    steps = max(*(_memory(chain.transition, chain.start, order) for chain in chains), order)
+    return Kind(k, order, steps, cyclic=False, goes_on=True)
+
+
+def _memory(transition: Floats, start: Floats, order: int) -> int:
+    """After how many records a chain's law is the stationary one."""
+    k = transition.shape[-1]
+    one = Drawn(Kind(k, order), transition.reshape(1, 1, k**order, k))
+    still, law = one.law(0)[0], start.ravel()
+    count = 1 if np.all(np.abs(law - still) <= _FORGET * still) and order == 1 else order
+    while not np.all(np.abs(law - still) <= _FORGET * still):
+        law, count = law @ one.kernels[0, 0], count + 1
+    return count
+
+
+def _listed(read: KnownChains, kind: Kind) -> Drawn:
+    rows = [chain.transition.reshape(-1, kind.contexts, kind.k) for chain in read.chains]
+    width = max(map(len, rows))
+    first = None
+    if not kind.cyclic:
+        first = np.array([chain.start.ravel() for chain in read.chains])
+    return Drawn(
+        kind, np.array([np.broadcast_to(one, (width, *one.shape[1:])) for one in rows]), first
+    )
+
+
+# ---- draws
+
+
+def _sampled(read: Posterior, kind: Kind, count: int, random: np.random.Generator | None) -> Drawn:
+    """Members from counts; without random numbers, the one of expected rows."""
+    k, order = kind.k, kind.order
+    lenders = _lenders(read.counts, order)
+    pooled = {one: _total(read.counts, one, k) for one in {*lenders}}
+    own: list[dict[tuple[int, int], Any]] = [{one: seen + 1 / k for one, seen in pooled.items()}]
+    if read.place_counts is not None:
+        means = {one: alpha / alpha.sum() for one, alpha in own[0].items()}
+        own = [
+            {one: read.place_kappa * mean + _total(at, one, k) for one, mean in means.items()}
+            for at in read.place_counts
+        ]
+    rows = np.empty((count, len(own), kind.contexts, k))
+    for place, parameters in enumerate(own):
+        for one, alpha in parameters.items():
+            here = [context for context, lender in enumerate(lenders) if lender == one]
+            rows[:, place, here] = _rows(alpha, (count, k), random)[:, np.newaxis]
+    if read.kappa is not None and random is not None:
+        rows = _rows(read.kappa * rows, rows.shape, random)
+    first = None
+    if read.first_counts is not None:
+        alpha = read.first_counts + 1 / kind.contexts
+        first = _rows(alpha, (count, kind.contexts), random)
+    return Drawn(kind, rows, first)
+
+
+def _lenders(counts: Integers, order: int) -> list[tuple[int, int]]:
+    """Whose row each context takes: (length, number) of itself or of a suffix."""
+    k = counts.shape[1]
+    found = []
+    for context in range(len(counts)):
+        takes = (order, context)
+        if counts[context].sum() < _SELDOM:
+            suffixes = ((length, context % k**length) for length in reversed(range(order)))
+            often = (one for one in suffixes if _total(counts, one, k).sum() >= _OFTEN)
+            takes = next(often, takes)
+        found.append(takes)
+    return found
+
+
+def _total(counts: Integers, suffix: tuple[int, int], k: int) -> Integers:
+    """(k,) counts of all contexts that end in a suffix."""
+    length, number = suffix
+    return np.asarray(counts[number :: k**length].sum(axis=0))
+
+
+def _rows(alpha: Any, shape: tuple[int, ...], random: np.random.Generator | None) -> Floats:
+    """Draws from Dirichlet laws, no entry below the floor.
+
+    Of Gamma(α) the logarithm: that of Gamma(α + 1) plus ln(U)/α, as small α underflow.
+    """
+    alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), shape)
+    if random is None:
+        return np.asarray(alpha / alpha.sum(axis=-1, keepdims=True))
+    logs = np.log(random.gamma(alpha + 1)) + np.log1p(-random.random(shape)) / alpha
+    found: Any = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    found = np.maximum(found / found.sum(axis=-1, keepdims=True), _FLOOR)
+    return np.asarray(found / found.sum(axis=-1, keepdims=True))
+
+
+def _stationary(kernels: Floats) -> Floats:
+    """(M, S) stationary laws by elimination of states, without a subtraction.
+
+    Taking out the last state sends what enters it on to where it leaves to. Kernels in which some
+    contexts never occur have these at 0: the eigenvector is taken there.
+    """
+    left, shares = kernels.copy(), []
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for state in range(left.shape[-1] - 1, 0, -1):
+            leaves = left[:, state, :state].sum(axis=-1, keepdims=True)
+            shares.append(left[:, :state, state] / leaves)
+            onward = shares[-1][:, :, np.newaxis] * left[:, state, np.newaxis, :state]
+            left = left[:, :state, :state] + onward
+        law = np.ones((len(kernels), 1))
+        for share in reversed(shares):
+            law = np.concatenate((law, np.sum(law * share, axis=1, keepdims=True)), axis=1)
+        law /= law.sum(axis=1, keepdims=True)
+    for member in np.flatnonzero(~np.isfinite(law).all(axis=1)):
+        values, vectors = np.linalg.eig(kernels[member].T)
+        one = np.abs(np.real(vectors[:, np.argmin(np.abs(values - 1))]))
+        law[member] = np.where(one < 1e-12 * one.max(), 0.0, one) / one.sum()
+    return np.asarray(law)
