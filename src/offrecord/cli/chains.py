@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from offrecord.cli.parameters import number, whole
-from offrecord.cli.printing import warned
 from offrecord.errors import InputError
 
 if TYPE_CHECKING:
     from offrecord.models.chain import MarkovChain
+    from offrecord.models.promise import Promise
     from offrecord.theory.problem import Problem
 
 Alpha = Annotated[
@@ -52,33 +52,29 @@ class Described:
         from offrecord.theory.listed import listed_records
         from offrecord.theory.problem import Problem
 
-        chain, private = self._chain(), listed_records(self.private, self.n)
-        share = share_of(chain)
-        if share < 1:
-            warned(f"the model is calibrated: designs are made for {share:g} of ε")
-        return Problem(chain, self.n, private, share * self.epsilon, self.protect)
+        chain, models = self._chain()
+        private = listed_records(self.private, self.n)
+        return Problem(chain, self.n, private, self.epsilon, self.protect, models=models)
 
-    def _chain(self) -> MarkovChain:
-        """The chain of a model file, or of two probabilities."""
+    def _chain(self) -> tuple[MarkovChain, Promise | None]:
+        """The chain that utility is computed under, and the chains that leakage is judged over;
+        None for the chain alone.
+        """
         from offrecord.models.chain import MarkovChain
+        from offrecord.models.file import load_model
 
-        if self.model is not None:
-            if self.alpha is not None or self.beta is not None:
-                raise InputError("give either --model or --alpha and --beta, not both")
-            chain = MarkovChain.load(self.model)
-            return chain.alone if self.exact_model else chain
-        if self.alpha is None or self.beta is None:
-            raise InputError("give --alpha and --beta, or --model FILE")
-        return MarkovChain.binary(self.alpha, self.beta)
-
-
-def share_of(chain: MarkovChain) -> float:
-    """The share of ε that designs for a chain are made for: less than 1 if it is calibrated."""
-    return 1.0 if chain.learned is None else chain.learned.share
+        if self.model is None:
+            if self.alpha is None or self.beta is None:
+                raise InputError("give --alpha and --beta, or --model FILE")
+            return MarkovChain.binary(self.alpha, self.beta), None
+        if self.alpha is not None or self.beta is not None:
+            raise InputError("give either --model or --alpha and --beta, not both")
+        found = load_model(self.model)
+        return found.chain, None if self.exact_model else found.promise
 
 
 def split_of(text: str | None) -> dict[str, Any]:
-    """What the 3R mechanisms are told about the split of ε."""
+    """The `split` argument of the 3R mechanisms."""
     if text is None:
         return {}
     try:

@@ -8,11 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from offrecord.cli.parameters import offering, options_from, whole
+from offrecord.cli.parameters import cuts, offering, options_from
 from offrecord.cli.paths import check_all_apart, check_outside
 from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import busy
 from offrecord.cli.tables import Table, columns_read, read_keys, read_table, said_of
+
+#: ε at which the model's promise is tested unless others are asked for.
+EPSILONS = (0.5, 1.0, 2.0)
 
 
 @offering(
@@ -22,12 +25,9 @@ from offrecord.cli.tables import Table, columns_read, read_keys, read_table, sai
     "output",
     *options_from("by", "private_list"),
     "problems",
-    "fit_distance",
-    *options_from("chain_order", "no_audit"),
-    "states",
-    "calibrate",
-    "step",
+    *options_from("fit_distance", "step"),
     "order_unit",
+    "epsilons",
     "key_file",
     "format",
     "separator",
@@ -42,25 +42,20 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write (JSON).")],
     max_rows: int,
     force: bool,
-    states: Annotated[
-        int | None,
+    epsilons: Annotated[
+        Any,
         typer.Option(
-            help="Also a chain on so many hidden states; taken if it foretells better.",
-            parser=whole,
-            metavar="COUNT",
+            "--epsilon",
+            help="Budgets at which the promise is tested in the data.  [default: 0.5,1,2]",
+            parser=cuts,
+            metavar="NUMBERS",
         ),
     ] = None,
-    calibrate: Annotated[
-        bool,
-        typer.Option(
-            "--calibrate", help="Enlarge the model until its promise holds in data held back."
-        ),
-    ] = False,
     as_json: Json = False,
     **described: Any,
 ) -> None:
-    """Learn the model from reference data: kernel, uncertainty, and a verdict on how well
-    it fits.
+    """Learn from reference data which chains are plausible: counts, order, places, and a verdict
+    on the promise.
     """
     from offrecord.files import check_writable
     from offrecord.release.keys import default_key_file
@@ -80,8 +75,8 @@ def fit(
     listed = read_keys(keys, said, max_rows)
     columns = columns_read(value, order, by, described["private"])
     frame = read_table(table, columns, said_of(table, keys, said), max_rows, text=[value])
-    described |= {"states": states, "calibrate": calibrate}
+    described["epsilons"] = EPSILONS if epsilons is None else tuple(epsilons)
     with busy("fitting"), reporting(problems, force=force):
         found = fit_table(frame, private_list=listed, **described)
-    found.model.save(output, force=force)
+    found.save(output, force=force)
     typer.echo(as_json_text(found.summary()) if as_json else str(found))

@@ -69,9 +69,9 @@ _WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "int | str": (str, {"parser": whole_or_auto}),
     "float": (float, {"parser": number}),
     "float | None": (float | None, {"parser": number}),
-    "Certificates": (list[Path] | None, {}),
     "str | Path | None": (Path | None, {}),
-    "Model | Fit | str | Path | None": (Path | None, {}),
+    "MarkovChain | Sequence[MarkovChain] | Promise | Fit | str | Path | None": (Path | None, {}),
+    "TablePolicy | str | Path | None": (Path | None, {}),
     "Native | str | Path | None": (Path | None, {}),  # the verb reads the file
     "str | Native | None": (str | None, {}),
 }

@@ -17,7 +17,6 @@ from offrecord.cli.printing import Json, as_json_text, failed, fault_of, noted
 from offrecord.cli.progress import designing, row_bar
 from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table, said_of
 from offrecord.errors import InputError, advise
-from offrecord.processes import crew
 from offrecord.tables.options import FileOptions, Options
 
 if TYPE_CHECKING:
@@ -86,7 +85,6 @@ def redact(
     asked = FileOptions(**options, progress=designing, say=noted, watch=row_bar)
     named = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
     places = _places(table, output, asked, named, as_json=as_json)
-    _prepare_report(places)
     keys = read_keys(asked.private_list, _said(asked), asked.max_rows)
     asked = replace(asked, private_list=keys)
     how = stream if stream or in_memory else None
@@ -158,7 +156,7 @@ def _places(
     output = None if asked.dry_run else output
     outputs = _outputs(output, asked) | {"--report": report}
     check_all_apart(outputs, _inputs(table, asked))
-    check_outside(outputs | {"--designs": _path(asked.designs)}, table)
+    check_outside(outputs, table)
     out_kind, certificate = _release_place(table, output, asked, as_json=as_json)
     if report is not None:
         _check_report(report, certificate, asked)
@@ -167,7 +165,6 @@ def _places(
     if explain is not None:
         check_writable(explain, force=asked.force)
     check_report(asked.problems, force=asked.force)
-    _check_designs(table, asked)
     said = said_of(table, asked.private_list, _said(asked))
     return _Places(table, said, output, out_kind, certificate, explain, explain_kind, report)
 
@@ -187,7 +184,7 @@ def _inputs(table: Path, asked: FileOptions) -> dict[str, Path | None]:
         "the input": table,
         "--private-list": _path(asked.private_list),
         "--model": _path(asked.model) if isinstance(asked.model, (str, Path)) else None,
-        "--designs": _path(asked.designs),
+        "--policy": _path(asked.policy) if isinstance(asked.policy, (str, Path)) else None,
     }
 
 
@@ -251,18 +248,6 @@ def _key_file(asked: FileOptions) -> Path:
     return default_key_file() if asked.key_file is None else Path(asked.key_file)
 
 
-def _check_designs(table: Path, asked: FileOptions) -> None:
-    """InputError if designs could not be kept in their file, which is read too."""
-    from offrecord.files import check_writable
-
-    if asked.designs is not None:
-        inputs = _inputs(table, asked)
-        designs = {"--designs": inputs.pop("--designs")}
-        if not asked.dry_run:
-            check_writable(asked.designs, force=True)
-        check_all_apart(designs, inputs)
-
-
 # ---- the engines
 
 
@@ -291,7 +276,7 @@ def _is_streamed(stream: bool | None, places: _Places, asked: FileOptions) -> bo
             "--stream is for files: a table on a standard stream is held in memory, as it takes two"
             " looks"
         )
-    whole = asked.fit or asked.single_chain or asked.after is not None
+    whole = asked.fit or asked.single_chain
     if stream is None and not (is_piped or whole):
         return is_too_large(places.table, places.said)
     return bool(stream)
@@ -355,17 +340,6 @@ def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
         advise(said)
         warnings += said
     return warnings
-
-
-def _prepare_report(places: _Places) -> None:
-    """Have pictures drawn elsewhere once there are any. Not here, where an engine that cannot be
-    started would end the release, too.
-    """
-    if places.report is not None and places.report.suffix != ".md":
-        from offrecord import charts
-
-        if charts.undrawable() is None:
-            crew.prepare((charts.start, ()))
 
 
 def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:

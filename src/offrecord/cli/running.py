@@ -15,7 +15,6 @@ import typer
 from offrecord.cli.app import app
 from offrecord.cli.printing import failed, fault_of, warned
 from offrecord.errors import ChosenByValue, InputError, OffrecordWarning
-from offrecord.processes import crew
 from offrecord.text import nearest
 
 _OBJECTS = 100_000  # that are made before anybody looks for some that nobody has any more
@@ -36,14 +35,11 @@ def main(arguments: Iterable[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("always", OffrecordWarning)
             warnings.showwarning = shown
-            crew.hire()
             code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
     except SystemExit:
         raise
     except BaseException as error:  # a panic of the table engine is not an Exception
         return _ended(error)
-    finally:
-        crew.dismiss()
     for message in held:
         warned(message)
     return code if isinstance(code, int) else 0

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from offrecord.cli.parameters import offering
+from offrecord.cli.parameters import offering, whole
 from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import busy
 
 
-@offering("certificate", "released", "private_list", "key_file", "original", "as_json")
+@offering("certificate", "released", "private_list", "key_file", "original", "seed", "as_json")
 def verify(
     certificate: Annotated[
         Path, typer.Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
@@ -32,16 +32,31 @@ def verify(
         Path | None,
         typer.Option(help="The table before it was redacted: what coins decide by its values."),
     ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Draw plausible chains from this seed, for tests; else from the machine's own"
+            " randomness.",
+            parser=whole,
+            metavar="NUMBER",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a certificate rigorously, sharing no code with what made it: exit 0 if it holds, 1 if
-    it does not.
+    """Check a certificate by code of its own, under plausible chains drawn anew: exit 0 if it
+    holds, 1 if it does not.
     """
     from offrecord.verify import verify as check
 
     with busy("verifying"):
-        given = {"private_list": private_list, "key_file": key_file, "original": original}
-        verdict = check(certificate, released, **given)
+        verdict = check(
+            certificate,
+            released,
+            private_list=private_list,
+            key_file=key_file,
+            original=original,
+            seed=seed,
+        )
     typer.echo(as_json_text(verdict.to_dict()) if as_json else str(verdict))
     if not verdict.is_verified:
         raise typer.Exit(1)
