@@ -1,5 +1,1 @@
-"""Learning a model from reference data, and judging how well it fits."""
-
-from offrecord._moved import names_moved
-
-__getattr__ = names_moved(__name__)
+"""Learning from reference records which chains are plausible, and testing what they promise."""

@@ -2,110 +2,126 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from offrecord.models.records import Chains
+from offrecord.models.base import Integers, Mask
+from offrecord.models.records import MISSING, Chains, Codes
 
-Codes: TypeAlias = NDArray[np.integer[Any]]
-Counts: TypeAlias = NDArray[np.int64]
-
-_FEW = 3  # values
+Keys: TypeAlias = NDArray[np.integer[Any]]
 
 
-def linked_records(
-    codes: Codes, starts: NDArray[np.int64], steps: NDArray[np.int64] | None
-) -> NDArray[np.bool_]:
-    """(n,) whether a record and the one before it have values and stand one step apart.
+@dataclass(frozen=True, eq=False, repr=False)
+class Reference:
+    """Records that may be learned from.
 
-    codes: from 0 for values. starts: where chains begin, and the end. steps: places in chains,
-    None where records stand one step apart.
+    chains: the records; those that may not be looked at have the code MISSING. k: number of values.
     """
-    linked = np.zeros(len(codes), dtype=bool)
-    present = codes >= 0
-    np.logical_and(present[1:], present[:-1], out=linked[1:])
-    if steps is not None:
-        linked[1:] &= np.diff(steps) == 1
-    linked[starts[:-1]] = False
-    return linked
+
+    chains: Chains
+    k: int
+
+    @classmethod
+    def of(cls, chains: Chains, k: int, allowed: Mask | None) -> Reference:
+        """The records of a mask (n,), or all."""
+        if allowed is None:
+            return cls(chains, k)
+        codes = np.where(allowed, chains.codes, np.int8(MISSING))
+        return cls(Chains(chains.starts, codes, chains.order, chains.timed, chains.steps), k)
+
+    def only(self, allowed: Mask) -> Reference:
+        """Those of a mask (n,) alone."""
+        return self.of(self.chains, self.k, allowed)
+
+    @property
+    def codes(self) -> Codes:
+        """(n,) values from 0; negative where there is none to learn from."""
+        return self.chains.codes
+
+    @cached_property
+    def linked(self) -> Mask:
+        """(n,) whether a record and the one before it have values and stand one step apart."""
+        linked = np.zeros(len(self.codes), dtype=bool)
+        present = self.codes >= 0
+        np.logical_and(present[1:], present[:-1], out=linked[1:])
+        if self.chains.steps is not None:
+            linked[1:] &= np.diff(self.chains.steps) == 1
+        linked[self.chains.starts[:-1][np.diff(self.chains.starts) > 0]] = False
+        return linked
+
+    @cached_property
+    def transitions(self) -> int:
+        """How many records follow another one."""
+        return int(np.count_nonzero(self.linked))
+
+    @cached_property
+    def units(self) -> int:
+        """How many chains have a value."""
+        return len(np.unique(self.chains.chain_of[self.codes >= 0]))
+
+    def reaching(self, order: int) -> Mask:
+        """(n,) whether a record has `order` predecessors, each linked to the next."""
+        if order == 0:
+            return self.codes >= 0
+        reached = self.linked.copy()
+        for shift in range(1, order):
+            reached[shift:] &= self.linked[:-shift]
+            reached[:shift] = False
+        return reached
+
+    def tuples(self, at: Mask, order: int) -> Integers:
+        """The marked records, each with its `order` predecessors as one number in base k.
+
+        The oldest record's value leads; all marked records must reach so far back.
+        """
+        rows = np.flatnonzero(at)
+        found = np.zeros(len(rows), dtype=np.int64)
+        for back in range(order, -1, -1):
+            found *= self.k
+            found += self.codes[rows - back]
+        return found
+
+    def counts(self, order: int, place: Keys | None = None, places: int = 1) -> Integers:
+        """(places, k**order, k) how often each value follows each context.
+
+        Args:
+            order: length of contexts.
+            place: (n,) place of each record; a transition belongs to that of its context's last
+                record. None: all to place 0.
+            places: how many there are.
+        """
+        at = self.reaching(order)
+        keys = self.tuples(at, order)
+        if place is not None:
+            keys += self.k ** (order + 1) * place[np.flatnonzero(at) - 1].astype(np.int64)
+        counts = np.bincount(keys, minlength=places * self.k ** (order + 1))
+        return counts.reshape(places, -1, self.k).astype(np.int64, copy=False)
+
+    def first_counts(self, order: int) -> Integers:
+        """(k**order,) how often each context is the first of a chain."""
+        at = self.reaching(order - 1) & (self.chains.places == order - 1)
+        return np.bincount(self.tuples(at, order - 1), minlength=self.k**order).astype(np.int64)
+
+    def lone_cells(self, order: int) -> int:
+        """How many transitions are counted, but in one chain alone."""
+        at = self.reaching(order)
+        keys, size = self.tuples(at, order), self.k ** (order + 1)
+        both, _ = merged(keys + size * self.chains.chain_of[at], None, size * self.chains.count)
+        return int(np.count_nonzero(np.bincount(both % size) == 1))
 
 
-def reaching(linked: NDArray[np.bool_], order: int) -> NDArray[np.bool_]:
-    """(n,) whether a record has `order` predecessors, each linked to the next."""
-    reached = linked.copy() if order > 1 else linked
-    for shift in range(1, order):
-        reached[shift:] &= linked[:-shift]
-    return reached
-
-
-def tuples(codes: Codes, at: NDArray[np.bool_], k: int, order: int) -> NDArray[np.int32]:
-    """The records marked in `at`, each with `order` predecessors as one number in base k.
-
-    The oldest record's value leads.
-    """
-    length = len(codes) - order
-    found = codes[:length].astype(np.int32)
-    for i in range(1, order + 1):
-        found *= k
-        found += codes[i : i + length]
-    return found[at[order:]]
-
-
-def counted(
-    codes: Codes,
-    linked: NDArray[np.bool_],
-    k: int,
-    order: int,
-    context: Codes | None = None,
-    contexts: int = 1,
-) -> Counts:
-    """(contexts, k, …, k) how often each tuple occurs, the next record's value last.
-
-    context: (n,) of the record that a tuple ends at, from 0 to contexts − 1.
-    """
-    shape = (contexts, *(k,) * (order + 1))
-    if len(codes) <= order:
-        return np.zeros(shape, dtype=np.int64)
-    # truth values are counted several times as fast as numbers
-    if order == 1 and context is None and k <= _FEW:
-        before = [linked[1:] & (codes[:-1] == i) for i in range(k)]
-        after = [codes[1:] == j for j in range(k)]
-        return np.array(
-            [np.count_nonzero(one & other) for one in before for other in after]
-        ).reshape(shape)
-    at = reaching(linked, order)
-    keys: NDArray[np.integer[Any]] = tuples(codes, at, k, order)
-    if context is not None:
-        keys = keys + k ** (order + 1) * context[at].astype(np.int64)
-    return binned(keys, contexts * k ** (order + 1)).reshape(shape)
-
-
-def half_counts(
-    codes: Codes,
-    linked: NDArray[np.bool_],
-    chains: Chains,
-    k: int,
-    order: int,
-    phases: tuple[Codes, int] | None,
-) -> Counts:
-    """(2, k, …, k), or (2, P, k, k), transitions in the first and second halves of chains.
-
-    phases: (n,) the phase of each record, and how many phases P there are.
-    """
-    places = chains.places
-    last = np.repeat(places[chains.starts[1:] - 1], np.diff(chains.starts))
-    # where the middle of the transition that ends at a record lies
-    context = (2 * places - order > last).astype(np.int16)
-    if phases is None:
-        return counted(codes, linked, k, order, context, 2)
-    told, count = phases
-    context[1:] = context[1:] * count + told[:-1]  # the record before says which kernel is used
-    return counted(codes, linked, k, order, context, 2 * count).reshape(2, count, k, k)
-
-
-def binned(keys: NDArray[np.integer[Any]], size: int) -> Counts:
-    """(size,) how often each number occurs."""
-    return np.bincount(keys, minlength=size).astype(np.int64, copy=False)
+def merged(keys: Keys, counts: Integers | None, size: int) -> tuple[Integers, Integers]:
+    """The different keys, all below `size`, and the sum of the counts (or of ones) of each."""
+    if size <= max(4 * len(keys), 1 << 16):  # a bin for each possible key is faster than sorting
+        dense = np.bincount(keys, counts, minlength=size)
+        found = np.flatnonzero(dense)
+        return found, dense[found].astype(np.int64)
+    if counts is None:
+        found, totals = np.unique(keys, return_counts=True)
+        return found.astype(np.int64), totals.astype(np.int64)
+    found, where = np.unique(keys, return_inverse=True)
+    return found.astype(np.int64), np.bincount(where, counts).astype(np.int64)

@@ -1,4 +1,4 @@
-"""A fit as a page of text, and in notebooks: what was counted, learned and tested, in columns."""
+"""A fit as a page of text, and in notebooks."""
 
 from __future__ import annotations
 
@@ -6,59 +6,59 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from offrecord.fitting.longer_memory import EPSILON
-from offrecord.fitting.verdict import p_value_text, short
+from offrecord.fitting.audit import NEAR
 from offrecord.models.base import Label
-from offrecord.models.published_rounding import DIGITS
-from offrecord.text import aligned, html_list, html_note, html_table, many, odds
+from offrecord.models.origin import Verdict
+from offrecord.models.posterior import BORROWER, LENDER
+from offrecord.text import aligned, html_list, html_note, html_table, many
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
 
-_SHOWN = 36  # transitions that are listed one by one
 _WIDTH = 100
+_NAMED = 5  # contexts that a warning names
 
 
-def page_of(fit: Fit) -> str:
+def page(fit: Fit) -> str:
     """All that a person who has fitted a model should read."""
-    tables = [_order_table(fit), _check_table(fit), _audit_table(fit)]
-    if fit.phase is None and fit.counts.size <= _SHOWN:
-        tables.insert(0, _transition_table(fit))
-    lines = [headline(fit), *textwrap.wrap(_values(fit), _WIDTH), ""]
-    for table in filter(None, tables):
-        lines += [aligned(table, right=True), ""]
-    for paragraph in _sentences(fit):
-        lines += [*textwrap.wrap(paragraph, _WIDTH, break_on_hyphens=False), ""]
-    return "\n".join(lines[:-1])
+    parts = [headline(fit), *_wrapped(listed_values(fit.values)), ""]
+    for table in (_order_table(fit), _verdict_table(fit)):
+        parts += [aligned(table, right=True), ""]
+    for sentence in _sentences(fit):
+        parts += _wrapped(sentence)
+    if fit.warnings:
+        parts.append("")
+    for warning in fit.warnings:
+        parts += _wrapped(f"warning: {warning}")
+    return "\n".join(parts)
 
 
-def html_of(fit: Fit) -> str:
-    """The same for notebooks, the verdict first. Of many transitions those that were seen most."""
-    verdict, *others = reversed(_sentences(fit))
-    parts = [html_note(headline(fit), _values(fit), verdict), html_list("Warnings", fit.warnings)]
-    if fit.phase is None:
-        if fit.counts.size > _SHOWN:
-            most = f"the {_SHOWN} of {fit.counts.size:,} transitions that were seen most"
-            parts.append(html_note(most))
-        parts.append(html_table(_transition_table(fit)))
-    for table in filter(None, (_order_table(fit), _check_table(fit), _audit_table(fit))):
-        parts.append(html_table(table))
-    return "".join([*parts, html_list("In data held back", others[::-1])])
+def html(fit: Fit) -> str:
+    """The same for notebooks."""
+    return "".join(
+        [
+            html_note(headline(fit), listed_values(fit.values)),
+            html_list("Warnings", fit.warnings),
+            html_table(_order_table(fit)),
+            html_table(_verdict_table(fit)),
+            html_list("About the model", _sentences(fit)),
+        ]
+    )
 
 
-def _values(fit: Fit) -> str:
-    merged = f"; {fit.merged:,} rare values are one" if fit.merged else ""
-    return listed_values(fit.values) + merged
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, break_on_hyphens=False)
 
 
-def _sentences(fit: Fit) -> list[str]:
-    """What audit and calibration came to, and the verdict."""
-    said = [] if fit.audit is None else [fit.audit.sentence]
-    if fit.calibration is not None:
-        said.append(f"Calibrated: {fit.calibration}. This part is empirical.")
-    return [*said, fit.verdict]
+def headline(fit: Fit) -> str:
+    """What was learned from how much, in a line."""
+    places = fit.posterior.places
+    each = "" if places is None else f", a kernel for each {places.kind}"
+    return (
+        f"order {fit.posterior.order}, {many(fit.posterior.k, 'value')}{each}:"
+        f" {many(fit.transitions, 'transition')}, {many(fit.records, 'record')},"
+        f" {many(fit.units, 'chain')}"
+    )
 
 
 def listed_values(values: Mapping[Label, int]) -> str:
@@ -68,80 +68,128 @@ def listed_values(values: Mapping[Label, int]) -> str:
     )
 
 
-def headline(fit: Fit) -> str:
-    """What was learned from how much, in a line."""
-    each = f", a kernel for each {fit.phase}" if fit.phase else ""
-    dropped = f" ({fit.dropped:,} left out: they hold private records)" if fit.dropped else ""
+def publishes(fit: Fit) -> str:
+    """What the model file gives away, in a line."""
+    origin = fit.model.origin
+    table = "" if origin is None or origin.table is None else f" of {origin.table}"
+    lone = 0 if origin is None else origin.lone_cells
+    alone = f"; {many(lone, 'cell')} of them come from one chain alone" if lone else ""
+    return f"This model publishes the exact counts of {many(fit.records, 'record')}{table}{alone}."
+
+
+def too_few(fit: Fit, epsilon: float) -> str:
+    """The warning that windows are wide because little is known."""
+    acting, mean = fit.windows[epsilon]
+    rare = _seldom_seen(fit)
     return (
-        f"order {fit.chain.order}, {fit.chain.k} values{each}: {fit.transitions:,} transitions,"
-        f" {fit.records:,} records, {many(fit.chains, 'chain')}{dropped}"
+        f"too few records: at ε = {epsilon:g} a window takes {_records(acting)} on each side, where"
+        f" the mean chain needs {_records(mean)}{rare}"
     )
 
 
-def _transition_table(fit: Fit) -> list[list[str]]:
-    """A line for each transition, or for those seen most, in the order of the kernel."""
-    labels = [str(label) for label in fit.chain.labels]
-    table = [["from", "to", "probability", "interval", "seen"]]
-    chosen = np.sort(np.argsort(-fit.counts, axis=None, kind="stable")[:_SHOWN])
-    axes = np.unravel_index(chosen, fit.counts.shape)
-    for at in zip(*(axis.tolist() for axis in axes), strict=True):
-        low, high = fit.intervals[at]
-        before = ", ".join(labels[i] for i in at[:-1])
-        share = f"{fit.chain.transition[at]:.{DIGITS}g}"
-        # ends are short as they are; to shorten them further might move them inward
-        table.append(
-            [before, labels[at[-1]], share, f"{low:.12g} to {high:.12g}", f"{fit.counts[at]:,}"]
+def _records(window: int | None) -> str:
+    return "more records than any chain has" if window is None else many(window, "record")
+
+
+def _seldom_seen(fit: Fit) -> str:
+    """The contexts that borrow or were seen least, by name."""
+    posterior = fit.posterior
+    visits = posterior.counts.sum(axis=1)
+    named = list(posterior.borrowed) or [c for c in visits.argsort() if visits[c] < LENDER]
+    if not named:
+        return ""
+    texts = [f"({_context(fit, int(c))})" for c in named[:_NAMED]]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return f"; seldom seen: {', '.join(texts)}{more}"
+
+
+def _context(fit: Fit, context: int) -> str:
+    k, order = fit.posterior.k, fit.posterior.order
+    digits = [context // k**place % k for place in range(order - 1, -1, -1)]
+    return ", ".join(str(fit.posterior.labels[digit]) for digit in digits)
+
+
+def _sentences(fit: Fit) -> list[str]:
+    posterior, said = fit.posterior, []
+    if posterior.kappa is not None:
+        said.append(
+            f"The promise is about one more chain: rows vary with κ = {posterior.kappa:g}"
+            " from chain to chain."
         )
-    return table
+    if len(posterior.borrowed):
+        said.append(
+            f"{len(posterior.borrowed)} of {len(posterior.counts)} contexts were seen fewer than"
+            f" {BORROWER} times and take the row of a shorter context."
+        )
+    for gain in fit.gains:
+        said.append(
+            f"A kernel for each {gain.kind} changes the loss on held-back records from"
+            f" {gain.pooled:.4f} to {gain.placed:.4f} nats a record."
+        )
+    return [*said, publishes(fit)]
 
 
 def _order_table(fit: Fit) -> list[list[str]]:
-    """BIC by order, and beside it what a window for the order fitted leaks to attackers who know of
-    a longer memory.
-    """
-    judged = fit.longer_memory
-    leakage, by_chance = ({}, {}) if judged is None else (judged.leakage, judged.by_chance)
-    orders = sorted({*fit.bic, *leakage})
-    given = "" if fit.phase is None else f", given the {fit.phase}"
-    rows: list[tuple[str, dict[int, str]]] = [
-        (f"BIC{given}", {order: f"{value:,.1f}" for order, value in fit.bic.items()}),
-        (f"window for ε = {EPSILON:g} leaks", _numbers(leakage)),
-        ("odds, to 1", {order: odds(value) for order, value in leakage.items()}),
-        ("by chance up to", _numbers(by_chance)),
-    ]
+    orders = fit.orders
     return [
-        ["order", *(str(order) for order in orders)],
-        *([name, *(cells.get(order, "") for order in orders)] for name, cells in rows if cells),
+        ["order", *map(str, orders.bic)],
+        ["BIC", *(f"{value:,.1f}" for value in orders.bic.values())],
+        ["AIC", *(f"{value:,.1f}" for value in orders.aic.values())],
     ]
 
 
-def _numbers(by_order: dict[int, float]) -> dict[int, str]:
-    return {order: f"{value:.2f}" for order, value in by_order.items()}
+def _verdict_table(fit: Fit) -> list[list[str]]:
+    head = ["ε", "window", "mean chain's", "promised", "counted", "visible from", "verdict"]
+    rows = []
+    for one in fit.verdicts:
+        acting, mean = fit.windows[one.epsilon]
+        rows.append(
+            [
+                f"{one.epsilon:g}",
+                "none" if acting is None else str(acting),
+                "none" if mean is None else str(mean),
+                f"{one.promised:.3g} to 1",
+                "nothing" if one.counted is None else f"{one.counted:.3g} to 1",
+                "never" if one.visible is None else f"{one.visible:.3g} to 1",
+                one.verdict,
+            ]
+        )
+    return [head, *rows]
 
 
-def _audit_table(fit: Fit) -> list[list[str]]:
-    """The largest odds of each look; nothing where nobody looked."""
-    return [] if fit.audit is None or not fit.audit.findings else fit.audit.table
+def verdict_sentence(verdict: Verdict) -> str:
+    """A verdict in words: what was counted, what was promised, what follows."""
+    at = f"at ε = {verdict.epsilon:g}"
+    if verdict.counted is None:
+        return f"{at} the promise cannot be counted: no pattern occurs often enough"
+    counted = (
+        f"{at} odds of at least {verdict.counted:.3g} to 1 were counted in held-back records"
+        f" ({verdict.pattern}; {verdict.cases[0]} and {verdict.cases[1]} separate cases), where"
+        f" {verdict.promised:.3g} to 1 are promised"
+    )
+    if verdict.verdict == "broken":
+        return f"{counted}: the model does not describe these records"
+    if verdict.counted > NEAR * verdict.promised:
+        return f"{counted}: the model is near its limit"
+    if verdict.visible is None:
+        return f"{counted}, but no true odds would have been seen in so few cases"
+    return f"{counted}; true odds from {verdict.visible:.3g} to 1 on would have been seen"
 
 
-def _check_table(fit: Fit) -> list[list[str]]:
-    """One line for each test that could be made; nothing where none could."""
-    checks = fit.stationarity
-    named = {
-        "phases": checks.phases,
-        "first and second halves": checks.halves,
-        "first records": checks.starts,
-    }
-    table = [
-        [
-            name,
-            f"{check.statistic:,.1f}",
-            f"{check.degrees:,}",
-            p_value_text(check).removeprefix("= "),
-            "" if check.change is None else short(check.change),
-        ]
-        for name, check in named.items()
-        if check is not None
-    ]
-    head = ["test of", "statistic", "degrees", "p", "largest change"]
-    return [head, *table] if table else []
+def about_verdict(verdict: Verdict, sensitive: float) -> list[str]:
+    """What a verdict warns of."""
+    said = []
+    near = verdict.counted is not None and verdict.counted > NEAR * verdict.promised
+    if verdict.verdict == "broken" or near:
+        said.append(verdict_sentence(verdict))
+    ratios = (
+        (verdict.order_ratio, "with the order that AIC prefers"),
+        (verdict.time_ratio, "for one more block of time like those seen"),
+    )
+    for ratio, what in ratios:
+        if ratio is not None and ratio > sensitive:
+            said.append(
+                f"at ε = {verdict.epsilon:g} windows {what} are {ratio:.2g} times as wide as those"
+                " that act"
+            )
+    return said

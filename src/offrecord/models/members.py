@@ -168,12 +168,16 @@ class Members:
         return known
 
     def _power(self, steps: int) -> Floats:
-        """The `steps`-th power of the only kernel, by the powers before it that are known."""
+        """The `steps`-th power of the only kernel, by smaller powers, which are kept."""
+        if steps == 1:
+            return self.kernel()
         known = self._powers.get((0, steps))
         if known is None:
-            half = self._powers.get((0, steps - 1))
-            kernel = self.kernel()
-            known = half @ kernel if half is not None else np.linalg.matrix_power(kernel, steps)
+            # bisection asks for sums of two powers of two: one product each
+            part = (
+                steps - 1 if (0, steps - 1) in self._powers else 1 << (steps - 1).bit_length() - 1
+            )
+            known = self._power(part) @ self._power(steps - part)
             self._powers[0, steps] = known
         return known
 

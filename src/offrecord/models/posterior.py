@@ -200,9 +200,9 @@ class Posterior(Promise):
     def _concentrations(self) -> Floats:
         """(P, rows, k) parameters of the Dirichlet law of each place's and suffix's row."""
         if self.place_counts is None:
-            return (self._suffixes.counts + 1 / self.k)[np.newaxis]
-        counts = [_Suffixes.of(one, self.order).counts for one in self.place_counts]
+            return np.asarray((self._suffixes.counts + 1 / self.k)[np.newaxis])
         assert self.place_kappa is not None
+        counts = [_Suffixes.of(one, self.order).counts for one in self.place_counts]
         return np.asarray(self.place_kappa * self._pooled + np.array(counts))
 
     @property
