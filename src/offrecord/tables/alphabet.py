@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Label, Model
+from offrecord.models.base import Floats, Label
 from offrecord.models.records import MISSING, UNKNOWN, Codes
 from offrecord.tables.cells import type_name
 from offrecord.tables.values import (
@@ -55,23 +55,22 @@ class Alphabet:
     others: str | None = None
 
     @classmethod
-    def of(cls, model: Model) -> Alphabet:
+    def of(
+        cls,
+        labels: tuple[Label, ...],
+        bins: tuple[float, ...] | None = None,
+        others: str | None = None,
+    ) -> Alphabet:
         """That of a model; InputError if its labels are not what it says of them."""
-        learned = model.learned
-        if learned is None:
-            return cls(model.labels)
-        if learned.bins is not None and (
-            learned.others is not None or bin_labels(_checked_bins(learned.bins)) != model.labels
-        ):
+        if bins is not None and (others is not None or bin_labels(_checked_bins(bins)) != labels):
             raise InputError("the model's values are not the bins that it was learned with")
-        if learned.others is not None and (
-            learned.others not in model.labels
-            or not all(isinstance(label, str) for label in model.labels)
+        if others is not None and (
+            others not in labels or not all(isinstance(label, str) for label in labels)
         ):
             raise InputError(
-                f"the model merges rare values as {learned.others!r}, which is none of its values"
+                f"the model merges rare values as {others!r}, which is none of its values"
             )
-        return cls(model.labels, learned.bins, learned.others)
+        return cls(labels, bins, others)
 
     def coded(self, series: pl.Series) -> Codes:
         """(n,) which label each cell of a value column is; UNKNOWN for a value that is none."""

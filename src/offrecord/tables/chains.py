@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,7 +161,7 @@ class Arranged:
         return getattr(self.order_type, "time_zone", None)
 
     @property
-    def order_kind(self) -> str:
+    def order_kind(self) -> Literal["row", "integer", "time"]:
         """What orders the records: "row", "integer" or "time"."""
         return "row" if self.columns.order is None else "time" if self.chains.timed else "integer"
 

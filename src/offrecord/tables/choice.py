@@ -19,11 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from offrecord.fitting.chance import binomial_tails
-from offrecord.fitting.counting import Counts, binned
-from offrecord.mechanisms.blocks import Mask, Secrets
-from offrecord.models.base import Floats, Integers
-from offrecord.models.records import Chains
+from offrecord.models.base import Floats, Integers, Mask
+from offrecord.models.records import Runs
+from offrecord.tables.private import rows_of
+from offrecord.tables.table import Table
 
 #: Of so many tables whose private records were chosen whatever their values, at most one gets the
 #: warning.
@@ -40,7 +39,7 @@ class Choice:
     """
 
     runs: int
-    seen: Counts
+    seen: Integers
     expected: Floats
 
     def __add__(self, other: Choice) -> Choice:
@@ -51,10 +50,14 @@ class Choice:
     @property
     def p_value(self) -> float:
         """At most: of the value that stands out most, times the number of ways in which one may."""
+        from scipy.special import bdtr, bdtrc
+
         found = [1.0]
         for seen, mean in zip(self.seen.tolist(), self.expected.tolist(), strict=True):
             if abs(seen - mean) >= 1:  # so the mean is neither none nor all of them
-                found.append(binomial_tails(self.runs, mean / self.runs, seen)[seen > mean])
+                share = mean / self.runs
+                above = bdtrc(seen - 1, self.runs, share)
+                found.append(float(above if seen > mean else bdtr(seen, self.runs, share)))
         return min(2 * len(self.seen) * min(found), 1.0)
 
     def warning(self) -> str | None:
@@ -69,34 +72,38 @@ class Choice:
         )
 
 
-def choice_of(chains: Chains, secrets: Secrets, k: int, apart: int) -> Choice:
+def choice_of(table: Table, k: int, apart: int) -> Choice:
     """The first values of private runs against their chains.
 
-    apart: steps after which a chain has about forgotten.
+    Args:
+        table: what is private, and the values.
+        k: how many values there are.
+        apart: steps after which a chain has about forgotten.
     """
-    some = slice(None, None, max(secrets.count // _LOOKED_AT, 1))
-    chain, low = secrets.chain[some], secrets.low[some]
-    there = low < secrets.high[some]
+    chains, runs = table.chains, table.runs("run")
+    some = runs.part(slice(None, None, max(runs.count // _LOOKED_AT, 1)))
+    low, after = rows_of(chains, some.chain, some.first)
+    there = low < after
     there[there] = chains.codes[low[there]] >= 0
-    kept = _apart(chain, secrets.first[some], secrets.last[some], there, apart)
-    chain, low = chain[kept], low[kept]
+    kept = _apart(some, there, apart)
+    chain, low = some.chain[kept], low[kept]
     own, which = np.unique(chain, return_inverse=True)
     begin, sizes = chains.starts[own], np.diff(chains.starts)[own]
     ends = np.cumsum(sizes)
     rows = np.arange(int(sizes.sum())) + np.repeat(begin - ends + sizes, sizes)
     codes, of = chains.codes[rows], np.repeat(np.arange(len(own)) * k, sizes)
     has_value = codes >= 0
-    counts = binned(of[has_value] + codes[has_value], len(own) * k).reshape(-1, k)
+    counts = np.bincount(of[has_value] + codes[has_value], minlength=len(own) * k).reshape(-1, k)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    seen = binned(chains.codes[low], k)
+    seen = np.bincount(chains.codes[low], minlength=k)
     return Choice(len(kept), seen, shares[which].sum(axis=0))
 
 
-def _apart(chain: Integers, first: Integers, last: Integers, there: Mask, apart: int) -> list[int]:
+def _apart(runs: Runs, there: Mask, apart: int) -> list[int]:
     """Which runs to take: those that show a value, each far from the one that was taken before."""
     taken: list[int] = []
     before = (-1, 0)
-    columns = (one.tolist() for one in (chain, first, last, there))
+    columns = (one.tolist() for one in (runs.chain, runs.first, runs.last, there))
     for at, (here, begins, ends, shows) in enumerate(zip(*columns, strict=True)):
         if shows and not (here == before[0] and begins - before[1] <= apart):
             taken.append(at)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
-    ClassVar,
     Concatenate,
     ParamSpec,
     Protocol,
@@ -28,17 +27,15 @@ from offrecord.text import Progress, unwatched
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
-    from offrecord.mechanisms import Mechanism
-    from offrecord.models.base import Label, Model
+    from offrecord.mechanisms.base import Mechanism
+    from offrecord.mechanisms.table_policy import TablePolicy
+    from offrecord.models.base import Label
+    from offrecord.models.chain import MarkovChain
+    from offrecord.models.promise import Promise
     from offrecord.tables.frames import Native
 
-#: How long designs for a model that is not stationary may take, unless a person says otherwise.
-DESIGN_MINUTES = 10.0
-#: Goes through a list of what is to be designed, and may show how far it is.
+#: Goes through a list of steps, and may show how far it is.
 Listwise: TypeAlias = Callable[[list[Any]], Iterable[Any]]
-
-#: One certificate file, or several.
-Certificates: TypeAlias = str | Path | Sequence[str | Path] | None
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -77,48 +74,40 @@ class Options:
 
     private: a boolean column, or in memory true or false for each row; private_list: a frame or
     file of (by, order) keys of private records, of (by, from, to) ranges of them, both ends
-    included, or of (by) alone, for whole chains; one of them, or both. drop: leave out chains that
-    are private as a whole, instead of emptying their rows. problems: a file for all rows and
+    included, or of (by) alone, for whole chains; one of them, or both. Chains that are private as
+    a whole are left out; keep_rows keeps their rows, empty. problems: a file for all rows and
     opt-outs that are wrong, if some are; it is not to be published.
 
-    model: a chain, a fit, or a model file; fit=True learns one from the chains without a private
-    record, and where there are none, from the half of all records that is furthest from private
-    ones, or from those at least fit_distance steps from each:
-    chain_order, a number or "auto", is how many records the next one depends on, and phase "hour",
-    "weekday" or "month", for a kernel each. confidence: that the true chain lies in the set of
-    models learned with it, by intervals of a kind, "clopper-pearson" or "mixture". no_audit: do not
-    check its promise against data held back. values: all that there are, any other is an error; or
-    bins: where numbers are cut into values, or merge="rare": those that fewer than one record in a
-    hundred has become one. order_unit: what decimal order values are counted in. step: "1h" or 1,
-    so that missing steps count as records already redacted. exact_model: promise for the model
-    alone, not for the set of models it comes with. start: what is known of how chains begin,
-    "stationary", "settled" or "any"; the latter two for two values. accept_model: go on although
-    the table, or the model's own audit, speaks against it; the certificate says so.
+    model: a chain, a list of chains, a fit, or a model file; fit=True learns one from the chains
+    without a private record, and where there are none, from the half of all records that is
+    furthest from private ones, or from those at least fit_distance steps from each. chain_order, a
+    number or "auto", is how many records the next one depends on; phase "hour", "weekday", "month"
+    or "step" is for a kernel each, "auto" for those that foretell clearly better, None for one.
+    coverage: in which share of the chains that the reference leaves plausible the promise must
+    hold, 0.99 or 0.95. values: all that there are, any other is an error; or bins: where numbers
+    are cut into values, or merge="rare": those that fewer than one record in a hundred has become
+    one. order_unit: what decimal order values are counted in. step: "1h" or 1, so that missing
+    steps count as records already redacted. exact_model: promise for the mean chain alone.
+    accept_model: go on although the table, or the model's own verdict, speaks against it; the
+    certificate says so.
 
     keep: columns to release too, which the guarantee does not cover; their cells leave empty where
     the value is redacted, unless keep_all is set.
 
     mechanism: an object or its name; None for the best there is. protect: "run" takes neighbouring
-    private records for one secret, "each" every one for its own. designs: a file to take designs
-    from and keep them in.
-    design_minutes: how long designs for a model that is not stationary may take.
+    private records for one secret, "each" every one for its own. policy: side rules that act
+    instead of new ones: a table policy, its file, or the certificate of a release.
 
     key_file: the secret behind the coins, made on first use. allow_none: go on although no record
     is private. another_release: release data again that were released differently before.
-    after: certificates of earlier releases of these records, judged together with this one, which
-    may tell joint_epsilon with them, without it epsilon; opted_in: who was private before and is
-    not now has opted in again.
     growing: the table will be released again when it has grown; a record leaves lag steps after it
     came, when no later opt-out can reach it any more.
     publish_positions: put the private positions into the certificate. dry_run: design and report
-    what to expect, without a look at the values; nothing is written, no key, ledger or designs.
+    what to expect, without a look at the values; nothing is written, no key and no ledger.
 
-    progress: goes through a list of what is to be designed, and may show how far it is. say: is
-    told which values fit=True learns from, before it does.
+    progress: goes through a list of steps, and may show how far it is. say: gets a line on which
+    values fit=True learns from, before it does.
     """
-
-    #: The release is one file, so that later ones can be judged together with it.
-    is_one_file: ClassVar[bool] = True
 
     value: str = option("Column with the records' values: 2 to 64 distinct ones.")
     order: str = option(
@@ -140,17 +129,18 @@ class Options:
         " chains (--by).",
         default=None,
     )
-    drop: bool = option(
-        "Remove the rows of chains that are private as a whole, instead of emptying them.",
-        default=False,
+    keep_rows: bool = option(
+        "Keep the rows of chains that are private as a whole, with empty values.", default=False
     )
     problems: str | Path | None = option(
         "Table to write if rows or opt-outs are wrong: all of them, by key; not to be published.",
         default=None,
     )
-    model: Model | Fit | str | Path | None = option("Model file, from offrecord fit.", default=None)
+    model: MarkovChain | Sequence[MarkovChain] | Promise | Fit | str | Path | None = option(
+        "Model file, from offrecord fit.", default=None
+    )
     fit: bool = option(
-        "Learn the model from the table: chains without a private record, else stretches far from"
+        "Learn the model from the table: chains without a private record, else records far from"
         " every one.",
         default=False,
     )
@@ -160,19 +150,21 @@ class Options:
         metavar="STEPS",
     )
     chain_order: int | str = option(
-        "How many records the next one depends on; auto: as many as the data speak for.",
+        "How many records the next one depends on; auto: as many as the data speak for, and more.",
         default="auto",
         metavar="auto|1|2|…",
     )
-    phase: str | None = option("A kernel for each hour, weekday or month.", default=None)
-    confidence: float = option(
-        "How sure it is that the true chain lies in the set of models learned, 0 to 1.",
-        default=0.95,
-        metavar="NUMBER",
+    phase: str | None = option(
+        "A kernel for each hour, weekday, month or step of a chain; auto: where one foretells"
+        " clearly better; none: one kernel.",
+        default="auto",
+        metavar="auto|hour|weekday|month|step|none",
     )
-    interval: str = option(
-        "clopper-pearson, or mixture: wider, and proven for any number of records.",
-        default="clopper-pearson",
+    coverage: float | None = option(
+        "Share of plausible chains in which the promise must hold: 0.99 or 0.95."
+        "  [default: that of the model, 0.99]",
+        default=None,
+        metavar="0.99|0.95",
     )
     values: Sequence[Label] | None = option(
         "All values that there are, by comma; any other is an error.", default=None, metavar="A,B,…"
@@ -185,21 +177,16 @@ class Options:
     merge: str | None = option(
         "rare: values that fewer than one record in 100 has become one, other.", default=None
     )
-    no_audit: bool = option("Do not check the promise against data held back.", default=False)
     step: str | int | None = option(
         "Distance of neighbours, 1h or 1: what is missing counts as redacted.", default=None
     )
     exact_model: bool = option(
-        "Take the model for exactly right: promise for it alone, not for its set.", default=False
+        "Take the mean chain for exactly right: promise for it alone.", default=False
     )
     order_unit: str | float | None = option(
         "What decimal order values are counted in, such as 0.1; --step counts these units.",
         default=None,
         metavar="NUMBER",
-    )
-    start: str = option(
-        "What is known of how chains begin: stationary, settled (long under way) or any.",
-        default="stationary",
     )
     keep: str | Sequence[str] | None = option(
         "Columns to release too, by comma, where the value is released; the guarantee does not"
@@ -208,46 +195,27 @@ class Options:
     )
     keep_all: bool = option("Release their cells also where the value is redacted.", default=False)
     mechanism: Mechanism | str | None = option(
-        "owner, quilt, window, 3r-relaxed, 3r-convex, 3r-constant or best-local; without it owner,"
-        " and best-local where that is not proven or the model is unfit.",
+        "owner, quilt, window, 3r-relaxed, 3r-convex, 3r-constant or best-local; without it the one"
+        " of owner, best-local and window that is expected to release most.",
         default=None,
     )
     protect: str = option(
         "run: neighbouring private records are one secret; each: every one its own.", default="run"
     )
-    designs: str | Path | None = option(
-        "File to take designs from, and to keep new ones in.", default=None
-    )
-    design_minutes: float = option(
-        "How long designs for a model that is not stationary may take.",
-        default=DESIGN_MINUTES,
-        metavar="MINUTES",
+    policy: TablePolicy | str | Path | None = option(
+        "Side rules that act: a policy file, from offrecord design --table, or a certificate.",
+        default=None,
     )
     key_file: str | Path | None = option(
         "Key file, instead of the one in your data directory.", default=None
     )
     accept_model: bool = option(
-        "Go on although the table, or the audit, speaks against the model, and certify that.",
+        "Go on although the table, or its verdict, speaks against the model, and certify that.",
         default=False,
     )
     allow_none: bool = option("Go on although no record is private.", default=False)
     another_release: bool = option(
         "Release data again that were released differently before.", default=False
-    )
-    after: Certificates = option(
-        "Certificate of an earlier release of these records, its table beside it; once for each:"
-        " what all of them tell together is computed, and stated.",
-        default=None,
-        metavar="FILE",
-    )
-    joint_epsilon: float | None = option(
-        "With --after: how much all releases may tell together, if more than ε; inf: anything.",
-        default=None,
-        metavar="NUMBER",
-    )
-    opted_in: bool = option(
-        "With --after: who was private before and is not any more has opted in again.",
-        default=False,
     )
     growing: bool = option(
         "The table grows: a record leaves when no later opt-out can reach it any more, and every"
@@ -255,7 +223,7 @@ class Options:
         default=False,
     )
     lag: int | None = option(
-        "With --growing: how many steps a record waits; without it, as many as its designs need.",
+        "With --growing: how many steps a record waits; without it, as many as its rules need.",
         default=None,
         metavar="STEPS",
     )
@@ -314,8 +282,6 @@ class SparkOptions(Options):
     """partitions: chains are spread over so many, and a task holds one in memory: a few million
     rows each are well; without it, four for each core of the cluster.
     """
-
-    is_one_file: ClassVar[bool] = False
 
     partitions: int | None = None
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.blocks import Mask
-from offrecord.models.base import Integers
+from offrecord.models.base import Integers, Mask
 from offrecord.models.records import Chains
 from offrecord.tables.cells import blank_names, nanoseconds, parsed_times, type_name
 from offrecord.tables.chains import ROW, Arranged, Columns

@@ -1,538 +1,553 @@
-"""The plan for a table that has been surveyed, and what came of it once it was decided.
+"""The plan for a table: which rules act, chosen from positions and the model alone.
 
-Nothing here changes once it is made: `Plan.of` what a survey found, `Plan.judged` what was
-decided, `Outcome.entered` into the ledger; certificate and summary are told of each.
+Three steps, none of which looks at a value: `choose` finds the rules, or that every chain with a
+private record must go as a whole; the engine then has its final table; `Plan.of` checks it against
+model and ledger.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
-import numpy as np
-
-from offrecord.designs.clusters import with_clusters
-from offrecord.designs.library import Designs
-from offrecord.designs.needs import SurroundingCounts
-from offrecord.designs.sharing import designs_for
-from offrecord.errors import ChosenByValue, InputError, advise
-from offrecord.fitting.audit.looks import CHAINS
-from offrecord.mechanisms.window import BestWindow
-from offrecord.models.audited import Audited
-from offrecord.models.base import Integers, Model
-from offrecord.models.box import TOO_FEW
-from offrecord.models.learned import Learned
-from offrecord.release.certificate import Certificate
-from offrecord.release.ledger import Ledger, ledger
-from offrecord.tables.batch import ChainBatch
-from offrecord.tables.cautions import (
-    UNAUDITED,
-    UNKNOWN_SIGHT,
-    about_accepted,
-    about_audit,
-    about_columns,
-    about_distance,
-    about_origin,
+from offrecord.errors import InputError
+from offrecord.mechanisms import mechanism_named
+from offrecord.mechanisms.base import Mechanism, Unserved
+from offrecord.mechanisms.deciding import expected_released
+from offrecord.mechanisms.design_table import design_table
+from offrecord.mechanisms.rules import LocalRule, Pair, Setting
+from offrecord.mechanisms.table_policy import TablePolicy, Validation
+from offrecord.models.base import Label
+from offrecord.models.file import Model
+from offrecord.models.origin import Verdict
+from offrecord.models.posterior import Posterior
+from offrecord.models.promise import Promise
+from offrecord.release.ledger import Ledger
+from offrecord.tables import remembered
+from offrecord.tables.decision import Rule
+from offrecord.tables.given import Given
+from offrecord.tables.growing import (
+    GROWING,
+    Before,
+    Holding,
+    growing_settings,
+    holding_of,
+    state_text,
 )
-from offrecord.tables.certifying import Stands, certificate_of
-from offrecord.tables.entering import (
-    Entered,
+from offrecord.tables.model_check import NEIGHBOURS, check_origin, spaced, sparse
+from offrecord.tables.seen import Seen
+from offrecord.tables.standing import (
     about_elsewhere,
     foretold,
-    not_continued,
-    not_entered,
     refuse_another,
     release_identity,
-    standing,
 )
-from offrecord.tables.erasure import erasure_leakage
-from offrecord.tables.job import Job, ModelledJob
-from offrecord.tables.meaning import Meaning
-from offrecord.tables.model_check import (
-    NEIGHBOURS,
-    Comparison,
-    begun,
-    check_origin,
-    compared,
-    spaced,
-    sparse,
-)
-from offrecord.tables.proving import proven
-from offrecord.tables.rule import Rule
-from offrecord.tables.secrets import check_all_found
-from offrecord.tables.several.accounting import Accounted, accounted_for
-from offrecord.tables.several.growing import (
-    DESIGNS,
-    GROWING,
-    KNOWN,
-    SETTLED,
-    Holding,
-    holding_of,
-    told_designs,
-    told_holding,
-)
-from offrecord.tables.several.remembered import entry_digest
-from offrecord.tables.summary import Summary, models_told
-from offrecord.tables.survey import Dropped, Survey, digest_text
-from offrecord.tables.tally import Tally
-from offrecord.tables.worker import Worker
-from offrecord.text import listwise, many
+from offrecord.tables.survey import Survey, Surveyor
+from offrecord.tables.table import Dropped
+from offrecord.text import Progress, listwise, many, unwatched
 
-CONTENT = "set of released values"  #: what the ledger calls what left, beside what decided it
+#: The mechanisms that are compared where none is asked for; of equal ones the first acts.
+CANDIDATES = ("window", "best-local", "owner")
+#: Chains from which whole ones can go where no model is believable: fewer would leave too little.
+MANY_CHAINS = 8
+_GAIN = 1e-6  # of a record: less is no reason to take a mechanism that is harder to follow
+RULES, WHOLE, NONE = "rules", "whole chains", "none"
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """What acts in a table.
+
+    kind: "rules", "whole chains" (each with a private record goes) or "none" (private chains are
+    whole, or there are none). policy: the rules. expected, runner_up, runner_up_expected: shares of
+    records that are expected to leave. why: for whole chains, the reason. warnings: what a person
+    should know.
+    """
+
+    kind: str
+    policy: TablePolicy | None = None
+    expected: float = 1.0
+    runner_up: str | None = None
+    runner_up_expected: float | None = None
+    window: float | None = None
+    why: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def surveyor(given: Given, model: Model | None) -> Surveyor:
+    """What surveys the table of some options. model: None where there is none."""
+    options = given.options
+    promise = None if model is None else model.promise
+    return Surveyor(
+        options.protect,  # type: ignore[arg-type] # checked to be one of both
+        1 if promise is None else promise.order,
+        None if promise is None else promise.places,
+        before(given),
+        positions=options.publish_positions and not options.dry_run,
+        open_ended=options.growing,
+    )
+
+
+def before(given: Given) -> Before | None:
+    """The release that one of a growing table is to continue, if there is one."""
+    if not given.options.growing:
+        return None
+    book = Ledger.read(given.key)
+    dataset = given.options.dataset
+    return Before.of(book.releases.get(dataset, ()), dataset)
+
+
+def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
+    """What acts in a table, by positions and the model alone.
+
+    Args:
+        given: what is asked for.
+        model: the model, if one is given or was learned.
+        survey: of the table.
+
+    Raises:
+        InputError: where a model is needed and there is none to believe, and for given rules that
+            do not serve the table.
+    """
+    if survey.partly == 0 and not given.options.growing:
+        return Chosen(NONE)
+    if model is None:
+        raise InputError(
+            "give either --model or --fit (model or fit=True); where whole chains are private, no"
+            " model is needed"
+        )
+    broken = _broken(given, model)
+    if broken is not None:
+        return _whole_chains(given, survey, broken)
+    try:
+        chosen = _rules(given, model.promise, survey)
+    except Unserved as error:
+        return _whole_chains(given, survey, str(error))
+    left = chosen.expected * survey.records - (survey.records - survey.touched_records)
+    fitted = isinstance(model.promise, Posterior) and given.options.policy is None
+    if fitted and left < 0.5 and survey.chains >= MANY_CHAINS and not given.options.growing:
+        return _whole_chains(given, survey, "the rules would release nothing of these chains")
+    return chosen
+
+
+# ---- whether the model is believed
+
+
+def _broken(given: Given, model: Model) -> str | None:
+    """Why the model is not believed, unless that is accepted."""
+    verdict = model.verdict(given.epsilon)
+    if verdict is None or verdict.verdict != "broken" or given.options.accept_model:
+        return None
+    return f"the model is broken at ε = {given.epsilon:g}: {about_verdict(verdict)}"
+
+
+def about_verdict(verdict: Verdict) -> str:
+    """What was counted, what was promised, and what could have been seen."""
+    if verdict.counted is None:
+        return "no pattern beside two values has enough cases to be counted"
+    where = "" if verdict.pattern is None else f" ({verdict.pattern})"
+    seen = ""
+    if verdict.visible is not None:
+        seen = f"; odds of {verdict.visible:.3g} to 1 or more would have shown"
+    return (
+        f"held-back records give odds of at least {verdict.counted:.3g} to 1{where} where"
+        f" {verdict.promised:.3g} to 1 is promised{seen}"
+    )
+
+
+def _whole_chains(given: Given, survey: Survey, why: str) -> Chosen:
+    """Every chain with a private record goes; InputError where that is no way out."""
+    if given.options.growing or survey.chains < MANY_CHAINS:
+        raise InputError(
+            f"{why}; with {many(survey.chains, 'chain')} whole ones cannot go instead. Take a"
+            " larger --epsilon, fit a model to more data like these, or add --accept-model"
+        )
+    return Chosen(WHOLE, why=why, expected=1 - survey.touched_records / max(survey.records, 1))
+
+
+# ---- which rules act
+
+
+def _rules(given: Given, promise: Promise, survey: Survey) -> Chosen:
+    """The rules that are given, those of the release before, or new ones."""
+    if given.policy is not None:
+        policy = _judged(given, promise, survey, given.policy)
+        return _expected(promise, survey, [policy])
+    known = remembered.load(given, promise)
+    if known is not None and _settings(survey, known) <= set(known.rules):
+        return _expected(promise, survey, [known])
+    return _expected(promise, survey, list(_candidates(given, promise, survey)))
+
+
+def _settings(survey: Survey, policy: TablePolicy) -> frozenset[Setting]:
+    """The settings that rules are needed for: more where near runs become one."""
+    return survey.joined if "stopping" in policy.kinds else survey.settings
+
+
+def designed(
+    mechanism: Mechanism,
+    promise: Promise,
+    epsilon: float,
+    protect: str,
+    survey: Survey,
+    watch: Progress = unwatched,
+    *,
+    growing: bool = False,
+) -> TablePolicy:
+    """The policy of a mechanism for a table.
+
+    Args:
+        mechanism: what makes the rules; where it serves no such table, windows act.
+        promise: the chains that ε is promised for.
+        epsilon: the budget.
+        protect: "run" or "each".
+        survey: of the table.
+        watch: follows the progress.
+        growing: rules are for every setting that may come to occur.
+
+    Raises:
+        Unserved: where no rules keep ε.
+    """
+    joins = mechanism.name == "owner" and protect == "run"
+    settings: Collection[Setting] = survey.joined if joins else survey.settings
+    if growing:
+        settings = growing_settings(promise, protect)
+    return design_table(mechanism, promise, epsilon, protect, settings, watch)
+
+
+def _candidates(given: Given, promise: Promise, survey: Survey) -> Iterable[TablePolicy]:
+    """Policies of the mechanism that is asked for, or of all that are compared."""
+    asked, protect = given.mechanism, given.options.protect
+    names = [name for name in CANDIDATES if name != "owner" or protect == "run"]
+    every = [asked] if asked is not None else [mechanism_named(name) for name in names]
+    watch, found, last = listwise(given.options.progress), set[str](), None
+    growing = given.options.growing
+    for mechanism in every:
+        try:
+            policy = designed(
+                mechanism, promise, given.epsilon, protect, survey, watch, growing=growing
+            )
+        except Unserved as error:
+            last = error
+            continue
+        if policy.mechanism not in found:
+            found.add(policy.mechanism)
+            yield policy
+    if not found and last is not None:
+        raise last
+
+
+def _expected(promise: Promise, survey: Survey, policies: list[TablePolicy]) -> Chosen:
+    """The policy that is expected to release most, and the one that comes next."""
+    records = max(survey.records, 1)
+    released = [expected_released(survey.geometry, one, promise.mean) for one in policies]
+    best = 0
+    for at, count in enumerate(released):
+        if count > released[best] + _GAIN:
+            best = at
+    acting = policies[best]
+    others = [(count, one) for count, one in zip(released, policies, strict=True)]
+    rest = sorted((one for one in others if one[1] is not acting), key=lambda one: -one[0])
+    window = next((count for count, one in others if one.mechanism == "window"), None)
+    chosen = Chosen(
+        RULES,
+        acting,
+        min(max(released[best] / records, 0.0), 1.0),
+        window=None if window is None else window / records,
+    )
+    if not rest:
+        return chosen
+    count, second = rest[0]
+    share = min(max(count / records, 0.0), 1.0)
+    return replace(chosen, runner_up=second.mechanism, runner_up_expected=share)
+
+
+def _judged(given: Given, promise: Promise, survey: Survey, policy: TablePolicy) -> TablePolicy:
+    """Rules that are given, judged on draws of this command's own; InputError where they do not
+    serve the table, or do not keep ε.
+    """
+    if policy.protect != given.options.protect:
+        raise InputError(f"the policy protects {policy.protect!r}: add --protect {policy.protect}")
+    _check_shape(policy, promise)
+    missing = sorted(_settings(survey, policy) - set(policy.rules))
+    if missing:
+        first = missing[0]
+        raise InputError(
+            f"the policy has no rule for the setting {first.kind!r} at place {first.place}, which"
+            " occurs in the table: design it for this setting too"
+        )
+    rule = promise.acceptance
+    members = promise.members(0 if rule is None else rule.drawn, remembered.own_seed())
+    found = Validation.of(policy.leakages(members), given.epsilon)
+    if found.above > (0 if rule is None else rule.verifier):
+        raise InputError(
+            f"the policy exceeds ε = {given.epsilon:g} under {found.above:,} of {found.drawn:,}"
+            " chains of the model"
+        )
+    return replace(policy, epsilon=given.epsilon, coverage=promise.coverage, validation=found)
+
+
+def _check_shape(policy: TablePolicy, promise: Promise) -> None:
+    """InputError for rules on other values, or of another order, than the model's."""
+    for pair in policy.rules.values():
+        for rule in pair:
+            if rule is None:
+                continue
+            k = rule.redaction.shape[1] if isinstance(rule, LocalRule) else getattr(rule, "k", 0)
+            order = getattr(rule, "order", promise.order)
+            if (k, order) != (promise.k, promise.order):
+                raise InputError(
+                    f"the policy is for {k} values and order {order}, the model has {promise.k}"
+                    f" values and order {promise.order}"
+                )
+
+
+def erased(policy: TablePolicy, promise: Promise) -> float:
+    """What erasing private records alone would leak under the mean chain."""
+    nothing = LocalRule.window(0, promise.k)
+    rules = {
+        setting: Pair(*(None if rule is None else nothing for rule in pair))
+        for setting, pair in policy.rules.items()
+    }
+    return float(replace(policy, rules=rules).leakages(promise.mean)[0])
+
+
+# ---- the plan
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a job comes to for a table that has been surveyed.
+    """What is done to a table.
 
-    uses: (designs,) how many secrets have each by their surroundings. windows: what may act instead
-    of designs. rule: what they come to. identity: digests of what decides the release. accepted:
-    what speaks against the model, and was accepted. warnings: what a person should know.
+    identity: digests of what decides the release. labels: the values. holding, before: of a
+    growing table. accepted: what speaks against the model, and was accepted. warnings: what a
+    person should know. started: when, by a clock that never goes back.
     """
 
-    modelled: ModelledJob
+    given: Given
+    model: Model | None
+    chosen: Chosen
     survey: Survey
     dropped: Dropped
-    designs: Designs
-    uses: Integers
-    windows: Designs | None
-    rule: Rule
+    holding: Holding | None
+    before: Before | None
+    seen: Seen | None
     identity: dict[str, str]
+    labels: tuple[Label, ...]
     accepted: tuple[str, ...]
     warnings: tuple[str, ...]
+    started: float
 
     @classmethod
-    def of(cls, modelled: ModelledJob, survey: Survey, listed: int, dropped: Dropped) -> Plan:
-        """Designs for what a survey found. listed: how long the private list is. dropped: what is
-        left out.
+    def of(
+        cls,
+        given: Given,
+        model: Model | None,
+        chosen: Chosen,
+        survey: Survey,
+        dropped: Dropped,
+        labels: tuple[Label, ...],
+        started: float | None = None,
+    ) -> Plan:
+        """The plan for a final table.
 
-        InputError where the table speaks against its model, or was released differently before.
+        Raises:
+            InputError: where the table speaks against its model, or was released differently
+                before.
         """
-        job = modelled.job
-        check_all_found(survey.keys + dropped.keys, listed)
-        job.check_private(survey.private, dropped.chains)
-        if dropped.chains and job.options.say is not None:
-            gone = f"{many(dropped.chains, 'chain')}, {many(dropped.rows, 'row')}"
-            job.options.say(f"--drop leaves out {gone}; no file that is written says so")
-        accepted = _accepted(job, _doubts(modelled, survey))
-        warnings = [*survey.warnings(job.columns, job.step), *_model_warnings(modelled)]
-        windows, instead = _windows(modelled, survey)
-        designs, which = _designed(modelled, survey, windows)
-        columns = job.columns
-        warnings += _design_warnings(job, designs)
-        warnings += about_columns(columns.order, columns.keep, keep_all=columns.keep_all)
-        holding = _holding(modelled, survey, designs) if job.options.growing else None
-        identity = release_identity(modelled, survey, dropped, designs, which)
+        given.check_private(survey.private + dropped.private)
+        if chosen.kind != RULES:
+            model = None
+        accepted: tuple[str, ...] = ()
+        if model is not None:
+            accepted = accept(given, _doubts(given, model, survey))
+        warnings = [*survey.warnings(given.columns, given.step), *chosen.warnings]
+        warnings += _model_warnings(given, model, chosen)
+        warnings += about_columns(given)
+        holding = None
+        if given.options.growing and chosen.policy is not None and model is not None:
+            lag = given.options.lag
+            holding = holding_of(chosen.policy, model.promise.order, survey.newest, lag)
+        promise = None if model is None else model.promise
+        identity = release_identity(given, survey, dropped, promise, chosen.policy)
         if holding is not None:
-            identity |= {GROWING: told_holding(holding), DESIGNS: told_designs(designs)}
-        if job.options.dry_run:
-            warnings += foretold(modelled, survey, identity)
+            identity[GROWING] = state_text(holding)
+        last = before(given)
+        if given.options.dry_run:
+            warnings += foretold(given, survey, last, identity)
         else:
-            book = Ledger.read(job.key)
-            refuse_another(modelled, book, survey, identity)
-            warnings += about_elsewhere(job, book, identity)
-        uses = np.bincount(which, survey.needs.counts, minlength=len(designs.designs))
-        rule = Rule.of(designs, windows, survey.needs, (which, instead), holding)
-        told = tuple(warnings)
+            book = Ledger.read(given.key)
+            refuse_another(given, book, survey, last, identity)
+            warnings += about_elsewhere(given, book, identity)
         return cls(
-            modelled, survey, dropped, designs, uses, windows, rule, identity, accepted, told
+            given,
+            model,
+            chosen,
+            survey,
+            dropped,
+            holding,
+            last,
+            None if model is None else seen_of(given, model),
+            identity,
+            labels,
+            accepted,
+            tuple(warnings),
+            time.monotonic() if started is None else started,
         )
 
     @property
-    def job(self) -> Job:
-        """What was asked."""
-        return self.modelled.job
-
-    @property
-    def worker(self) -> Worker:
-        """What decides the table."""
-        options = self.job.options
-        is_local = self.designs.setting.mechanism.designs.kind == "local"
-        is_named = options.is_one_file and self.job.columns.order is not None
-        is_whole = not (options.drop or options.dry_run)  # else who was dropped would be forgotten
-        is_whole = is_whole and self.modelled.since == 1
-        remembers = is_local and is_named and is_whole
-        return replace(self.modelled.worker, rule=self.rule, remembers=remembers)
-
-    def judged(self, tally: Tally) -> Outcome:
-        """What a decision says about what it rests on; InputError if that speaks against the
-        promise.
-
-        It looks at values that are released anyway. What it finds about private ones is a Python
-        warning, and in no artefact.
-        """
-        # a model that has seen what is dropped tells about it
-        tally = replace(tally, seen=tally.seen + self.dropped.seen)
-        if tally.choice is not None and (chosen := tally.choice.warning()) is not None:
-            advise([chosen], ChosenByValue)
-        comparison = None
-        saw, warnings = _sight(self.modelled, tally.seen.count)
-        accepted = (*self.accepted, *saw)
-        if tally.moves is not None and self.survey.secrets:
-            comparison = compared(self.designs, self.uses, tally.moves)
-        if comparison is not None:
-            objected = _accepted(self.job, [comparison.objection(self.job.epsilon)])
-            accepted += objected
-            if not objected and (warning := comparison.warning()) is not None:
-                warnings.append(warning)
-        if tally.firsts is not None and self.survey.secrets:
-            warnings += filter(None, [begun(self.modelled.model, tally.firsts)])
-        for finding in () if tally.kept is None else tally.kept.findings:
-            said = finding.says(self.designs.model.labels)
-            if finding.sure:
-                raise InputError(f"{said}; leave it out of --keep")
-            warnings.append(f"{said}; is it needed?")
-        warnings += about_accepted(accepted)
-        return Outcome(self, tally, comparison, accepted, (*self.warnings, *warnings))
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What came of a plan.
-
-    comparison: of model and table. accepted: what speaks against the model, and was accepted.
-    accounted: with which releases before it was judged together, if it was.
-    """
-
-    plan: Plan
-    tally: Tally
-    comparison: Comparison | None
-    accepted: tuple[str, ...]
-    warnings: tuple[str, ...]
-    accounted: Accounted | None = None
-
-    def after(self, batch: ChainBatch) -> Outcome:
-        """Judged together with the releases that it comes after; InputError if they tell too much
-        together.
-        """
-        if self.plan.job.options.after is None:
-            return self
-        accounted = accounted_for(self.plan, batch)
-        return replace(self, accounted=accounted, warnings=(*self.warnings, *accounted.warnings))
-
-    @property
-    def acting(self) -> tuple[Designs, Integers]:
-        """The designs that act, those of windows last, and how many secrets each serves."""
-        plan, uses = self.plan, self.tally.uses
-        if plan.windows is None or uses is None:
-            return plan.designs, plan.uses
-        every = (*plan.designs.designs, *plan.windows.designs)
-        used = tuple(one for one, count in zip(every, uses.tolist(), strict=True) if count)
-        return replace(plan.designs, designs=used), uses[uses > 0]
-
-    @property
-    def _identity(self) -> dict[str, str]:
-        """What tells the release from others: what decides it, and what leaves."""
-        left = {CONTENT: f"{self.tally.content:032x}"}
-        if self.plan.rule.holding is not None:
-            grown = self.tally.grown
-            left[SETTLED] = f"{grown.settled:032x}"
-            left[KNOWN] = digest_text(grown.digest, grown.known)
-        return {**self.plan.identity, **left}
-
-    def advise(self, more: Iterable[str] = ()) -> None:
-        """Warn of what a person should know before a release is entered; InputError, and no
-        warning, if the ledger refuses it.
-        """
-        job = self.plan.job
-        if not job.options.dry_run:
-            self._refuse_another(Ledger.read(job.key))
-        advise([*self.warnings, *more])
-
-    def enter(self) -> Entered | None:
-        """Enter the release, and what leaves, into the ledger before anyone sees it: how it stands
-        there. InputError for a second, different one. A dry run is no release.
-        """
-        job = self.plan.job
-        if job.options.dry_run:
-            return None
-        with ledger(job.key) as book:
-            self._refuse_another(book)
-            self._remember()
-            book.add(job.options.dataset, self._identity)
-            return standing(job, book, self._identity, self.accounted)
-
-    def _remember(self) -> None:
-        """Keep what later releases need to be judged together with this one."""
-        if self.plan.worker.remembers:
-            held = self.tally.remembered.renumbered(self._numbered)
-            held.save(self.plan.job.key, self.certificate(None), entry_digest(self._identity))
-
-    @property
-    def _numbered(self) -> Integers | None:
-        """How many secrets each design serves, where a certificate lists only those that act."""
-        return None if self.plan.windows is None else self.tally.uses
-
-    def _refuse_another(self, book: Ledger) -> None:
-        """InputError if the release may not be entered."""
-        plan = self.plan
-        if self.accounted is not None:
-            self.accounted.check_all(book, plan.job.options.dataset, self._identity)
-            return
-        if book.differences(plan.job.options.dataset, self._identity) == []:
-            return  # it has been entered already
-        refuse_another(plan.modelled, book, plan.survey, self._identity)
-        before = plan.modelled.before
-        if before is not None and before.is_unsettled(f"{self.tally.grown.repeated:032x}"):
-            raise not_continued(
-                plan.job, ["what left before would leave otherwise: values or rows have changed"]
-            )
-
-    def certificate(self, entered: Entered | None) -> Certificate:
-        """The certificate; it names no output yet."""
-        made = self._unentered
-        return made if entered is None else made.with_release(entered.said)
-
-    @cached_property
-    def _unentered(self) -> Certificate:
-        """The certificate of a release that the ledger does not know."""
-        is_known = self.plan.modelled.seen is not None and not self.plan.job.options.dry_run
-        unseen = self.tally.seen.count == 0 if is_known else None
-        joint = None if self.accounted is None else self.accounted.joint
-        stands = Stands(not_entered(self.plan.job), joint)
-        return certificate_of(
-            self.plan, self.acting, self.comparison, self.accepted, unseen, stands
-        )
-
-    def summary(self, entered: Entered | None) -> Summary:
-        """What the release amounts to."""
-        plan, tally, survey = self.plan, self.tally, self.plan.survey
-        designs, uses = self.acting
-        joint = [bool(one.surrounding.inside) for one in designs.designs]
-        model = designs.model
-        verdict = None if model.learned is None else model.learned.verdict
-        grown, touched = tally.grown, tally.touched
-        valued = max(survey.rows - survey.missing - grown.waiting, 1)
-        return Summary(
-            dataset=plan.job.options.dataset,
-            dry_run=plan.job.options.dry_run,
-            epsilon=plan.job.epsilon,
-            mechanism=designs.setting.mechanism.name,
-            rows=survey.rows,
-            chains=survey.chains,
-            missing=survey.missing,
-            private=survey.private,
-            secrets=survey.secrets,
-            touched=survey.chains_with_secret,
-            touched_records=touched.records,
-            touched_released=touched.released / max(touched.records, 1),
-            lost=touched.lost,
-            closed=touched.closed,
-            redacted=survey.rows - survey.missing - grown.waiting - round(tally.released),
-            waiting=grown.waiting,
-            released=tally.released / valued,
-            window=tally.window / valued,
-            leakage=designs.leakage,
-            exact=designs.is_exact,
-            models=models_told(plan.modelled.model, verdict),
-            meaning=Meaning.of(
-                model, survey.needs, designs.most_told, verdict, plan.modelled.model
-            ),
-            erasure=erasure_leakage(model, survey.needs),
-            erasure_is_least=model.box is not None,
-            regions=tally.named_regions(survey.private_rows - grown.private),
-            designs=len(designs.designs),
-            loss=designs.loss,
-            seconds=round(time.monotonic() - plan.job.started, 3),
-            near=sum(survey.clustered.values()),
-            together=int(uses[np.array(joint, dtype=bool)].sum()),
-            unserved=plan.modelled.unserved,
-            verdict=verdict,
-            audit=_audit_told(model),
-            warnings=(*self.warnings, *(() if entered is None else entered.warnings)),
+    def rule(self) -> Rule:
+        """What decides its table."""
+        protect, policy = self.given.options.protect, self.chosen.policy
+        if policy is None or self.model is None:
+            return Rule(None, protect)
+        promise = self.model.promise
+        return Rule(
+            policy,
+            protect,
+            promise.order,
+            promise.places,
+            promise.places if promise.mean.rows.shape[1] > 1 else None,
+            promise.k,
+            self.holding,
+            self.before,
+            self.seen,
         )
 
 
-def _audit_told(model: Model) -> str | None:
-    """The audit's verdict and number, and what was done about it; None where nobody looked."""
-    learned = model.learned
-    if learned is None or learned.audit is None:
-        return None
-    done = "" if learned.calibration is None else f"; calibrated: {learned.calibration} (empirical)"
-    return f"{learned.audit.short}{done}"
+#: How an objection begins that is about what a fit saw.
+SAW = "the model was learned from records that"
 
 
-# ---- before anything is decided
-
-
-#: How a dry run begins to tell what a release would be refused for.
-FORETOLD = "this would be refused, as far as can be told without a look at the values,"
-#: How an objection begins that the audit of a fit has made.
-_AUDITED = "the audit of this model calls it"
-#: How one begins that is about what a fit saw.
-_SAW = "the model was learned from records that"
-
-
-def _accepted(job: Job, objections: Iterable[str | None]) -> tuple[str, ...]:
+def accept(given: Given, objections: Iterable[str | None]) -> tuple[str, ...]:
     """What speaks against the model, if that is to be accepted; InputError if it is not."""
     found = tuple(filter(None, objections))
-    if found and not job.options.accept_model:
+    if found and not given.options.accept_model:
         said = found[0]
-        if not said.startswith((_AUDITED, _SAW)):
-            said = f"this is not the model of these data: {said}; fit a model to data like these"
+        if not said.startswith(SAW):
+            said = f"the model does not match these data: {said}; fit a model to data like these"
         raise InputError(f"{said}, or add --accept-model, and the certificate says so")
     return found
 
 
-def _doubts(modelled: ModelledJob, survey: Survey) -> list[str | None]:
+def seen_of(given: Given, model: Model) -> Seen | None:
+    """Which records a model was learned from, where that is known."""
+    origin, secret = model.origin, given.key.secret
+    seen: Seen | None = None
+    if origin is not None and isinstance(origin._counted, Seen):
+        seen = origin._counted.keyed(secret)
+    elif origin is not None and origin.seen is not None:
+        seen = Seen.load(given.key, origin.seen)
+    if seen is None or not given.options.dry_run:
+        return seen
+    return seen.by_places()
+
+
+def _doubts(given: Given, model: Model, survey: Survey) -> list[str | None]:
     """What speaks against a model before a value is looked at; InputError where the table is read
     in another way.
     """
-    job, learned = modelled.job, modelled.setting.model.learned
     doubts = [sparse(survey.pairs, survey.linked)]
-    if learned is not None:
+    verdict = model.verdict(given.epsilon)
+    if verdict is not None and verdict.verdict == "broken":  # else whole chains go
+        doubts.append(about_verdict(verdict))
+    if model.origin is not None:
         timed = "time" if survey.is_timed else "integer"
-        kind = "row" if job.columns.order is None else timed
-        zone = getattr(survey.order_type, "time_zone", None)
-        check_origin(learned, kind, job.step, zone, job.columns.unit)
-        doubts.append(_unfit(learned))
-        doubts.append(spaced(learned, survey.spacing if survey.pairs >= NEIGHBOURS else None))
+        kind = "row" if given.columns.order is None else timed
+        check_origin(model.origin, kind, given.step, survey.zone, given.columns.unit)
+        doubts.append(spaced(model.origin, survey.spacing if survey.pairs >= NEIGHBOURS else None))
     return doubts
 
 
-def _unfit(learned: Learned) -> str | None:
-    """What the audit of the fit says against the model."""
-    audit = learned.audit
-    if audit is None or audit.verdict != "unfit":
-        return None
-    remedy = "fit it with --calibrate"
-    if audit.kind == CHAINS:
-        remedy = "release one of these chains, or make them one (docs/independent-chains.md)"
-    return f"{_AUDITED} {audit.short} ({audit.where}); {remedy}"
+_UNTOLD = (
+    "the model does not say what it was learned from; that it belongs to these data is taken on"
+    " trust"
+)
+_UNSEEN = (
+    "whether the model was learned from records that are redacted here is not known, as it was not"
+    " fitted under this key; if it was, its counts say something of them"
+)
+BY_ROW = "coins go by row number: a row inserted later changes the draws of those after it"
+KEPT_ROWS = (
+    "rows of chains that went as a whole stay, with empty values: that how long chains are, and"
+    " when their records were made, does not depend on values is an assumption"
+)
+_NEAR_ROUNDS = 1.3  # sensitivities above it are warned of (plausible chains, section 6)
 
 
-def _seen(modelled: ModelledJob, count: int) -> str | None:
-    """What speaks against a model that was learned from what it should not have seen."""
-    if count == 0:
-        return None
-    learned = modelled.setting.model.learned
-    distance = None if learned is None else learned.distance
-    said = (
-        f"{_SAW} are not released for certain here ({many(count, 'record')}), so it tells of them"
-    )
-    if distance is not None:
-        return f"{said}; learn from further away than --fit-distance {distance}, or from other data"
-    return f"{said}; fit it with --private-list or --private, or use redact --fit"
+def _model_warnings(given: Given, model: Model | None, chosen: Chosen) -> list[str]:
+    """What a person should know about the model, or about going without one."""
+    if model is None:
+        said = [] if chosen.why is None else [f"whole chains go: {chosen.why}"]
+        return said + ([KEPT_ROWS] if given.options.keep_rows else [])
+    origin = model.origin
+    warnings = about_origin(model, given.options.value)
+    if isinstance(model.promise, Posterior):
+        warnings += _verdict_warnings(given, model)
+    if origin is not None and seen_of(given, model) is None:
+        warnings.append(_UNSEEN)
+    return warnings
 
 
-def _sight(modelled: ModelledJob, count: int) -> tuple[tuple[str, ...], list[str]]:
-    """What speaks against a model that saw so many records that may be redacted, if that is to be
-    accepted; and what a dry run, which knows them by their places alone, warns of instead.
-
-    InputError where it is not to be accepted.
-    """
-    try:
-        return _accepted(modelled.job, [_seen(modelled, count)]), []
-    except InputError as error:
-        if not modelled.job.options.dry_run:
-            raise
-        return (), [f"{FORETOLD} unless the model was learned from other data: {error}"]
-
-
-def _model_warnings(modelled: ModelledJob) -> list[str]:
-    """What a person should know about the model."""
-    job, model = modelled.job, modelled.setting.model
-    warnings = about_origin(model.learned, job.options.value)
-    warnings += _learning_warnings(modelled)
-    if model.box is not None and model.box.has_unseen:
-        warnings.append(TOO_FEW)
-    audit = None if model.learned is None else model.learned.audit
-    if model.learned is not None and audit is None:
-        warnings.append(UNAUDITED)
-    if model.learned is not None and audit is not None:
-        warnings += _audit_warnings(job, model.learned, audit)
-    if job.given_model is not None and job.given_model.rounded() is not job.given_model:
+def about_origin(model: Model, value: str) -> list[str]:
+    """Of what a model was learned from, for a column of this name."""
+    origin = model.origin
+    if origin is None:
+        return [_UNTOLD]
+    warnings = []
+    if origin.column != value:
         warnings.append(
-            "the model was rounded to four digits, as it is published; the guarantee is about the"
-            " rounded one"
+            f"the model was learned from a column called {origin.column!r}, not {value!r}: is it"
+            " about the same?"
+        )
+    if origin.distance is not None:
+        warnings.append(
+            f"the model was learned from records {origin.distance} steps or more from every private"
+            " one: that those nearer by follow it too is an assumption"
+        )
+    if isinstance(model.promise, Posterior):
+        table = "its table" if origin.table is None else repr(origin.table)
+        warnings.append(
+            f"the certificate publishes the counts of {origin.records:,} records of {table};"
+            f" {many(origin.lone_cells, 'cell')} come from one chain alone"
         )
     return warnings
 
 
-def _learning_warnings(modelled: ModelledJob) -> list[str]:
-    """What a person should know about which records a model was learned from."""
-    learned = modelled.setting.model.learned
-    warnings = about_distance(learned)
-    if learned is not None and modelled.seen is None:
-        warnings.append(UNKNOWN_SIGHT)
-    return warnings
-
-
-def _audit_warnings(job: Job, learned: Learned, audit: Audited) -> list[str]:
-    """What a person should know about an audit."""
-    warnings = about_audit(audit, job.epsilon)
-    if job.options.exact_model and learned.calibration is not None:
-        warnings.append(
-            "the audit is of a model that was calibrated, its set too; designs for the model alone"
-            " may redact less, and nobody looked at them"
-        )
-    return warnings
-
-
-def _designed(
-    modelled: ModelledJob, survey: Survey, windows: Designs | None
-) -> tuple[Designs, Integers]:
-    """The designs that a table needs, and which each surrounding gets; new ones, and windows that
-    may act in their place, are kept in their file, if there is one and the run is not dry.
-    """
-    options, known = modelled.job.options, modelled.known
-    designs, which = designs_for(
-        modelled.setting,
-        survey.needs,
-        known=known,
-        growing=options.growing,
-        progress=listwise(options.progress),
-        max_minutes=options.design_minutes,
-    )
-    designs = with_clusters(
-        designs, survey.clustered, known=known, progress=listwise(options.progress)
-    )
-    designs = proven(designs, known)
-    kept = designs if windows is None else replace(designs, windows=windows.designs)
-    is_new = known is None or not known.sealed or kept.adds_to(known)
-    if options.designs is not None and is_new and not options.dry_run:
-        kept.merged(known).save(options.designs, modelled.job.key.secret)
-    return designs.for_gaps(survey.needs.gaps), which
-
-
-def _windows(modelled: ModelledJob, survey: Survey) -> tuple[Designs | None, Integers]:
-    """The windows of a table and which each surrounding gets, if they may act instead of designs of
-    its mechanism; one of one's own need not know.
-    """
-    is_asked = getattr(modelled.setting.mechanism, "keeps_to_windows", False)
-    if not is_asked or modelled.job.options.growing:  # then rules may not depend on what comes
-        return None, np.empty(0, dtype=np.int64)
-    setting = modelled.setting._replace(mechanism=BestWindow())
-    # Without grids: a table has the same windows whatever other tables have brought to their file.
-    sealed = () if modelled.known is None else modelled.known.windows
-    known = Designs(setting, sealed, sealed=True)
-    found, which = designs_for(setting, survey.needs, known=known)
-    return proven(found, known), which
-
-
-def _design_warnings(job: Job, designs: Designs) -> list[str]:
-    """What a person should know about the file of designs."""
-    if not designs.refused:
-        return []
-    return [
-        f"{job.options.designs} has no seal of this key and version, and does not keep within ε"
-        f" here: made {many(designs.refused, 'design')} anew"
+def _verdict_warnings(given: Given, model: Model) -> list[str]:
+    """What the test of a fitted model says at this ε."""
+    verdict = model.verdict(given.epsilon)
+    if verdict is None:
+        return [
+            f"the model was not tested at ε = {given.epsilon:g}: fit it with --epsilon"
+            f" {given.epsilon:g}"
+        ]
+    warnings = []
+    if verdict.verdict == "not shown":
+        warnings.append(f"whether the promise holds is not shown: {about_verdict(verdict)}")
+    elif verdict.counted is not None and verdict.counted > 0.75 * verdict.promised:
+        warnings.append(f"the promise holds barely: {about_verdict(verdict)}")
+    ratios = {
+        "with the order that AIC chooses": verdict.order_ratio,
+        "with one more block of time": verdict.time_ratio,
+    }
+    warnings += [
+        f"{name} windows would be {ratio:.2g} times as wide: memory or drift beyond the model"
+        for name, ratio in ratios.items()
+        if ratio is not None and ratio > _NEAR_ROUNDS
     ]
+    return warnings
 
 
-def _holding(modelled: ModelledJob, survey: Survey, designs: Designs) -> Holding:
-    """What waits in a growing table, whatever secrets come later."""
-    room = modelled.worker.spec.limits[0] or 0
-    lengths = (1, 2) if modelled.setting.protect == "run" else (1,)
-    any_of = SurroundingCounts.of(
-        np.array([[room, room, length, 0] for length in lengths]),
-        np.ones(len(lengths), dtype=np.int64),
-        {},
-        (),
-    )
-    standing = replace(designs, sealed=True)
-    later, _ = designs_for(modelled.setting, any_of, known=standing, growing=True)
-    every = replace(designs, designs=(*designs.designs, *later.designs))
-    return holding_of(every, survey.newest, modelled.job.options.lag)
+def about_columns(given: Given) -> list[str]:
+    """What a person should know about columns."""
+    columns, warnings = given.columns, []
+    if columns.keep:
+        how = "leave empty where the value is redacted"
+        how = "are released as they are" if columns.keep_all else how
+        kept = ", ".join(columns.keep)
+        warnings.append(f"kept columns {how}; the guarantee does not cover them: {kept}")
+    if columns.order is None:
+        warnings.append(BY_ROW)
+    return warnings

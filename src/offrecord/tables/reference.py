@@ -1,5 +1,5 @@
 """Learn the model of a table from its reference records: chains without a private record, or
-stretches far from every one.
+records far from every one.
 """
 
 from __future__ import annotations
@@ -7,32 +7,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from offrecord.errors import InputError, advise
 from offrecord.files import check_path
-from offrecord.fitting.asked import Asked
-from offrecord.fitting.boxes import Sureness
-from offrecord.fitting.orders import AUTO
-from offrecord.mechanisms.blocks import Mask
-from offrecord.models.base import Integers, Label
-from offrecord.models.learned import Learned
-from offrecord.models.records import MISSING, Chains
+from offrecord.models.base import Integers, Label, Mask
+from offrecord.models.members import PLACE_COUNTS
+from offrecord.models.origin import Origin
+from offrecord.models.records import MISSING, Chains, Codes
+from offrecord.release.coins import Coins
 from offrecord.release.keys import Key
 from offrecord.tables.alphabet import Alphabet, Wanted
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.frames import Native, from_native, listed_keys, marked
 from offrecord.tables.model_check import sparse
 from offrecord.tables.optouts import OptOuts, key_columns
-from offrecord.tables.secrets import Private, private_records
+from offrecord.tables.private import Private, private_records
 from offrecord.tables.seen import Seen
 from offrecord.tables.steps import Step
+from offrecord.tables.table import Table
+from offrecord.text import many
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
+    from offrecord.tables.given import Given
 
+EPSILONS = (0.5, 1.0, 2.0)  #: at which a model is tested unless told otherwise
 _FAR = np.iinfo(np.int64).max  # steps from a private record where there is none
 _COMMAND = "give it to the command line: offrecord fit"
 _NEAREST = 3  # steps: less leaves next to nothing between two private records
@@ -47,13 +49,10 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     single_chain: bool = False,
     private: str | Native | None = None,
     private_list: Native | str | Path | None = None,
-    chain_order: int | str = AUTO,
-    phase: str | None = None,
-    confidence: float = Sureness.confidence,
-    interval: str = Sureness.interval,
-    no_audit: bool = False,
-    states: int | None = None,
-    calibrate: bool = False,
+    chain_order: int | str = "auto",
+    phase: str | None = "auto",
+    coverage: float = 0.99,
+    epsilons: Sequence[float] = EPSILONS,
     step: str | int | None = None,
     values: Sequence[Label] | None = None,
     bins: Sequence[float] | None = None,
@@ -61,21 +60,33 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     order_unit: str | float | None = None,
     fit_distance: int | None = None,
     key_file: str | Path | None = None,
+    table: str | None = None,
 ) -> Fit:
-    """Learn a chain from reference data, with uncertainty and a verdict in words.
+    """Learn which chains reference data leave plausible, with a verdict on the promise.
 
-    Columns and steps as in `redact`. private, private_list: every chain that holds a private record
-    is left out. chain_order: how many records the next one depends on, or "auto": as many as the
-    data speak for. phase: "hour", "weekday" or "month", for a kernel each. confidence: that the
-    true chain lies in the set of models learned, by intervals of a kind: "clopper-pearson" or
-    "mixture". no_audit: do not check the promise against records held back. states: a chain on so
-    many hidden states is learned too, and is the model if it foretells records held back better
-    than every order. calibrate: enlarge the model until the audit passes. values: all values that
-    there are; any other is an error. bins: cut numbers into values. merge: "rare" makes one value
-    of all that fewer than one record in a hundred has. order_unit: what decimal order values are
-    counted in. fit_distance: learn from all records that are so many steps, or more, from every
-    private one, instead. key_file: keep beside this key which records were seen, so that `redact`
-    can tell it of model files too.
+    Args:
+        frame: any frame narwhals knows.
+        value, order, by, single_chain, step, order_unit: columns and steps, as in `redact`.
+        private, private_list: chains that hold a private record are left out.
+        chain_order: how many records the next one depends on; "auto": as many as the data speak
+            for, and some more.
+        phase: "hour", "weekday", "month" or "step" for a kernel each, "auto" for the kind that
+            foretells held-back records clearly better, None for one kernel.
+        coverage: share of the plausible chains that promises are for, 0.99 or 0.95.
+        epsilons: budgets at which the promise is tested.
+        values: all values that there are; any other is an error.
+        bins: cut numbers into values.
+        merge: "rare" makes one value of all that fewer than one record in a hundred has.
+        fit_distance: learn from all records that are so many steps, or more, from every private
+            one, instead.
+        key_file: keep beside this key which records were seen, so that `redact` knows it.
+        table: what the model file calls the table.
+
+    Returns:
+        The posterior with its tests.
+
+    Raises:
+        InputError: for wrong input, and where there is nothing to learn from.
     """
     check_path("key-file", key_file)
     if fit_distance is not None and private is None and private_list is None:
@@ -83,82 +94,130 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
             "--fit-distance is about private records: give --private or --private-list, or leave it"
             " out"
         )
-    sure = Sureness(confidence, interval)
-    asked = Asked(chain_order, phase, sure, states, not no_audit, calibrate)
-    steps = None if step is None else Step.parsed(step)
+    grid = None if step is None else Step.parsed(step)
     wanted = Wanted.of(values, bins, merge)
     columns = Columns.named(value, order, by, single_chain, order_unit=order_unit)
     marks = [private] if isinstance(private, str) else []
     if any(mark in columns.released for mark in marks):
         raise InputError(f"the private column {private!r} must not be the value, order or by, too")
-    table = from_native(frame, [*columns.released, *marks], value, instead=_COMMAND)
-    table, mark = marked(table, frame, private)
-    arranged = arrange(table, columns, alphabet=None, private=mark, step=steps)
+    rows = from_native(frame, [*columns.released, *marks], value, instead=_COMMAND)
+    rows, mark = marked(rows, frame, private)
+    arranged = arrange(rows, columns, alphabet=None, private=mark, step=grid)
     listed = listed_keys(private_list, key_columns(columns))
     optouts = None if listed is None else OptOuts.of(listed, columns)
-    held = private_records(arranged, optouts, steps)
+    held = private_records(arranged, optouts, grid)
     if optouts is not None:  # a reference may lack chains of the list, but no record of its own
-        optouts.check_found(held.found | ~held.known, held.known, stepped=steps is not None)
-    found = fit_arranged(arranged, held, replace(asked, distance=fit_distance), wanted)[1]
+        optouts.check_found(held.found | ~held.known, held.known, stepped=grid is not None)
+    how = _How(chain_order, phase, coverage, tuple(epsilons), fit_distance)
+    read = Table(arranged, held, Coins(b"", "", ""))
+    found = _learned(read, how, wanted, table)[1]
     if key_file is not None:
         found = _remembered(found, Key.load_or_new(Path(key_file)))
     warnings = (*arranged.warnings, *filter(None, [sparse(*arranged.pairs)]))
     advise(warnings)
-    return replace(found, warnings=warnings)
+    return found.with_warnings(*warnings)
+
+
+def fit_table(table: Table, given: Given) -> tuple[Table, Fit]:
+    """Learn the model of a table from its own reference records.
+
+    Args:
+        table: read without labels.
+        given: what is asked for.
+
+    Returns:
+        The table with codes for its values, and the fit.
+    """
+    options = given.options
+    coverage = 0.99 if options.coverage is None else options.coverage
+    phase = None if options.phase == "none" else options.phase
+    distance = options.fit_distance
+    how = _How(options.chain_order, phase, coverage, (given.epsilon,), distance)
+    return _learned(table, how, given.wanted, options.dataset, options.say)
+
+
+class _How(NamedTuple):
+    """How a model is learned; see `fit`."""
+
+    chain_order: int | str
+    phase: str | None
+    coverage: float
+    epsilons: tuple[float, ...]
+    distance: int | None
 
 
 def _remembered(found: Fit, key: Key) -> Fit:
     """A fit whose records are kept beside a key, too."""
-    learned = found.model.learned
-    assert learned is not None
-    learned = replace(learned, seen=learned.records.save(key))
-    return replace(found, model=found.model.with_learned(learned))
+    origin = found.model.origin
+    assert origin is not None
+    return found.with_origin(origin.model_copy(update={"seen": origin._counted.save(key)}))
 
 
-def fit_arranged(
-    arranged: Arranged,
-    private: Private,
-    asked: Asked,
+def _learned(
+    table: Table,
+    how: _How,
     wanted: Wanted,
+    name: str | None,
     say: Callable[[str], None] | None = None,
-) -> tuple[Arranged, Fit]:
-    """Fit to records that stand apart from private ones; the table coded by their labels, and the
-    fit.
+) -> tuple[Table, Fit]:
+    """Fit to records that stand apart from private ones; the table with codes for its values.
 
-    Labels come from them alone: a value seen only next to private records would tell about these.
-    wanted: what values there are to be. say: is told the values before anything is learned.
+    Labels come from them alone: a value seen only next to private records would say something of
+    these. say: gets the values before anything is learned.
     """
-    from offrecord.fitting.believed import Reference, believed
+    from offrecord.fitting.fit import fit as fit_chains
     from offrecord.fitting.printed import listed_values
 
-    kept, distance = apart(arranged.chains, private, asked.distance)
-    assert arranged.unlabelled is not None
+    kept, distance = apart(table.chains, table.private, how.distance)
     if distance is not None and wanted.merge is not None:
         # of chains with a private record nothing but what is released may be learned from
         raise InputError(
             "--merge learns which values are rare from what merging withholds, so it needs chains"
             " without a private record; fit other data, or name the values with --values"
         )
-    where = " in the records to learn from, apart from private ones" if private.count else ""
-    alphabet, merged = wanted.alphabet(arranged.unlabelled.filter(kept), where)
-    arranged = arranged.labelled(alphabet)
-    labels, codes = arranged.labels, np.where(kept, arranged.chains.codes, np.int8(MISSING))
-    chains = replace(arranged.chains, codes=codes)
-    dropped = ~np.logical_or.reduceat(kept, chains.starts[:-1])
+    where = " in the records to learn from, apart from private ones" if table.private.count else ""
+    assert table.arranged.unlabelled is not None
+    alphabet, merged = wanted.alphabet(table.arranged.unlabelled.filter(kept), where)
+    table = table.labelled(alphabet)
+    arranged, labels = table.arranged, table.arranged.labels
+    codes = np.where(kept, table.chains.codes, np.int8(MISSING))
     if say is not None:
         counts = np.bincount(codes[codes >= 0], minlength=len(labels))
         values = listed_values(dict(zip(labels, counts.tolist(), strict=True)))
         far = f", in records {distance} steps or more from every private one" if distance else ""
         say(f"learning from {values}{far}")
-    names = [name for name in ("hour", "weekday") if asked.audit and arranged.tells(name)]
-    names += filter(None, [asked.phase])  # if the order column cannot tell it, that says why
-    phases = {name: arranged.phases(name, arranged.zone) for name in names}
-    instants = chains.order if arranged.columns.order is not None and chains.count > 1 else None
-    reference = Reference(chains, labels, dropped, phases, arranged.zone, instants, asked.sure)
-    result = replace(believed(reference, asked), merged=merged)
-    learned = _origin(arranged, alphabet, result)
-    learned = replace(learned, distance=distance, records=Seen.of(arranged, kept))
-    return arranged, replace(result, model=result.model.with_learned(learned))
+    told = [one for one in PLACE_COUNTS if how.phase == one or arranged.tells(one)]
+    found = fit_chains(
+        replace(table.chains, codes=codes),
+        labels,
+        chain_order=how.chain_order,
+        phase=how.phase,
+        clocks={one: arranged.phases(one, arranged.zone) for one in told},
+        zone=arranged.zone,
+        coverage=how.coverage,
+        epsilons=how.epsilons,
+        origin=_origin(arranged, alphabet, distance, name, Seen.of(arranged, kept)),
+    )
+    if merged:
+        found = found.with_warnings(f"{many(merged, 'rare value')} became one, {alphabet.others!r}")
+    if table.chains.count > 1 and arranged.columns.order is not None:
+        found = found.with_warnings(*_dependence_warning(table.chains, codes, len(labels)))
+    return table, found
+
+
+def _dependence_warning(chains: Chains, codes: Codes, k: int) -> list[str]:
+    """That neighbouring chains depend on each other, where they do."""
+    from offrecord.fitting.audit import dependence
+    from offrecord.fitting.counting import Reference
+
+    found = dependence(Reference(replace(chains, codes=codes), k))
+    if found is None or not found.exists:
+        return []
+    return [
+        f"neighbouring chains depend on each other: odds of at least {found.counted:.3g} to 1"
+        f" between records at the same time, by chance {found.by_chance:.3g}"
+        " (docs/independent-chains.md)"
+    ]
 
 
 def apart(chains: Chains, private: Private, distance: int | None) -> tuple[Mask, int | None]:
@@ -203,22 +262,24 @@ def _steps_apart(chains: Chains, private: Private) -> Integers:
     return found
 
 
-def _origin(arranged: Arranged, alphabet: Alphabet, result: Fit) -> Learned:
+def _origin(
+    arranged: Arranged, alphabet: Alphabet, distance: int | None, name: str | None, seen: Seen
+) -> Origin:
     """What the model was learned from, as far as its use depends on that."""
     spacing = None
     if arranged.spacing is not None:  # in seconds, or numbers
         spacing = arranged.spacing[0] / (1e9 if arranged.chains.timed else 1)
-    return Learned(
-        value=arranged.columns.value,
+    origin = Origin(
+        column=arranged.columns.value,
         order=arranged.order_kind,
         step=None if arranged.step is None else arranged.step.text,
-        zone=arranged.zone,
         spacing=spacing,
-        verdict=result.verdict,
-        audit=result.audit,
-        calibration=result.calibration,
-        share=result.share,
+        zone=arranged.zone,
         unit=None if arranged.columns.unit is None else arranged.columns.unit.text,
-        bins=alphabet.bins,
+        bins=None if alphabet.bins is None else list(alphabet.bins),
         others=alphabet.others,
+        table=name,
+        distance=distance,
     )
+    origin._counted = seen
+    return origin

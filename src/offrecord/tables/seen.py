@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.files import write_bytes
-from offrecord.mechanisms.blocks import Mask
-from offrecord.models.base import Integers
+from offrecord.models.base import Integers, Mask
 from offrecord.parquet import check_counts
 from offrecord.release.coins import Coins, encrypted, joined
 from offrecord.release.keys import Key

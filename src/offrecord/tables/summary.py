@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
-import textwrap
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from offrecord.fitting.verdict import leaves_out_beginnings, objections
-from offrecord.models.base import Model
-from offrecord.models.box import Box
-from offrecord.tables.meaning import Meaning
+import numpy as np
+
+from offrecord.models.posterior import Posterior
+from offrecord.tables.decision import REGIONS
+from offrecord.tables.plan import NONE, RULES, about_verdict, erased
 from offrecord.text import (
     aligned,
     html_facts,
@@ -19,62 +18,84 @@ from offrecord.text import (
     html_note,
     many,
     odds,
-    odds_at_least,
     share_text,
 )
 
+if TYPE_CHECKING:
+    from offrecord.tables.decision import Decision
+    from offrecord.tables.plan import Plan
+
 _NOTHING = 0.01  # a log-ratio not worth a word
-_OWNER = "owner"  # the one mechanism that may fall short of windows
 
 
-def models_told(model: Model, verdict: str | None) -> str:
-    """Which models a promise holds for; verdict: what the fit of the model said about itself."""
-    but = ""
-    is_said = model.is_stationary or model.box is not None  # else the start of the model is its own
-    if is_said and leaves_out_beginnings(verdict, model.box):
-        but = "; not for secrets near where a chain begins, as first records are unlike the rest"
-    return f"{_held(model.box)}{but}"
+@dataclass(frozen=True)
+class Gain:
+    """The value that a release can make likelier by most. before: how likely it is under the mean
+    chain; after: how likely it is at most for an attacker who knows model and release.
+
+    Of prior p the posterior is at most p·e^λ / (p·e^λ + 1 − p), if odds between values are at most
+    e^λ.
+    """
+
+    value: Any
+    before: float
+    after: float
+
+    @classmethod
+    def of(cls, plan: Plan) -> Gain | None:
+        """Of the rules of a plan; None where no rules act."""
+        if plan.chosen.policy is None or plan.model is None or plan.survey.runs == 0:
+            return None
+        mean = plan.model.promise.mean
+        place = next(iter(sorted(plan.chosen.policy.rules))).place
+        before = np.bincount(mean.last_value, mean.law(place)[0], minlength=mean.k)
+        factor = math.exp(min(leakage_of(plan), 700.0))
+        after = before * factor / (before * factor + 1 - before)
+        worst = int(np.argmax(after - before))
+        value = plan.model.promise.labels[worst]
+        return cls(value, float(before[worst]), float(after[worst]))
+
+    def __str__(self) -> str:
+        low, high = math.floor(100 * self.before + 0.5), math.ceil(100 * self.after)
+        before = f"{low} %" if low >= 1 else f"{100 * self.before:.2g} %"
+        after = f"{high} %" if self.after > 0.01 else f"{100 * self.after:.2g} %"
+        return (
+            f"before the release a private record is {repr(self.value)[:60]} in {before} of cases;"
+            f" after it in at most {after}"
+        )
 
 
-def _held(box: Box | None) -> str:
-    if box is None:
-        return "the model alone, taken for exactly right"
-    sure = (
-        "given intervals"
-        if box.confidence is None
-        else f"their {100 * box.confidence:.10g} % intervals"
-    )
-    start = {"stationary": "", "settled": ", long under way", "any": ", whatever their start"}
-    since = ""
-    if box.since > 1:
-        since = f", from its record {box.since} on; in a chain with a secret earlier ones leave or"
-        since += " stay with that one"
-    return f"every chain whose one-step probabilities lie in {sure}{start[box.start]}{since}"
+def leakage_of(plan: Plan) -> float:
+    """What the rules leak: of a list at most, of a posterior in the share that is promised."""
+    policy, epsilon = plan.chosen.policy, plan.given.epsilon
+    if policy is None:
+        return 0.0
+    if policy.validation is None or policy.coverage is not None:
+        return epsilon
+    return min(policy.validation.largest, epsilon)
 
 
 @dataclass(frozen=True, repr=False)
 class Summary:
     """What a release amounts to, for people and machines.
 
-    Records are those with a value. touched: chains that hold a secret. released, window: share of
-    the records that leave with it, and that the best data-independent mechanism would let go.
-    touched_records, touched_released: records of touched chains, and their share that leaves. lost:
-    touched chains of which no record leaves, in a dry run those of which that is certain. closed:
-    those of which no record can leave by the rule, whatever its value. regions: records. exact:
-    leakage is no mere upper bound. models: which models that holds for. meaning: what it is for the
-    value that gains most, None without secrets. erasure: what erasing private records alone would
-    have leaked; at least, over a set of models, if erasure_is_least. loss: expected redactions that
-    rounding rooms up to a grid costs a secret. near, together: secrets that are near others, where
-    such are designed together, and how many have been. waiting: records of a growing table that
-    leave later, which count nowhere else. unserved: why it is another mechanism than
-    was asked for. verdict: what the fit of the model said about itself, audit: whether the promise
-    held in data that the model has not seen, None if the model does not say.
+    Records are those with a value that do not wait. kind: as in the certificate. touched: chains
+    with a private record; touched_records, touched_released: records of these, and their share that
+    leaves; lost: those of which nothing leaves. dropped: chains that were left out, with
+    dropped_rows. released: share of the records that leaves; expected: the share that was expected,
+    by positions and model. window: the same for windows, None where they were not compared.
+    runner_up: the mechanism that came next, with what was expected of it. regions: records by what
+    their position says: private, always redacted, sometimes, never. leakage: what the rules leak;
+    promise: for which chains. gain: what that means. erasure: what erasing private records alone
+    would have leaked under the mean chain. waiting: records of a growing table that leave later.
+    verdict: of the model at this ε, None if it was not tested.
     """
 
     dataset: str
     dry_run: bool
+    kind: str
     epsilon: float
-    mechanism: str
+    mechanism: str | None
     rows: int
     chains: int
     missing: int
@@ -84,39 +105,88 @@ class Summary:
     touched_records: int
     touched_released: float
     lost: int
-    closed: int
+    dropped: int
+    dropped_rows: int
     redacted: int
     released: float
-    window: float
+    expected: float
+    window: float | None
+    runner_up: str | None
+    runner_up_expected: float | None
     leakage: float
-    exact: bool
-    models: str
-    meaning: Meaning | None
+    promise: str
+    gain: Gain | None
     erasure: float | None
-    erasure_is_least: bool
     regions: dict[str, int]
-    designs: int
-    loss: float
+    waiting: int
+    verdict: str | None
     seconds: float
-    near: int = 0
-    together: int = 0
-    waiting: int = 0
-    unserved: str | None = None
-    verdict: str | None = None
-    audit: str | None = None
     warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, plan: Plan, decision: Decision, warnings: tuple[str, ...], seconds: float
+    ) -> Summary:
+        """Of what was decided."""
+        survey, chosen, options = plan.survey, plan.chosen, plan.given.options
+        policy = chosen.policy
+        records = max(decision.records, 1)
+        released = float(decision.released)
+        touched_released = float(decision.touched_released)
+        if options.dry_run and policy is not None:
+            released = chosen.expected * decision.records
+            touched_released = released - (decision.records - decision.touched)
+        erasure = None
+        if policy is not None and plan.model is not None and survey.runs:
+            erasure = erased(policy, plan.model.promise)
+        verdict = None if plan.model is None else plan.model.verdict(plan.given.epsilon)
+        return cls(
+            dataset=options.dataset,
+            dry_run=options.dry_run,
+            kind=chosen.kind,
+            epsilon=plan.given.epsilon,
+            mechanism=None if policy is None else policy.mechanism,
+            rows=survey.rows,
+            chains=survey.chains,
+            missing=survey.missing,
+            private=survey.private,
+            secrets=survey.runs,
+            touched=survey.touched,
+            touched_records=decision.touched,
+            touched_released=max(touched_released, 0.0) / max(decision.touched, 1),
+            lost=decision.lost,
+            dropped=plan.dropped.chains,
+            dropped_rows=plan.dropped.rows,
+            redacted=decision.records - round(released),
+            released=released / records,
+            expected=chosen.expected,
+            window=chosen.window,
+            runner_up=chosen.runner_up,
+            runner_up_expected=chosen.runner_up_expected,
+            leakage=leakage_of(plan),
+            promise=promise_text(plan),
+            gain=Gain.of(plan),
+            erasure=erasure,
+            regions=dict(zip(REGIONS, decision.regions.tolist(), strict=True)),
+            waiting=decision.waiting,
+            verdict=None if verdict is None else f"{verdict.verdict}: {about_verdict(verdict)}",
+            seconds=seconds,
+            warnings=warnings,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """What --json prints."""
-        meaning = None if self.meaning is None else self.meaning.to_dict()
-        said = vars(self) | {"meaning": meaning}
+        said = vars(self) | {"gain": None if self.gain is None else vars(self.gain)}
         return {name: "inf" if value == math.inf else value for name, value in said.items()}
+
+    @property
+    def _records(self) -> int:
+        return self.rows - self.missing - self.waiting
 
     @property
     def short(self) -> str:
         """The release in less than a line."""
-        records = self.rows - self.missing - self.waiting
-        released = f"{self.released:.2%} of {records:,} records released"
+        released = f"{self.released:.2%} of {self._records:,} records released"
         return f"{self.dataset!r}: {released}, odds at most {odds(self.leakage)} to 1"
 
     def figures(self) -> str:
@@ -130,108 +200,69 @@ class Summary:
             "protected": self._protected(),
             "in these": self._cost(),
             "waiting": self._waiting(),
-            "meaning": None if self.meaning is None else str(self.meaning),
-            "odds": self._odds(),
-            "for": self.models,
+            "promise": self.promise,
+            "meaning": None if self.gain is None else str(self.gain),
             "plain erasure": self._erasure(),
-            "regions": self._regions(),
+            "records": self._regions(),
             "mechanism": self._mechanism(),
-            "audit": "nobody looked" if self.audit is None else self.audit,
-            "model": self._model(),
+            "model": self.verdict,
             "time": f"{self.seconds:.1f} s",
         }
         return [(name, line) for name, line in lines.items() if line is not None]
 
     def _waiting(self) -> str | None:
-        """None where nothing waits."""
         if self.waiting == 0:
             return None
         return f"{many(self.waiting, 'record')} until no later opt-out can reach them"
 
     def _released(self) -> str:
-        expected = " expected" if self.dry_run else ""
-        records = f"{self.rows - self.missing - self.waiting:,} records"
-        shares = share_text(self.released), share_text(self.window)
-        more = ""
-        if self.mechanism == _OWNER and self.window > self.released:
-            more = "; --mechanism best-local releases no less than windows, by expectation"
-        return f"{shares[0]} of {records}{expected} (window: {shares[1]}{more})"
+        share = f"{share_text(self.released)} of {self._records:,} records"
+        if self.dry_run:
+            return f"{share} expected"
+        return share if self.kind != RULES else f"{share} ({share_text(self.expected)} expected)"
 
     def _protected(self) -> str:
-        where = (
-            many(self.chains, "chain")
-            if self.touched == self.chains
-            else f"{self.touched:,} of {self.chains:,} chains"
-        )
-        return f"{many(self.private, 'private record')}, {many(self.secrets, 'secret')}, in {where}"
+        said = f"{many(self.private, 'private record')} in {many(self.secrets, 'run')}"
+        said += f", in {self.touched:,} of {many(self.chains, 'chain')}"
+        if self.dropped:
+            rows = many(self.dropped_rows, "row")
+            said += f"; {many(self.dropped, 'chain')} left out as a whole, {rows}"
+        return said
 
     def _cost(self) -> str | None:
         """What it cost the chains concerned, unless that was said of all."""
-        if self.touched == 0 or (self.touched == self.chains and self.lost == 0):
+        if self.touched == 0 or self.kind != RULES:
+            return None
+        if self.touched == self.chains and self.lost == 0:
             return None
         records = many(self.touched_records, "record")
-        if self.touched_records == self.regions["private"]:
-            return f"nothing: all {records} are private"
-        if self.closed == self.touched:
-            return (
-                f"nothing: {self.mechanism} can release none of {records} within"
-                f" ε = {self.epsilon:g}; a larger ε may"
-            )
         said = f"{share_text(self.touched_released)} of {records} released"
-        if self.lost == 0:
+        if self.lost == 0 or self.dry_run:
             return said
-        lose = "lost everything"
-        if self.dry_run:
-            lose = f"{'loses' if self.lost == 1 else 'lose'} everything for certain"
-        return f"{said}; {many(self.lost, 'chain')} {lose}"
-
-    def _odds(self) -> str:
-        bound = "" if self.exact else " (an upper bound)"
-        return (
-            f"at most {odds(self.leakage)} to 1 between two values of a secret{bound}; allowed:"
-            f" e^{self.epsilon:g} = {odds(self.epsilon)}"
-        )
+        return f"{said}; of {many(self.lost, 'chain')} nothing is left"
 
     def _erasure(self) -> str | None:
         """None where there is nothing to say."""
-        if self.erasure is None:
+        if self.erasure is None or self.erasure < _NOTHING:
             return None
-        if not self.erasure_is_least:
-            return f"would have given {odds(self.erasure)} to 1, by the model alone"
-        if self.erasure < _NOTHING:
-            return None
-        return f"would have given at least {odds_at_least(self.erasure)} to 1"
+        return f"would have given {odds(self.erasure)} to 1 under the mean chain"
 
-    def _regions(self) -> str:
-        regions = {name: f"{count:,}" for name, count in self.regions.items()}
-        nothing = ": nothing else had to go" if self.regions["L"] == self.regions["M"] == 0 else ""
+    def _regions(self) -> str | None:
+        if self.kind != RULES:
+            return None
+        said = {name: f"{count:,}" for name, count in self.regions.items()}
         return (
-            f"{regions['private']} private, {regions['L']} L (always redacted), {regions['M']} M"
-            f" (sometimes), {regions['S']} S (never){nothing}"
+            f"{said['private']} private, {said['always']} always redacted, {said['sometimes']}"
+            f" sometimes, {said['never']} never"
         )
 
-    def _mechanism(self) -> str:
-        loss = (
-            f", rooms rounded up: about {self.loss:.2g} records a secret lost by that"
-            if self.loss > 5e-4
-            else ""
-        )
-        near = ""
-        if self.near:
-            near = f", {self.together:,} of {many(self.near, 'near secret')} designed together"
-        instead = "" if self.unserved is None else f"; {self.unserved}"
-        return f"{self.mechanism}, {many(self.designs, 'design')}{near}{loss}{instead}"
-
-    def _model(self) -> str:
-        """How the verdict of the fit begins, what in it speaks against an assumption, and where the
-        rest is.
-        """
-        if self.verdict is None:
-            return "not said: the model was not learned by fit"
-        first = re.split(r"[.:;] ", self.verdict)[0].rstrip(".")
-        against = [f"but: {one}" for one in objections(self.verdict)]
-        said = [textwrap.shorten(one, 100) for one in (first, *against)]
-        return f'{"; ".join(said)}; more: "learned" in the certificate'
+    def _mechanism(self) -> str | None:
+        if self.mechanism is None:
+            return None
+        if self.runner_up is None or self.runner_up_expected is None:
+            return self.mechanism
+        share = share_text(self.runner_up_expected)
+        return f"{self.mechanism}; next: {self.runner_up}, {share} expected"
 
     def __repr__(self) -> str:
         return f"<Summary {self.short}>"
@@ -244,3 +275,27 @@ class Summary:
         headline = f"{'dry run of ' if self.dry_run else ''}{self.short}"
         warnings = html_list("Warnings", self.warnings)
         return html_note(headline) + warnings + html_facts(self._lines())
+
+
+def promise_text(plan: Plan) -> str:
+    """For which chains a promise holds, and what draws say of it."""
+    chosen, model = plan.chosen, plan.model
+    if chosen.policy is None or model is None:
+        if chosen.kind == NONE:
+            return "no model is needed: nothing but whole chains is private"
+        return "under any model: every chain with a private record goes as a whole"
+    epsilon, validation = plan.given.epsilon, chosen.policy.validation
+    ratio = f"at most {odds(epsilon)} to 1 about each private value"
+    if not isinstance(model.promise, Posterior):
+        count = model.promise.members(0, 0).count
+        which = "the model, taken for exactly right" if count == 1 else f"each of {count:,} chains"
+        leaks = "" if validation is None else f"; {odds(validation.largest)} to 1 is reached"
+        return f"{ratio}, under {which}{leaks}"
+    coverage = f"{model.promise.coverage:.0%}".replace("%", " %")
+    records = "its" if model.origin is None else f"{model.origin.records:,}"
+    said = f"{ratio}, in {coverage} of the chains that {records} reference records leave plausible"
+    if validation is None:
+        return said
+    factor = math.exp(min(validation.largest - epsilon, 700.0))
+    worst = f", the worst by a factor of {factor:.2g}" if validation.above else ""
+    return f"{said} ({validation.drawn:,} drawn: {validation.above:,} exceed it{worst})"

@@ -1,99 +1,148 @@
-"""What is found out about a table before anything is decided.
+"""What is known about a table before anything is decided: counts, settings and digests.
 
-What batches have in common (which designs are needed, what the certificate and the ledger say)
-needs no more of each than its `Survey`; surveys add up, in any order, to that of the table.
+Nothing of it depends on a value, only on which records that are not private have one. Surveys of
+parts add up, in any order, to that of the table.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.designs.needs import SurroundingCounts, distinct
 from offrecord.errors import InputError
-from offrecord.mechanisms.surroundings import Surrounding
+from offrecord.mechanisms.deciding.expect import Geometry, geometry
+from offrecord.mechanisms.deciding.layout import PlaceOf
+from offrecord.mechanisms.deciding.settings import settings_needed
+from offrecord.mechanisms.rules import Setting
+from offrecord.models.members import Places
+from offrecord.models.records import Chains, Runs
 from offrecord.tables.chains import Columns, order_warnings
-from offrecord.tables.seen import Sighting
+from offrecord.tables.growing import Before, open_ended
 from offrecord.tables.steps import Step
+from offrecord.tables.table import Table
 
 if TYPE_CHECKING:
     import polars as pl
 
-_HELD = 64  # surveys at a time
-#: What is counted in each batch.
+_HELD = 64  # surveys at a time: few, as each holds its geometry
+#: What is counted in each part.
 _COUNTED = (
     "rows",
     "chains",
     "missing",
     "private",
-    "secrets",
-    "chains_with_secret",
     "private_rows",
-    "keys",
+    "runs",
+    "touched",
+    "partly",
+    "touched_records",
     "beside",
     "pairs",
     "linked",
     "known",
     "reached",
 )
+_DIGESTS = ("private_digest", "records_digest", "known_digest")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Dropped:
-    """Chains that are left out of a release, and of all that is said of it: how many, with how many
-    rows and private records. keys: rows of the private list that name nothing else. digest: of
-    which records these are, for the ledger alone. seen: what the model was learned from among them.
+@dataclass(frozen=True)
+class Surveyor:
+    """What surveys a part of a table.
+
+    order, places: of the model, which decide where rules act; 1 and None where there is none.
+    before: the release of a growing table that this one continues. positions: list the keys of
+    private records.
     """
 
-    chains: int = 0
-    rows: int = 0
-    private: int = 0
-    keys: int = 0
-    digest: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, dtype=np.uint64))
-    seen: Sighting = field(default_factory=Sighting)
+    protect: Literal["run", "each"]
+    order: int = 1
+    places: Places | None = None
+    before: Before | None = None
+    positions: bool = False
+    open_ended: bool = False
 
-    def __add__(self, other: Dropped) -> Dropped:
-        return Dropped(
-            self.chains + other.chains,
-            self.rows + other.rows,
-            self.private + other.private,
-            self.keys + other.keys,
-            self.digest ^ other.digest,
-            self.seen + other.seen,
+    def survey(self, table: Table) -> Survey:
+        """What is known about a table; InputError for chains longer than the model's."""
+        import polars as pl
+
+        arranged, private, chains = table.arranged, table.private, table.chains
+        _check_lengths(self.places, table)
+        acting = chains if not self.open_ended else open_ended(chains)
+        runs, place_of = table.runs(self.protect), table.place_of(self.places)
+        known, reached = np.zeros(private.count, dtype=bool), 0
+        if self.before is not None:
+            known = self.before.known_private(arranged, private)
+            reached = self.before.reached(arranged, private, runs, self.protect)
+        names = [arranged.names[name].dtype for name in arranged.columns.by]
+        texts = [arranged.frame[name].dtype for name in arranged.columns.by]
+        return Survey(
+            rows=table.rows,
+            chains=chains.count,
+            missing=int(np.count_nonzero(~table.valued)),
+            private=private.count,
+            private_rows=int(np.count_nonzero(table.is_private)),
+            runs=len(runs.chain),
+            touched=int(np.count_nonzero(table.touched)),
+            partly=int(np.count_nonzero(table.touched & ~private.whole_chains(chains))),
+            touched_records=int(np.count_nonzero(table.valued & table.touched[chains.chain_of])),
+            beside=arranged.beside,
+            spread=arranged.spread,
+            pairs=arranged.pairs[0],
+            linked=arranged.pairs[1],
+            spacings=() if arranged.spacing is None else (arranged.spacing,),
+            names_are_integers=tuple(kind.is_integer() for kind in names),
+            names_are_text=tuple(kind == pl.String for kind in texts),
+            order_type=arranged.order_type,
+            settings=self._settings(acting, runs, place_of, joining=False),
+            joined=self._settings(acting, runs, place_of, joining=True),
+            geometry=geometry(acting, runs, self.order, place_of),
+            private_digest=table.set_digest(private.chain, private.order),
+            records_digest=table.digest_anywhere(),
+            positions=_positions(table) if self.positions else [],
+            newest=int(chains.order.max()),
+            known=int(known.sum()),
+            known_digest=table.set_digest(private.chain[known], private.order[known]),
+            reached=reached,
         )
+
+    def _settings(
+        self, chains: Chains, runs: Runs, place_of: PlaceOf, *, joining: bool
+    ) -> frozenset[Setting]:
+        found = settings_needed(chains, runs, self.order, self.protect, place_of, joining=joining)
+        return frozenset(found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Survey:
-    """What is found out about a table, or a batch of it, before anything is decided.
+    """What is known about a table, or a part of it, before anything is decided.
 
-    Nothing of it depends on a value, only on which records that are not private have one. missing:
-    rows without a value, private ones apart. private: private records, in rows or gaps. keys: rows
-    of the private list that were found. pairs, linked: neighbouring rows, and those one step apart.
-    spacings: without a step, median distances of neighbours in batches, and of how many.
-    names_are_integers, names_are_text: whether all chain names are whole numbers, and whether they
-    came as text, column by column. clustered: how many secrets there are in clusters with each
-    surrounding. secrets_digests: (m, 2) for each surrounding the digest of its
-    secrets. private_digest: that of the private records; records_digest: the same, whatever the
-    name of the data set. newest: the largest order value. known,
-    known_digest, reached: where the table was released before it grew, the private records that
-    were known, and secrets that were not but reach records that have left.
+    missing: rows without a value, private ones apart. private: private records, in rows or gaps;
+    private_rows: those in rows. touched: chains with a private record, partly: those that have
+    other records too; touched_records: records of touched chains that have a value. pairs, linked:
+    neighbouring rows, and those one step apart. spacings: without a step, median distances of
+    neighbours in parts, and of how many. names_are_integers, names_are_text: whether all chain
+    names are whole numbers, and whether they came as text, column by column. settings: for which
+    local rules are needed, joined: for which stopping rules are; geometry: where they act.
+    private_digest: of the private records; records_digest: the same, whatever the name of the data
+    set. newest: the largest order value. known, known_digest, reached: where the table was released
+    before it grew, the private records that were known, and runs that were not but reach records
+    that have left.
     """
 
     rows: int
     chains: int
     missing: int
     private: int
-    secrets: int
-    chains_with_secret: int
     private_rows: int
-    keys: int
+    runs: int
+    touched: int
+    partly: int
+    touched_records: int
     beside: int
     spread: tuple[int, int] | None
     pairs: int
@@ -102,9 +151,9 @@ class Survey:
     names_are_integers: tuple[bool, ...]
     names_are_text: tuple[bool, ...]
     order_type: pl.DataType
-    needs: SurroundingCounts
-    clustered: dict[Surrounding, int]
-    secrets_digests: NDArray[np.uint64]
+    settings: frozenset[Setting]
+    joined: frozenset[Setting]
+    geometry: Geometry
     private_digest: NDArray[np.uint64]
     records_digest: NDArray[np.uint64]
     positions: list[list[Any]]
@@ -119,9 +168,19 @@ class Survey:
         return not self.order_type.is_integer()
 
     @property
+    def zone(self) -> str | None:
+        """The time zone of the order column, if it has one."""
+        return getattr(self.order_type, "time_zone", None)
+
+    @property
+    def records(self) -> int:
+        """How many records have a value."""
+        return self.rows - self.missing
+
+    @property
     def spacing(self) -> float | None:
         """The median distance of neighbours, in seconds or numbers, where there is no step; about
-        that of a table in batches.
+        that of a table in parts.
         """
         if not self.spacings:
             return None
@@ -131,15 +190,11 @@ class Survey:
 
     @property
     def fingerprint(self) -> str:
-        """The same for another survey of the same records, and of no others: it says which records
-        are private and where.
-        """
-        counted = (self.rows, self.chains, self.missing, self.private, self.secrets, self.keys)
-        around = np.stack(self.needs.columns, axis=1)
-        rows = np.lexsort(around.T)
-        told = hashlib.sha256(repr(counted).encode() + self.private_digest.tobytes())
-        for values in (around, self.needs.counts, self.secrets_digests):
-            told.update(np.ascontiguousarray(values[rows]).tobytes())
+        """The same for another survey of the same records, and of no others."""
+        counted = tuple(getattr(self, name) for name in _COUNTED)
+        told = hashlib.sha256(repr((counted, sorted(self.settings))).encode())
+        for name in _DIGESTS:
+            told.update(getattr(self, name).tobytes())
         return told.hexdigest()
 
     def warnings(self, columns: Columns, step: Step | None) -> list[str]:
@@ -158,7 +213,7 @@ class Survey:
 
     @classmethod
     def of_all(cls, parts: Iterable[Survey], columns: Columns) -> Survey:
-        """The survey of a table from those of its batches, of which few are held at a time."""
+        """The survey of a table from those of its parts, of which few are held at a time."""
         held: list[Survey] = []
         for part in parts:
             held.append(part)
@@ -178,13 +233,14 @@ class Survey:
                 f"column {columns.order!r} must hold whole numbers, dates or times (ISO 8601), all"
                 " of one kind"
             )
-        needs, used = _needs_of_all([part.needs for part in parts])
-        digests = np.zeros((len(needs), 2), dtype=np.uint64)
-        np.bitwise_xor.at(digests, used, np.concatenate([part.secrets_digests for part in parts]))
         spreads = [part.spread for part in parts if part.spread is not None]
         integers = zip(*(part.names_are_integers for part in parts), strict=True)
         return cls(
             **{name: sum(getattr(part, name) for part in parts) for name in _COUNTED},
+            **{
+                name: np.bitwise_xor.reduce([getattr(part, name) for part in parts], axis=0)
+                for name in _DIGESTS
+            },
             spread=(min(low for low, _ in spreads), max(high for _, high in spreads))
             if spreads
             else None,
@@ -192,24 +248,12 @@ class Survey:
             names_are_integers=tuple(map(all, integers)),
             names_are_text=first.names_are_text,
             order_type=first.order_type,
-            needs=needs,
-            clustered=_clustered(part.clustered for part in parts),
-            secrets_digests=digests,
-            **{
-                name: np.bitwise_xor.reduce([getattr(part, name) for part in parts], axis=0)
-                for name in ("private_digest", "records_digest", "known_digest")
-            },
+            settings=frozenset().union(*(part.settings for part in parts)),
+            joined=frozenset().union(*(part.joined for part in parts)),
+            geometry=Geometry.joined([part.geometry for part in parts]),
             newest=max(part.newest for part in parts),
             positions=[row for part in parts for row in part.positions],
         )
-
-
-def _clustered(parts: Iterable[dict[Surrounding, int]]) -> dict[Surrounding, int]:
-    """How many secrets are in clusters, of some batches together."""
-    total: Counter[Surrounding] = Counter()
-    for part in parts:
-        total.update(part)
-    return dict(total)
 
 
 def _alike(one: Survey, other: Survey) -> bool:
@@ -219,15 +263,31 @@ def _alike(one: Survey, other: Survey) -> bool:
     return not one.is_timed or one.order_type == other.order_type
 
 
-def _needs_of_all(parts: Sequence[SurroundingCounts]) -> tuple[SurroundingCounts, NDArray[Any]]:
-    """The surroundings of some batches, and which of them each batch's are."""
-    columns = (np.concatenate(each) for each in zip(*(one.columns for one in parts), strict=True))
-    rows, used, _ = distinct(*columns)
-    counts = np.zeros(len(rows), dtype=np.int64)
-    np.add.at(counts, used, np.concatenate([part.counts for part in parts]))
-    phases = {number: along for part in parts for number, along in part.phases.items()}
-    gaps = tuple(sorted({gap for part in parts for gap in part.gaps}))
-    return SurroundingCounts.of(rows, counts, phases, gaps), used
+def _check_lengths(places: Places | None, table: Table) -> None:
+    """InputError for chains with more steps than the model has kernels for."""
+    if places is None or places.cyclic or places.goes_on:
+        return
+    chains = table.chains
+    ends = chains.places[chains.starts[1:] - 1] + 1
+    longer = int(np.count_nonzero(ends > places.count))
+    if longer:
+        raise InputError(
+            f"the model knows chains of {places.count} steps, but {longer} chains have more"
+        )
+
+
+def _positions(table: Table) -> list[list[Any]]:
+    """The key of each private record: its chain's names, and its order value."""
+    arranged, private = table.arranged, table.private
+    order = private.order.tolist()
+    if not arranged.columns.by:
+        return [[value] for value in order]
+    names = arranged.names[arranged.chains.starts[private.chain]]
+    return [[*map(_plain, row), value] for row, value in zip(names.iter_rows(), order, strict=True)]
+
+
+def _plain(cell: Any) -> Any:
+    return cell if isinstance(cell, (str, int, bool)) else cell.isoformat()
 
 
 def digest_text(digest: NDArray[np.uint64], size: int) -> str:

@@ -4,31 +4,33 @@ beyond e^ε, certified.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import numpy as np
 
 from offrecord.errors import InputError, advise
 from offrecord.files import check_apart, check_outputs, check_writable
-from offrecord.models.base import Model
+from offrecord.models.file import Model
 from offrecord.release.certificate import Certificate
-from offrecord.tables.alphabet import Alphabet
-from offrecord.tables.batch import ChainBatch, Chosen
 from offrecord.tables.certifying import certified
-from offrecord.tables.chains import Arranged
 from offrecord.tables.encoding import write_frame
-from offrecord.tables.entering import Entered
 from offrecord.tables.formats import stream_format, written_format
 from offrecord.tables.frames import Native, from_native, marked, to_native
-from offrecord.tables.job import Job, ModelledJob
+from offrecord.tables.given import Given
 from offrecord.tables.options import MemoryOptions, takes
+from offrecord.tables.outcome import Outcome
 from offrecord.tables.packing import packing_of
-from offrecord.tables.plan import Outcome, Plan
-from offrecord.tables.reference import fit_arranged
+from offrecord.tables.plan import WHOLE, Plan, choose, surveyor
+from offrecord.tables.reference import fit_table
 from offrecord.tables.reporting import reporting
-from offrecord.tables.secrets import Private
+from offrecord.tables.standing import Entered
 from offrecord.tables.summary import Summary
-from offrecord.tables.worker import KeyedBatch
+from offrecord.tables.survey import Survey
+from offrecord.tables.table import Table, nothing_left
 from offrecord.tables.writing import ready, spreadsheet_warnings, write_release, write_to_stream
 
 if TYPE_CHECKING:
@@ -42,15 +44,15 @@ class Release:
     """A released table.
 
     frame: of the kind that came in; None after a dry run, or as long as the ledger does not know
-    the release.
+    the release. fit: None unless the model was learned from the table. table, outcome: what it was
+    made of.
     """
 
     frame: Any
     summary: Summary
     fit: Fit | None
-    _table: pl.DataFrame | None
-    _outcome: Outcome
-    _batch: ChainBatch
+    table: Table
+    outcome: Outcome
     _entered: Entered | None
     _digest: str | None = None
 
@@ -72,7 +74,7 @@ class Release:
 
     @property
     def _certificate(self) -> Certificate:
-        return self._outcome.certificate(self._entered)
+        return self.outcome.certificate(self._entered)
 
     def write(
         self,
@@ -88,7 +90,7 @@ class Release:
         path = Path(path)
         kind = written_format(path, format)
         named = None if certificate is None else Path(certificate)
-        proof = check_outputs(path, named, self._outcome.plan.job.key.file, force=force)
+        proof = check_outputs(path, named, self.outcome.plan.given.key.file, force=force)
         table, warnings = self._ready(kind)
         write_release(
             lambda file: write_frame(table.lazy(), file, kind, packing_of(path)),
@@ -108,7 +110,7 @@ class Release:
         """
         kind = stream_format(format)
         proof = check_writable(Path(certificate), force=force)
-        check_apart(self._outcome.plan.job.key.file, proof)
+        check_apart(self.outcome.plan.given.key.file, proof)
         table, warnings = self._ready(kind)
         write_to_stream(
             table,
@@ -132,27 +134,26 @@ class Release:
         """
         said: tuple[str, ...] = ()
         if self._entered is None:
-            self._outcome.advise(warnings)
+            self.outcome.advise(warnings)
         else:
             said = self._entered.warnings
             advise(warnings)
-        self._entered = self._outcome.enter()
+        self._entered = self.outcome.enter()
         now = () if self._entered is None else self._entered.warnings
         new = [warning for warning in now if warning not in said]
         warnings += new
         advise(new)
 
     def _ready(self, kind: str) -> tuple[pl.DataFrame, list[str]]:
-        if self._table is None:
+        frame = self.outcome.decision.frame
+        if frame is None:
             raise InputError("a dry run has nothing to write")
-        table, changed = ready(self._table, self._outcome.plan.job.columns.keep, kind)
+        table, changed = ready(frame, self.outcome.plan.given.columns.keep, kind)
         return table, spreadsheet_warnings(changed)
 
     def explain(self) -> pl.DataFrame:
-        """For each row its region and the redaction probability of every value: the rule, never
-        what was drawn.
-        """
-        return self._outcome.plan.rule.explain(self._batch)
+        """For each row what its position says: never what was drawn."""
+        return self.outcome.plan.rule.explain(self.table)
 
 
 @takes(MemoryOptions)
@@ -165,75 +166,88 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     Raises InputError for wrong input, for a kept column that tells the value, and for a second,
     different release under one name unless another_release is set.
     """
+    return redacted(frame, options)
+
+
+def redacted(frame: Native, options: MemoryOptions) -> Release:
+    """As `redact`, with options as one object."""
     with reporting(options.problems):
         return _redacted(frame, options)
 
 
 def _redacted(frame: Native, options: MemoryOptions) -> Release:
-    job = Job.of(options)
-    read = TableRead.of(frame, job)
-    plan, keyed = read.planned(job.modelled(read.model))
-    out = None
-    if options.dry_run:
-        tally = plan.worker.expect(keyed)
-    else:
-        out, tally = plan.worker.decide(keyed)
-    outcome = plan.judged(tally).after(keyed.batch)
-    native = None
-    entered = None
+    started = time.monotonic()
+    given = Given.of(options)
+    read = read_table(frame, given)
+    table, plan = _planned(read, given, started)
+    decision = plan.rule.expect(table) if options.dry_run else plan.rule.decide(table)
+    outcome = Outcome.of(plan, decision)
+    native, entered = None, None
     if options.remember or options.dry_run:
-        native = None if out is None else to_native(out, frame, options.value)
+        if decision.frame is not None:
+            native = to_native(decision.frame, frame, options.value)
         outcome.advise()
         entered = outcome.enter()
         advise(() if entered is None else entered.warnings)
     summary = outcome.summary(entered)
-    return Release(native, summary, read.fit, out, outcome, keyed.batch, entered)
+    return Release(native, summary, read.fit, table, outcome, entered)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class TableRead:
-    """A table that has been read, with the model that is given or learned from it: what does not
-    depend on mechanism and ε.
+class Read(NamedTuple):
+    """A table that has been read, with its model: what does not depend on mechanism and ε.
 
-    listed: how long the private list is. fit: None if the model is given.
+    survey: by positions. fit: None unless the model was learned from it. again: reads it without
+    all chains that have a private record.
     """
 
-    chosen: Chosen
-    arranged: Arranged
-    private: Private
-    listed: int
-    model: Model
+    table: Table
+    model: Model | None
+    survey: Survey
     fit: Fit | None
+    again: Callable[[], Table]
 
-    @classmethod
-    def of(cls, frame: Native, job: Job) -> TableRead:
-        """Read a table; InputError for what is wrong in it."""
-        options = job.options
-        marks = [options.private] if isinstance(options.private, str) else []
-        table = from_native(frame, [*job.columns.released, *marks], options.value)
-        table, mark = marked(table, frame, options.private)
-        optouts, model, fitted = job.optouts, job.model, None
-        alphabet = None if model is None else Alphabet.of(model)
-        chosen = replace(job.reading, private=mark).chosen(table, optouts, alphabet)
-        del table
-        if optouts is not None:
-            found = chosen.private
-            optouts.check_found(found.found, found.known, stepped=job.step is not None)
-        if chosen.kept is None:
-            raise job.nothing_left()
-        arranged, private = chosen.kept
-        job.check_private(private.count, int(chosen.dropped.sum()))
-        if model is None:
-            arranged, fitted = fit_arranged(
-                arranged, private, job.fitting, job.alphabet, options.say
-            )
-            model = job.promised(fitted.model)
-        asked = 0 if optouts is None else optouts.count
-        return cls(chosen, arranged, private, asked, model, fitted)
 
-    def planned(self, modelled: ModelledJob) -> tuple[Plan, KeyedBatch]:
-        """The plan for it, and its rows with their coins."""
-        worker = modelled.worker
-        keyed = worker.keyed(self.arranged, self.private)
-        dropped = worker.dropped(self.chosen)
-        return Plan.of(modelled, worker.survey(keyed), self.listed, dropped), keyed
+def read_table(frame: Native, given: Given) -> Read:
+    """Read a table; InputError for what is wrong in it."""
+    options, optouts = given.options, given.optouts
+    marks = [options.private] if isinstance(options.private, str) else []
+    rows = from_native(frame, [*given.columns.released, *marks], options.value)
+    rows, mark = marked(rows, frame, options.private)
+    reader, model, fitted = given.reader(mark), given.model, None
+    table = reader.read(rows, optouts)
+    if optouts is not None:
+        found = table.private
+        optouts.check_found(found.found, found.known, stepped=given.step is not None)
+    if table.is_empty:
+        raise nothing_left()
+    given.check_private(table.private.count + table.dropped.private)
+    if model is None and options.fit and table.is_partly_private:
+        table, fitted = fit_table(table, given)
+        model = given.promised(fitted.model)
+    survey = surveyor(given, model).survey(table)
+    return Read(table, model, survey, fitted, lambda: reader.read(rows, optouts, touched=True))
+
+
+def _planned(read: Read, given: Given, started: float) -> tuple[Table, Plan]:
+    """A table as it is decided, and the plan for it."""
+    table, survey = read.table, read.survey
+    chosen = choose(given, read.model, survey)
+    if chosen.kind == WHOLE and not given.options.keep_rows:
+        table = read.again()
+        if table.is_empty:
+            raise nothing_left()
+        survey = surveyor(given, None).survey(table)
+    if table.arranged.unlabelled is not None:
+        table = _labelled(table, given)
+    labels = table.arranged.labels
+    plan = Plan.of(given, read.model, chosen, survey, table.dropped, labels, started)
+    return table, plan
+
+
+def _labelled(table: Table, given: Given) -> Table:
+    """A table of which whole chains go, with codes for its values: from rows that are released."""
+    values = table.arranged.unlabelled
+    assert values is not None
+    stays = ~table.touched[table.chains.chain_of]
+    alphabet = given.wanted.alphabet(values.filter(np.asarray(stays)))[0]
+    return table.labelled(alphabet)

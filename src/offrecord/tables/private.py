@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.blocks import Mask, Secrets
-from offrecord.models.base import Integers
-from offrecord.models.records import MISSING, Chains
+from offrecord.models.base import Integers, Mask
+from offrecord.models.records import MISSING, Chains, Runs
 from offrecord.tables.chains import Arranged
 from offrecord.tables.optouts import Named, OptOuts
 from offrecord.tables.steps import Step
@@ -56,10 +55,6 @@ class Private:
     def of(self, here: Mask) -> Private:
         """Some of them."""
         return Private(self.chain[here], self.place[here], self.order[here], self.found, self.known)
-
-    def of_chains(self, chosen: Mask) -> Private:
-        """Those of some chains."""
-        return self.of(chosen[self.chain])
 
 
 def private_records(arranged: Arranged, optouts: OptOuts | None, step: Step | None) -> Private:
@@ -170,27 +165,30 @@ def _fill_order(arranged: Arranged, private: Private, line: Integers, listed: Na
         begin = end
 
 
-def secrets_of(chains: Chains, private: Private, protect: str) -> Secrets:
-    """Private records as secrets: runs of them, whatever is missing in between, or each alone."""
-    before, after = rows_of(chains, private.chain, private.place)
+def runs_of(chains: Chains, private: Private, protect: str) -> Runs:
+    """Private records as runs, whatever is missing in between ("run"), or each by itself ("each").
+
+    Args:
+        chains: the records of a table.
+        private: which of them are private.
+        protect: "run" or "each".
+
+    Returns:
+        Runs sorted by chain and place.
+    """
     begins = np.ones(private.count, dtype=bool)
     if protect == "run":
-        begins = _begins_run(chains, private, before, after)
+        begins = _begins_run(chains, private)
     first = np.flatnonzero(begins)
     last = np.append(first[1:], private.count)[: len(first)] - 1
-    ends = private.place[first], private.place[last]
-    return Secrets(private.chain[first], *ends, before[first], after[last], private.order[first])
+    return Runs(
+        private.chain[first], private.place[first], private.place[last], private.order[first]
+    )
 
 
-def begins_secret(chains: Chains, private: Private, secrets: Secrets) -> Mask:
-    """(p,) which private records begin one of the secrets that they make."""
-    if secrets.count == private.count:
-        return np.ones(private.count, dtype=bool)
-    return _begins_run(chains, private, *rows_of(chains, private.chain, private.place))
-
-
-def _begins_run(chains: Chains, private: Private, before: Integers, after: Integers) -> Mask:
-    """(p,) which private records do not go on with the one before. before, after: their rows."""
+def _begins_run(chains: Chains, private: Private) -> Mask:
+    """(p,) which private records do not go on with the one before."""
+    before, after = rows_of(chains, private.chain, private.place)
     begins = np.ones(private.count, dtype=bool)
     begins[1:] = private.chain[1:] != private.chain[:-1]
     if chains.whole:

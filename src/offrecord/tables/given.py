@@ -1,0 +1,282 @@
+"""What options give, checked and loaded: columns, mechanism, model, key, opt-outs, rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from secrets import token_bytes
+from typing import TYPE_CHECKING, Any
+
+from offrecord.errors import InputError
+from offrecord.files import check_path
+from offrecord.mechanisms import REGISTRY, mechanism_named
+from offrecord.mechanisms.base import Mechanism
+from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.models.chain import MarkovChain
+from offrecord.models.file import Model, load_model
+from offrecord.models.known import KnownChains
+from offrecord.models.members import PLACE_COUNTS
+from offrecord.models.posterior import Posterior
+from offrecord.models.promise import ACCEPTANCE, Promise
+from offrecord.release.coins import KEY_BYTES, Coins
+from offrecord.release.keys import Key, default_key_file
+from offrecord.tables.alphabet import Alphabet, Wanted
+from offrecord.tables.chains import Columns
+from offrecord.tables.formats import Said
+from offrecord.tables.frames import listed_keys
+from offrecord.tables.options import Options
+from offrecord.tables.optouts import OptOuts, key_columns
+from offrecord.tables.steps import Step
+from offrecord.tables.table import Reader
+from offrecord.text import printable
+from offrecord.theory.problem import PROTECT, budget
+
+if TYPE_CHECKING:
+    from offrecord.fitting.fit import Fit
+
+#: Options that name a file, if they are there.
+_FILES = ("key_file", "problems", "certificate", "explain")
+#: Options of how a model is learned.
+_LEARNED_BY = {"fit_distance", "chain_order", "phase", "values", "bins", "merge"}
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What options come to.
+
+    step: as counted. mechanism: None for the best there is. wanted: of values that are learned.
+    """
+
+    options: Options
+    epsilon: float
+    columns: Columns
+    step: Step | None
+    mechanism: Mechanism | None
+    wanted: Wanted
+
+    @classmethod
+    def of(cls, options: Options) -> Given:
+        """From options; InputError if they are wrong or do not go together."""
+        printable("dataset", options.dataset)
+        mechanism = _mechanism(options.mechanism)
+        columns = Columns.named(
+            options.value,
+            options.order,
+            options.by,
+            options.single_chain,
+            options.keep,
+            options.keep_all,
+            options.order_unit,
+        )
+        step = None if options.step is None else Step.parsed(options.step)
+        _check(options, columns)
+        wanted = Wanted.of(options.values, options.bins, options.merge)
+        return cls(options, budget(options.epsilon), columns, step, mechanism, wanted)
+
+    # ---- the key
+
+    @property
+    def key_path(self) -> Path:
+        """Where the key is, or will be."""
+        given = self.options.key_file
+        return default_key_file() if given is None else Path(given)
+
+    @cached_property
+    def key(self) -> Key:
+        """The key, made where there is none; a dry run makes none, and takes one that nobody will
+        have.
+        """
+        if not self.options.dry_run:
+            return Key.load_or_new(self.key_path)
+        if self.key_path.exists():
+            return Key.load(self.key_path)
+        return Key(token_bytes(KEY_BYTES), self.key_path)
+
+    @property
+    def coins(self) -> Coins:
+        """The coins of the column."""
+        return Coins(self.key.secret, self.options.dataset, self.options.value)
+
+    # ---- the table
+
+    def reader(self, private: str | None) -> Reader:
+        """What reads the table. private: the column that marks records, if there is one."""
+        alphabet = None if self.model is None else alphabet_of(self.model)
+        keep_rows = self.options.keep_rows or self.options.growing
+        return Reader(self.columns, private, self.step, self.coins, keep_rows, alphabet)
+
+    @cached_property
+    def optouts(self) -> OptOuts | None:
+        """The private list, if there is one."""
+        said = Said(None, *(getattr(self.options, one, None) for one in ("separator", "encoding")))
+        listed = listed_keys(self.options.private_list, key_columns(self.columns), said)
+        return None if listed is None else OptOuts.of(listed, self.columns)
+
+    def check_named(self) -> None:
+        """InputError unless private is a column, for an engine that reads a table by itself."""
+        private = self.options.private
+        if private is not None and not isinstance(private, str):
+            raise InputError(
+                f"--private must be the name of a column here, got {type(private).__name__}"
+            )
+
+    def check_private(self, count: int) -> None:
+        """InputError if no record is private, unless that is right."""
+        if count == 0 and not self.options.allow_none:
+            raise InputError(
+                "no record is private; if that is right, add --allow-none (allow_none=True)"
+            )
+
+    # ---- the model and the rules
+
+    @cached_property
+    def model(self) -> Model | None:
+        """The model, if one is given, under the promise that is asked for."""
+        given = self.options.model
+        return None if given is None else self.promised(_model(given))
+
+    def promised(self, model: Model) -> Model:
+        """A model under the promise that is asked for: its coverage, or its mean chain alone."""
+        promise = model.promise
+        if self.options.exact_model and isinstance(promise, Posterior):
+            if promise.places is not None:
+                raise InputError("--exact-model takes models without places: leave --phase out")
+            promise = KnownChains([promise.chain])
+        elif self.options.exact_model and promise.members(0, 0).count > 1:
+            raise InputError("--exact-model is for one chain, and the model is a list of several")
+        coverage = self.options.coverage
+        if coverage is not None:
+            if not isinstance(promise, Posterior):
+                raise InputError("--coverage is for models that were fitted: leave it out")
+            promise = promise.with_coverage(coverage)
+        return replace(model, promise=promise)
+
+    @cached_property
+    def policy(self) -> TablePolicy | None:
+        """The rules, if some are given."""
+        given = self.options.policy
+        if given is None or isinstance(given, TablePolicy):
+            return given
+        return _policy(Path(given))
+
+
+def alphabet_of(model: Model) -> Alphabet:
+    """The values of a model, and how cells become them."""
+    origin = model.origin
+    bins = None if origin is None or origin.bins is None else tuple(origin.bins)
+    return Alphabet.of(model.promise.labels, bins, None if origin is None else origin.others)
+
+
+def _model(given: Any) -> Model:
+    """What is given as a model; InputError for anything else."""
+    if isinstance(given, (str, Path)):
+        return load_model(given)
+    fitted: Fit | None = given if hasattr(given, "posterior") else None
+    if fitted is not None:
+        return fitted.model
+    if isinstance(given, Model):
+        return given
+    if isinstance(given, Promise):
+        return Model(given)
+    if isinstance(given, MarkovChain):
+        return Model(KnownChains([given]))
+    if isinstance(given, Sequence):
+        return Model(KnownChains(given))
+    raise InputError(
+        "model must be a chain, a list of chains, a fit or a model file, got"
+        f" {type(given).__name__}"
+    )
+
+
+def _policy(path: Path) -> TablePolicy:
+    """The rules in a policy file or in a certificate."""
+    from offrecord.files import read_json
+
+    content = read_json(path)
+    if isinstance(content, dict) and content.get("format") == "offrecord-certificate":
+        content = content.get("policy")
+    elif isinstance(content, dict):
+        content = content.get("policy", content)
+    if content is None:
+        raise InputError(f"{path}: this release has no side rules")
+    try:
+        return TablePolicy.from_dict(content)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _mechanism(given: Mechanism | str | None) -> Mechanism | None:
+    """The mechanism that is asked for; InputError for what is none."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return mechanism_named(given)
+    if not isinstance(given, Mechanism):
+        names = ", ".join(REGISTRY)
+        kind = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+        raise InputError(
+            f"mechanism must be one of {names}, or an object such as BestLocal(), got {kind}"
+        )
+    return given
+
+
+def _check(options: Options, columns: Columns) -> None:
+    """InputError for options that are wrong or do not go together."""
+    for name in _FILES:
+        check_path(name.replace("_", "-"), getattr(options, name, None))
+    if options.protect not in PROTECT:
+        raise InputError(f'protect must be "run" or "each", got {options.protect!r}')
+    if options.private is None and options.private_list is None:
+        raise InputError("give --private (a column), --private-list (a file), or both")
+    _check_model(options)
+    _check_growing(options, columns)
+    if options.policy is not None and options.mechanism is not None:
+        raise InputError("give --policy or --mechanism, not both")
+    if isinstance(options.private, str) and options.private in columns.released:
+        raise InputError(f"the private column {options.private!r} cannot be released too")
+
+
+def _check_model(options: Options) -> None:
+    """InputError for options about the model that are wrong or do not go together."""
+    if options.model is not None and options.fit:
+        raise InputError("give either --model or --fit (model or fit=True)")
+    if options.coverage is not None and options.coverage not in ACCEPTANCE:
+        raise InputError(f"--coverage must be 0.99 or 0.95, got {options.coverage!r:.40}")
+    if options.coverage is not None and options.exact_model:
+        raise InputError("--exact-model promises for one chain: leave --coverage out")
+    learning = [one for one in fields(Options) if one.name in _LEARNED_BY]
+    if not options.fit and any(getattr(options, one.name) != one.default for one in learning):
+        flags = [f"--{one.name.replace('_', '-')}" for one in learning]
+        raise InputError(
+            f"{', '.join(flags[:-1])} and {flags[-1]} are for --fit; a model says its own"
+        )
+    phases = ("auto", "none", "step", *PLACE_COUNTS)
+    if options.phase is not None and options.phase not in phases:
+        raise InputError(f"--phase must be one of {', '.join(phases)}, got {options.phase!r:.40}")
+
+
+def _check_growing(options: Options, columns: Columns) -> None:
+    """InputError for options of a growing table that are wrong or do not go together."""
+    lag = options.lag
+    if not options.growing:
+        if lag is not None:
+            raise InputError("--lag is for --growing")
+        return
+    if options.step is None or columns.order is None:
+        raise InputError(
+            "--growing needs --order, a column, and --step: how far a later opt-out reaches is"
+            " counted in steps"
+        )
+    if lag is not None and (isinstance(lag, bool) or not isinstance(lag, int) or lag < 0):
+        raise InputError(f"--lag must be a whole number of steps, got {lag}")
+    if options.fit:
+        raise InputError(
+            "--growing takes one model for all releases: make it with offrecord fit, and give"
+            " --model instead of --fit"
+        )
+    if options.another_release:
+        raise InputError(
+            "--growing and --another-release do not go together: what left stays in the table"
+        )

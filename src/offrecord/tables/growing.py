@@ -1,0 +1,266 @@
+"""Tables that grow: which of their records wait, and whether a release continues the one before.
+
+A record leaves only when no later opt-out can reach it any more; from then on the decision about
+it never changes. So each release holds all that left before, unchanged, and together they say what
+the last one does (docs/proofs/several-runs.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.mechanisms.rules import Setting, SettingKind, StoppingRule
+from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.models.base import Integers, Mask
+from offrecord.models.promise import Promise
+from offrecord.models.records import MISSING, Chains, Runs
+from offrecord.tables.chains import Arranged
+from offrecord.tables.private import Private, rows_of, runs_of
+from offrecord.tables.table import Table
+
+#: What the ledger calls the parts of a growing release.
+GROWING, KNOWN, SETTLED = (
+    "state of the growing table",
+    "set of private records that were known",
+    "set of settled values",
+)
+#: What must be the same in every release of a growing table.
+_SAME = ("model", "epsilon", "rules", "choice of columns")
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Which records of a growing table wait for a later release.
+
+    until: the newest order value. lag: records leave so many steps after they came. reach: how far
+    to its left a private record redacts. link: private records nearer than this to later ones may
+    depend on these. Opt-outs are taken to be known of all records but the newest lag − reach.
+    """
+
+    until: int
+    lag: int
+    reach: int
+    link: int
+
+    def known(self, arranged: Arranged) -> Integers:
+        """(m,) the last place of each chain of which it is known whether its record is private."""
+        chains, step = arranged.chains, arranged.step
+        assert step is not None
+        first = chains.order[chains.starts[:-1]].astype(np.int64)
+        until = np.full(len(first), self.until)
+        newest = step.counted(first, until, arranged.zone)[0]
+        newest -= step.onward(first, newest, arranged.zone) > until  # a step that is not over yet
+        return np.asarray(newest - self.lag + self.reach)
+
+    def begins(self, arranged: Arranged, private: Private) -> Integers:
+        """(m,) the first place of each chain that waits: so near to its end, or to private records
+        that may depend on later ones, that a later opt-out could reach it.
+        """
+        known = self.known(arranged)
+        begins = known - self.reach + 1
+        here = np.flatnonzero(private.place <= known[private.chain])
+        if len(here) == 0:
+            return np.asarray(begins)
+        chain, place = private.chain[here], private.place[here]
+        apart = (np.diff(chain) != 0) | (np.diff(place) > self.link)
+        apart &= _has_value_between(arranged.chains, chain, place[:-1], place[1:])
+        parts = np.append(True, apart)
+        heads = np.maximum.accumulate(np.where(parts, np.arange(len(here)), 0))
+        last = np.flatnonzero(np.diff(chain, append=-1))
+        ends, after = place[last], known[chain[last]] + 1
+        near = ends + self.link >= after
+        # a later private record would go on with this one where nothing with a value is between
+        near |= ~_has_value_between(arranged.chains, chain[last], ends, after, alike=True)
+        still = last[near]
+        begins[chain[still]] = np.minimum(begins[chain[still]], place[heads[still]] - self.reach)
+        return np.asarray(begins)
+
+    def waits(self, arranged: Arranged, private: Private) -> Mask:
+        """(n,) the rows that wait."""
+        chains = arranged.chains
+        return np.asarray(chains.places >= self.begins(arranged, private)[chains.chain_of])
+
+
+def _has_value_between(
+    chains: Chains, chain: Integers, first: Integers, last: Integers, *, alike: bool = False
+) -> Mask:
+    """Whether a record with a value stands strictly between two places of a chain.
+
+    chain: of the first place; of pairs in different chains, the answer is yes. alike: each entry of
+    chain has a pair of its own, else pairs are neighbours.
+    """
+    own = chain if alike else chain[:-1]
+    there = own if alike else chain[1:]
+    valued = np.concatenate(([0], np.cumsum(chains.codes != MISSING)))
+    ends = chains.places[chains.starts[1:] - 1][there]
+    _, after = rows_of(chains, own, first)
+    before, _ = rows_of(chains, there, np.minimum(last, ends + 1))
+    return np.asarray((own != there) | (valued[np.maximum(before, after)] > valued[after]))
+
+
+def open_ended(chains: Chains) -> Chains:
+    """Chains that go on: each with a missing record more, so that no record is its chain's last."""
+    ends = chains.starts[1:]
+    added = chains.order[ends - 1]
+    steps = np.insert(chains.places, ends, chains.places[ends - 1] + 1)
+    return Chains(
+        chains.starts + np.arange(len(chains.starts)),
+        np.insert(chains.codes, ends, np.int8(MISSING)),
+        np.insert(chains.order, ends, added),
+        chains.timed,
+        steps,
+    )
+
+
+def closed(mask: Mask, chains: Chains) -> Mask:
+    """(n,) what was decided of chains that go on, without the records added to them."""
+    return np.delete(mask, chains.starts[1:] + np.arange(chains.count))
+
+
+def growing_settings(promise: Promise, protect: str) -> set[Setting]:
+    """All settings that may come to occur while a table grows."""
+    kinds: tuple[SettingKind, ...] = ("record", "first")
+    if protect == "run":
+        kinds += ("run",)
+    count = 1 if promise.places is None else promise.places.count
+    return {Setting(kind, place) for kind in kinds for place in range(count)}
+
+
+def holding_of(policy: TablePolicy, order: int, until: int, lag: int | None) -> Holding:
+    """What waits under some rules.
+
+    Args:
+        policy: the rules, for every setting that may come to occur.
+        order: how many records the next one depends on.
+        until: the newest order value.
+        lag: how many steps a record waits; None for as many as the rules need.
+
+    Raises:
+        InputError: where the rules reach further than the lag.
+    """
+    rules = [rule for pair in policy.rules.values() for rule in pair if rule is not None]
+    deadlines = [rule.deadline for rule in rules if isinstance(rule, StoppingRule)]
+    farthest = max(deadlines, default=0)
+    # A core begins up to order - 1 records before its run; near runs redact what is between them.
+    reach = max(max((rule.reach for rule in rules), default=0), farthest) + order - 1
+    if lag is not None and lag < reach:
+        raise InputError(
+            f"--lag {lag} is too short: {reach} steps before a private record may have to be"
+            f" redacted, so a record must wait for the opt-outs of the next {reach}; give --lag"
+            f" {reach}, and as many steps more as people have time to opt out"
+        )
+    # Two walks meet where their deadlines do (rule 5); runs that touch are one.
+    link = 2 * farthest + 2 * order
+    return Holding(until, reach if lag is None else lag, reach, link)
+
+
+@dataclass(frozen=True, eq=False)
+class Before:
+    """The release of a growing table that another is to continue, as the ledger knows it."""
+
+    entry: Mapping[str, str]
+    holding: Holding
+
+    @classmethod
+    def of(cls, entries: Iterable[Mapping[str, str]], dataset: str) -> Before | None:
+        """The last of a data set's releases; InputError if one of them did not grow."""
+        last = None
+        for entry in entries:
+            if GROWING not in entry:
+                raise InputError(
+                    f"data set {dataset!r} was released before without --growing, so that this"
+                    " would be a second look at the same records"
+                )
+            try:
+                held = json.loads(entry[GROWING])
+                holding = Holding(*(_whole(held[one.name]) for one in fields(Holding)))
+            except (KeyError, TypeError, ValueError, RecursionError):
+                raise InputError(
+                    f"the ledger's entry of data set {dataset!r} is damaged: bring the ledger back"
+                    " from a copy"
+                ) from None
+            last = cls(entry, holding)
+        return last
+
+    def known_private(self, arranged: Arranged, private: Private) -> Mask:
+        """(p,) the private records of which that was known."""
+        return np.asarray(private.place <= self.holding.known(arranged)[private.chain])
+
+    def reached(self, arranged: Arranged, private: Private, runs: Runs, protect: str) -> int:
+        """How many runs that were not known reach records that have left."""
+        known = private.of(self.known_private(arranged, private))
+        old = runs_of(arranged.chains, known, protect)
+        begins = self.holding.begins(arranged, known)
+        near = np.flatnonzero(runs.first - self.holding.reach < begins[runs.chain])
+        held = set(zip(old.chain.tolist(), old.first.tolist(), old.last.tolist(), strict=True))
+        asked = (one[near].tolist() for one in (runs.chain, runs.first, runs.last))
+        return sum(one not in held for one in zip(*asked, strict=True))
+
+    def differences(self, identity: Mapping[str, str], private: str, reached: int) -> list[str]:
+        """Why a release does not continue it, as far as that is known before it is decided.
+
+        private: the digest of those of its private records that were known before.
+        """
+        entry = self.entry
+        found = [
+            f"it has another {name} than the releases before"
+            for name in _SAME
+            if identity[name] != entry.get(name)
+        ]
+        if json.loads(identity[GROWING])["until"] < self.holding.until:
+            found.append("the table ends before the one that was released last")
+        if private != entry.get(KNOWN):
+            found.append(
+                "records of which it was known whether they are private have become so since, or"
+                " are so no more, or have gone"
+            )
+        if reached:
+            found.append(
+                "private records reach back to some that have left: the lag before was too short"
+            )
+        return found
+
+    def is_unsettled(self, settled: str) -> bool:
+        """Something that left before leaves otherwise now. settled: a digest of what does, of the
+        same records.
+        """
+        return settled != self.entry.get(SETTLED)
+
+
+def settled(table: Table, holding: Holding, contents: Mask, numbers: Any) -> int:
+    """A digest of what leaves of records that do not wait, in chains with a private record of which
+    that is known.
+
+    contents: (n,) which records leave. numbers: gives a number for each record, by what it shows.
+    """
+    arranged, private, chains = table.arranged, table.private, table.chains
+    if private.count == 0:
+        return 0
+    known = np.unique(private.chain[private.place <= holding.known(arranged)[private.chain]])
+    if len(known) == 0:
+        return 0
+    old = private.of(private.place <= holding.known(arranged)[private.chain])
+    stays = chains.places < holding.begins(arranged, old)[chains.chain_of]
+    shown = ((chains.codes + np.int8(1)) * contents).view(np.uint8)
+    mixed = numbers(chains.order, shown) * stays
+    content = np.add.reduceat(mixed, chains.starts[:-1])[known]
+    lengths = np.add.reduceat(stays, chains.starts[:-1], dtype=np.int64)[known]
+    return table.coins.content_digest(table.tags[known], content, lengths)
+
+
+def state_text(holding: Holding) -> str:
+    """What the ledger keeps of what waits."""
+    return json.dumps(asdict(holding), sort_keys=True)
+
+
+def _whole(value: Any) -> int:
+    """A whole number; ValueError for anything else."""
+    if type(value) is not int or abs(value) >= 2**63:
+        raise ValueError("not a whole number")
+    return value

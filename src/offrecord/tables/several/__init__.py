@@ -1,1 +1,0 @@
-"""Several releases of the same records: tables that grow, and what releases tell together (R8)."""

@@ -1,0 +1,196 @@
+"""How a release stands in the ledger: what distinguishes it, and whether it may be entered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from offrecord.errors import InputError
+from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.models.promise import Promise
+from offrecord.release.certificate import Standing
+from offrecord.release.ledger import RECORDS, Ledger
+from offrecord.tables.given import Given
+from offrecord.tables.growing import Before
+from offrecord.tables.survey import Survey, digest_text
+from offrecord.tables.table import Dropped
+from offrecord.text import many
+
+#: Why the ledger forgot a release.
+_ON_WORD = "on the publisher's word that nothing of it was ever published"
+_UNKNOWN = "the key was there without its ledger: earlier releases are not known"
+
+
+class Entered(NamedTuple):
+    """How a release stands in the ledger: what the certificate says of it, and what a person should
+    know.
+    """
+
+    said: Standing
+    warnings: tuple[str, ...]
+
+
+def release_identity(
+    given: Given,
+    survey: Survey,
+    dropped: Dropped,
+    promise: Promise | None,
+    policy: TablePolicy | None,
+) -> dict[str, str]:
+    """Digests of what decides a release; of sets of records, whatever their order, and for the
+    key's owner alone.
+    """
+    low, high = survey.private_digest.tolist()
+    digest = f"{low ^ dropped.digest[0]:016x}{high ^ dropped.digest[1]:016x}"
+    rules = None if policy is None else rules_content(policy)
+    identity = {
+        "private list": f"{digest}:{survey.private + dropped.private}",
+        "model": _digest(None if promise is None else promise.to_dict()),
+        "epsilon": repr(given.epsilon),
+        "rules": _digest([rules, given.options.protect]),
+        "choice of columns": _digest(_shape(given, survey)),
+    }
+    if survey.private:
+        identity[RECORDS] = digest_text(survey.records_digest, survey.private)
+    return identity
+
+
+def rules_content(policy: TablePolicy) -> list[Any]:
+    """What acts of a policy, in one order."""
+    rules: list[Any] = policy.to_dict()["rules"]
+    return sorted(rules, key=lambda rule: (rule["setting"], rule["place"]))
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _shape(given: Given, survey: Survey) -> list[Any]:
+    """How a table is read and what leaves of it."""
+    columns = given.columns
+    return [
+        columns.value,
+        columns.order,
+        columns.by,
+        columns.keep,
+        None if given.step is None else given.step.text,
+        [str(kind) for kind in survey.names_are_integers],
+        survey.is_timed,
+        columns.keep_all,
+    ]
+
+
+def refuse_another(
+    given: Given, book: Ledger, survey: Survey, before: Before | None, identity: dict[str, str]
+) -> None:
+    """InputError for a second, different release, and for one of a growing table that does not
+    continue the one before.
+    """
+    dataset = given.options.dataset
+    if given.options.growing:
+        _check_continued(given, book, survey, before, identity)
+        return
+    differences = book.differences(dataset, identity)
+    if differences and not given.options.another_release:
+        raise InputError(
+            f"data set {dataset!r} was released before with another"
+            f" {' and another '.join(differences)}; a second look at the same records adds to what"
+            " the first gave away. Records that were released before, in a table that has grown or"
+            " was corrected, must keep their --dataset: add --another-release. Another --dataset"
+            " is for data about other records alone. What was never published can be taken back:"
+            " offrecord ledger forget"
+        )
+
+
+def _check_continued(
+    given: Given, book: Ledger, survey: Survey, before: Before | None, identity: dict[str, str]
+) -> None:
+    """InputError unless a release of a growing table continues the last one."""
+    dataset = given.options.dataset
+    last = Before.of(book.releases.get(dataset, ()), dataset)
+    if last is None:
+        return
+    if before is None or before.entry != last.entry:
+        raise InputError(f"data set {dataset!r} was released meanwhile; start again")
+    known = digest_text(survey.known_digest, survey.known)
+    differences = before.differences(identity, known, survey.reached)
+    if differences:
+        raise not_continued(given, differences)
+
+
+def not_continued(given: Given, differences: Sequence[str]) -> InputError:
+    """What is said of a release of a growing table that does not continue the last one."""
+    return InputError(
+        f"this does not continue the last release of data set {given.options.dataset!r}, so that"
+        f" together they may say more than e^ε: {differences[0]}"
+    )
+
+
+def about_elsewhere(given: Given, book: Ledger, identity: dict[str, str]) -> list[str]:
+    """That the same private records were released under another name, with other coins."""
+    names = book.elsewhere(given.options.dataset, identity)
+    if not names:
+        return []
+    return [
+        f"the very same private records, of a column {given.columns.value!r}, were released as data"
+        f" set {names[0]!r} before: if these are the same data, keep --dataset {names[0]!r}, as"
+        " both together may leak more than either, and the certificate says that this is not known."
+        " Other data may have a key of their own (--key-file)"
+    ]
+
+
+def foretold(
+    given: Given, survey: Survey, before: Before | None, identity: dict[str, str]
+) -> list[str]:
+    """What the ledger would say of a release, for a dry run; what would leave is not known."""
+    try:
+        book = Ledger.read(given.key)
+        refuse_another(given, book, survey, before, identity)
+    except InputError as error:
+        return [f"the ledger would refuse this, as far as can be told without deciding it: {error}"]
+    return about_elsewhere(given, book, identity)
+
+
+def standing(given: Given, book: Ledger, identity: dict[str, str]) -> Entered:
+    """How a release that has been entered stands in the ledger."""
+    dataset, key = given.options.dataset, given.key
+    others, warnings = book.others(dataset, identity), []
+    if not book.announced:
+        warnings.append(
+            f"made a new key, {key.file} (id {key.id}): keep it secret, and keep it: a re-release"
+            " with another key is a second look at the data"
+        )
+    if others and not given.options.growing:
+        had = many(others, "other release")
+        warnings.append(
+            f"data set {dataset!r} has had {had}; together they may leak more than this one's ε"
+        )
+        return Entered(Standing(others=others, accepted=True), tuple(warnings))
+    why = _unknown(given, book, identity)
+    if why is not None:
+        warnings.append(f"{why}; the certificate says so")
+        return Entered(Standing(others=None, why=why), tuple(warnings))
+    return Entered(Standing(others=others), tuple(warnings))
+
+
+def _unknown(given: Given, book: Ledger, identity: dict[str, str]) -> str | None:
+    """Why nobody knows whether there were other releases; None where that is known."""
+    dataset = given.options.dataset
+    unpublished = book.others_forgotten(dataset, identity)
+    elsewhere = book.elsewhere(dataset, identity)
+    if unpublished:
+        return f"the ledger forgot {many(unpublished, 'other release')} of the data set, {_ON_WORD}"
+    if elsewhere:
+        count = many(len(elsewhere), "release")
+        return f"{count} of other data sets had the very same private records"
+    return None if book.complete else _UNKNOWN
+
+
+def not_entered(given: Given) -> Standing:
+    """What the certificate says of a release that the ledger does not know."""
+    why = "the release has not been entered into the ledger yet"
+    if given.options.dry_run:
+        why = "a dry run is no release"
+    return Standing(others=None, why=why)

@@ -1,0 +1,263 @@
+"""A table that has been read: whole chains, what is private in them, and their coins.
+
+Each chain is decided by itself, so a table may come at once, part by part from a file, or spread
+over machines: each part is a `Table`. Values in it have no codes as long as their labels are not
+known (`Reader.alphabet` None): then a fit gives them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offrecord.errors import InputError
+from offrecord.mechanisms.deciding.layout import PlaceOf
+from offrecord.models import clock
+from offrecord.models.base import Integers, Mask
+from offrecord.models.members import Places
+from offrecord.models.records import MISSING, Chains, Runs
+from offrecord.release import coins as keyed
+from offrecord.release.coins import RECORDS, ChainTags, Coins, Counter, Draws
+from offrecord.tables.alphabet import Alphabet
+from offrecord.tables.chains import Arranged, Columns, arrange
+from offrecord.tables.optouts import OptOuts
+from offrecord.tables.private import Private, private_records, rows_of, runs_of
+from offrecord.tables.steps import Step
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """How rows become a table.
+
+    private: the column that marks records, if there is one. keep_rows: chains that are private as
+    a whole stay, with empty values; without it they are left out. alphabet: what values may be,
+    None as long as nobody knows.
+    """
+
+    columns: Columns
+    private: str | None
+    step: Step | None
+    coins: Coins
+    keep_rows: bool = False
+    alphabet: Alphabet | None = None
+
+    def read(self, frame: pl.DataFrame, optouts: OptOuts | None, *, touched: bool = False) -> Table:
+        """Rows of whole chains as a table.
+
+        Args:
+            frame: the rows.
+            optouts: the private list, if there is one.
+            touched: chains with any private record count as private as a whole.
+
+        Raises:
+            InputError: for anything in the rows that would make reading them a guess.
+        """
+        whole = self._read(frame, optouts)
+        if self.keep_rows or whole.private.count == 0:
+            return whole
+        gone = whole.touched if touched else whole.private.whole_chains(whole.chains)
+        if not gone.any():
+            return whole
+        dropped = Dropped.of(whole, gone)
+        if gone.all():
+            return replace(whole, dropped=dropped, is_empty=True)
+        # What is left is read anew, as if nothing else had been there: a chain's name decides
+        # whether names are numbers, its times how regular times are.
+        arranged = whole.arranged
+        stays = ~np.repeat(gone, np.diff(whole.chains.starts))
+        rows = np.sort(np.flatnonzero(stays) if arranged.rows is None else arranged.rows[stays])
+        kept = self._read(frame[rows], optouts)
+        own = rows if kept.arranged.rows is None else rows[kept.arranged.rows]
+        return replace(
+            kept,
+            arranged=replace(kept.arranged, rows=own),
+            private=replace(kept.private, found=whole.private.found, known=whole.private.known),
+            dropped=dropped,
+        )
+
+    def _read(self, frame: pl.DataFrame, optouts: OptOuts | None) -> Table:
+        arranged = arrange(
+            frame, self.columns, alphabet=self.alphabet, private=self.private, step=self.step
+        )
+        private = private_records(arranged, optouts, self.step)
+        return Table(arranged, private, self.coins)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dropped:
+    """Chains that are left out of a release: how many, with how many rows and private records.
+
+    digest: of which records these are, for the ledger alone.
+    """
+
+    chains: int = 0
+    rows: int = 0
+    private: int = 0
+    digest: tuple[int, int] = (0, 0)
+
+    def __add__(self, other: Dropped) -> Dropped:
+        (low, high), (other_low, other_high) = self.digest, other.digest
+        return Dropped(
+            self.chains + other.chains,
+            self.rows + other.rows,
+            self.private + other.private,
+            (low ^ other_low, high ^ other_high),
+        )
+
+    @classmethod
+    def of(cls, table: Table, gone: Mask) -> Dropped:
+        """Some chains of a table. gone: (m,) which."""
+        private = table.private.of(gone[table.private.chain])
+        low, high = table.set_digest(private.chain, private.order).tolist()
+        rows = int(np.diff(table.chains.starts)[gone].sum())
+        return cls(int(gone.sum()), rows, private.count, (low, high))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Whole chains of a table, sorted, and which of their records are private.
+
+    dropped: what was left out of it. is_empty: that is all of it.
+    """
+
+    arranged: Arranged
+    private: Private
+    coins: Coins
+    dropped: Dropped = field(default_factory=Dropped)
+    is_empty: bool = False
+
+    @property
+    def chains(self) -> Chains:
+        """The records."""
+        return self.arranged.chains
+
+    @property
+    def rows(self) -> int:
+        """How many records it has."""
+        return len(self.chains.codes)
+
+    @cached_property
+    def is_private(self) -> Mask:
+        """(n,) which rows are private."""
+        private = np.zeros(self.rows, dtype=bool)
+        private[self.private.rows(self.chains)] = True
+        return private
+
+    @cached_property
+    def touched(self) -> Mask:
+        """(m,) which chains have a private record."""
+        touched = np.zeros(self.chains.count, dtype=bool)
+        touched[self.private.chain] = True
+        return touched
+
+    @property
+    def is_partly_private(self) -> bool:
+        """Some chain has a private record and another one."""
+        return bool(np.any(self.touched & ~self.private.whole_chains(self.chains)))
+
+    @cached_property
+    def valued(self) -> Mask:
+        """(n,) which records have a value, as far as anyone learns: of private ones, all."""
+        return np.asarray((self.chains.codes != MISSING) | self.is_private)
+
+    def runs(self, protect: str) -> Runs:
+        """Its private runs, or each private record by itself."""
+        return runs_of(self.chains, self.private, protect)
+
+    def labelled(self, alphabet: Alphabet) -> Table:
+        """With codes for its values."""
+        return replace(self, arranged=self.arranged.labelled(alphabet))
+
+    # ---- places
+
+    def place_of(self, places: Places | None) -> PlaceOf:
+        """What gives the places of records, of missing ones too."""
+        if places is None:
+            return lambda chain, steps: np.zeros(len(steps), dtype=np.int64)
+        if not places.cyclic:
+            last = places.count - 1
+            return lambda chain, steps: np.minimum(steps, last)
+        kind, zone = places.kind, places.zone
+        shown = self.arranged.phases(kind, zone).astype(np.int64)
+        chains = self.chains
+
+        def by_clock(chain: Integers, steps: Integers) -> Integers:
+            before, after = rows_of(chains, chain, steps)
+            found = shown[np.minimum(before, len(shown) - 1)]
+            for gap in np.flatnonzero(after == before).tolist():
+                times = self.arranged.gap_times(int(chain[gap]), steps[gap : gap + 1])
+                found[gap] = clock.phases_of(times, kind, zone)[0]
+            return found
+
+        return by_clock
+
+    def record_places(self, places: Places | None) -> Integers:
+        """(n,) the place of each record."""
+        if places is not None and places.cyclic:
+            return self.arranged.phases(places.kind, places.zone).astype(np.int64)
+        return self.place_of(places)(self.chains.chain_of, self.chains.places)
+
+    # ---- coins
+
+    @cached_property
+    def tags(self) -> ChainTags:
+        """(m, 2) what the coins of each chain with a private record come from; of others, zeros."""
+        tags = np.zeros((self.chains.count, 2), dtype=np.uint64)
+        tags[self.touched] = self.coins.chain_tags(self._names)
+        return tags
+
+    @cached_property
+    def _names(self) -> list[bytes]:
+        """The encoded names of chains with a private record."""
+        chains = np.flatnonzero(self.touched)
+        return list(keyed.joined(self.arranged.chain_values(chains), len(chains)))
+
+    @property
+    def order_kind(self) -> int:
+        """Of what kind order values are, for coins."""
+        return keyed.TIME if self.chains.timed else keyed.INTEGER
+
+    def draw(
+        self,
+        chain: Integers,
+        order: NDArray[np.integer[Any]],
+        purpose: bytes = RECORDS,
+        counter: Counter = 0,
+    ) -> Draws:
+        """(r,) a draw for each of some records of chains with a private record."""
+        tags = self.tags.take(chain, axis=0)  # far faster than an index
+        return self.coins.draw(tags, order, self.order_kind, purpose, counter)
+
+    def set_digest(self, chain: Integers, order: Integers) -> Draws:
+        """(2,) a digest of some records of chains with a private record, for the key's owner."""
+        alone = np.zeros(len(chain), dtype=np.int64)
+        return np.asarray(
+            self.coins.set_digests(self.tags[chain], order, self.order_kind, alone, 1)[0]
+        )
+
+    def digest_anywhere(self) -> Draws:
+        """(2,) a digest of its private records, whatever the name of the data set."""
+        if self.private.count == 0:
+            return np.zeros(2, dtype=np.uint64)
+        tags = np.zeros((self.chains.count, 2), dtype=np.uint64)
+        tags[self.touched] = self.coins.tags_anywhere(self._names)
+        private = self.private
+        alone = np.zeros(private.count, dtype=np.int64)
+        own = tags[private.chain]
+        found = self.coins.set_digests(own, private.order, self.order_kind, alone, 1)
+        return np.asarray(found[0])
+
+
+def nothing_left() -> InputError:
+    """What is said where every chain is left out."""
+    return InputError(
+        "nothing is left to release: every chain goes as a whole; --keep-rows keeps their rows,"
+        " with empty values"
+    )
