@@ -80,6 +80,7 @@ class Reader:
             arranged=replace(kept.arranged, rows=own),
             private=replace(kept.private, found=whole.private.found, known=whole.private.known),
             dropped=dropped,
+            whole=whole,
         )
 
     def _read(self, frame: pl.DataFrame, optouts: OptOuts | None) -> Table:
@@ -124,7 +125,8 @@ class Dropped:
 class Table:
     """Whole chains of a table, sorted, and which of their records are private.
 
-    dropped: what was left out of it. is_empty: that is all of it.
+    dropped: what was left out of it. is_empty: that is all of it. whole: what was read, where
+    something is left out.
     """
 
     arranged: Arranged
@@ -132,6 +134,17 @@ class Table:
     coins: Coins
     dropped: Dropped = field(default_factory=Dropped)
     is_empty: bool = False
+    whole: Table | None = None
+
+    @property
+    def names(self) -> pl.DataFrame:
+        """The names of its chains, a row each."""
+        return self.arranged.names[self.chains.starts[:-1]]
+
+    @property
+    def all_names(self) -> pl.DataFrame:
+        """Those of all chains that were read, with those that were left out."""
+        return self.names if self.whole is None else self.whole.names
 
     @property
     def chains(self) -> Chains:

@@ -14,6 +14,7 @@ import json
 import logging
 import operator
 import pickle
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -28,29 +29,31 @@ from offrecord.errors import InputError, advise
 from offrecord.files import check_apart, check_writable, write_text
 from offrecord.tables.chains import Columns
 from offrecord.tables.column_names import check_columns
+from offrecord.tables.decision import Decision, Rule
 from offrecord.tables.engines.spark_work import (
     ENDS,
     LISTED,
     MARK,
+    Counting,
     Packing,
     Releasing,
+    Resurveying,
     Shared,
     Surveyed,
     Surveying,
-    Tallying,
 )
 from offrecord.tables.frames import Native, listed_keys
-from offrecord.tables.job import Job
+from offrecord.tables.given import Given
 from offrecord.tables.options import SparkOptions, takes
 from offrecord.tables.optouts import TO, are_days, form_of, key_columns
-from offrecord.tables.plan import Outcome, Plan
+from offrecord.tables.outcome import Outcome
+from offrecord.tables.plan import WHOLE, Plan, choose, surveyor
 from offrecord.tables.problems import LIST, Check, Found, LocatedError, Places, Wrong
 from offrecord.tables.reporting import reporting
 from offrecord.tables.summary import Summary
-from offrecord.tables.survey import Dropped, Survey
-from offrecord.tables.tally import Tally
+from offrecord.tables.survey import Survey, Surveyor
+from offrecord.tables.table import Dropped, Reader, nothing_left
 from offrecord.tables.values import released_type
-from offrecord.tables.worker import Worker
 
 if TYPE_CHECKING:
     import polars as pl
@@ -90,7 +93,7 @@ class SparkRelease:
     frame: DataFrame | None
     certificate: dict[str, Any]
     summary: Summary
-    _outcome: Outcome
+    outcome: Outcome
     _held: DataFrame
 
     def __repr__(self) -> str:
@@ -110,7 +113,9 @@ class SparkRelease:
         """
         if self.frame is None:
             raise InputError("a dry run has nothing to write")
-        check_apart(self._outcome.plan.job.key.file, check_writable(Path(certificate), force=force))
+        check_apart(
+            self.outcome.plan.given.key.file, check_writable(Path(certificate), force=force)
+        )
         spark = self.frame.sparkSession
         with _spark_errors():
             self.frame.write.format(format).mode("overwrite" if force else "error").save(path)
@@ -123,7 +128,7 @@ class SparkRelease:
         output = {
             "format": format,
             "files": {row.path.rsplit("/", 1)[-1]: row.digest for row in sorted(files)},
-            "rows": self._outcome.plan.survey.rows,
+            "rows": self.outcome.plan.survey.rows,
             "columns": self.frame.columns,
         }
         content = json.dumps(
@@ -153,30 +158,39 @@ def redact(df: DataFrame, options: SparkOptions) -> SparkRelease:
 
 
 def _redacted(df: DataFrame, options: SparkOptions) -> SparkRelease:
-    job = Job.of(options)
-    job.check_named()
-    if job.model is None:
+    started, given = time.monotonic(), Given.of(options)
+    given.check_named()
+    model = given.model
+    if model is None:
         raise InputError(
             "Spark needs a model: make one with offrecord.fit from reference data, and give it"
             " instead of fit=True"
         )
-    _check(df, job)
-    modelled = job.modelled(job.model)
-    table, listed = _table(df, job)
+    _check(df, given)
+    table, listed = _table(df, given)
+    private = options.private if isinstance(options.private, str) else None
     shared = Shared(
         version("offrecord"),
-        modelled.worker,
-        listed.form,
-        listed.days,
+        given.reader(private),
+        surveyor(given, model),
+        form=listed.form,
+        days=listed.days,
         problems=options.problems is not None,
     )
     with _Held.surveying(table, shared, options.partitions) as held:
-        plan = Plan.of(modelled, held.survey(job), listed.rows, held.dropped)
-        tally = held.tallied(plan.worker, dry_run=options.dry_run)
-        outcome = plan.judged(tally)
+        survey = held.survey(given.columns)
+        given.check_private(survey.private + held.dropped.private)
+        chosen = choose(given, model, survey)
+        if chosen.kind == WHOLE and not options.keep_rows:
+            held = held.without_touched(surveyor(given, None))
+            survey = held.survey(given.columns)
+        labels = model.promise.labels
+        plan = Plan.of(given, model, chosen, survey, held.dropped, labels, started)
+        decision = held.decided(plan.rule, dry_run=options.dry_run)
+        outcome = Outcome.of(plan, decision)
         frame = None
         if not options.dry_run:
-            frame = held.released(plan.worker, _schema(df, job.columns, job.model.labels))
+            frame = held.released(plan.rule, _schema(df, given.columns, labels))
         outcome.advise()
         entered = outcome.enter()
         advise(() if entered is None else entered.warnings)
@@ -187,11 +201,9 @@ def _redacted(df: DataFrame, options: SparkOptions) -> SparkRelease:
 # ---- on the driver
 
 
-def _check(df: DataFrame, job: Job) -> None:
+def _check(df: DataFrame, given: Given) -> None:
     """InputError for what does not go through Spark."""
-    if job.options.after is not None:
-        raise InputError("--after takes the tables at once, and not on Spark")
-    if job.options.single_chain or job.columns.order is None:
+    if given.options.single_chain or given.columns.order is None:
         raise InputError(
             "Spark needs chains and an order column: by and order, not single_chain nor order='row'"
         )
@@ -201,9 +213,9 @@ def _check(df: DataFrame, job: Job) -> None:
         _ = df.sparkSession.sparkContext
     except Exception:
         raise InputError("offrecord needs a classic Spark session, not Spark Connect") from None
-    if not job.key_path.exists():  # a driver may be gone tomorrow, and with it the key
+    if not given.key_path.exists():  # a driver may be gone tomorrow, and with it the key
         raise InputError(
-            f"there is no key {job.key_path}: make one with offrecord key new, and keep it where it"
+            f"there is no key {given.key_path}: make one with offrecord key new, and keep it where it"
             " lasts"
         )
 
@@ -216,14 +228,14 @@ class _Listed(NamedTuple):
     days: bool = False
 
 
-def _table(df: DataFrame, job: Job) -> tuple[DataFrame, _Listed]:
+def _table(df: DataFrame, given: Given) -> tuple[DataFrame, _Listed]:
     """The rows that are needed, those of a private list among them, and what these are."""
     from pyspark.sql import functions as sql
 
-    table, listed = _checked(df, job), job.options.private_list
+    table, listed = _checked(df, given), given.options.private_list
     if listed is None:
         return table, _Listed()
-    keys, told = _keys(listed, df, job.columns)
+    keys, told = _keys(listed, df, given.columns)
     flagged = table.withColumn(LISTED, sql.lit(False))
     marked = keys.withColumn(LISTED, sql.lit(True))
     return flagged.unionByName(marked, allowMissingColumns=True), told
@@ -249,8 +261,8 @@ class _Held:
         """Survey a table; should anything go wrong then, executors let go of it."""
         from pyspark.storagelevel import StorageLevel
 
-        key, columns = told.worker.coins.key, told.worker.spec.columns
-        told = replace(told, worker=told.worker.without_key())
+        key, columns = told.reader.coins.key, told.reader.columns
+        told = replace(told, reader=without_key(told.reader))
         shared = _broadcast(table, told)
         count = 4 * table.sparkSession.sparkContext.defaultParallelism
         count = count if partitions is None else partitions
@@ -268,42 +280,46 @@ class _Held:
             frame = frame.persist(StorageLevel.MEMORY_ONLY)
             rows = frame.select("survey").where("survey is not null").collect()
         try:
-            found = [pickle.loads(row.survey) for row in rows]
-            for error in (one for one in found if isinstance(one, str)):
-                raise InputError(error)
-            _check_wrong(one for task in found for one in task.wrong)
-            yield cls(frame, key, told, found)
+            yield cls(frame, key, told, _answers(rows))
         except BaseException:
             frame.unpersist()
             raise
 
-    def survey(self, job: Job) -> Survey:
+    def without_touched(self, surveyor: Surveyor) -> _Held:
+        """The same table without any chain that has a private record."""
+        told = replace(self.shared, touched=True, surveyor=surveyor)
+        with _spark_errors(), _unlogged():
+            work = Resurveying(self.key, _broadcast(self.frame, told))
+            rows = self._rows.mapInArrow(work, "survey binary").collect()
+        return replace(self, shared=told, found=_answers(rows))
+
+    def survey(self, columns: Columns) -> Survey:
         """Of the whole table; InputError if nothing is left of it."""
         surveys = [task.survey for task in self.found if task.survey is not None]
         if not surveys and self.dropped.chains:
-            raise job.nothing_left()
-        return Survey.of_all(surveys, job.columns)
+            raise nothing_left()
+        return Survey.of_all(surveys, columns)
 
     @property
     def dropped(self) -> Dropped:
         """What is left out of it."""
         return sum((task.dropped for task in self.found), Dropped())
 
-    def tallied(self, worker: Worker, *, dry_run: bool) -> Tally:
+    def decided(self, rule: Rule, *, dry_run: bool) -> Decision:
         """What is decided, or for a dry run expected."""
         with _spark_errors(), _unlogged():
-            work = Tallying(self.key, _broadcast(self.frame, self._shared(worker, dry_run=dry_run)))
-            counted = self._rows.mapInArrow(work, "tally binary").collect()
-        tallies: list[tuple[Tally, list[int], list[Wrong]]]
-        tallies = [pickle.loads(row.tally) for row in counted]
-        _check_wrong(one for _, _, wrong in tallies for one in wrong)
-        self.contents.update(one for _, each, _ in tallies for one in each)
-        return sum((one for one, _, _ in tallies), Tally())
+            work = Counting(self.key, _broadcast(self.frame, self._shared(rule, dry_run=dry_run)))
+            counted = self._rows.mapInArrow(work, "decision binary").collect()
+        decisions: list[tuple[Decision, list[int], list[Wrong]]]
+        decisions = [pickle.loads(row.decision) for row in counted]
+        _check_wrong(one for _, _, wrong in decisions for one in wrong)
+        self.contents.update(one for _, each, _ in decisions for one in each)
+        return sum((one for one, _, _ in decisions), Decision())
 
-    def released(self, worker: Worker, schema: Any) -> DataFrame:
+    def released(self, rule: Rule, schema: Any) -> DataFrame:
         """The released rows, evaluated when they are used."""
         with _spark_errors(), _unlogged():
-            shared = replace(self._shared(worker), contents=frozenset(self.contents))
+            shared = replace(self._shared(rule), contents=frozenset(self.contents))
             work = Releasing(self.key, _broadcast(self.frame, shared))
             return self._rows.mapInArrow(work, schema)
 
@@ -311,10 +327,23 @@ class _Held:
     def _rows(self) -> DataFrame:
         return self.frame.select("rows").where("rows is not null")
 
-    def _shared(self, worker: Worker, *, dry_run: bool = False) -> Shared:
+    def _shared(self, rule: Rule, *, dry_run: bool = False) -> Shared:
         surveyed = frozenset(mark for task in self.found for mark in task.marks)
-        worker = worker.without_key()
-        return replace(self.shared, worker=worker, dry_run=dry_run, surveyed=surveyed)
+        return replace(self.shared, rule=rule, dry_run=dry_run, surveyed=surveyed)
+
+
+def without_key(reader: Reader) -> Reader:
+    """A reader to be shown to machines that may not have the key."""
+    return replace(reader, coins=replace(reader.coins, key=b""))
+
+
+def _answers(rows: Iterable[Any]) -> list[Surveyed]:
+    """What tasks say of their parts; InputError for what is wrong with them."""
+    found = [pickle.loads(row.survey) for row in rows]
+    for error in (one for one in found if isinstance(one, str)):
+        raise InputError(error)
+    _check_wrong(one for task in found for one in task.wrong)
+    return found
 
 
 def _check_wrong(wrong: Iterable[Wrong]) -> None:
@@ -337,17 +366,20 @@ def _kind(kind: DataType) -> str:
     return str(kind.simpleString()).split("(")[0].split("<")[0].split(" ")[0]
 
 
-def _checked(df: DataFrame, job: Job) -> DataFrame:
+def _checked(df: DataFrame, given: Given) -> DataFrame:
     """The columns that are needed; InputError for one that is not there, or is of a type that Spark
     and we do not share.
     """
-    columns = job.columns
-    wanted = [*columns.released, *([] if job.options.private is None else [job.options.private])]
+    columns = given.columns
+    wanted = [
+        *columns.released,
+        *([] if given.options.private is None else [given.options.private]),
+    ]
     check_columns(wanted, df.columns, "the table")
     allowed: dict[str, tuple[str, ...]] = dict.fromkeys(columns.by, _NAMES)
     numbers = () if columns.unit is None else _NUMBERS
     allowed |= {str(columns.order): (*_ORDERS, *numbers), columns.value: _VALUES}
-    allowed |= {} if job.options.private is None else {job.options.private: _MARKS}
+    allowed |= {} if given.options.private is None else {given.options.private: _MARKS}
     for name in wanted:
         kind = _kind(df.schema[name].dataType)
         if name in allowed and kind not in allowed[name]:

@@ -6,7 +6,7 @@ import pickle
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.tables.batch import Chosen
-from offrecord.tables.chains import Arranged
+from offrecord.tables.chains import Arranged, Columns
+from offrecord.tables.decision import Decision, Rule
 from offrecord.tables.guarding import never_spill
 from offrecord.tables.optouts import FROM, TO, OptOuts
 from offrecord.tables.problems import Found, Wrong
-from offrecord.tables.survey import Dropped, Survey
-from offrecord.tables.tally import Tally
-from offrecord.tables.worker import KeyedBatch, Worker
+from offrecord.tables.survey import Survey, Surveyor
+from offrecord.tables.table import Dropped, Reader, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,15 +109,19 @@ def _hashed(names: pa.Table) -> NDArray[np.uint64]:
 class Shared:
     """What executors need besides the key.
 
-    form, days: as in OptOuts, of the whole private list. problems: whether all that is wrong is to
-    be told. surveyed: the fingerprints of all batches. contents: what leaves of them.
+    rule: what decides, once that is known. form, days: as in OptOuts, of the whole private list.
+    problems: whether all that is wrong is to be reported. touched: every chain with a private
+    record is left out. surveyed: the fingerprints of all parts. contents: what leaves of them.
     """
 
     version: str
-    worker: Worker
+    reader: Reader
+    surveyor: Surveyor
+    rule: Rule | None = None
     form: str = "records"
     days: bool = False
     problems: bool = False
+    touched: bool = False
     dry_run: bool = False
     surveyed: frozenset[str] = frozenset()
     contents: frozenset[int] = frozenset()
@@ -155,7 +158,8 @@ class _Work(ABC):
         """What becomes of the rows of a task."""
 
     @cached_property
-    def _worker(self) -> Worker:
+    def _told(self) -> Shared:
+        """What the driver sent."""
         never_spill()
         shared: Shared = self._shared.value
         if shared.version != version("offrecord"):
@@ -163,9 +167,15 @@ class _Work(ABC):
                 f"an executor has offrecord {version('offrecord')}, the driver {shared.version}:"
                 " install the same"
             )
-        return shared.worker.with_key(self._key)
+        return shared
 
-    def _read(self, table: pa.Table) -> tuple[OptOuts | None, Chosen | None]:
+    @cached_property
+    def _reader(self) -> Reader:
+        """The reader, with its key."""
+        reader = self._told.reader
+        return replace(reader, coins=replace(reader.coins, key=self._key))
+
+    def _read(self, table: pa.Table) -> tuple[OptOuts | None, Table | None]:
         """Rows, and those of a private list among them; None if there are none of the one or the
         other.
         """
@@ -176,28 +186,27 @@ class _Work(ABC):
         if LISTED in table.column_names:
             optouts = self._optouts(table.filter(table[LISTED]))
             table = table.filter(pa.compute.invert(table[LISTED]))
-            table = table.drop_columns(
-                [*ENDS.values()] if self._shared.value.form == "ranges" else []
-            )
+            table = table.drop_columns([*ENDS.values()] if self._told.form == "ranges" else [])
         if not table.num_rows:
             return optouts, None
-        return optouts, self._worker.read(pl.DataFrame(table), optouts)
+        read = self._reader.read(pl.DataFrame(table), optouts, touched=self._told.touched)
+        return optouts, read
 
     def _optouts(self, listed: pa.Table) -> OptOuts:
         """The rows of a private list."""
         import polars as pl
 
-        columns, form = self._worker.spec.columns, self._shared.value.form
+        columns, form = self._reader.columns, self._told.form
         ends = ENDS if form == "ranges" else {}
         keyed = [*columns.by, *(columns.ordering if form == "records" else [])]
         frame = pl.DataFrame(listed.select([*keyed, *ends.values()]))
         frame = frame.rename({there: here for here, there in ends.items()})
-        return OptOuts.of(frame, columns, days=self._shared.value.days)
+        return OptOuts.of(frame, columns, days=self._told.days)
 
 
 class Surveyed(NamedTuple):
-    """What a task has found out about its batches: None if nothing is left of them; their
-    fingerprints; what is dropped, and what is wrong.
+    """What a task knows about its parts: None if nothing is left of them; their fingerprints; what
+    is left out, and what is wrong.
     """
 
     survey: Survey | None
@@ -205,44 +214,49 @@ class Surveyed(NamedTuple):
     dropped: Dropped
     wrong: list[Wrong]
 
+    def with_part(self, table: Table, surveyor: Surveyor, columns: Columns) -> Surveyed:
+        """The same, with another part."""
+        dropped = self.dropped + table.dropped
+        if table.is_empty:
+            return self._replace(dropped=dropped)
+        survey = surveyor.survey(table)
+        held = [] if self.survey is None else [self.survey]
+        total = Survey.of_all([*held, survey], columns)
+        return self._replace(survey=total, marks=[*self.marks, survey.fingerprint], dropped=dropped)
+
 
 class Surveying(_Work):
-    """Makes batches of buckets, surveys them, and passes their rows on, sorted.
+    """Makes parts of buckets, surveys them, and passes their rows on, sorted.
 
     What is wrong with the table is an answer, not a failure: that would only be tried again.
     """
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        total: list[Survey] = []
-        marks, dropped, found = [], Dropped(), Found(all_of_it=self._shared.value.problems)
+        told, found = Surveyed(None, [], Dropped(), []), Found(all_of_it=self._told.problems)
         try:
-            for table in self._tables(batches):
-                chosen = None
+            for rows in self._tables(batches):
+                table = None
                 with found.collecting(0):
-                    chosen = self._looked_up(table)
-                if chosen is None:
+                    table = self._looked_up(rows)
+                if table is None:
                     continue
-                dropped += self._worker.dropped(chosen)
-                if chosen.kept is not None:
-                    survey = self._worker.survey(self._worker.keyed(*chosen.kept))
-                    marks.append(survey.fingerprint)
-                    total = [Survey.of_all([*total, survey], self._worker.spec.columns)]
-                    yield _row(survey=None, rows=_stream(_sorted(table, chosen.arranged)))
-            told = Surveyed(total[0] if total else None, marks, dropped, found.wrong)
-            yield _row(survey=pickle.dumps(told), rows=None)
+                told = told.with_part(table, self._told.surveyor, self._reader.columns)
+                whole = table if table.whole is None else table.whole
+                yield _row(survey=None, rows=_stream(_sorted(rows, whole.arranged)))
+            yield _row(survey=pickle.dumps(told._replace(wrong=found.wrong)), rows=None)
         except InputError as error:
             yield _row(survey=pickle.dumps(str(error)), rows=None)
 
-    def _looked_up(self, table: pa.Table) -> Chosen | None:
+    def _looked_up(self, rows: pa.Table) -> Table | None:
         """Rows; InputError for opt-outs among them that name nothing."""
-        optouts, chosen = self._read(table)
+        optouts, table = self._read(rows)
         if optouts is not None:
             nobody = np.zeros(optouts.count, dtype=bool)
             found, known = nobody, nobody
-            if chosen is not None and optouts.count:
-                found, known = chosen.private.found, chosen.private.known
-            optouts.check_found(found, known, stepped=self._worker.spec.reading.step is not None)
-        return chosen
+            if table is not None and optouts.count:
+                found, known = table.private.found, table.private.known
+            optouts.check_found(found, known, stepped=self._reader.step is not None)
+        return table
 
     def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Buckets, enough of them together to make a batch."""
@@ -266,63 +280,87 @@ class Surveying(_Work):
                 together, size = [], 0
 
 
-class _Deciding(_Work):
-    """Goes through batches that have been surveyed."""
+class _Again(_Work):
+    """Goes through parts that have been surveyed."""
 
-    def _batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[KeyedBatch, pa.Schema]]:
+    def _parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Table, pa.Schema]]:
         """Each with the types its columns came in."""
         import pyarrow as pa
 
         for batch in batches:
             for content in batch.column(0):
-                table = pa.ipc.open_stream(content.as_buffer()).read_all()
-                chosen = self._read(table)[1]
-                if chosen is None or chosen.kept is None:
+                rows = pa.ipc.open_stream(content.as_buffer()).read_all()
+                table = self._read(rows)[1]
+                if table is None:
                     raise InputError(_CHANGED)
-                keyed = self._worker.keyed(*chosen.kept)
-                if self._worker.survey(keyed).fingerprint not in self._shared.value.surveyed:
-                    raise InputError(_CHANGED)
-                yield keyed, table.schema
+                yield table, rows.schema
+
+    def _surveyed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Table, pa.Schema]]:
+        """Those of which something is left; InputError if they are not as they were."""
+        for table, schema in self._parts(batches):
+            if table.is_empty:
+                continue
+            if self._told.surveyor.survey(table).fingerprint not in self._told.surveyed:
+                raise InputError(_CHANGED)
+            yield table, schema
+
+    @property
+    def _rule(self) -> Rule:
+        rule = self._told.rule
+        assert rule is not None
+        return rule
 
 
-class Tallying(_Deciding):
-    """Counts what is decided, or for a dry run expected; and what leaves of each batch."""
+class Resurveying(_Again):
+    """Surveys parts that are read in another way."""
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        total, contents = Tally(), []
-        found = Found(all_of_it=self._shared.value.problems)
-        for keyed, _ in self._batches(batches):
+        told = Surveyed(None, [], Dropped(), [])
+        for table, _ in self._parts(batches):
+            told = told.with_part(table, self._told.surveyor, self._reader.columns)
+        yield _row(survey=pickle.dumps(told))
+
+
+class Counting(_Again):
+    """Counts what is decided, or for a dry run expected; and what leaves of each part."""
+
+    def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        total, contents = Decision(), []
+        found = Found(all_of_it=self._told.problems)
+        for table, _ in self._surveyed(batches):
             with found.collecting(0):
-                tally = self._tally(keyed)
-                contents.append(tally.content)
-                total += tally
-        yield _row(tally=pickle.dumps((total, contents, found.wrong)))
+                decision = self._decided(table)
+                contents.append(decision.content)
+                total += decision
+        yield _row(decision=pickle.dumps((total, contents, found.wrong)))
 
-    def _tally(self, keyed: KeyedBatch) -> Tally:
-        if self._shared.value.dry_run:
-            return self._worker.expect(keyed)
-        return self._worker.decide(keyed)[1]
+    def _decided(self, table: Table) -> Decision:
+        if self._told.dry_run:
+            return self._rule.expect(table)
+        return self._rule.decide(table)
 
 
-class Releasing(_Deciding):
+class Releasing(_Again):
     """Gives the released rows."""
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import polars as pl
         import pyarrow as pa
 
-        value = self._worker.spec.columns.value
-        for keyed, schema in self._batches(batches):
-            decided, tally = self._worker.decide(keyed)
-            if tally.content not in self._shared.value.contents:  # the ledger knows of others
+        value = self._reader.columns.value
+        for table, schema in self._surveyed(batches):
+            decision = self._rule.decide(table)
+            if decision.content not in self._told.contents:  # the ledger knows of others
                 raise InputError(_CHANGED)
-            table = decided.to_arrow(compat_level=pl.CompatLevel.oldest())
+            assert decision.frame is not None
+            released = decision.frame.to_arrow(compat_level=pl.CompatLevel.oldest())
             fields = [
-                field if field.name == value else schema.field(field.name) for field in table.schema
+                field if field.name == value else schema.field(field.name)
+                for field in released.schema
             ]
             # Spark takes columns as they were declared
             plain = [pa.field(one.name, one.type, nullable=True) for one in fields]
-            yield from table.cast(pa.schema(plain)).to_batches(max_chunksize=1 << 16)
+            yield from released.cast(pa.schema(plain)).to_batches(max_chunksize=1 << 16)
 
 
 def _sorted(table: pa.Table, arranged: Arranged) -> pa.Table:

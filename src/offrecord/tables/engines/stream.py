@@ -1,15 +1,15 @@
-"""Tables larger than memory: a file whose chains stand together goes through batch by batch, and is
+"""Tables larger than memory: a file whose chains stand together goes through part by part, and is
 never held whole.
 
-Deciding takes two looks: the first surveys each batch, the second decides and writes it. What
-leaves is sorted by chain and order, as always; where chains stand together but in another order,
-redacted rows (and nothing else) wait in a file without a name, in the folder of the output, until
-all are there.
+One look surveys each part, another decides and writes it. What leaves is sorted by chain and order,
+as always; where chains stand together but in another order, redacted rows (and nothing else) wait
+in a file without a name, in the folder of the output, until all are there.
 """
 
 from __future__ import annotations
 
 import io
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,26 +22,25 @@ import numpy as np
 
 from offrecord.errors import InputError, advise
 from offrecord.files import check_outputs, check_path, check_writable
-from offrecord.mechanisms.blocks import Mask
-from offrecord.models.base import Integers
-from offrecord.tables.batch import Chosen
+from offrecord.models.base import Integers, Mask
 from offrecord.tables.certifying import certified
-from offrecord.tables.chains import Arranged, Columns
-from offrecord.tables.entering import Entered
+from offrecord.tables.chains import Columns
+from offrecord.tables.decision import Decision
 from offrecord.tables.formats import Said, Source, table_file, written_format
-from offrecord.tables.job import Job, ModelledJob
+from offrecord.tables.given import Given
 from offrecord.tables.options import FileOptions, takes
+from offrecord.tables.outcome import Outcome
 from offrecord.tables.packing import packing_of
-from offrecord.tables.plan import Outcome, Plan
+from offrecord.tables.plan import WHOLE, Plan, choose, surveyor
 from offrecord.tables.problems import Found, LocatedError
 from offrecord.tables.reporting import reporting
 from offrecord.tables.sorting import increasing
+from offrecord.tables.standing import Entered
 from offrecord.tables.summary import Summary
-from offrecord.tables.survey import Dropped, Survey
-from offrecord.tables.tally import Tally
+from offrecord.tables.survey import Survey, Surveyor
+from offrecord.tables.table import Dropped, Reader, Table, nothing_left
 from offrecord.tables.threads import in_threads, table_threads
 from offrecord.tables.workbooks import check_rows
-from offrecord.tables.worker import KeyedBatch, Worker
 from offrecord.tables.writing import (
     ready,
     spreadsheet_warnings,
@@ -55,16 +54,20 @@ if TYPE_CHECKING:
 
 _R = TypeVar("_R")
 
-_PART = 1 << 20  # rows of a batch, about
+_PART = 1 << 20  # rows of a part, about: a few of them fit into the memory of any machine
+_MOST_VALUES = 1000  # different cells that are collected where no model says what values are
 
 
 @dataclass(frozen=True, repr=False)
 class Streamed:
-    """What became of a table that went through. certificate: where it is, None after a dry run."""
+    """What became of a table that went through.
+
+    certificate: where it is, None after a dry run. outcome: what it was made of.
+    """
 
     summary: Summary
     certificate: Path | None
-    _outcome: Outcome
+    outcome: Outcome
     _entered: Entered | None
     _digest: str | None
 
@@ -85,8 +88,13 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
 
     table: its chains stand together. output: None for a dry run. Takes no fit and no single_chain.
 
-    The same rows and key give the same bytes as `offrecord.redact` does in memory.
+    The same rows, rules and key give the same bytes as `offrecord.redact` does in memory.
     """
+    return redacted_file(table, output, options)
+
+
+def redacted_file(table: str | Path, output: str | Path | None, options: FileOptions) -> Streamed:
+    """As `redact_file`, with options as one object."""
     if not isinstance(table, (str, Path)):
         raise InputError(
             f"redact_file takes the path of a table, got {type(table).__name__}: a frame is for"
@@ -98,35 +106,26 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
 
 
 def _redacted(table: str | Path, output: str | Path | None, options: FileOptions) -> Streamed:
-    job = Job.of(options)
-    job.check_named()
-    if job.model is None:
+    started, given = time.monotonic(), Given.of(options)
+    given.check_named()
+    if options.fit:
         raise InputError(
             "a table that is streamed needs a model: make one with offrecord fit, and give --model"
             " instead of --fit"
         )
     if options.single_chain:
         raise InputError("a single chain is decided as a whole: leave --stream away")
-    if options.after is not None:
-        raise InputError("--after takes the tables at once: leave --stream away")
     if (output is None) != options.dry_run:
         raise InputError("give either an output or a dry run")
-    out = None if output is None else _Output.checked(Path(output), job, options)
+    out = None if output is None else _Output.checked(Path(output), given, options)
     explain = None if options.explain is None else Path(options.explain)
     if explain is not None:
         check_writable(explain, force=options.force)
         written_format(explain, options.explain_format)
-    modelled = job.modelled(job.model)
     said = Said(options.format, options.separator, options.encoding, options.sheet)
-    looks = _Looks.at(table_file(table, said), modelled, options)
-    surveyed = looks.survey()
-    survey, order = surveyed.survey, surveyed.order
+    passage = _planned(_Looks.at(table_file(table, said), given, options), started)
     if out is not None and out.kind == "xlsx":
-        check_rows(survey.rows, len(job.columns.released))
-    asked = 0 if job.optouts is None else job.optouts.count
-    plan = Plan.of(modelled, survey, asked, surveyed.dropped)
-    rows = survey.rows + surveyed.dropped.rows
-    passage = _Passage(replace(looks, worker=plan.worker, rows=rows), plan, order)
+        check_rows(passage.plan.survey.rows, len(given.columns.released))
     outcome, entered = (passage.expected(), None) if out is None else passage.written(out)
     warnings = spreadsheet_warnings(passage.changed)
     if explain is not None:
@@ -141,17 +140,35 @@ def _redacted(table: str | Path, output: str | Path | None, options: FileOptions
     return Streamed(summary, proof, outcome, entered, passage.digest)
 
 
+def _planned(looks: _Looks, started: float) -> _Passage:
+    """What is done to a table, after a look at all of its positions."""
+    given, model = looks.given, looks.given.model
+    surveyed = looks.survey(surveyor(given, model))
+    given.check_private(surveyed.survey.private + surveyed.dropped.private)
+    chosen = choose(given, model, surveyed.survey)
+    if chosen.kind == WHOLE and not given.options.keep_rows:
+        looks = replace(looks, touched=True)
+        surveyed = looks.survey(surveyor(given, None))
+    if looks.reader.alphabet is None:
+        alphabet = given.wanted.alphabet(surveyed.values)[0]
+        looks = replace(looks, reader=replace(looks.reader, alphabet=alphabet))
+    assert looks.reader.alphabet is not None
+    labels, survey = looks.reader.alphabet.labels, surveyed.survey
+    plan = Plan.of(given, model, chosen, survey, surveyed.dropped, labels, started)
+    rows = survey.rows + surveyed.dropped.rows
+    return _Passage(replace(looks, rows=rows), plan, surveyed.order)
+
+
 @contextmanager
-def _located(done: int, rows: int) -> Iterator[None]:
-    """An error about a batch that does not say where says which rows it holds."""
+def _located(before: int, height: int) -> Iterator[None]:
+    """An error about a part that does not say where says which rows it holds."""
     try:
         yield
     except LocatedError:
         raise
     except InputError as error:
-        raise InputError(
-            f"{error} (in rows {done + 1:,} to {done + rows:,}, read by themselves)"
-        ) from None
+        first, last = before + 1, before + height
+        raise InputError(f"{error} (in rows {first:,} to {last:,}, read by themselves)") from None
 
 
 @dataclass(frozen=True)
@@ -164,43 +181,44 @@ class _Output:
     force: bool
 
     @classmethod
-    def checked(cls, path: Path, job: Job, options: FileOptions) -> _Output:
+    def checked(cls, path: Path, given: Given, options: FileOptions) -> _Output:
         """InputError for what must not be written."""
         kind = written_format(path, options.output_format)
         named = None if options.certificate is None else Path(options.certificate)
-        proof = check_outputs(path, named, job.key_path, force=options.force)
+        proof = check_outputs(path, named, given.key_path, force=options.force)
         return cls(path, kind, proof, options.force)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Looks:
-    """Looks at a table file, batch by batch, each time the same batches.
+    """Looks at a table file, part by part, each time the same parts.
 
     rows: how many there are, None as long as that is not known. state: of the file when it was
-    first looked at.
+    first looked at. touched: every chain with a private record is left out.
     """
 
     source: Source
-    job: Job
-    worker: Worker
+    given: Given
+    reader: Reader
     options: FileOptions
     rows: int | None
     state: tuple[object, ...]
+    touched: bool = False
 
     @classmethod
-    def at(cls, source: Source, modelled: ModelledJob, options: FileOptions) -> _Looks:
+    def at(cls, source: Source, given: Given, options: FileOptions) -> _Looks:
         """At a file that nobody may change from now on."""
-        worker = modelled.worker
-        return cls(source, modelled.job, worker, options, source.rows(), _state(source))
+        private = options.private if isinstance(options.private, str) else None
+        return cls(source, given, given.reader(private), options, source.rows(), source.state)
 
-    def through(self, what: str, found: Found, work: Callable[[_Part], _R]) -> Iterator[_R]:
+    def through(self, what: str, found: Found, work: Callable[[Table], _R]) -> Iterator[_R]:
         """What is made of each part of the table, in their order; several are worked on at once.
 
-        what: is done to them, for whoever watches. found: takes what is wrong with rows, which is
-        an InputError at the end.
+        what: is done to them, for a progress bar. found: takes what is wrong with rows, which is an
+        InputError at the end.
         """
-        columns, options = self.worker.spec.columns, self.options
-        marks = [] if options.private is None else [options.private]
+        columns, options = self.given.columns, self.options
+        marks = [] if self.reader.private is None else [self.reader.private]
         text = [columns.value, *(() if columns.keep_all else columns.keep)]
         frames = self.source.batches(
             [*columns.released, *marks],
@@ -213,9 +231,8 @@ class _Looks:
             before, frame = placed
             try:
                 with _located(before, frame.height):
-                    chosen = self.worker.read(frame, self.job.optouts)
-                keyed = None if chosen.kept is None else self.worker.keyed(*chosen.kept)
-                return before, frame.height, work(_Part(before, frame.height, chosen, keyed))
+                    table = self.reader.read(frame, self.given.optouts, touched=self.touched)
+                    return before, frame.height, work(table)
             except LocatedError as error:
                 return before, frame.height, error
 
@@ -227,40 +244,40 @@ class _Looks:
                 else:
                     yield one
                 tell(height)
-        if _state(self.source) != self.state:
+        if self.source.state != self.state:
             raise InputError(f"{self.source.name} was changed while it was read; start again")
         found.check()
 
-    def survey(self) -> _Surveyed:
-        """What is found out about the table; InputError unless its chains stand together, and for
+    def survey(self, surveyor: Surveyor) -> _Surveyed:
+        """What is known about the table; InputError unless its chains stand together, and for
         opt-outs that are not in it.
         """
-        seen = self._seen(_Chains())
+        seen = self._seen(surveyor, _Chains())
         if not seen.ascending:
             # so a chain may come twice: once more, with all their names
-            seen = self._seen(_Chains(kept=True))
+            seen = self._seen(surveyor, _Chains(kept=True))
             _check_together(seen.names, self.source)
-        optouts = self.job.optouts
+        optouts = self.given.optouts
         if optouts is not None:
-            optouts.check_found(seen.found, seen.known, stepped=self.job.step is not None)
+            optouts.check_found(seen.found, seen.known, stepped=self.given.step is not None)
         if not seen.surveys:
-            raise self.job.nothing_left()
+            raise nothing_left()
         order = None
         if not seen.ascending:
             order = _Order(np.concatenate(seen.lengths), _ranks(seen.kept_names))
-        return _Surveyed(seen.surveys[0], seen.dropped, order)
+        return _Surveyed(seen.surveys[0], seen.dropped, order, seen.values)
 
-    def _seen(self, seen: _Chains) -> _Chains:
+    def _seen(self, surveyor: Surveyor, seen: _Chains) -> _Chains:
         """All parts, as they come by."""
-        for part in self.through("reading", Found(), self._looked_at):
-            seen.add(part, self.worker.spec.columns)
+
+        def looked_at(table: Table) -> tuple[Table, Survey | None]:
+            return table, None if table.is_empty else surveyor.survey(table)
+
+        for table, survey in self.through("reading", Found(), looked_at):
+            seen.add(table, survey, self.given.columns)
         if seen.last is None:
             raise InputError("the table has no rows")
         return seen
-
-    def _looked_at(self, part: _Part) -> _LookedAt:
-        survey = None if part.keyed is None else self.worker.survey(part.keyed)
-        return _LookedAt(part, self.worker.dropped(part.chosen), survey)
 
 
 def _placed(frames: Iterator[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFrame]]:
@@ -271,45 +288,23 @@ def _placed(frames: Iterator[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFrame]
         before += frame.height
 
 
-def _state(source: Source) -> tuple[object, ...]:
-    """What changes with the files of a table."""
-    return source.state
-
-
-class _Part(NamedTuple):
-    """Some whole chains. before, height: how many rows come before them, and how many they have.
-    keyed: what is left of them, None if all are dropped.
-    """
-
-    before: int
-    height: int
-    chosen: Chosen
-    keyed: KeyedBatch | None
-
-
-class _LookedAt(NamedTuple):
-    """A part, what is left out of it, and what is found out about the rest, if there is any."""
-
-    part: _Part
-    dropped: Dropped
-    survey: Survey | None
-
-
 class _Surveyed(NamedTuple):
-    """What is found out about a table before anything is decided. order: of its chains, if they do
-    not stand in that in which they leave.
+    """What is known about a table before anything is decided. order: of its chains, if they do not
+    stand in that in which they leave. values: different cells of released rows, where no model says
+    what values are.
     """
 
     survey: Survey
     dropped: Dropped
     order: _Order | None
+    values: pl.Series
 
 
 @dataclass(eq=False, repr=False)
 class _Chains:
-    """The chains of a file as they come by: what they are found to be, and whether their names
-    ascend; and, if they are kept, the names of all, and the names and lengths of those that are not
-    dropped. found, known: which rows of a private list name something in them, or their chain.
+    """The chains of a file as they come by: their survey, and whether their names ascend; and, if
+    they are kept, the names of all, and the names and lengths of those that are not left out.
+    found, known: which rows of a private list name something in them, or their chain.
     """
 
     kept: bool = False
@@ -323,33 +318,49 @@ class _Chains:
     dropped: Dropped = field(default_factory=Dropped)
     found: Mask = field(default_factory=lambda: np.zeros(1, dtype=bool))
     known: Mask = field(default_factory=lambda: np.zeros(1, dtype=bool))
+    _cells: list[pl.Series] = field(default_factory=list)
 
-    def add(self, looked_at: _LookedAt, columns: Columns) -> None:
-        """Those of another part."""
-        part, chosen = looked_at.part, looked_at.part.chosen
-        self.found = self.found | chosen.private.found
-        self.known = self.known | chosen.private.known
-        self.dropped += looked_at.dropped
-        names = _names(chosen.arranged)
-        self.ascending &= _ascends(self.last, names)
-        self.last = names[-1:]
+    def add(self, table: Table, survey: Survey | None, columns: Columns) -> None:
+        """Those of another part. survey: None if nothing is left of it."""
+        self.found = self.found | table.private.found
+        self.known = self.known | table.private.known
+        self.dropped += table.dropped
+        whole = table.all_names
+        self.ascending &= _ascends(self.last, whole)
+        self.last = whole[-1:]
         if self.kept:
-            self.names.append(names)
-        if part.keyed is None or looked_at.survey is None:
+            self.names.append(whole)
+        if survey is None:
             return
-        self.surveys = [Survey.of_all([*self.surveys, looked_at.survey], columns)]
-        arranged = part.keyed.batch.arranged
-        names = _names(arranged)
+        self.surveys = [Survey.of_all([*self.surveys, survey], columns)]
+        names = table.names
         self.ascending &= _ascends(self.last_kept, names)
         self.last_kept = names[-1:]
         if self.kept:
             self.kept_names.append(names)
-            self.lengths.append(np.diff(arranged.chains.starts))
+            self.lengths.append(np.diff(table.chains.starts))
+        if table.arranged.unlabelled is not None:
+            self._add_cells(table)
 
+    def _add_cells(self, table: Table) -> None:
+        import polars as pl
 
-def _names(arranged: Arranged) -> pl.DataFrame:
-    """The names of chains, a row each."""
-    return arranged.names[arranged.chains.starts[:-1]]
+        values = table.arranged.unlabelled
+        assert values is not None
+        stays = np.asarray(~table.touched[table.chains.chain_of])
+        self._cells = [pl.concat([*self._cells, values.filter(stays)]).unique(maintain_order=True)]
+        if len(self._cells[0]) > _MOST_VALUES:
+            raise InputError(
+                f"value column {values.name!r} has more than {_MOST_VALUES:,} different values; cut"
+                " numbers with --bins"
+            )
+
+    @property
+    def values(self) -> pl.Series:
+        """The different cells of released rows."""
+        import polars as pl
+
+        return self._cells[0] if self._cells else pl.Series([])
 
 
 def _ascends(last: pl.DataFrame | None, names: pl.DataFrame) -> bool:
@@ -363,39 +374,36 @@ def _ascends(last: pl.DataFrame | None, names: pl.DataFrame) -> bool:
 
 
 class _Decided(NamedTuple):
-    """The released rows of a part, with what was found out about it, counted and changed."""
+    """What was decided of a part, with its survey, and how many cells a format has changed."""
 
     survey: Survey
-    frame: pl.DataFrame
-    tally: Tally
+    decision: Decision
     changed: Counter[str]
 
 
 @dataclass(eq=False)
 class _Passage:
-    """A plan that goes through a file. tally, changed: what was decided and changed by now. digest:
+    """A plan that goes through a file. total, changed: what was decided and changed by now. digest:
     the SHA-256 of what was written.
     """
 
     looks: _Looks
     plan: Plan
     order: _Order | None
-    tally: Tally = field(default_factory=Tally)
+    total: Decision = field(default_factory=Decision)
     changed: Counter[str] = field(default_factory=Counter)
     digest: str | None = None
 
     def expected(self) -> Outcome:
         """What a dry run finds."""
+        rule = self.plan.rule
 
-        def expected(part: _Part) -> Tally:
-            if part.keyed is None:
-                return Tally()
-            with _located(part.before, part.height):
-                return self.looks.worker.expect(part.keyed)
+        def expected(table: Table) -> Decision:
+            return Decision() if table.is_empty else rule.expect(table)
 
-        for tally in self.looks.through("expecting", Found(), expected):
-            self.tally += tally
-        outcome = self.plan.judged(self.tally)
+        for decision in self.looks.through("expecting", Found(), expected):
+            self.total += decision
+        outcome = Outcome.of(self.plan, self.total)
         outcome.advise()
         return outcome
 
@@ -404,7 +412,7 @@ class _Passage:
         done: list[tuple[Outcome, Entered | None]] = []
 
         def enter() -> None:
-            outcome = self.plan.judged(self.tally)
+            outcome = Outcome.of(self.plan, self.total)
             outcome.advise(spreadsheet_warnings(self.changed))
             entered = outcome.enter()
             advise(() if entered is None else entered.warnings)
@@ -413,7 +421,7 @@ class _Passage:
         def certificate(digest: str) -> bytes:
             outcome, entered = done[-1]
             self.digest = digest
-            columns = self.plan.job.columns.released
+            columns = self.plan.given.columns.released
             return certified(outcome.certificate(entered), out.kind, columns, digest)
 
         write_release(
@@ -430,16 +438,17 @@ class _Passage:
 
     def _decided(self, kind: str) -> Iterator[pl.DataFrame]:
         """The released rows, in a format of this kind."""
-        columns, worker = self.plan.job.columns, self.looks.worker
+        given, rule = self.plan.given, self.plan.rule
+        columns = given.columns
+        survey = surveyor(given, self.plan.model).survey
 
-        def decided(part: _Part) -> _Decided | None:
-            if part.keyed is None:
+        def decided(table: Table) -> _Decided | None:
+            if table.is_empty:
                 return None
-            survey = worker.survey(part.keyed)
-            with _located(part.before, part.height):
-                frame, tally = worker.decide(part.keyed)
-                frame, changed = ready(frame, columns.keep, kind)
-            return _Decided(survey, frame, tally, changed)
+            decision = rule.decide(table)
+            assert decision.frame is not None
+            frame, changed = ready(decision.frame, columns.keep, kind)
+            return _Decided(survey(table), replace(decision, frame=frame), changed)
 
         again: list[Survey] = []
         found = Found()
@@ -447,27 +456,28 @@ class _Passage:
             if one is None:
                 continue
             again = [Survey.of_all([*again, one.survey], columns)]
-            self.tally += one.tally
+            self.total += one.decision
             self.changed.update(one.changed)
-            if not found.wrong:  # else nothing is released: the rest is only looked at
-                yield one.frame
+            if not found.wrong and one.decision.frame is not None:
+                yield one.decision.frame  # else nothing is released: the rest is only looked at
         if again[0].fingerprint != self.plan.survey.fingerprint:
             name = self.looks.source.name
             raise InputError(f"{name} was changed while it was read; start again")
 
     def explained(self) -> Iterator[pl.DataFrame]:
-        """The rule of each row."""
+        """What the position of each row says."""
+        rule = self.plan.rule
 
-        def explained(part: _Part) -> pl.DataFrame | None:
-            return None if part.keyed is None else self.plan.rule.explain(part.keyed.batch)
+        def explained(table: Table) -> pl.DataFrame | None:
+            return None if table.is_empty else rule.explain(table)
 
         for rules in self.looks.through("explaining", Found(), explained):
             if rules is not None:
                 yield rules
 
     def in_order(self, pieces: Iterator[pl.DataFrame], near: Path) -> Iterator[pl.DataFrame]:
-        """What became of the batches, sorted by chain. near: in the folder of this file it waits,
-        if it has to.
+        """What became of the parts, sorted by chain. near: in the folder of this file it waits, if
+        it has to.
         """
         return pieces if self.order is None else self.order.sorted(pieces, near)
 
