@@ -113,9 +113,8 @@ class SparkRelease:
         """
         if self.frame is None:
             raise InputError("a dry run has nothing to write")
-        check_apart(
-            self.outcome.plan.given.key.file, check_writable(Path(certificate), force=force)
-        )
+        proof = check_writable(Path(certificate), force=force)
+        check_apart(self.outcome.plan.given.key.file, proof)
         spark = self.frame.sparkSession
         with _spark_errors():
             self.frame.write.format(format).mode("overwrite" if force else "error").save(path)
@@ -177,12 +176,12 @@ def _redacted(df: DataFrame, options: SparkOptions) -> SparkRelease:
         days=listed.days,
         problems=options.problems is not None,
     )
-    with _Held.surveying(table, shared, options.partitions) as held:
-        survey = held.survey(given.columns)
+    with _Held.surveying(table, shared, options.partitions) as read:
+        held, survey = read, read.survey(given.columns)
         given.check_private(survey.private + held.dropped.private)
         chosen = choose(given, model, survey)
         if chosen.kind == WHOLE and not options.keep_rows:
-            held = held.without_touched(surveyor(given, None))
+            held = read.without_touched(surveyor(given, None))
             survey = held.survey(given.columns)
         labels = model.promise.labels
         plan = Plan.of(given, model, chosen, survey, held.dropped, labels, started)
@@ -215,8 +214,8 @@ def _check(df: DataFrame, given: Given) -> None:
         raise InputError("offrecord needs a classic Spark session, not Spark Connect") from None
     if not given.key_path.exists():  # a driver may be gone tomorrow, and with it the key
         raise InputError(
-            f"there is no key {given.key_path}: make one with offrecord key new, and keep it where it"
-            " lasts"
+            f"there is no key {given.key_path}: make one with offrecord key new, and keep it where"
+            " it lasts"
         )
 
 
