@@ -7,7 +7,18 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.deciding.layout import Draw, Mask, PlaceOf
+from offrecord.mechanisms.deciding.layout import Draw, Mask, PlaceOf, layout_of
+from offrecord.mechanisms.deciding.local import LocalPlan
+from offrecord.mechanisms.deciding.rule_book import local_book, stopping_book
+from offrecord.mechanisms.deciding.stopping import (
+    Coin,
+    KeyedCoin,
+    clusters_of,
+    covered,
+    least_stops,
+    stops_of,
+)
+from offrecord.mechanisms.rules import StoppingRule
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.records import Chains, Runs
 
@@ -15,6 +26,8 @@ from offrecord.models.records import Chains, Runs
 #: for all.
 NEVER, AT_TIMES, ALWAYS = 0, 1, 2
 Certainty: TypeAlias = NDArray[np.int8]
+
+STOPPING = StoppingRule.kind
 
 
 def decide(
@@ -41,7 +54,27 @@ def decide(
     Raises:
         InputError: the policy has no rule for a setting, or rules that do not act together.
     """
-    raise NotImplementedError
+    layout = layout_of(chains, runs, order, place_of)
+    if STOPPING not in policy.kinds:
+        return LocalPlan.of(chains, layout, local_book(policy)).redacted(draw)
+    return walked(chains, runs, policy, place_of, KeyedCoin(draw), order)
+
+
+def walked(
+    chains: Chains,
+    runs: Runs,
+    policy: TablePolicy,
+    place_of: PlaceOf,
+    coin: Coin,
+    order: int,
+) -> Mask:
+    """(n,) which records are redacted by stopping rules, given the outcomes of their coins.
+
+    Args and Raises: see `decide`. coin: whether walks stop.
+    """
+    layout, book = layout_of(chains, runs, order, place_of), stopping_book(policy, order)
+    clusters = clusters_of(layout, book)
+    return covered(chains, clusters, stops_of(chains, runs.order, book, clusters, coin), order)
 
 
 def certain(
@@ -51,4 +84,12 @@ def certain(
 
     Args and Raises: see `decide`.
     """
-    raise NotImplementedError
+    layout = layout_of(chains, runs, order, place_of)
+    if STOPPING not in policy.kinds:
+        always, ever = LocalPlan.of(chains, layout, local_book(policy)).certainty()
+    else:
+        book = stopping_book(policy, order)
+        clusters = clusters_of(layout, book)
+        always = covered(chains, clusters, least_stops(book, clusters), order)
+        ever = covered(chains, clusters, clusters.deadlines, order)
+    return always.astype(np.int8) + ever

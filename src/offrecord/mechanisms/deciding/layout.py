@@ -7,7 +7,7 @@ absent records count.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeAlias
@@ -92,6 +92,46 @@ class Layout:
         following = np.searchsorted(lasts, chain * width + low)
         found = firsts[np.minimum(following, len(firsts) - 1)] <= chain * width + high
         return np.asarray(found & (following < len(firsts)))
+
+
+def rows_between(
+    chains: Chains, chain: Integers, low: Integers, high: Integers
+) -> tuple[Integers, Integers]:
+    """The first row at a place from `low` on, and the one after the last up to `high`, in chains
+    that reach from one to the other.
+    """
+    if chains.steps is None:
+        begin = chains.starts[chain]
+        return begin + low, begin + high + 1
+    base = chain * chains.width
+    return (
+        np.searchsorted(chains.keys, base + low, side="left"),
+        np.searchsorted(chains.keys, base + high, side="right"),
+    )
+
+
+def filled(count: int, low: Integers, high: Integers) -> Mask:
+    """(count,) which rows lie in any of the stretches low[i] … high[i] − 1.
+
+    Stretches belong to cores in order: each holds its core's rows, so where one begins before
+    that of an earlier core the two overlap.
+    """
+    low = np.minimum.accumulate(low[::-1])[::-1]
+    reached = np.maximum.accumulate(high)
+    begin = np.maximum(low, np.concatenate(([0], reached[:-1])))
+    edges = np.stack((begin, np.maximum(reached, begin)), axis=1).ravel()
+    lengths = np.diff(edges, prepend=0, append=count)
+    inside = np.arange(len(lengths)) % 2 == 1
+    return np.repeat(inside, lengths)
+
+
+def groups(numbers: Integers) -> Iterator[tuple[int, Integers]]:
+    """Each number from 0 on that occurs, and where."""
+    order = np.argsort(numbers, kind="stable")
+    found, begin = np.unique(numbers[order], return_index=True)
+    for number, some in zip(found.tolist(), np.split(order, begin[1:]), strict=bool(len(found))):
+        if number >= 0:
+            yield number, some
 
 
 def kinds_of(opens: Mask, closes: Mask, single: Mask) -> Integers:

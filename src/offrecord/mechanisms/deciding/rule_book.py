@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -84,7 +84,7 @@ def _stopping(rule: SideRule, order: int) -> StoppingRule:
     return StoppingRule(order, k, np.array([rule.reach + order]), far, stop)
 
 
-def _book(policy: TablePolicy, acting: dict[int, SideRule | None]) -> RuleBook[SideRule]:
+def _book(policy: TablePolicy, acting: Mapping[int, SideRule | None]) -> RuleBook[SideRule]:
     """acting: what acts for each rule of the policy, by its identity."""
     rules = [rule for rule in acting.values() if rule is not None]
     number = {id(rule): i for i, rule in enumerate(rules)}

@@ -6,13 +6,24 @@ look, follow from the layout; values are read by walks alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.deciding.layout import LEFT, RIGHT, Draw, Layout, Mask, kinds_of
+from offrecord.mechanisms.deciding.layout import (
+    LEFT,
+    RIGHT,
+    Draw,
+    Layout,
+    Mask,
+    filled,
+    groups,
+    kinds_of,
+    rows_between,
+)
 from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook
 from offrecord.mechanisms.rules import StoppingRule
 from offrecord.models.base import Integers
@@ -51,6 +62,10 @@ class Clusters:
         """Number of clusters."""
         return len(self.chain)
 
+    def edges(self, side: int) -> Integers:
+        """(c,) the outermost places on a side."""
+        return self.first if side == LEFT else self.last
+
 
 class Coin(Protocol):
     """Whether walks stop."""
@@ -82,7 +97,7 @@ class KeyedCoin:
         if len(unsure):
             drawn = self.draw(chain[unsure], order[unsure], STOPS, counter[unsure])
             stops[unsure] = drawn < limits[unsure]
-        return stops
+        return np.asarray(stops)
 
 
 # ---- clusters, by positions
@@ -99,7 +114,8 @@ def clusters_of(layout: Layout, book: RuleBook[StoppingRule]) -> Clusters:
         longer = np.maximum(found.deadlines[:-1, RIGHT], found.deadlines[1:, LEFT])
         apart = ~(found.faces[:-1, RIGHT] & (gap < longer))
         if apart.all():
-            return found
+            looks = [_sees(layout, book, found, side) for side in (LEFT, RIGHT)]
+            return replace(found, looks=np.stack(looks, axis=1))
         begin = begin[np.concatenate(([True], apart, [True]))]
 
 
@@ -119,12 +135,163 @@ def _joined(layout: Layout, book: RuleBook[StoppingRule], begin: Integers) -> Cl
     rooms[1:, LEFT] = np.where(faces[1:, LEFT], between, rooms[1:, LEFT])
     rooms[:-1, RIGHT] = np.where(faces[:-1, RIGHT], between, rooms[:-1, RIGHT])
     looks = np.zeros(rooms.shape, dtype=bool)
-    found = Clusters(begin, chain, first, last, rules, deadlines, rooms, faces, looks)
-    return found
+    return Clusters(begin, chain, first, last, rules, deadlines, rooms, faces, looks)
 
 
-def with_sight(layout: Layout, book: RuleBook[StoppingRule], clusters: Clusters) -> Clusters:
-    """The clusters with `looks`: a side looks if its rule asks for anything, the deadline is within
-    its room, and no record of the core's context, of a level's or of the deadline's is missing.
+def _sees(layout: Layout, book: RuleBook[StoppingRule], clusters: Clusters, side: int) -> Mask:
+    """(c,) whether a side looks: its rule asks for anything, the deadline is within its room, and
+    no record of the core's context, of a level's or of the deadline's is missing.
+
+    Which of the levels a walk would reach does not count: that would depend on values.
     """
-    raise NotImplementedError
+    edge, sees = clusters.edges(side), np.zeros(clusters.count, dtype=bool)
+    for number, some in groups(clusters.rules[:, side]):
+        rule = book.rules[number]
+        if not len(rule.stop):
+            continue
+        able = some[clusters.rooms[some, side] >= rule.deadline]
+        sees[able] = True
+        # most walks have no hole anywhere near
+        near = able[_misses(layout, clusters.chain[able], edge[able], side, rule.deadline, None)]
+        for level in (0, *rule.levels.tolist()):
+            blind = _misses(layout, clusters.chain[near], edge[near], side, level, layout.order)
+            sees[near[blind]] = False
+    return sees
+
+
+def _misses(
+    layout: Layout, chain: Integers, edge: Integers, side: int, level: int, records: int | None
+) -> Mask:
+    """Whether any of the last so many records out to a level is missing; None: back to the far end
+    of the start context.
+    """
+    near = 1 - layout.order if records is None else level - records + 1
+    if side == RIGHT:
+        return layout.misses(chain, edge + near, edge + level)
+    return layout.misses(chain, edge - level, edge - near)
+
+
+# ---- walks, by values
+
+
+def stops_of(
+    chains: Chains,
+    orders: NDArray[np.integer],
+    book: RuleBook[StoppingRule],
+    clusters: Clusters,
+    coin: Coin,
+) -> Integers:
+    """(c, 2) the distance at which each side stops, whatever its neighbours do.
+
+    orders: (r,) the order value of each run's first record.
+    """
+    stops, first = clusters.deadlines.copy(), orders[clusters.begin[:-1]]
+    for side in (LEFT, RIGHT):
+        looking = np.flatnonzero(clusters.looks[:, side])
+        for number, some in groups(clusters.rules[looking, side]):
+            walks = looking[some]
+            chain = clusters.chain[walks]
+            walk = _Walk(chains, book.rules[number], side, chain, clusters.edges(side)[walks])
+            stops[walks, side] = walk.stops(first[walks], coin)
+    return stops
+
+
+@dataclass(frozen=True, eq=False)
+class _Walk:
+    """Walks to one side under one rule, which can look. edge: (w,) the core's outermost places."""
+
+    chains: Chains
+    rule: StoppingRule
+    side: int
+    chain: Integers
+    edge: Integers
+
+    def stops(self, order: NDArray[np.integer], coin: Coin) -> Integers:
+        """(w,) the distances at which they stop."""
+        rule, active = self.rule, np.arange(len(self.chain))
+        limits = thresholds(rule.stop)
+        start = self.contexts(active, 0)
+        far = rule.far[self.contexts(active, rule.deadline)]
+        found = np.full(len(active), rule.deadline)
+        for number, level in enumerate(rule.levels[:-1].tolist()):
+            here = limits[number, far[active], start[active], self.contexts(active, level)]
+            counter = np.full(len(active), self.side * SIDE + number)
+            stopped = coin(here, self.chain[active], order[active], counter)
+            found[active[stopped]] = level
+            active = active[~stopped]
+        return found
+
+    def contexts(self, walks: Integers, level: int) -> Integers:
+        """Numbers of the contexts at a level, in the order of time. A value that the model does not
+        know stands for the first one.
+        """
+        earliest = level - self.rule.order + 1 if self.side == RIGHT else level
+        row = self._rows(walks, earliest)
+        found = np.zeros(len(walks), dtype=np.int64)
+        for i in range(self.rule.order):
+            found = found * self.rule.k + np.maximum(self.chains.codes[row + i], 0)
+        return found
+
+    def _rows(self, walks: Integers, distance: int) -> Integers:
+        """Rows of the records at a distance, which are there."""
+        sign = 1 if self.side == RIGHT else -1
+        if self.chains.steps is None:
+            return np.asarray(self._base[walks] + sign * distance)
+        row = self._base[walks] + sign * distance
+        apart = np.flatnonzero(~self._straight[walks])
+        place = self.edge[walks[apart]] + sign * distance
+        row[apart] = rows_between(self.chains, self.chain[walks[apart]], place, place)[0]
+        return row
+
+    @cached_property
+    def _base(self) -> Integers:
+        """(w,) rows of the edges."""
+        return rows_between(self.chains, self.chain, self.edge, self.edge)[0]
+
+    @cached_property
+    def _straight(self) -> Mask:
+        """(w,) whether no record is absent from the start context to the deadline."""
+        assert self.chains.steps is not None
+        sign = 1 if self.side == RIGHT else -1
+        ends = (1 - self.rule.order, self.rule.deadline)
+        straight = np.ones(len(self.edge), dtype=bool)
+        begin, end = self.chains.starts[self.chain], self.chains.starts[self.chain + 1]
+        for distance in ends:
+            row = self._base + sign * distance
+            inside = (row >= begin) & (row < end)
+            place = self.chains.steps[np.where(inside, row, begin)]
+            straight &= inside & (place == self.edge + sign * distance)
+        return straight
+
+
+# ---- what goes
+
+
+def covered(chains: Chains, clusters: Clusters, stops: Integers, order: int) -> Mask:
+    """(n,) which records are redacted, given where each side stops.
+
+    Two walks that face each other keep what lies between them only if neither stops where the other
+    may have looked; else all of it goes, which either could have told from its own side.
+    """
+    beyond = np.minimum(stops - order, clusters.rooms)
+    gap, facing = clusters.rooms[:-1, RIGHT], clusters.faces[:-1, RIGHT]
+    kept = stops[:-1, RIGHT] <= gap + order - clusters.deadlines[1:, LEFT]
+    kept &= stops[1:, LEFT] <= gap + order - clusters.deadlines[:-1, RIGHT]
+    beyond[:-1, RIGHT] = np.where(facing & ~kept, gap, beyond[:-1, RIGHT])
+    low, high = rows_between(
+        chains,
+        clusters.chain,
+        clusters.first - beyond[:, LEFT],
+        clusters.last + beyond[:, RIGHT],
+    )
+    return filled(len(chains.codes), low, high)
+
+
+def least_stops(book: RuleBook[StoppingRule], clusters: Clusters) -> Integers:
+    """(c, 2) the nearest distance at which a side may stop, whatever it sees."""
+    nearest = [
+        int(rule.levels[np.argmax(np.append(rule.stop.any(axis=(1, 2, 3)), True))])
+        for rule in book.rules
+    ]
+    least = np.array([*nearest, 0])[clusters.rules]
+    return np.where(clusters.looks, least, clusters.deadlines)
