@@ -1,7 +1,4 @@
-"""The files that the pages' commands name: small tables of rooms, and of people who fall ill.
-
-`optouts.csv`, `model.json` and `released.csv` are of whichever of the two a page speaks of.
-"""
+"""The files that the pages' commands name: small tables of rooms, occupied or not."""
 
 import lzma
 from datetime import UTC, datetime
@@ -43,20 +40,9 @@ def rooms() -> None:
     released(readings.drop("private"), asked, pl.read_parquet("reference.parquet"), "rooms-2026")
 
 
-def people() -> None:
-    """People, day by day: ill or not."""
-    days = pl.Series(range(1, LENGTH + 1))
-    illness = table("person", "day", "ill", days, seed=4)
-    illness.write_csv("illness.csv")
-    pl.DataFrame({"person": [2, 5, 11, 17], "day": [40, 61, 30, 77]}).write_csv("optouts.csv")
-    asked = {"value": "ill", "order": "day", "by": "person", "step": 1}
-    released(illness, asked, table("person", "day", "ill", days, seed=5), "illness")
-
-
 def released(frame: pl.DataFrame, asked: dict, reference: pl.DataFrame, dataset: str) -> None:
     """A model, and a release by a key of its own, in two formats."""
-    model = off.fit(reference, **asked, chain_order=1).model
-    model.save("model.json")
+    off.fit(reference, **asked).save("model.json")
     release = off.redact(
         frame,
         **asked,
@@ -67,4 +53,3 @@ def released(frame: pl.DataFrame, asked: dict, reference: pl.DataFrame, dataset:
         key_file="key/key.json",
     )
     release.write("released.parquet")
-    release.write("released.csv")

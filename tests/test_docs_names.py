@@ -2,6 +2,8 @@
 is made up, no public name and no page is left out.
 """
 
+import json
+import math
 import re
 from collections import Counter
 
@@ -10,7 +12,6 @@ import typer
 import offrecord
 from docs_pages import BLOCKS, PAGES, ROOT, inline
 from offrecord.cli.app import app
-from offrecord.tables.meaning import posterior
 
 
 def verbs():
@@ -61,14 +62,16 @@ def test_every_target_that_is_named_exists():
 def test_every_script_that_is_named_exists():
     named = [script for _, span in inline() for script in re.findall(r"^python (\S+\.py)", span)]
     assert all((ROOT / script).is_file() for script in named)
-    assert "docs/choosing.py" in named
+    assert "examples/local_protocol.py" in named
 
 
 def test_what_a_budget_means_is_as_the_page_says():
     rows = re.findall(r"^\| (\d+) % \|(.*)\|$", PAGES["docs/choosing.md"], re.M)
     assert len(rows) == 6
     for before, after in rows:
-        told = [100 * posterior(int(before) / 100, budget) for budget in (0.1, 0.5, 1, 2, 3)]
+        share = int(before) / 100
+        likely = [share * math.exp(budget) for budget in (0.1, 0.5, 1, 2, 3)]
+        told = [100 * one / (1 - share + one) for one in likely]
         assert re.findall(r"[\d.]+", after) == [f"{share:.1f}" for share in told]
 
 
@@ -115,8 +118,8 @@ def test_every_fact_the_code_names_has_its_page():
     for source in (ROOT / "src").rglob("*.py"):
         named |= set(re.findall(r"\b[FRO]\d+\b", source.read_text(encoding="utf-8")))
     proven = set()
-    for page in (ROOT / "docs" / "proofs").glob("[FRO]*.md"):
-        headings = re.findall(r"^##? ([FRO]\d+)\b", page.read_text(encoding="utf-8"), re.M)
+    for page in (ROOT / "docs" / "proofs").glob("*.md"):
+        headings = re.findall(r"^##? ([FROS]\d+)\b", page.read_text(encoding="utf-8"), re.M)
         proven |= {page.name.split("-")[0], *headings}
     assert named <= proven
     for path in re.findall(
@@ -124,3 +127,21 @@ def test_every_fact_the_code_names_has_its_page():
         "".join(s.read_text(encoding="utf-8") for s in (ROOT / "src").rglob("*.py")),
     ):
         assert (ROOT / path).exists(), path
+
+
+def test_the_schema_of_certificates_is_that_of_the_code():
+    from offrecord.release.certificate import Certificate
+
+    kept = (ROOT / "docs" / "certificate.schema.json").read_text(encoding="utf-8")
+    assert json.loads(kept) == Certificate.model_json_schema()
+
+
+def test_there_are_at_most_25_pages():
+    """Besides proofs, errata and the API."""
+    apart = ("README.md", "docs/errata.md", "docs/proofs/", "docs/api/")
+    assert len([page for page in PAGES if not page.startswith(apart)]) <= 25
+
+
+def test_the_glossary_has_at_most_thirty_words():
+    words = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", PAGES["docs/glossary.md"], re.M)[1:]
+    assert len(words) - 1 <= 30
