@@ -1,132 +1,151 @@
-"""Ratios and posteriors against Bayes over all sequences of values, in whole numbers."""
-
-import math
-from fractions import Fraction
-from itertools import product
+"""The model's own attacker against the definition: every sequence, walk and coin enumerated."""
 
 import numpy as np
-import polars as pl
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from attack.bayes import likelihoods, runs_of, sequences, table, walked_releases
 
-import offrecord as off
-from offrecord.attack import attack
-from tables.small_tables import rule, secrets_by_definition, tables
+from offrecord.attack import local
+from offrecord.attack import walks as attacked
+from offrecord.attack.paths import Paths
+from offrecord.attack.shown import Shown
+from offrecord.mechanisms.deciding.layout import everywhere, layout_of
+from offrecord.mechanisms.deciding.rule_book import local_book, stopping_book
+from offrecord.mechanisms.deciding.stopping import clusters_of
+from offrecord.mechanisms.rules import SETTINGS, LocalRule, Pair, Setting, StoppingRule
+from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.models.members import Members, Places
+from offrecord.models.records import MISSING
 
-SETTINGS = settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.generate],  # shrinking would take minutes
-)
-
-
-def released(chain, frame, keys, epsilon, folder, **options):
-    """A release of a table in a file, with the positions of its private records."""
-    (folder / "keys").mkdir(exist_ok=True)
-    options = {"mechanism": "best-local", "accept_model": True, "another_release": True} | options
-    release = off.redact(
-        frame,
-        value="v",
-        order="t",
-        by="chain",
-        step=1,
-        private_list=keys,
-        model=chain,
-        epsilon=epsilon,
-        dataset="d",
-        publish_positions=True,
-        key_file=folder / "keys" / "key.json",
-        **options,
-    )
-    path = folder / "released.parquet"
-    release.write(path, force=True)
-    return release, path
+NO_ROWS = np.empty(0, dtype=np.int64)
 
 
-def probability(chain, values):
-    """Of a sequence, exactly: of order m the first m records come from the start."""
-    m, n = chain.order, len(values)
-    if n < m:
-        more = product(range(chain.k), repeat=m - n)
-        return sum(probability(chain, (*values, *rest)) for rest in more)
-    found = Fraction(float(chain.start[values[:m]] if m > 1 else chain.start[values[0]]))
-    for t in range(m, n):
-        kernel = chain.transition if chain.is_homogeneous else chain.transition[t - 1]
-        found *= Fraction(float(kernel[values[t - m : t + 1]]))
-    return found
+def spread(likely):
+    with np.errstate(divide="ignore"):
+        return np.log(likely.max(axis=1)) - np.log(likely.min(axis=1))
 
 
-def bayes(chain, likes, first, last):
-    """The log-ratio about the records first … last, and prior and posterior of the first; likes:
-    (n, k) how likely what is shown of each record is, by value. None if it cannot be.
-    """
-    exact = [[Fraction(float(one)) for one in row] for row in likes]
-    seen, mass = {}, {}
-    for values in product(range(chain.k), repeat=len(likes)):
-        chance, secret = probability(chain, values), values[first : last + 1]
-        mass[secret] = mass.get(secret, 0) + chance
-        for row, value in zip(exact, values, strict=True):
-            chance *= row[value]
-        seen[secret] = seen.get(secret, 0) + chance
-    likely = [seen[secret] / mass[secret] for secret in mass if mass[secret]]
-    total = sum(seen.values())
-    if total == 0:
-        return None
-    prior, posterior = (
-        [float(sum(found[s] for s in found if s[0] == x) / whole) for x in range(chain.k)]
-        for found, whole in ((mass, sum(mass.values())), (seen, total))
-    )
-    ratio = math.inf if min(likely) == 0 else math.log(max(likely)) - math.log(min(likely))
-    return ratio, prior, posterior
+def policy(make, protect="run"):
+    rules = {
+        Setting(kind, place): Pair(make(), make()) for kind in SETTINGS for place in range(12)
+    }
+    return TablePolicy("some", 1.0, protect, None, rules)
 
 
-def shown(matrix, rows, private):
-    """(n, k) how likely what a chain shows is; rows: its released rows by place, None if empty."""
-    likes = np.ones(matrix.shape)
-    for t, value in rows.items():
-        if t not in private:
-            likes[t] = matrix[t] if value is None else np.eye(matrix.shape[1])[value]
-    return likes
+def stopping(rng, k, order):
+    """A random stopping rule with two or three levels and two far classes."""
+    size, levels = k**order, order + np.array([0, 1, 3])[: rng.integers(2, 4)]
+    far = np.arange(size) % 2
+    stop = rng.integers(0, 5, size=(len(levels) - 1, 2, size, size)) / 4
+    return StoppingRule(order, k, levels, far, stop)
 
 
-def by_definition(chain, release, path, frame, keys, protect):
-    """What Bayes says of each secret, as they stand in the table."""
-    out = pl.read_parquet(path)
-    for name in sorted(keys["chain"].unique().to_list()):
-        matrix = rule(release, frame, name, chain.k)
-        rows = dict(out.filter(pl.col("chain") == name).select("t", "v").rows())
-        private = set(keys.filter(pl.col("chain") == name)["t"].to_list())
-        likes = shown(matrix, rows, private)
-        for secret in secrets_by_definition(frame, keys, name, protect):
-            inside = likes.copy()
-            inside[secret[0] : secret[-1] + 1] = 1
-            yield bayes(chain, inside, secret[0], secret[-1])
+WALKS = [
+    # k, order, n, private, missing
+    (2, 1, 8, (4,), ()),
+    (2, 1, 8, (3, 4), ()),
+    (2, 1, 8, (0, 7), ()),
+    (2, 1, 9, (1, 7), ()),  # two walks meet, or lose the gap
+    (2, 1, 9, (1, 7), (4,)),  # no side looks
+    (2, 1, 8, (4,), (6,)),
+    (2, 1, 8, (2, 4), ()),  # one cluster
+    (2, 2, 9, (1, 7), ()),
+    (2, 2, 9, (1, 8), ()),
+    (2, 2, 8, (4,), (0,)),
+    (3, 1, 6, (2,), ()),
+    (3, 1, 7, (0, 6), ()),
+]
 
 
-def check(chain, frame, keys, epsilon, folder, protect="run", **options):
-    release, path = released(chain, frame, keys, epsilon, folder, protect=protect, **options)
-    original = folder / "original.parquet"
-    frame.write_parquet(original)
-    found = attack(path, original=original, others=False)
-    expected = list(by_definition(chain, release, path, frame, keys, protect))
-    assert found.secrets == len(expected)
-    for at, (ratio, prior, posterior) in enumerate(expected):
-        assert abs(found.own.ratios[at]) == pytest.approx(ratio, abs=1e-9)
-        assert found.prior[at] == pytest.approx(prior, abs=1e-9)
-        assert found.posterior[at] == pytest.approx(posterior, abs=1e-9)
-    assert found.holds
-    assert found.own.largest <= epsilon + 1e-9
-    return found
+@pytest.mark.parametrize(("k", "order", "n", "private", "missing"), WALKS)
+def test_what_walks_give_away_is_what_enumeration_says(k, order, n, private, missing):
+    rng = np.random.default_rng([k, order, n, *private])
+    members = Members(rng.dirichlet(np.ones(k), size=(1, 1, k**order)), order)
+    made = policy(lambda: stopping(rng, k, order))
+    every = walked_releases(*sequences(members, n), private, missing, made, order)
+    hidden = np.zeros((1, n))
+    hidden[:, list(missing)] = MISSING
+    runs = runs_of(table(hidden), private)
+    book = stopping_book(made, order)
+    clusters = clusters_of(layout_of(table(hidden), runs, order, everywhere), book)
+    for one in range(clusters.count):
+        low, high = clusters.begin[one : one + 2]
+        secret = list(range(int(clusters.first[one]), int(clusters.last[one]) + 1))
+        if high - low == 1:
+            secret = list(range(int(runs.first[low]), int(runs.last[low]) + 1))
+        likely, releases, joint = likelihoods(*every, secret)
+        for number, release in enumerate(releases):
+            codes = release.astype(np.int8)
+            shown = Shown.of(table(release[np.newaxis]), codes, k, NO_ROWS, np.zeros((0, k)))
+            walks = attacked.Walks(Paths(shown, members, everywhere), clusters, book)
+            found = walks.inferred(runs)
+            exact = spread(likely[number : number + 1])[0]
+            assert abs(found.ratio[low]) == pytest.approx(exact, abs=1e-9)
+            first = joint[number].reshape(k, -1).sum(axis=1)
+            assert found.posterior[low] == pytest.approx(first / first.sum(), abs=1e-12)
 
 
-@given(
-    tables(),
-    st.sampled_from([0.3, 1.0, 2.0]),
-    st.sampled_from(["run", "each"]),
-    st.sampled_from(["best-local", "window", "3r-relaxed", "3r-constant"]),
-)
-@SETTINGS
-def test_any_table(tmp_path_factory, table, epsilon, protect, mechanism):
-    check(*table, epsilon, tmp_path_factory.mktemp("t"), protect, mechanism=mechanism)
+LOCAL = [
+    # k, order, n, private, missing, protect
+    (2, 1, 7, (3,), (), "run"),
+    (2, 1, 7, (2, 3), (5,), "run"),
+    (2, 1, 7, (2, 3), (), "each"),
+    (2, 1, 7, (0, 6), (), "run"),
+    (2, 2, 8, (4,), (), "run"),
+    (2, 2, 8, (3, 4, 5), (), "run"),
+    (2, 2, 8, (0, 3, 4), (6,), "each"),
+    (3, 1, 6, (1, 3), (), "run"),
+]
+
+
+@pytest.mark.parametrize(("k", "order", "n", "private", "missing", "protect"), LOCAL)
+@pytest.mark.parametrize("stepped", [False, True])
+def test_what_local_rules_give_away_is_what_enumeration_says(
+    k, order, n, private, missing, protect, stepped
+):
+    rng = np.random.default_rng([k, order, n, *private])
+    members = Members(rng.dirichlet(np.ones(k), size=(1, 1, k**order)), order)
+    place_of = everywhere
+    if stepped:
+        rows = rng.dirichlet(np.ones(k), size=(1, n, k**order))
+        first = rng.dirichlet(np.ones(k**order), size=1)
+        members = Members(rows, order, Places("step", n), first)
+        place_of = lambda chain, step: np.asarray(step)  # noqa: E731
+    made = policy(lambda: LocalRule(rng.integers(0, 5, size=(rng.integers(1, 4), k)) / 4), protect)
+    values, chance = sequences(members, n)
+    hidden = np.zeros((1, n))
+    hidden[:, list(missing)] = MISSING
+    one = table(hidden)
+    runs = runs_of(one, private, each=protect == "each")
+    layout, book = layout_of(one, runs, order, place_of), local_book(made)
+    zeros = np.zeros(n, dtype=np.int64)
+    silent = local.redaction_chances(layout, book, zeros, np.arange(n), k)
+    every = _released(values, chance, silent, missing)
+    for run in range(runs.count):
+        secret = list(range(int(runs.first[run]), int(runs.last[run]) + 1))
+        likely, releases, joint = likelihoods(*every, secret)
+        for number, release in enumerate(releases[:200]):
+            codes = release.astype(np.int8)
+            shown = local.shown_by_rules(
+                table(release[np.newaxis]), codes, np.array(missing, dtype=int), layout, book
+            )
+            found = local.inferred(Paths(shown, members, place_of), layout, runs)
+            exact = spread(likely[number : number + 1])[0]
+            assert abs(found.ratio[run]) == pytest.approx(exact, abs=1e-9)
+            first = joint[number].reshape(k, -1).sum(axis=1)
+            assert found.posterior[run] == pytest.approx(first / first.sum(), abs=1e-12)
+
+
+def _released(values, chance, silent, missing):
+    """All releases by independent coins, of all sequences."""
+    n = values.shape[1]
+    at = np.flatnonzero(np.any((silent > 0) & (silent < 1), axis=1))
+    parts = []
+    for pattern in range(2 ** len(at)):
+        mask = silent[np.arange(n), values] == 1
+        own = silent[at, values[:, at]]
+        bits = pattern >> np.arange(len(at)) & 1 > 0
+        mask[:, at] = bits
+        likely = chance * np.where(bits, own, 1 - own).prod(axis=1)
+        mask[:, list(missing)] = True
+        parts.append((values, np.where(mask, MISSING, values), likely))
+    return [np.concatenate(one) for one in zip(*parts, strict=True)]

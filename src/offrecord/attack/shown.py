@@ -8,18 +8,20 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.blocks import Mask
+from offrecord.mechanisms.deciding import Mask
 from offrecord.models.base import Floats, Integers
-from offrecord.models.records import Chains
+from offrecord.models.records import Chains, Codes
 
-NOTHING = 0  #: the symbol of a record that shows nothing: it is private, or missing
+NOTHING = 0  #: the symbol of a record that shows nothing: private, missing, or redacted for certain
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Shown:
-    """symbols: (n,) which row of `likes` each row of the table has: NOTHING, then the k released
-    values, then redacted records. likes: (s, k) how likely what is shown is, by the record's value,
-    up to a factor that is the same for all values.
+    """A released table as an attacker sees it.
+
+    chains: its records. symbols: (n,) which row of `likes` each has: NOTHING, then the k released
+    values, then redacted records. likes: (s, k) likelihood of what is shown given the record's
+    value, up to a factor.
     """
 
     chains: Chains
@@ -27,66 +29,56 @@ class Shown:
     likes: Floats
 
     @classmethod
-    def of(cls, chains: Chains, codes: NDArray[np.int8], holes: Integers, rule: Floats) -> Shown:
-        """codes: (n,) released values, below 0 where there are none. holes: rows that were
-        redacted, and rule: (h, k) how likely that was by value.
+    def of(
+        cls, chains: Chains, codes: Codes, k: int, redacted: Integers, chances: Floats
+    ) -> Shown:
+        """What local rules leave; stopping rules redact no record by its own coin.
+
+        Args:
+            chains: the records.
+            codes: (n,) released values, below 0 where there are none.
+            k: number of values.
+            redacted: rows that were redacted at times, by a coin of their own.
+            chances: (h, k) how likely each of them was redacted, by its value.
         """
-        k = rule.shape[1]
         symbols = np.maximum(codes, -1).astype(np.int32) + 1
-        symbols[holes] = k + 1 + np.arange(len(holes), dtype=np.int32)
-        likes = np.concatenate((np.ones((1, k)), np.eye(k), rule))
-        return cls(chains, symbols, likes)
+        rules, which = np.unique(chances.reshape(-1, k), axis=0, return_inverse=True)
+        symbols[redacted] = k + 1 + which.reshape(-1)
+        return cls(chains, symbols, np.concatenate((np.ones((1, k)), np.eye(k), rules)))
 
     @property
     def k(self) -> int:
-        """How many values there are."""
+        """Number of values."""
         return int(self.likes.shape[1])
 
     @cached_property
     def released(self) -> Mask:
-        """(n,) which rows show their value."""
+        """(n,) which records show their value."""
         return np.asarray((self.symbols > NOTHING) & (self.symbols <= self.k))
 
     @cached_property
-    def sizes(self) -> Integers:
-        """(m,) how many places each chain has."""
-        starts = self.chains.starts
-        if self.chains.steps is None:
-            return np.asarray(np.diff(starts))
-        return np.asarray(self.chains.steps[starts[1:] - 1] + 1)
+    def telling(self) -> Integers:
+        """The rows that show anything, sorted."""
+        return np.flatnonzero(self.symbols != NOTHING)
 
-    def rows(self, chain: Integers, place: Integers) -> Integers:
-        """(r,) the rows of some places; −1 where there is none."""
-        chains = self.chains
-        if chains.steps is None:
-            row = chains.starts[chain] + place
-            return np.where((place >= 0) & (row < chains.starts[chain + 1]), row, -1)
-        key = chain * chains.width + place
-        row = np.searchsorted(chains.keys, key)
-        row = np.minimum(row, len(chains.codes) - 1)
-        there = (place >= 0) & (place < chains.width) & (chains.keys[row] == key)
-        return np.where(there, row, -1)
+    def anchors(self, order: int) -> Integers:
+        """The rows, sorted, that end `order` released records one step apart.
 
-    def at(self, chain: Integers, place: Integers) -> Floats:
-        """(r, k) how likely what some places show is, by value."""
-        row = self.rows(chain, place)
-        return self.likes[np.where(row < 0, NOTHING, self.symbols[row])]
-
-    def stretches(self, length: int) -> Integers:
-        """The rows, sorted, with which so many released records in a row end."""
+        Given such a context, what lies before it is independent of what lies behind it.
+        """
         fits = self.released.copy()
-        fits[: length - 1] = False
-        for back in range(1, length):
-            fits[back:] &= self.released[:-back] & self.follows(back)
+        fits[: order - 1] = False
+        same = np.diff(self.chains.chain_of, prepend=-1) == 0
+        follows = same & (np.diff(self.chains.places, prepend=-1) == 1)
+        for back in range(1, order):
+            fits[back:] &= self.released[:-back]
+            fits[back - 1 :] &= follows[: len(follows) - back + 1]
         return np.flatnonzero(fits)
 
-    def follows(self, back: int) -> Mask:
-        """(n − back,) whether each row stands so many places after the row so far before it."""
+    def row(self, chain: Integers, place: Integers) -> Integers:
+        """(r,) the first row of each chain at a place or behind it; the chain's end, if none is."""
         chains = self.chains
-        if chains.steps is not None:
-            return np.asarray(chains.keys[back:] - chains.keys[:-back] == back)
-        same = np.ones(len(chains.codes), dtype=bool)
-        for ahead in range(back):
-            begins = chains.starts[:-1] + ahead
-            same[begins[begins < chains.starts[1:]]] = False
-        return same[back:]
+        if chains.steps is None:
+            return np.minimum(chains.starts[chain] + place, chains.starts[chain + 1])
+        key = np.minimum(place, chains.width - 1) + chain * chains.width
+        return np.searchsorted(chains.keys, key)
