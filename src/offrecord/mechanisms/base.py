@@ -34,7 +34,7 @@ _KINDS = {
 }
 
 
-class Unserved(InputError):
+class Unserved(InputError):  # noqa: N818 - reads as the reason it is
     """A mechanism has no rules within ε for a model; the window is tried next."""
 
 
@@ -58,7 +58,7 @@ class Mechanism(ABC):
         Raises:
             InputError: For a problem that the mechanism does not take.
         """
-        from offrecord.mechanisms.local_policy import policy_of_rules
+        from offrecord.mechanisms.local_mechanism import policy_of_rules
 
         return policy_of_rules(self, problem)
 
@@ -76,7 +76,7 @@ class Mechanism(ABC):
         Raises:
             Unserved: Where the mechanism has no rules within ε.
         """
-        from offrecord.mechanisms.local_policy import rules_of_policy
+        from offrecord.mechanisms.local_mechanism import rules_of_policy
 
         return rules_of_policy(self, mean, setting, epsilon)
 

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.mechanisms._constant import found_constant
-from offrecord.mechanisms.local.side_mechanism import SideMechanism
-from offrecord.mechanisms.local.stretches import Sides, Stretches
-from offrecord.models.base import Floats, Integers
+from offrecord.mechanisms.local_mechanism import LocalMechanism, Sides, always
+from offrecord.models.base import Floats
+from offrecord.theory.one_side import OneSide
 from offrecord.theory.problem import Problem, Secret
-from offrecord.theory.side import Side
 
 TUNINGS: tuple[str, ...] = ("relaxed", "convex", "constant")
-QUICK_TUNINGS = TUNINGS[:2]  #: those that go by influences, and ask for no leakage
 SPLITS = ("best", "even")
 #: split="best" tries this many evenly spaced shares of ε for the left side, 0, ½ and 1 among them.
 SHARES = 201
+_LEAST = 2.0**-40  # q below which only 0 is tried
+_MOST_LOOKS = 100  # in the search for q; a dozen are enough, halving alone would take 60
+_CLOSE = 2.0**-47  # how close log q, at least −28, comes to the smallest one
+_BEYOND = 100.0  # leakages further than this above the share are all alike
+_LONGEST = 100_000  # records of a side of a chain that never forgets in which M is looked for
 
 
 @dataclass(frozen=True)
-class ThreeRegion(SideMechanism):
+class ThreeRegion(LocalMechanism):
     """Redact L always, S never, and in M the values with large influence always, the others with
     probability q_t.
 
@@ -33,59 +35,53 @@ class ThreeRegion(SideMechanism):
 
     tuning: how q_t is chosen on each side, within that side's share of ε.
       "relaxed": the closed form of Sec. IV-C, one q.
-      "convex": the programme of App. A, min Σ q_t under the relaxed leakage bound, solved in closed
-      form (F13).
+      "convex": the convex program of App. A, min Σ q_t under the relaxed leakage bound, solved in
+      closed form (F13).
       "constant": one q for all of a side's M, the smallest whose exact leakage is within the share.
     split: the left side's share of ε.
       "even": ½, as in the paper. "best": no worse than 201 evenly spaced shares. Or a number in
       [0, 1]. A side without records takes no share.
 
-    Takes every chain.
+    Takes every chain of order 1.
     """
 
     tuning: str = "constant"
     split: str | float = "best"
 
-    names: ClassVar[tuple[str, ...]] = tuple(f"3r-{tuning}" for tuning in TUNINGS)
-
     def __post_init__(self) -> None:
         if self.tuning not in TUNINGS:
             raise InputError(f"tuning must be one of {', '.join(TUNINGS)}, got {self.tuning!r}")
+        accepted = f"split must be best, even or a number from 0 to 1, got {self.split!r}"
         if isinstance(self.split, str):
             if self.split not in SPLITS:
-                raise InputError(
-                    f"split must be best, even or a number from 0 to 1, got {self.split!r}"
-                )
-        elif (
-            isinstance(self.split, bool)
-            or not isinstance(self.split, (int, float))
-            or not 0 <= self.split <= 1
-        ):
-            raise InputError(f"split must be best, even or a number from 0 to 1, got {self.split}")
+                raise InputError(accepted)
+        elif isinstance(self.split, bool) or not isinstance(self.split, (int, float)):
+            raise InputError(accepted)
+        elif not 0 <= self.split <= 1:
+            raise InputError(accepted)
+
+    names: ClassVar[tuple[str, ...]] = tuple(f"3r-{tuning}" for tuning in TUNINGS)
 
     @property
     def name(self) -> str:
         """The name on the command line."""
         return f"3r-{self.tuning}"
 
-    def sides(self, problem: Problem, secret: Secret, left: Side, right: Side) -> Sides:
-        """The cheapest of the shares tried; O(window·k³) for each."""
+    def sides(self, problem: Problem, secret: Secret) -> Sides:
+        """The cheapest of the shares tried."""
+        left, right = OneSide.both(problem, secret)
         left_shares, right_shares = self._shares(problem.epsilon, left.room, right.room)
-        left_plans = {share: self.side(left, share) for share in left_shares}
-        # Both sides of the paper's chain are alike as far as a plan does not meet the chain's end.
-        alike = {
-            s: p
-            for s, p in left_plans.items()
-            if left.closed_form and p.size < min(left.room, right.room)
-        }
-        right_plans = {s: alike[s] if s in alike else self.side(right, s) for s in right_shares}
-        left_costs = [left_plans[s].cost(left) for s in left_shares]
-        right_costs = [right_plans[s].cost(right) for s in right_shares]
-        middle = (len(left_shares) - 1) / 2
-        best = min(
-            range(len(left_shares)), key=lambda i: (left_costs[i] + right_costs[i], abs(i - middle))
-        )
-        return left_plans[left_shares[best]], right_plans[right_shares[best]]
+        known = dict(zip(left_shares, self._plans(left, left_shares), strict=True))
+        # both sides of the paper's chain are alike as far as a plan does not meet the chain's end
+        near = min(left.room, right.room) if problem.chain.is_paper_setting else 0
+        alike = {share: plan for share, plan in known.items() if len(plan.rows) < near}
+        rest = [share for share in right_shares if share not in alike]
+        alike.update(zip(rest, self._plans(right, rest), strict=True))
+        plans = [known[one] for one in left_shares], [alike[one] for one in right_shares]
+        costs = [a.cost + b.cost for a, b in zip(*plans, strict=True)]
+        middle = (len(costs) - 1) / 2
+        best = min(range(len(costs)), key=lambda i: (costs[i], abs(i - middle)))
+        return plans[0][best].rows, plans[1][best].rows
 
     def _shares(self, epsilon: float, left: int, right: int) -> tuple[list[float], list[float]]:
         """The shares of ε to be tried for the left side, and for the right beside each."""
@@ -97,53 +93,58 @@ class ThreeRegion(SideMechanism):
         share = 0.5 if self.split == "even" else float(self.split)
         return [epsilon * share], [epsilon - epsilon * share]
 
-    def side(self, side: Side, share: float) -> Stretches:
-        """The plan for one side within its share of ε."""
-        medium = _Medium.of(side, share)
-        if medium is None:
-            return Stretches.always(
-                side.record_chain.k, (side.delta_star(share) or side.room + 1) - 1
-            )
+    def _plans(self, side: OneSide, shares: list[float]) -> list[_Plan]:
+        """What is redacted on a side within each share."""
+        mediums = [_Medium.of(side, share) for share in shares]
+        found: list[_Plan | None] = [
+            _whole(side, share) if one is None else None
+            for one, share in zip(mediums, shares, strict=True)
+        ]
+        soft = [i for i, one in enumerate(mediums) if one is not None]
+        chosen = [one for one in mediums if one is not None]
         if self.tuning == "constant":
-            return medium.constant(share)
-        slack = share - medium.deltas
-        if self.tuning == "relaxed":
-            return medium.plan(np.exp(-np.min(slack / np.arange(1, len(slack) + 1))))
-        return medium.plan(np.exp(-convex_minorant_slopes(slack)))
+            chances: list[Floats] = list(_constants(side, chosen))
+        else:
+            chances = [
+                one.relaxed() if self.tuning == "relaxed" else one.convex() for one in chosen
+            ]
+        for i, medium, q in zip(soft, chosen, chances, strict=True):
+            rows = medium.rows(q)
+            found[i] = _Plan(rows, side.cost(rows))
+        return [one for one in found if one is not None]
 
 
-def convex_minorant_slopes(heights: Floats) -> Floats:
-    """(m,) slopes of the greatest convex minorant of (0, 0), (1, heights[0]), …, (m, heights[m −
-    1]) (F13).
+class _Plan(NamedTuple):
+    """Rows of one side by distance, and the redactions they come to."""
 
-    They are the isotonic regression of the heights' increments.
+    rows: Floats
+    cost: float
+
+
+def _whole(side: OneSide, share: float) -> _Plan:
+    """All of a side up to region S."""
+    reach = (side.delta_star(share) or side.room + 1) - 1
+    return _Plan(always(reach, side.chain.k), float(reach))
+
+
+class _Medium(NamedTuple):
+    """Regions L and M of one side at a share of ε.
+
+    releasable: (R, k) which values may be released. slack: (|M|,) the share less the paper's δ_t.
+    share: of ε.
     """
-    from scipy.optimize import isotonic_regression
 
-    return np.maximum(isotonic_regression(np.diff(heights, prepend=0.0)).x, 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Medium:
-    """Regions L and M of one side at a share of ε: which values may be released where.
-
-    releasable: (m, k) for stretches of `lengths` records; opens: region S follows. deltas: (|M|,)
-    the paper's δ_t.
-    """
-
-    side: Side
     releasable: NDArray[np.bool_]
-    lengths: Integers
-    opens: bool
-    deltas: Floats
+    slack: Floats
+    share: float
 
     @classmethod
-    def of(cls, side: Side, share: float) -> _Medium | None:
+    def of(cls, side: OneSide, share: float) -> _Medium | None:
         """None where no record is in M."""
-        if share <= 0 or side.independent:
+        if share <= 0 or side.is_independent:
             return None
         reach = side.delta_star(share)
-        influence = side.influence(reach or side.horizon)
+        influence = side.influence(reach or min(side.room, _LONGEST))
         inner = influence[: reach - 1] if reach else influence
         releasable = inner <= share
         medium = np.flatnonzero((releasable & (inner > -np.inf)).any(axis=1))
@@ -152,65 +153,88 @@ class _Medium:
         # δ_t speaks of the values that a record may release
         largest = np.where(releasable, inner, -np.inf).max(axis=1)
         following = influence[reach - 1].max() if reach else 0.0
-        keep = np.zeros_like(releasable)
+        keep = np.zeros((reach - 1 if reach else side.room, side.chain.k), dtype=bool)
         keep[medium] = releasable[medium]
-        changes = np.flatnonzero(np.any(keep[1:] != keep[:-1], axis=1)) + 1
-        starts = np.concatenate(([0], changes, [len(keep)]))
-        lengths = np.diff(starts)
-        beyond = 0 if reach else side.room - len(inner)
-        rows = keep[starts[:-1]]
-        if beyond:  # a chain that never forgets: what is not followed stays redacted
-            rows = np.vstack((rows, np.zeros((1, side.record_chain.k), dtype=bool)))
-            lengths = np.append(lengths, beyond)
-        deltas = np.append(largest[medium[1:]], following)
-        return cls(side, rows, lengths, reach is not None, deltas)
+        return cls(keep, share - np.append(largest[medium[1:]], following), share)
 
-    def plan(self, q: float | Floats) -> Stretches:
-        """Redact releasable values with probability q: one number, or one for each record of M in
-        order of distance.
-        """
-        q = np.minimum(np.asarray(q) * (1 + 2.0**-50), 1.0)  # rounded up, which is always safe (F3)
-        if q.ndim == 0:
-            return Stretches(np.where(self.releasable, q, 1.0), self.lengths)
+    def rows(self, q: float | Floats) -> Floats:
+        """Redact releasable values with probability q: one number, or one for each record of M."""
         medium = self.releasable.any(axis=1)
-        rows = np.repeat(self.releasable, np.where(medium, self.lengths, 1), axis=0)
-        each = np.ones(len(rows))
-        each[rows.any(axis=1)] = q
-        lengths = np.repeat(np.where(medium, 1, self.lengths), np.where(medium, self.lengths, 1))
-        return Stretches(np.where(rows, each[:, np.newaxis], 1.0), lengths)
+        each = np.ones(len(medium))
+        each[medium] = np.minimum(np.asarray(q), 1.0)
+        return np.where(self.releasable, each[:, np.newaxis], 1.0)
 
-    def constant(self, share: float) -> Stretches:
-        """The smallest private constant q, to the last few bits or 2^-40: leakage never rises with
-        q (F3).
-        """
-        if self.side.closed_form:
-            given = self.side.kernels(1), self.releasable, self.lengths, self.opens, share
-            q = found_constant(*given)
-            if q is not None:
-                return Stretches(np.where(self.releasable, q, 1.0), self.lengths)
-        return self._searched(share)
+    def relaxed(self) -> Floats:
+        """The closed form of Sec. IV-C, rounded up, which is always safe (F3)."""
+        q = np.exp(-np.min(self.slack / np.arange(1, len(self.slack) + 1)))
+        return np.asarray(q * (1 + 2.0**-50))
 
-    def _searched(self, share: float) -> Stretches:
-        """The same by Brent's method, for any chain."""
-        from scipy.optimize import brentq
+    def convex(self) -> Floats:
+        """(|M|,) the solution of App. A, rounded up."""
+        return np.asarray(np.exp(-convex_minorant_slopes(self.slack)) * (1 + 2.0**-50))
 
-        @cache
-        def excess(q: float) -> float:
-            found = self.side.leakage(
-                np.where(self.releasable, q, 1.0), self.lengths, opens=self.opens
-            )
-            return min(self.side.counted(found.worst), share + 100.0) - share
 
-        least, most = 2.0**-40, 1.0 - 2.0**-53
-        if excess(most) > 0.0:
-            return self.plan(1.0)
-        if excess(least) <= 0.0:
-            q = 0.0 if excess(0.0) <= 0.0 else least
-            return Stretches(np.where(self.releasable, q, 1.0), self.lengths)
-        # where bounds over a set are not smooth it may not converge: what follows makes it private
-        near = 4 * float(np.finfo(float).eps)
-        q = float(brentq(excess, least, most, xtol=2.0**-60, rtol=near, disp=False))
-        step = 2.0**-52
-        while q < 1.0 and excess(q) > 0.0:
-            q, step = min(q * (1 + step), 1.0), 2 * step
-        return Stretches(np.where(self.releasable, q, 1.0), self.lengths)
+def convex_minorant_slopes(heights: Floats) -> Floats:
+    """Slopes of the greatest convex minorant of (0, 0), (1, heights[0]), … (F13).
+
+    They are the isotonic regression of the heights' increments.
+
+    Args:
+        heights: (m,)
+
+    Returns:
+        (m,) slopes, at least 0.
+    """
+    from scipy.optimize import isotonic_regression
+
+    return np.maximum(isotonic_regression(np.diff(heights, prepend=0.0)).x, 0.0)
+
+
+def _constants(side: OneSide, mediums: list[_Medium]) -> Floats:
+    """(B,) the smallest private constant q for each share: leakage never rises with q (F3)."""
+    if not mediums:
+        return np.empty(0)
+    reach = max(len(one.releasable) for one in mediums)
+    shares = np.array([one.share for one in mediums])
+    base = np.zeros((len(mediums), reach, side.chain.k))  # a released record ends the walk
+    soft = np.zeros(base.shape, dtype=bool)
+    for i, one in enumerate(mediums):
+        soft[i, : len(one.releasable)] = one.releasable
+        base[i, : len(one.releasable)] = 1.0
+
+    def excess(q: Floats) -> Floats:
+        rows = np.where(soft, q[:, np.newaxis, np.newaxis], base)
+        return np.minimum(side.worst(rows) - shares, _BEYOND)
+
+    return _smallest_roots(excess, len(mediums))
+
+
+def _smallest_roots(excess: Callable[[Floats], Floats], count: int) -> Floats:
+    """(count,) the least q at which each excess is at most 0; it falls about with log q.
+
+    By the Illinois method with a bracket, which ends within the last bits of log q.
+    """
+    low, high = np.full(count, np.log(_LEAST)), np.zeros(count)
+    above, below = excess(np.exp(low)), excess(np.exp(high))
+    high, low = np.where(above <= 0, low, high), np.where(below > 0, high, low)
+    before = np.zeros(count)
+    for step in range(_MOST_LOOKS):
+        width = high - low
+        if np.all(width <= _CLOSE):
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at = (low * below - high * above) / (below - above)
+        middle = (low + high) / 2
+        at = np.where(np.isfinite(at) & (step % 3 != 2), at, middle)
+        # a little to the far side, so that the other end of the bracket moves too
+        at = np.clip(at + np.sign(middle - at) * _CLOSE / 2, low, high)
+        found = excess(np.exp(at))
+        good = found <= 0
+        moved = np.where(good, 1.0, -1.0)
+        again = moved == before
+        above = np.where(good, np.where(again, above / 2, above), found)
+        below = np.where(good, found, np.where(again, below / 2, below))
+        low, high, before = np.where(good, low, at), np.where(good, at, high), moved
+    q = np.exp(high)
+    nothing = excess(np.zeros(count)) <= 0
+    return np.where(nothing & (q <= 2 * _LEAST), 0.0, q)

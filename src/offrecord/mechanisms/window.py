@@ -6,16 +6,19 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from offrecord.mechanisms.base import Mechanism, Unserved
 from offrecord.mechanisms.rules import LocalRule, Pair, Setting
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
 from offrecord.text import Progress, unwatched
-from offrecord.theory.window import LONGEST, shortest_window, smallest_windows
+from offrecord.theory.leakage import Around, figure
+from offrecord.theory.problem import Problem, Secret
+from offrecord.theory.window import LONGEST, shortest_window, smallest_windows, staircase
 
 if TYPE_CHECKING:
     from offrecord.mechanisms.local_policy import LocalPolicy
-    from offrecord.theory.problem import Problem
 
 _FEW = 64  # members of a list for which windows of any shape are tried, and not even ones alone
 
@@ -60,9 +63,35 @@ class BestWindow(Mechanism):
 
     def design(self, problem: Problem) -> LocalPolicy:
         """The shortest window around each private record or run."""
-        from offrecord.mechanisms.local_policy import window_policy
+        from offrecord.mechanisms.local_policy import LocalPolicy
 
-        return window_policy(self.name, problem)
+        matrix = np.zeros((problem.n, problem.chain.k))
+        known: dict[object, tuple[int, int]] = {}
+        useful = problem.n  # room beyond this makes no difference (F14)
+        for secret in problem.secrets:
+            rooms = secret.first - 1, problem.n - secret.last
+            near = min(rooms[0], useful), min(rooms[1], useful), secret.last - secret.first
+            key: object = secret if problem.members.places is not None else near
+            if key not in known:
+                known[key] = _smallest(problem, secret, rooms)
+                enough = sum(known[key]) + problem.chain.order
+                if problem.members.places is None and min(rooms) > enough:
+                    useful = min(useful, enough)
+            left, right = known[key]
+            matrix[max(secret.first - 1 - left, 0) : secret.last + right] = 1.0
+        return LocalPolicy(problem, matrix, self.name)
+
+
+def _smallest(problem: Problem, secret: Secret, rooms: tuple[int, int]) -> tuple[int, int]:
+    """The first of the shortest windows around one secret, by its left side."""
+    k = problem.chain.k
+
+    def keeps(left: int, right: int) -> bool:
+        rows = np.broadcast_to(1.0, (left, k)), np.broadcast_to(1.0, (right, k))
+        found = Around(problem, problem.members, secret, rows).leakages()
+        return figure(problem, found) <= problem.epsilon
+
+    return staircase(keeps, rooms) or rooms
 
 
 def pair_of_window(setting: Setting, sizes: tuple[int, int] | None, k: int) -> Pair:

@@ -1,7 +1,4 @@
-"""Pointwise and max-influence of one record on others, and the regions they make (Sec. II).
-
-Of the chain itself, also where it comes in a set of models.
-"""
+"""Pointwise and max-influence of one record on others, and the regions they make (Sec. II)."""
 
 from __future__ import annotations
 
@@ -18,16 +15,16 @@ from offrecord.models.base import Floats, Integers, Label
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number
 from offrecord.theory.problem import budget
-from offrecord.theory.side import Side, binary_influence
 
 _MOST_REALIZATIONS = 4096
+_MOST_STEPS = 1_000_000  # records that a chain which forgets slowly is followed: a minute
 _NEVER_TOGETHER = "these values cannot occur together"
 #: Far above what rounding may add to an influence (docs/proofs/rounding.md, "What F4 forces").
 _FORCED_RELATIVE, _FORCED_ABSOLUTE = 1e-9, 1e-12
 
 
 class Region(StrEnum):
-    """How much a record can tell about the private one."""
+    """How much a record can say about the private one."""
 
     LARGE = "L"
     MEDIUM = "M"
@@ -35,10 +32,19 @@ class Region(StrEnum):
 
 
 def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLike) -> Floats:
-    """i(X_p ⇝ X_t = x) of each value x: (k,) for one record t, (m, k) for m, each on its own.
+    """i(X_p ⇝ X_t = x) of each value x (Definition 3).
 
-    Definition 3. ∞ at t = p; −∞ for a value that X_t never takes. In the paper's setting by the
-    closed form of Proposition 1, else O(distance·k³).
+    Args:
+        chain: of any order.
+        private: p, from 1.
+        records: one record t or several, each on its own.
+
+    Returns:
+        (k,) for one record, (m, k) for several; ∞ at t = p, −∞ for a value that X_t never takes. In
+        the paper's setting by the closed form of Proposition 1.
+
+    Raises:
+        InputError: For what is no record of the chain.
     """
     _check(chain, private)
     positions = np.atleast_1d(np.asarray(records))
@@ -48,30 +54,91 @@ def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLi
         _check(chain, record)
     positions = positions.astype(np.int64)  # differences of unsigned numbers would wrap around
     out = np.full((len(positions), chain.k), np.inf)
-    away = np.flatnonzero(positions != private)
-    if chain.has_states:
-        for i in away:
-            out[i] = _influence_of_joint(chain, private, int(positions[i]))
-    elif chain.is_paper_setting:
-        distances = np.abs(positions[away] - private)
-        out[away] = binary_influence(chain.alpha, chain.beta, distances)
-    else:
-        for direction in (-1, 1):
-            here = np.flatnonzero((positions - private) * direction > 0)
-            out[here] = _influence_on_side(chain, private, direction, positions[here])
+    for direction in (-1, 1):
+        here = np.flatnonzero((positions - private) * direction > 0)
+        if not len(here):
+            continue
+        if chain.has_states:
+            for i in here:
+                out[i] = _influence_of_joint(chain, private, int(positions[i]))
+        else:
+            distances = np.abs(positions[here] - private)
+            by_distance = influence_beside(chain, private, direction, int(distances.max()))
+            out[here] = by_distance[distances - 1]
     return out[0] if np.ndim(records) == 0 else out
 
 
-def _influence_on_side(
-    chain: MarkovChain, private: int, direction: int, positions: Integers
-) -> Floats:
-    """(m, k) on records of one side, by one walk to the furthest."""
-    if len(positions) == 0:
-        return np.empty((0, chain.k))
-    distances = np.abs(positions - private)
-    furthest = int(distances.max())
-    influence = Side(chain.alone, private, direction, furthest).influence(furthest)
-    return np.asarray(influence[distances - 1])
+def influence_beside(chain: MarkovChain, private: int, direction: int, count: int) -> Floats:
+    """Pointwise influence on the nearest records of one side, for chains of order 1.
+
+    Args:
+        chain: of order 1.
+        private: p, from 1.
+        direction: 1 to the right, −1 to the left.
+        count: how many records.
+
+    Returns:
+        (count, k) by distance; −∞ for a value that is never taken.
+    """
+    if chain.is_paper_setting:
+        return binary_influence(chain.alpha, chain.beta, np.arange(1, count + 1))
+    logs = log_likelihoods(chain, private, direction, count)
+    support = chain.support(private)
+    taken = np.isfinite(logs).any(axis=1)
+    if support.sum() < 2:
+        return np.where(taken, 0.0, -np.inf)
+    # each column's largest entry is 0
+    return np.where(taken, -logs[:, support].min(axis=1), -np.inf)
+
+
+def log_likelihoods(chain: MarkovChain, private: int, direction: int, count: int) -> Floats:
+    """How likely each value of the nearest records is under each private value.
+
+    Args:
+        chain: of order 1.
+        private: p, from 1.
+        direction: 1 to the right, −1 to the left.
+        count: how many records.
+
+    Returns:
+        (count, k, k) log Pr(X at distance d = j | X_p = x), each column's largest entry 0; −∞ for
+        private values and values that cannot be taken.
+    """
+    found = np.empty((count, chain.k, chain.k))
+    kernels = np.broadcast_to(
+        chain.kernels(private, private + direction * count), (count, chain.k, chain.k)
+    )
+    support = chain.support(private)
+    state = np.diag(support.astype(np.float64))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for step in range(count):
+            state = state @ kernels[step]
+            found[step] = np.log(state)
+        highest = found.max(axis=1, keepdims=True)
+        return np.where(np.isfinite(highest), found - highest, -np.inf)
+
+
+def binary_influence(alpha: float, beta: float, distances: Integers) -> Floats:
+    """Pointwise influence at some distances in the paper's setting (Proposition 1).
+
+    Args:
+        alpha, beta: P(0→1) and P(1→0).
+        distances: (m,), at least 1.
+
+    Returns:
+        (m, 2) of the values 0 and 1.
+    """
+    total = alpha + beta
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # |1 − α − β|^d by logarithms, accurate near α + β = 0
+        log_gap = np.log1p(-total) if total < 1 else np.log(total - 1)
+        power = np.exp(distances * log_gap) if total != 1 else np.zeros(len(distances))
+        signed = np.where((distances % 2 == 1) & (total > 1), -power, power)
+        # P^d(0, 0) = (β + α·g)/(α+β), P^d(1, 0) = (β − β·g)/(α+β), with g = (1 − α − β)^d
+        one_less = -np.expm1(distances * log_gap) if total < 1 else 1.0 - signed
+        zero = np.log((beta + alpha * signed) / (beta * one_less))
+        one = np.log((alpha + beta * signed) / (alpha * one_less))
+    return np.abs(np.stack((zero, one), axis=1))
 
 
 def _influence_of_joint(chain: MarkovChain, private: int, record: int) -> Floats:
@@ -87,7 +154,16 @@ def _influence_of_joint(chain: MarkovChain, private: int, record: int) -> Floats
 def max_influence(chain: MarkovChain, private: int, records: int | ArrayLike) -> float | Floats:
     """I(X_p ⇝ X_t), the largest pointwise influence (Definition 3).
 
-    A float for one record, (m,) for m of them, each on its own.
+    Args:
+        chain: of any order.
+        private: p, from 1.
+        records: one record t or several, each on its own.
+
+    Returns:
+        A float for one record, (m,) for several.
+
+    Raises:
+        InputError: For what is no record of the chain.
     """
     influence = pointwise_influence(chain, private, records)
     return float(influence.max()) if influence.ndim == 1 else influence.max(axis=1)
@@ -96,7 +172,16 @@ def max_influence(chain: MarkovChain, private: int, records: int | ArrayLike) ->
 def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, Label]) -> float:
     """i(X_p ⇝ X_S = x_S) of several records together: the nearest on each side count (Markov).
 
-    realization: record → label. InputError if those values cannot occur together.
+    Args:
+        chain: of any order.
+        private: p, from 1.
+        realization: the value of each record of S.
+
+    Returns:
+        The influence; ∞ if p is one of them.
+
+    Raises:
+        InputError: If these values cannot occur together.
     """
     values = {
         whole_number("record", t): chain.value_index(label) for t, label in realization.items()
@@ -111,19 +196,19 @@ def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, La
     if not _occur_together(chain, private, values):
         raise InputError(_NEVER_TOGETHER)
     logs = np.zeros(chain.k)
-    for neighbour in (
-        max((t for t in values if t < private), default=0),
-        min((t for t in values if t > private), default=0),
+    for direction, neighbour in (
+        (-1, max((t for t in values if t < private), default=0)),
+        (1, min((t for t in values if t > private), default=0)),
     ):
         if neighbour:  # up to a factor that is the same for every value of the private record
             distance = abs(neighbour - private)
-            side = Side(chain.alone, private, 1 if neighbour > private else -1, distance)
-            logs += side.likelihoods(distance)[-1][:, values[neighbour]]
+            likely = log_likelihoods(chain, private, direction, distance)[-1]
+            logs += likely[:, values[neighbour]]
     return _spread(logs[chain.support(private)])
 
 
 def _occur_together(chain: MarkovChain, private: int, values: Mapping[int, int]) -> bool:
-    """Whether the values on either side of the private record can; across it, likelihoods tell."""
+    """Whether the values on either side of the private record can; across it, likelihoods say."""
     ordered = sorted([*values, private])
     if ordered[0] != private and not chain.support(ordered[0])[values[ordered[0]]]:
         return False
@@ -142,10 +227,21 @@ def _spread(logs: Floats) -> float:
 
 
 def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) -> float:
-    """I(X_p ⇝ X_S): 0 for no records, ∞ if p is one, else of the nearest on each side together.
+    """I(X_p ⇝ X_S), the largest influence of values of several records together.
 
     It is what a mechanism leaks that always releases X_S and nothing nearer (Corollary 3): of the
     two records beside a window, what the window leaks (Corollary 2).
+
+    Args:
+        chain: of any order.
+        private: p, from 1.
+        records: S.
+
+    Returns:
+        0 for no records, ∞ if p is one of them.
+
+    Raises:
+        InputError: For what is no record of the chain, and for too many values at order above 1.
     """
     wanted = {whole_number("record", t) for t in records}
     _check(chain, private)
@@ -159,17 +255,19 @@ def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) 
     for direction in (-1, 1):
         distances = [abs(t - private) for t in wanted if (t - private) * direction > 0]
         if distances:
-            nearest = min(distances)
-            total = total + Side(chain.alone, private, direction, nearest).pairs(nearest)[-1]
+            logs = log_likelihoods(chain, private, direction, min(distances))[-1]
+            with np.errstate(invalid="ignore"):
+                ratios = logs[:, np.newaxis] - logs[np.newaxis]
+            total = total + np.where(logs[:, np.newaxis] > -np.inf, ratios, -np.inf).max(axis=2)
     support = chain.support(private)
-    return float(total[np.ix_(support, support)].max())
+    return float(np.maximum(total[np.ix_(support, support)], 0.0).max())
 
 
 def _max_set_influence_of_states(chain: MarkovChain, private: int, records: list[int]) -> float:
     if chain.k ** len(records) > _MOST_REALIZATIONS:
         raise InputError(
-            f"sets of at most {_MOST_REALIZATIONS} realizations for order above 1 or hidden states,"
-            f" got {chain.k}^{len(records)}"
+            f"sets of at most {_MOST_REALIZATIONS} realizations for order above 1, got"
+            f" {chain.k}^{len(records)}"
         )
     found = [0.0]
     for values in product(range(chain.k), repeat=len(records)):
@@ -203,10 +301,8 @@ def _log_probability(chain: MarkovChain, values: Mapping[int, int]) -> float:
         largest = float(weights.max())
         if largest == 0.0:
             return -np.inf
-        weights, log = (
-            weights / largest @ lifted.kernel(record - order),
-            log + float(np.log(largest)),
-        )
+        weights = weights / largest @ lifted.kernel(record - order)
+        log += float(np.log(largest))
         if record in values:
             weights[chain.coordinate(order - 1) != values[record]] = 0.0
     total = float(weights.sum())
@@ -214,21 +310,89 @@ def _log_probability(chain: MarkovChain, values: Mapping[int, int]) -> float:
 
 
 def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
-    """Δ*(ε), the smallest distance with max-influence at most ε; None beyond limit.
+    """Δ*(ε), the smallest distance with max-influence at most ε (Theorem 2).
 
-    Of a stationary chain, to the right (Theorem 2).
+    Args:
+        chain: stationary, of order 1.
+        epsilon: the budget.
+        limit: how far to look.
+
+    Returns:
+        The distance to the right; None beyond the limit.
+
+    Raises:
+        InputError: For another chain, and a limit below 1.
     """
     if not chain.is_stationary or chain.has_states:
         raise InputError("delta_star needs a stationary chain of order 1")
     if whole_number("limit", limit) < 1:
         raise InputError(f"limit must be at least 1, got {limit}")
-    return Side(chain.alone, 1, 1, limit).delta_star(budget(epsilon))
+    return first_small(chain, 1, 1, budget(epsilon), limit)
+
+
+def first_small(
+    chain: MarkovChain, private: int, direction: int, epsilon: float, room: int
+) -> int | None:
+    """The smallest distance from which on the max-influence is at most ε, on one side.
+
+    Args:
+        chain: of order 1.
+        private: p, from 1.
+        direction: 1 to the right, −1 to the left.
+        epsilon: the budget.
+        room: how many records there are.
+
+    Returns:
+        The distance, from where on everything is region S; None beyond the room.
+    """
+    if room == 0:
+        return None
+    if is_independent(chain, private, direction):
+        return 1
+    if epsilon <= 0:
+        return None
+    count = min(64, room)
+    while True:
+        largest = influence_beside(chain, private, direction, count).max(axis=1)
+        if largest[-1] <= epsilon:  # it never rises with the distance
+            return int(np.argmax(largest <= epsilon)) + 1
+        if count >= min(room, _MOST_STEPS) or _is_constant(largest):
+            return None
+        count = min(4 * count, room)
+
+
+def is_independent(chain: MarkovChain, private: int, direction: int) -> bool:
+    """Whether the neighbouring record is alike under all private values, to the last bit.
+
+    Args:
+        chain: of order 1.
+        private: p, from 1.
+        direction: which neighbour.
+
+    Returns:
+        True if nothing on that side depends on X_p.
+    """
+    support = chain.support(private)
+    rows = chain.kernels(private, private + direction)[0][support]
+    return bool(np.all(rows == rows[0]))
+
+
+def _is_constant(largest: Floats) -> bool:
+    """A chain that never forgets: the influence no longer falls, to the last bit."""
+    last = largest[-32:]
+    return len(last) == 32 and (bool(np.all(last == last[0])) or not np.isfinite(last).any())
 
 
 def is_forced(influence: Floats, epsilon: float) -> NDArray[np.bool_]:
-    """Where Lemma 1 forces every ε-private local mechanism to redact: influence above ε (F4).
+    """Where Lemma 1 forces every ε-private local mechanism to redact (F4).
 
-    What is above it by rounding alone is not claimed: a bound on every mechanism must not be wrong.
+    Args:
+        influence: pointwise influences.
+        epsilon: the budget.
+
+    Returns:
+        Where the influence is above ε. What is above it by rounding alone is not claimed: a bound
+        on every mechanism must not be wrong.
     """
     return np.asarray(influence > epsilon * (1 + _FORCED_RELATIVE) + _FORCED_ABSOLUTE)
 
@@ -236,9 +400,19 @@ def is_forced(influence: Floats, epsilon: float) -> NDArray[np.bool_]:
 def regions(
     chain: MarkovChain, private: int, records: ArrayLike, epsilon: float
 ) -> NDArray[np.str_]:
-    """(m,) "L", "M" or "S" for each record at ε′ = epsilon (Sec. II).
+    """The region of each record at ε′ = epsilon (Sec. II).
 
-    None, some or all of the values it can take have influence ≤ ε′.
+    Args:
+        chain: of any order.
+        private: p, from 1.
+        records: several.
+        epsilon: ε′.
+
+    Returns:
+        (m,) "L", "M" or "S": none, some or all of the values it can take have influence ≤ ε′.
+
+    Raises:
+        InputError: For what is no record of the chain.
     """
     influence = pointwise_influence(chain, private, np.atleast_1d(np.asarray(records)))
     epsilon = budget(epsilon)

@@ -1,85 +1,88 @@
-"""Exact leakage of any local redaction mechanism (F1, F2, F9; of order above 1, R6 and F8)."""
+"""Exact leakage of a local redaction matrix, for all plausible chains at once (F1, F2, F9, R6).
+
+A secret and its two sides: given the start context the sides are independent, so what an observer
+of each side may see, with its likelihood by start context, is all there is (sides.py). Of a secret
+of at least m records the sides start from contexts of their own and their largest log-ratios add,
+pair by pair (F2, F9); a shorter one lies within one context, and the likelihood of both sides given
+its values is a sum over the contexts that hold them (R6).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers, Label
-from offrecord.theory.generators import Outward, Releases, Told, told_by
+from offrecord.models.members import Members
+from offrecord.models.known import KnownChains
+from offrecord.theory.pairs import ROUNDING, log_ratios, record_leakages
 from offrecord.theory.problem import Problem, Secret
-from offrecord.theory.redaction import Redaction
-from offrecord.theory.sets.side_set import BY_CONES, BY_ONE_WALK, NOWHERE
-from offrecord.theory.side import Side, SideLeakage
+from offrecord.theory.redaction import checked_redaction, rows_beside
+from offrecord.theory.sides import (
+    Direction,
+    context_outcomes,
+    first_releases,
+    kernel_product,
+    local_outcomes,
+)
 
-#: How a leakage was found: exactly, or as an upper bound.
-EXACT, BY_CONTEXTS, BY_GENERATORS = "exact", "contexts", "generators"
-BY_NEAREST, BY_TUPLE_PAIRS = "nearest generators (F3)", "tuple pairs (F8)"
-_EXACT_METHODS = (EXACT, BY_CONTEXTS, BY_GENERATORS, BY_ONE_WALK, BY_CONES)
+#: Outputs of one side of order above 1 that are followed; beyond, leakage takes minutes.
+_MOST_OUTPUTS = 4096
+_MOST_NUMBERS = 2**25  # of the states of these outputs: 256 MB
 
 
-def is_exact(method: str) -> bool:
-    """What was found in this way is no mere upper bound."""
-    return method in _EXACT_METHODS
+class FirstRelease(NamedTuple):
+    """What is first seen on one side of a secret.
 
-
-@dataclass(frozen=True)
-class FirstRelease:
-    """What is first seen on one side of a secret: this record with this value.
-
-    further: the releases beyond it that the output shows too, where they count: in a chain of order
-    m, until m records in a row are released.
+    seen: the records that tell anything, nearest first, with their values. Of order 1 one record,
+    of order m as many as it takes until m records in a row are released.
     """
 
-    record: int
-    value: Label
-    further: tuple[tuple[int, Label], ...] = ()
+    seen: tuple[tuple[int, Label], ...]
+
+    @property
+    def record(self) -> int:
+        """The nearest record that is released."""
+        return self.seen[0][0]
+
+    @property
+    def value(self) -> Label:
+        """Its value."""
+        return self.seen[0][1]
 
     def __str__(self) -> str:
-        seen = ((self.record, self.value), *self.further)
-        return ", ".join(f"X_{record} = {value!r}" for record, value in seen)
+        return ", ".join(f"X_{record} = {value!r}" for record, value in self.seen)
 
 
 @dataclass(frozen=True)
 class WorstOutput:
-    """The output that tells most about a secret, and how much.
+    """The output with the largest leakage about a secret.
 
-    leakage: its log-likelihood ratio, ∞ included. rounding: floating point is no further than this
-    from the true leakage.
-    secret: the private records it is about. more_likely, less_likely: the values of the secret's
-    first and last record under which the output is most and least likely. left, right: the first
-    release on each side, None where nothing is released to the end.
-    method: "exact" for order 1; for chains of order above 1 by which way the leakage was found,
-    exactly by "contexts" or "generators" (R6), or as an upper bound: "nearest generators (F3)", as
-    if all records further out were released, or "tuple pairs (F8)". For a set of models, the way of
-    each side over the set, after "tuple pairs (F8)" where states are tuples.
-    located: what is seen is known; not so for larger sets of models.
+    leakage: its log-likelihood ratio, ∞ included. secret: the private records it is about.
+    more_likely, less_likely: the values of the secret's first and last record under which it is
+    most and least likely. left, right: the first release on each side, None where nothing is
+    released to the end. itself: a record of the secret is released. member: number of the chain
+    that it is worst under.
     """
 
     leakage: float
-    rounding: float
     secret: Secret
     more_likely: tuple[Label, Label]
     less_likely: tuple[Label, Label]
-    left: FirstRelease | None
-    right: FirstRelease | None
+    left: FirstRelease | None = None
+    right: FirstRelease | None = None
     itself: bool = False
-    method: str = EXACT
-    located: bool = True
-
-    @property
-    def exact(self) -> bool:
-        """No mere upper bound."""
-        return is_exact(self.method)
+    member: int = 0
 
     @property
     def upper(self) -> float:
         """A number the true leakage does not exceed."""
-        return self.leakage + self.rounding
+        return self.leakage + ROUNDING
 
     def __str__(self) -> str:
         records = f"X_{self.secret.first}"
@@ -90,14 +93,9 @@ class WorstOutput:
         if self.itself:
             return f"{records} itself is released"
         if self.leakage == 0:
-            return "no output tells anything"
-        if not self.located:
-            return (
-                f"some output is e^{self.leakage:.6g} times likelier if {records} = {more} than"
-                f" {less}, under the worst models of the set"
-            )
+            return "no output has any leakage"
         seen = [
-            (f"{side} first on the {name}" if side else f"nothing released on the {name}")
+            f"{side} first on the {name}" if side else f"nothing released on the {name}"
             for name, side in (("left", self.left), ("right", self.right))
             if side or name == "right" or self.secret.first > 1
         ]
@@ -107,326 +105,391 @@ class WorstOutput:
         )
 
 
-def leakage(problem: Problem, redaction: ArrayLike | Redaction) -> float:
-    """𝓛(X_p → Y) of a local redaction matrix (n, k) (Definition 1), exact, ∞ included.
+def leakage(problem: Problem, redaction: ArrayLike) -> float:
+    """The leakage of a local redaction matrix (Definition 1), ∞ included: the promise's figure.
 
-    The largest over the problem's secrets, O(n·k³) each. The formula, U = V·P and V = U·diag(q),
-    stands in `offrecord.theory.first_release`.
+    Args:
+        problem: whose secrets it is about, and under which chains.
+        redaction: (n, k) probability of redaction by record and value.
+
+    Returns:
+        Of a list of chains the largest over all of them, of a posterior the quantile of its
+        coverage.
+
+    Raises:
+        InputError: For another shape, and where leakage of order above 1 would take too long.
     """
-    return worst_output(problem, redaction).leakage
+    return figure(problem, leakages(problem, redaction))
 
 
-def worst_output(problem: Problem, redaction: ArrayLike | Redaction) -> WorstOutput:
-    """The output that tells most about one of the problem's secrets.
+def figure(problem: Problem, found: Floats) -> float:
+    """The promise's figure of the leakage by member.
 
-    Of order above 1, exactly where that is possible, else by the smaller of two bounds; `method` of
-    what is returned says how.
+    Args:
+        problem: whose promise it is.
+        found: (M,) leakages.
+
+    Returns:
+        The largest of a list, of a posterior the quantile of its coverage.
     """
-    if is_judged_by_outputs(problem):
-        return _worst_of_all(problem, redaction, _Nearest(problem))
-    return walked_output(problem, redaction)
+    coverage = problem.promise.coverage
+    if coverage is None:
+        return float(found.max())
+    return float(np.quantile(found, coverage, method="higher"))
 
 
-def walked_output(problem: Problem, redaction: ArrayLike | Redaction) -> WorstOutput:
-    """The same by walks to the first release alone: of order above 1, by F8's tuples.
+def leakages(problem: Problem, redaction: ArrayLike) -> Floats:
+    """The exact leakage of a local redaction matrix under each member.
 
-    Fast enough to be asked thousands of times.
+    Args:
+        problem: whose secrets it is about, and under which chains.
+        redaction: (n, k) probability of redaction by record and value.
+
+    Returns:
+        (M,) the largest over the secrets.
+
+    Raises:
+        InputError: As `leakage`.
     """
-    return _worst_of_all(problem, redaction, _worst_about)
-
-
-_Judge: TypeAlias = Callable[[Problem, Redaction, Integers, Secret], WorstOutput]
-
-
-def _worst_of_all(problem: Problem, redaction: ArrayLike | Redaction, judge: _Judge) -> WorstOutput:
-    """The worst of what `judge` says about each secret."""
-    n, k = problem.n, problem.chain.k
-    matrix = (
-        redaction.checked(n, k)
-        if isinstance(redaction, Redaction)
-        else Redaction.from_matrix(redaction, n, k)
-    )
-    lengths = matrix.stops - matrix.starts
-    worst: WorstOutput | None = None
+    matrix = checked_redaction(redaction, problem)
+    known: dict[object, Floats] = {}
+    found = np.zeros(problem.members.count)
     for secret in problem.secrets:
-        output = judge(problem, matrix, lengths, secret)
-        if worst is None or output.upper > worst.upper:
-            worst = output
-        if worst.leakage == np.inf:
-            break
-    assert worst is not None
-    return worst
-
-
-def is_judged_by_outputs(problem: Problem) -> bool:
-    """Whether R6 applies: to one stationary chain of order above 1, not to a set of models."""
-    chain = problem.chain
-    return chain.order > 1 and chain.is_stationary and getattr(problem, "models", None) is None
-
-
-def side_leakage(side: Side, matrix: Redaction, lengths: Integers) -> SideLeakage:
-    """Directional leakage of one side under the rows of a whole redaction matrix."""
-    start = side.edge  # position (from 0) of the first record to the right of the edge
-    if side.direction > 0:
-        index = int(np.searchsorted(matrix.stops, start, side="right"))
-        return _walk_out(side, matrix, lengths, index, 1, start)
-    index = int(np.searchsorted(matrix.starts, start - 1, side="left")) - 1
-    return _walk_out(side, matrix, lengths, index, -1, start - 1)
-
-
-def _walk_out(
-    side: Side, matrix: Redaction, lengths: Integers, index: int, step: int, edge: int
-) -> SideLeakage:
-    """Walk over the stretches from `edge` to the first gap between them or the chain's end."""
-    starts, stops = matrix.starts, matrix.stops
-    begins, ends, end_of_chain = (starts, stops, matrix.n) if step > 0 else (stops, starts, 0)
-    last = len(starts) - 1 if step > 0 else 0
-    remaining = (last - index) * step + 1
-    if remaining <= 0:
-        return side.leakage(matrix.rows[:0], lengths[:0], opens=side.room > 0)
-    inner = begins[index]
-    inside = (inner < edge) if step > 0 else (inner > edge)
-    if not inside and inner != edge:
-        return side.leakage(matrix.rows[:0], lengths[:0], opens=True)
-    if inside:  # the edge lies within a stretch: only its outer part counts
-        lengths = lengths.copy()
-        lengths[index] = abs(int(ends[index]) - edge)
-    order = slice(index, None, step)
-    gaps = np.flatnonzero(ends[order][:-1] != begins[order][1:])
-    count = int(gaps[0]) + 1 if len(gaps) else remaining
-    opens = bool(ends[index + step * (count - 1)] != end_of_chain)
-    if step > 0:
-        return side.leakage(
-            matrix.rows[: index + count], lengths[: index + count], opens=opens, index=index
-        )
-    first = index - count + 1
-    return side.leakage(matrix.rows[first:], lengths[first:], opens=opens, index=count - 1, step=-1)
-
-
-def combine(
-    left: Floats, right: Floats, possible: NDArray[np.bool_], values: Integers | None = None
-) -> tuple[float, tuple[int, int, int, int]]:
-    """The largest left[a, a'] + right[b, b'] over possible ends of a secret, and where (F2, F9).
-
-    Its ends are (a, b) or (a', b'), for a single record a = b. Exact where the paper adds the
-    largest of each side (Remark 1); over a set of models R3. values: for one record of a chain on
-    tuples or hidden states, its value in each state; pairs of states with the same one do not
-    count.
-    """
-    a, b = np.nonzero(possible)
-    best, where = 0.0, (int(a[0]), int(b[0]), int(a[0]), int(b[0]))
-    for i in range(len(a)):
-        totals = left[a[i], a] + right[b[i], b]
-        if values is not None:
-            totals[values[a] == values[a[i]]] = 0.0
-        j = int(np.argmax(totals))
-        if totals[j] > best:
-            best, where = float(totals[j]), (int(a[i]), int(b[i]), int(a[j]), int(b[j]))
-    return best, where
-
-
-def possible_ends(problem: Problem, secret: Secret) -> NDArray[np.bool_]:
-    """(states, states) which states the two ends of a secret can take together."""
-    left, right = problem.sides(secret)
-    if problem.models is not None:
-        return problem.models.can_follow(left.origin, right.origin)
-    return np.diag(left.support) @ left.chain.can_follow(left.origin, right.origin)
-
-
-def _worst_about(
-    problem: Problem, matrix: Redaction, lengths: Integers, secret: Secret
-) -> WorstOutput:
-    possible = possible_ends(problem, secret)
-    method = BY_TUPLE_PAIRS if problem.chain.has_states else EXACT
-    first_labels, last_labels = _end_labels(problem, secret)
-    if _given_away(problem, matrix, problem.core(secret)):
-        a, b = np.nonzero(possible)
-        more, less = ((first_labels[a[i]], last_labels[b[i]]) for i in (0, -1))
-        return WorstOutput(np.inf, 0.0, secret, more, less, None, None, itself=True, method=method)
-    sides = problem.sides(secret)
-    left, right = (side_leakage(side, matrix, lengths) for side in sides)
-    single = secret.first == secret.last
-    values = sides[0].secret_values if single and problem.chain.has_states else None
-    total, (first, last, other_first, other_last) = combine(
-        left.worst, right.worst, possible, values
-    )
-    found = left.value[first, other_first], right.value[last, other_last]
-    return WorstOutput(
-        total,
-        left.rounding + right.rounding,
-        secret,
-        (first_labels[first], last_labels[last]),
-        (first_labels[other_first], last_labels[other_last]),
-        _first_release(problem, matrix, sides[0], left, (first, other_first)),
-        _first_release(problem, matrix, sides[1], right, (last, other_last)),
-        method=_method(problem, left, right),
-        located=NOWHERE not in found,
-    )
-
-
-def _method(problem: Problem, left: SideLeakage, right: SideLeakage) -> str:
-    """How the leakage about a secret was found by walks on both sides."""
-    by_side = dict.fromkeys(side.method for side in (left, right) if side.method is not None)
-    ways = [BY_TUPLE_PAIRS] * problem.chain.has_states + list(by_side)
-    return ", ".join(ways) or EXACT
-
-
-# ---- order above 1 (R6)
-
-
-class _Nearest:
-    """Judges secrets by the outputs nearest to them; those with the same about them once."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._told: dict[tuple[bytes, bytes, int], Told | None] = {}
-        self._chain = problem.chain
-
-    def __call__(
-        self, problem: Problem, matrix: Redaction, lengths: Integers, secret: Secret
-    ) -> WorstOutput:
-        if _given_away(problem, matrix, secret):
-            return replace(_worst_about(problem, matrix, lengths, secret), method=EXACT)
-        told = self._about(matrix, secret)
-        if told is not None and told.is_exact:
-            return _of_outputs(problem, secret, told)
-        walked = _worst_about(problem, matrix, lengths, secret)
-        if told is None or walked.upper <= told.leakage + told.rounding:
-            return walked
-        return _of_outputs(problem, secret, told)
-
-    def _about(self, matrix: Redaction, secret: Secret) -> Told | None:
-        left, right = (
-            _outward(matrix, secret, direction, self._chain.order) for direction in (-1, 1)
-        )
-        length = secret.last - secret.first + 1
-        key = (_spelled(left), _spelled(right), length)
-        if key not in self._told:
-            self._told[key] = told_by(self._chain, left, right, length)
-        return self._told[key]
-
-
-def _of_outputs(problem: Problem, secret: Secret, told: Told) -> WorstOutput:
-    """What was found by distance, about the records of one secret."""
-    labels = problem.chain.labels
-    exact = BY_CONTEXTS if told.is_window else BY_GENERATORS
-    more, less = ((labels[first], labels[last]) for first, last in (told.more, told.less))
-    return WorstOutput(
-        told.leakage,
-        told.rounding,
-        secret,
-        more,
-        less,
-        _released(problem, secret.first, -1, told.left),
-        _released(problem, secret.last, 1, told.right),
-        method=exact if told.is_exact else BY_NEAREST,
-    )
-
-
-def _released(
-    problem: Problem, edge: int, direction: int, releases: Releases
-) -> FirstRelease | None:
-    """What an output shows on one side; None if nothing to the end."""
-    labels = problem.chain.labels
-    seen = [(edge + direction * distance, labels[value]) for distance, value in releases]
-    return FirstRelease(*seen[0], tuple(seen[1:])) if seen else None
-
-
-def _outward(matrix: Redaction, secret: Secret, direction: int, order: int) -> Outward:
-    """The stretches on one side of a secret, nearest first, equal neighbours as one.
-
-    To the chain's end, or `order` records in a row that are never redacted: more do not count.
-    """
-    found: list[tuple[Floats, int]] = []
-    for row, count in _stretches(matrix, secret, direction):
-        known = found.pop()[1] if found and np.array_equal(found[-1][0], row) else 0
-        found.append((row, known + count))
-        if known + count >= order and not row.any():
-            found[-1] = (row, order)
-            break
+        around = Around.of(problem, problem.members, secret, matrix)
+        if around.key not in known:
+            known[around.key] = around.leakages()
+        found = np.maximum(found, known[around.key])
     return found
 
 
-def _stretches(matrix: Redaction, secret: Secret, direction: int) -> Iterator[tuple[Floats, int]]:
-    """All stretches on one side of a secret, nearest first, also those that are never redacted."""
-    low, high = (0, secret.first - 1) if direction < 0 else (secret.last, matrix.n)
-    first = int(np.searchsorted(matrix.stops, low, side="right"))
-    last = int(np.searchsorted(matrix.starts, high, side="left"))
-    released, at = np.zeros(matrix.k), high if direction < 0 else low
-    for i in range(first, last)[::direction]:
-        start, stop = max(int(matrix.starts[i]), low), min(int(matrix.stops[i]), high)
-        near, far = (start, stop) if direction > 0 else (stop, start)
-        if near != at:
-            yield released, abs(near - at)
-        yield matrix.rows[i], stop - start
-        at = far
-    rest = high - at if direction > 0 else at - low
-    if rest:
-        yield released, rest
+def worst_output(problem: Problem, redaction: ArrayLike) -> WorstOutput:
+    """The output of a local redaction matrix with the largest leakage about a secret.
 
+    Args:
+        problem: whose secrets it is about, and under which chains.
+        redaction: (n, k) probability of redaction by record and value.
 
-def _spelled(side: Outward) -> bytes:
-    """Everything about the records of one side."""
-    return b"".join(row.tobytes() + count.to_bytes(8, "big") for row, count in side)
+    Returns:
+        The output under the member that the promise's figure comes from.
 
-
-# ---- by walks
-
-
-def _end_labels(problem: Problem, secret: Secret) -> tuple[list[Label], list[Label]]:
-    """The labels of the secret's first and last value in each state at its ends."""
-    chain, core = problem.chain, problem.core(secret)
-    first = chain.coordinate(secret.first - core.first)
-    last = chain.coordinate(chain.order - 1 - (core.last - secret.last))
-    return [chain.labels[v] for v in first], [chain.labels[v] for v in last]
-
-
-def _first_release(
-    problem: Problem, matrix: Redaction, side: Side, found: SideLeakage, pair: tuple[int, int]
-) -> FirstRelease | None:
-    """What the worst output for a pair of states shows on a side; None if nothing to the end."""
-    if side.independent:
-        return _any_release(problem, matrix, side)
-    value = int(found.value[pair])
-    if value < 0:
-        return None
-    record = side.edge + side.direction * int(found.distance[pair])
-    return FirstRelease(record, problem.chain.labels[side.shown_value_of_state[value]])
-
-
-def _any_release(problem: Problem, matrix: Redaction, side: Side) -> FirstRelease | None:
-    """A first release on a side that tells nothing, among its nearest thousand records."""
-    for distance in range(1, min(side.room, 1000) + 1):
-        record = side.edge + side.direction * distance
-        released = np.flatnonzero((matrix.row(record - 1) < 1.0) & problem.chain.support(record))
-        if len(released):
-            return FirstRelease(record, problem.chain.labels[released[0]])
-    return None
-
-
-def _given_away(problem: Problem, matrix: Redaction, secret: Secret) -> bool:
-    """Whether a record of the secret's core may be released that could have another value.
-
-    F1's walks begin beside the core and do not see that.
+    Raises:
+        InputError: As `leakage`.
     """
-    first, last = secret.first - 1, secret.last  # positions from 0, end excluded
-    low = int(np.searchsorted(matrix.stops, first, side="right"))
-    high = int(np.searchsorted(matrix.starts, last, side="left"))
-    starts, stops, rows = matrix.starts[low:high], matrix.stops[low:high], matrix.rows[low:high]
-    covered = (
-        len(starts) > 0
-        and starts[0] <= first
-        and stops[-1] >= last
-        and bool(np.all(starts[1:] == stops[:-1]))
+    matrix = checked_redaction(redaction, problem)
+    by_member = leakages(problem, matrix)
+    member = int(np.flatnonzero(by_member == figure(problem, by_member))[0])
+    one = problem.members.part(slice(member, member + 1))
+    return max(
+        (Around.of(problem, one, secret, matrix).worst(member) for secret in problem.secrets),
+        key=lambda output: output.leakage,
     )
-    if covered and bool(np.all(rows == 1.0)):
+
+
+class Around:
+    """A secret, the start contexts beside it and the redaction of both sides."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        members: Members,
+        secret: Secret,
+        rows: tuple[Floats, Floats],
+        inside: Floats | None = None,
+    ) -> None:
+        """rows: of both sides, from the secret outwards; beyond them all is released. inside: of
+        the secret's own records, which are always redacted without it.
+        """
+        self.problem, self.members, self.secret = problem, members, secret
+        self.rows, self.inside = rows, inside
+        order, (first, last) = members.order, secret
+        self.is_long = last - first + 1 >= order
+        #: The last records (from 1) of the contexts that the left and the right side start from.
+        self.ends = (first + order - 1, last) if self.is_long else (max(last, order),) * 2
+
+    @classmethod
+    def of(cls, problem: Problem, members: Members, secret: Secret, matrix: Floats) -> Around:
+        """What a whole redaction does around a secret."""
+        inside = matrix[secret.first - 1 : secret.last]
+        rows = rows_beside(matrix, secret, members.order)
+        return cls(problem, members, secret, rows, None if np.all(inside == 1) else inside)
+
+    @property
+    def key(self) -> object:
+        """Equal for secrets with the same leakage."""
+        if self.members.places is not None:
+            return self.secret
+        inside = None if self.inside is None else self.inside.tobytes()
+        rooms = self.secret.first - 1, self.problem.n - self.secret.last
+        sides = [
+            (rows.tobytes(), min(room - len(rows), self.members.order))
+            for rows, room in zip(self.rows, rooms, strict=True)
+        ]
+        offset = self.ends[1] - self.secret.last
+        return inside, tuple(sides), self.secret.last - self.secret.first, offset
+
+    def _place(self, record: int) -> int:
+        """The place of a record, from 1."""
+        places = self.members.places
+        if places is None:
+            return 0
+        return (record - 1) % places.count if places.cyclic else record - 1
+
+    # ---- leakage
+
+    def leakages(self) -> Floats:
+        """(M,) leakage about the secret."""
+        if self.is_given_away:
+            return np.full(self.members.count, np.inf)
+        size = max(_MOST_NUMBERS // self.members.contexts**2, 1)
+        if self.members.count <= size:
+            return self._leakages(self.members)
+        parts = self.members.parts(size)
+        return np.concatenate([self._leakages(part) for part in parts])
+
+    def _leakages(self, members: Members) -> Floats:
+        left, right = (self._outcomes(members, side) for side in ("left", "right"))
+        laws = [members.law(self._place(end)) for end in self.ends]
+        if not self.is_long:
+            return record_leakages(left, right, laws[0], self._codes())
+        pairs = log_ratios(left, laws[0]), log_ratios(right, laws[1])
+        found = _added(*pairs, self._together(members))
+        return np.asarray(np.where(found > 1e-12, found, 0.0))
+
+    @property
+    def is_given_away(self) -> bool:
+        """Whether a record of the secret may be released that could have another value."""
+        first, last = self.secret
+        if self.inside is None:
+            return False
+        silent = self.inside == 1
+        for record in range(first, last + 1):
+            possible = (self._law_of(record) > 0).any(axis=0)
+            if possible.sum() > 1 and not silent[record - first][possible].all():
+                return True
         return False
-    if problem.models is not None:
-        return True  # in some model of the set any value may occur
-    if problem.chain.is_stationary:
-        support = problem.chain.support(1)
-        return int(support.sum()) > 1 and not (covered and bool(np.all(rows[:, support] == 1.0)))
-    supports = np.stack(
-        [problem.chain.support(record) for record in range(secret.first, secret.last + 1)]
+
+    def _law_of(self, record: int) -> Floats:
+        """(M, k) the law of one record's value."""
+        members, end = self.members, max(record, self.members.order)
+        law, digit = members.law(self._place(end)), end - record
+        shape = (members.count, -1, members.k, members.k**digit)
+        return np.asarray(law.reshape(shape).sum(axis=(1, 3)))
+
+    def _codes(self) -> Integers:
+        """(S,) the values of a short secret in each start context, as one number."""
+        k, after = self.members.k, self.ends[1] - self.secret.last
+        length = self.secret.last - self.secret.first + 1
+        return np.arange(self.members.contexts) // k**after % k**length
+
+    def _together(self, members: Members) -> NDArray[np.bool_]:
+        """(M, S, S) which start contexts of a long secret occur together."""
+        place, steps = self._place(self.ends[0]), self.ends[1] - self.ends[0]
+        product = kernel_product(members, place, steps, "right")
+        return np.asarray((product > 0) & (members.law(place) > 0)[:, :, np.newaxis])
+
+    # ---- what is seen on one side
+
+    def _outcomes(self, members: Members, direction: Direction) -> Floats:
+        """(M, O, S)"""
+        rows, room, end = self._side(direction)
+        if members.order == 1:
+            return local_outcomes(rows, members, self._place(end), direction, room)
+        window = self._window(rows, room)
+        if window is None:
+            return np.stack([one for _, one in self._enumerated(members, direction)], axis=1)
+        steps, seen = self._steps_to_context(direction, window, room)
+        if seen == 0:
+            return np.ones((members.count, 1, members.contexts))
+        return context_outcomes(members, self._place(end), steps, seen, direction)
+
+    def _side(self, direction: Direction) -> tuple[Floats, int, int]:
+        """Rows of redaction outwards, number of records, last record of the start context."""
+        if direction == "left":
+            return self.rows[0], self.secret.first - 1, self.ends[0]
+        return self.rows[1], self.problem.n - self.secret.last, self.ends[1]
+
+    def _window(self, rows: Floats, room: int) -> int | None:
+        """The size of a window of whole redactions, if the side is one."""
+        size = int(np.argmin(np.append(np.all(rows == 1, axis=1), False)))
+        return size if not rows[size : min(size + self.members.order, room)].any() else None
+
+    def _steps_to_context(self, direction: Direction, window: int, room: int) -> tuple[int, int]:
+        """How far the nearest released context is, and how many of its records are released."""
+        order = self.members.order
+        seen = min(order, room - window)
+        if direction == "right":
+            end = self.secret.last + window + seen
+            return end - self.ends[1], seen
+        end = self.secret.first - window - 1 if seen == order else order
+        return self.ends[0] - end, seen
+
+    def _enumerated(
+        self, members: Members, direction: Direction
+    ) -> Iterator[tuple[tuple[tuple[int, int], ...], Floats]]:
+        """Every output of a side of order m up to m releases in a row, with its likelihoods (R6).
+
+        The records beside the secret that its start context holds come first, without a step.
+        """
+        rows, room, end = self._side(direction)
+        order, k = members.order, members.k
+        start = kernel_product(members, self._place(end), 0, direction)
+        states: list[tuple[tuple[tuple[int, int], ...], int, Floats]] = [((), 0, start)]
+        given = 0
+        for distance in range(1, room + 1):
+            record = (
+                self.secret.first - distance
+                if direction == "left"
+                else (self.secret.last + distance)
+            )
+            row = rows[distance - 1] if distance <= len(rows) else np.zeros(k)
+            held = end - record if end - order < record <= end else None
+            digit = held if held is not None else (order - 1 if direction == "left" else 0)
+            values = np.arange(members.contexts) // k**digit % k
+            going = []
+            for seen, released, state in states:
+                moved = (
+                    state if held is not None else self._moved(members, state, record, direction)
+                )
+                moved = moved / max(float(moved.max()), np.finfo(float).tiny)
+                if row.any():
+                    going.append((seen, 0, moved * row[values]))
+                for value in np.flatnonzero(row < 1).tolist():
+                    shown = moved * ((values == value) * (1 - row[value]))
+                    now = (*seen, (record, value))
+                    if released + 1 < order:
+                        going.append((now, released + 1, shown))
+                    elif shown.any():
+                        given += 1
+                        yield now, shown.sum(axis=2)
+            states = [one for one in going if one[2].any()]
+            size = len(states) * members.count * members.contexts**2
+            if len(states) + given > _MOST_OUTPUTS or size > _MOST_NUMBERS:
+                raise InputError(
+                    f"a redaction of order {order} with so many outputs takes too long to judge;"
+                    " a window does not"
+                )
+        law = members.law(self._place(order))
+        for seen, _, state in states:
+            yield (
+                seen,
+                state.sum(axis=2) if direction == "right" else np.einsum("mxi,mi->mx", state, law),
+            )
+
+    def _moved(self, members: Members, state: Floats, record: int, direction: Direction) -> Floats:
+        """The states after a step that shows one more record."""
+        if direction == "right":
+            return np.asarray(state @ members.kernel(self._place(record - 1)))
+        end = self._place(record + members.order - 1)
+        occurs = (members.law(end) > 0)[:, np.newaxis, :]
+        return np.asarray(state @ np.swapaxes(members.kernel(end), 1, 2)) * occurs
+
+    # ---- the worst output of one member
+
+    def worst(self, member: int) -> WorstOutput:
+        """The output with the largest leakage; members holds one chain."""
+        if self.is_given_away:
+            labels = self._labels_of(np.flatnonzero(self._law_of(self.secret.first)[0] > 0))
+            more, less = (labels[0],) * 2, (labels[-1],) * 2
+            return WorstOutput(np.inf, self.secret, more, less, itself=True, member=member)
+        left, right = (list(self._seen(side)) for side in ("left", "right"))
+        matrices = [np.stack([one[0] for _, one in side]) for side in (left, right)]
+        search = _worst_of_pairs if self.is_long else _worst_of_groups
+        found, (i, j), (more, less) = search(self, *matrices)
+        return WorstOutput(found, self.secret, more, less, left[i][0], right[j][0], member=member)
+
+    def _labels_of(self, values: Integers) -> list[Label]:
+        return [self.problem.chain.labels[value] for value in values]
+
+    def _seen(self, direction: Direction) -> Iterator[tuple[FirstRelease | None, Floats]]:
+        """What may be seen on a side, each with its (1, S) likelihoods."""
+        members = self.members
+        rows, room, end = self._side(direction)
+        labels, sign = self.problem.chain.labels, -1 if direction == "left" else 1
+        edge = self.secret.first if direction == "left" else self.secret.last
+        if members.order > 1:
+            for seen, likelihoods in self._enumerated(members, direction):
+                shown = tuple((record, labels[value]) for record, value in seen)
+                yield FirstRelease(shown) if shown else None, likelihoods
+            return
+        for release in first_releases(rows, members, self._place(end), direction, room):
+            if release.values is None:
+                yield None, release.likelihoods[:, :, 0]
+                continue
+            record = edge + sign * release.distance
+            for at, value in enumerate(release.values.tolist()):
+                shown = ((record, labels[value]),)
+                yield FirstRelease(shown), release.likelihoods[:, :, at]
+
+
+_Found = tuple[float, tuple[int, int], tuple[tuple[Label, Label], tuple[Label, Label]]]
+
+
+def _added(left: Floats, right: Floats, together: NDArray[np.bool_]) -> Floats:
+    """(M,) the largest left[a, a'] + right[b, b'] over pairs (a, b), (a', b') that occur (F9)."""
+    size = left.shape[1]
+    if size > 1 and together.all():
+        return np.asarray(left.max(axis=(1, 2)) + right.max(axis=(1, 2)))
+    best = np.full((len(left),), 0.0)
+    for a in range(size):
+        from_a = np.where(together[:, a, :, np.newaxis], right, -np.inf).max(axis=1)  # (M, b')
+        for other in range(size):
+            most = np.where(together[:, other], from_a, -np.inf).max(axis=1)
+            best = np.maximum(best, left[:, a, other] + most)
+    return best
+
+
+def _worst_of_pairs(around: Around, left: Floats, right: Floats) -> _Found:
+    """Of a secret of at least m records: pairs of start contexts on both sides."""
+    members = around.members
+    together = around._together(members)[0]
+    laws = [members.law(around._place(end)) for end in around.ends]
+    pairs = [
+        log_ratios(one[np.newaxis], law)[0] for one, law in zip((left, right), laws, strict=True)
+    ]
+    a, b = np.nonzero(together)
+    totals = pairs[0][np.ix_(a, a)] + pairs[1][np.ix_(b, b)]
+    at, other = np.unravel_index(int(np.argmax(totals)), totals.shape)
+    total = float(totals[at, other])
+    which = (
+        _most_telling(left, int(a[at]), int(a[other])),
+        _most_telling(right, int(b[at]), int(b[other])),
     )
-    released = matrix.matrix(first, last) < 1.0
-    return bool(np.any((released & supports).any(axis=1) & (supports.sum(axis=1) > 1)))
+    order, k = members.order, members.k
+    ends = [(int(a[one]) // k ** (order - 1) % k, int(b[one]) % k) for one in (int(at), int(other))]
+    more, less = (tuple(around._labels_of(np.array(pair))) for pair in ends)
+    return total if total > 1e-12 else 0.0, which, ((more[0], more[1]), (less[0], less[1]))
+
+
+def _most_telling(outcomes: Floats, x: int, other: int) -> int:
+    """The outcome with the largest ratio of two start contexts."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(outcomes[:, x] > 0, outcomes[:, x] / outcomes[:, other], -1.0)
+    return int(np.argmax(np.where(np.isnan(ratios), 1.0, ratios)))
+
+
+def _worst_of_groups(around: Around, left: Floats, right: Floats) -> _Found:
+    """Of a shorter secret: the likelihoods of both sides given its values."""
+    members = around.members
+    law, codes = members.law(around._place(around.ends[0]))[0], around._codes()
+    given, values = [], []
+    for code in np.unique(codes):
+        chosen = codes == code
+        mass = law[chosen].sum()
+        if mass > 0:
+            given.append((left[:, chosen] * (law[chosen] / mass)) @ right[:, chosen].T)
+            values.append(int(code))
+    likely, unlikely = np.max(given, axis=0), np.min(given, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(likely > 0, likely / unlikely, 1.0)
+    i, j = np.unravel_index(int(np.argmax(ratios)), ratios.shape)
+    here = np.array(given)[:, i, j]
+    length = around.secret.last - around.secret.first + 1
+
+    def ends(code: int) -> tuple[Label, Label]:
+        k = members.k
+        first, last = around._labels_of(np.array([code // k ** (length - 1) % k, code % k]))
+        return first, last
+
+    found = float(np.log(ratios[i, j]))
+    more, less = ends(values[int(np.argmax(here))]), ends(values[int(np.argmin(here))])
+    return found if found > 1e-12 else 0.0, (int(i), int(j)), (more, less)

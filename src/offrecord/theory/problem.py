@@ -1,9 +1,9 @@
-"""Problem: which records are private, under which chain, within which budget."""
+"""Problem: which records are private, under which chains, within which budget."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,13 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.models.box import Box
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number
-from offrecord.theory.side import Side
+from offrecord.models.known import KnownChains
+from offrecord.models.members import Members
+from offrecord.models.posterior import Posterior
+from offrecord.models.promise import ACCEPTANCE, Promise
 
 PROTECT = ("run", "each")
-MAX_RECORDS = 10**15
+MAX_RECORDS = 10**7  # a matrix of two values is then 160 MB
+_SEED = b"offrecord problem"  # leakage of a problem is the same in every run
 
 
 class Secret(NamedTuple):
@@ -34,8 +37,8 @@ class Problem:
 
     No output is more than e^epsilon times likelier under one value of a secret than another.
     protect: "run" makes each contiguous private run one secret, "each" every private record its own
-    (F9). models: a set of models for all of which that is promised; without it the chain's own, and
-    if it has none the chain alone.
+    (F9). promise: for which chains that holds: without models for `chain` alone, for every one of
+    a list, or for a share of those a posterior draws (coverage, 0.99 or 0.95, if not its own). Utility is computed at `chain`.
     """
 
     chain: MarkovChain
@@ -43,6 +46,7 @@ class Problem:
     private: tuple[int, ...]
     epsilon: float
     protect: str
+    promise: Promise
 
     def __init__(
         self,
@@ -51,7 +55,8 @@ class Problem:
         private: int | Iterable[int],
         epsilon: float,
         protect: str = "run",
-        models: Box | None = None,
+        models: Sequence[MarkovChain] | Promise | None = None,
+        coverage: float | None = None,
     ) -> None:
         if not isinstance(chain, MarkovChain):
             raise InputError(f"chain must be a MarkovChain, got {type(chain).__name__}")
@@ -66,36 +71,28 @@ class Problem:
             raise InputError(f"n must exceed the chain's order {chain.order}, got n={n}")
         if not isinstance(protect, str) or protect not in PROTECT:
             raise InputError(f'protect must be "run" or "each", got {protect!r}')
-        object.__setattr__(self, "chain", chain if models is None else chain.with_box(models))
-        if self.chain.box is not None and self.chain.box.since > 1:
-            raise InputError(
-                f"the set of models holds from record {self.chain.box.since} of a chain on, which"
-                " tables know what to do with; take the chain alone (models=None, --exact-model)"
-            )
+        object.__setattr__(self, "chain", chain)
         object.__setattr__(self, "n", n)
         object.__setattr__(self, "private", _private(private, n))
         object.__setattr__(self, "epsilon", budget(epsilon))
         object.__setattr__(self, "protect", protect)
+        object.__setattr__(self, "promise", _promise(chain, models, coverage))
 
     @property
-    def models(self) -> Box | None:
-        """The set of models that the promise is for; None: the chain alone."""
-        return self.chain.box
+    def is_for_one_chain(self) -> bool:
+        """Whether ε is promised for `chain` alone."""
+        return isinstance(self.promise, KnownChains) and self.promise.chains == (self.chain,)
 
     @cached_property
-    def corner(self) -> MarkovChain | None:
-        """The chain whose best design is the best for all models: the chain itself where it is the
-        only one, else the corner of a box for two values at which values stay longest (R2). None
-        where there is no such chain.
+    def members(self) -> Members:
+        """The chains that leakage is computed for, with a place for each record if not stationary.
+
+        Of a posterior the draws of its acceptance rule, the same in every run.
         """
-        box = self.models
-        if box is None:
-            return self.chain
-        shape = box.k, box.order, box.start, box.by_step
-        if shape != (2, 1, "stationary", None) or not box.is_its_own_reverse:
-            return None
-        (_, alpha), (beta, _) = box.lifted[0].low
-        return MarkovChain.binary(float(alpha), float(beta)) if min(alpha, beta) > 0 else None
+        if isinstance(self.promise, KnownChains):
+            return self.promise.of_length(self.n)
+        rule = self.promise.acceptance
+        return self.promise.members(0 if rule is None else rule.drawn, _SEED)
 
     @cached_property
     def secrets(self) -> list[Secret]:
@@ -110,32 +107,37 @@ class Problem:
                 secrets.append(Secret(p, p))
         return secrets
 
-    def sides(self, secret: Secret) -> tuple[Side, Side]:
-        """The records to the left and to the right of a secret."""
-        known = self._sides.get(secret)
-        if known is None:
-            core, run = self.core(secret), secret.last > secret.first
-            place = secret.first - core.first
-            left = Side(self.chain, core.first, -1, core.first - 1, run, place)
-            right = Side(self.chain, core.last, 1, self.n - core.last, run, place)
-            known = self._sides[secret] = (left, right)
-        return known
-
-    def core(self, secret: Secret) -> Secret:
-        """The records redacted with a secret: itself, and for order m the m − 1 before it (F8).
-
-        Or the first m, where fewer come before it.
-        """
-        first = max(secret.first - self.chain.order + 1, 1)
-        return Secret(first, max(secret.last, first + self.chain.order - 1))
-
-    @cached_property
-    def _sides(self) -> dict[Secret, tuple[Side, Side]]:
-        return {}
-
     def with_epsilon(self, epsilon: float) -> Problem:
-        """The same problem with another budget."""
-        return Problem(self.chain, self.n, self.private, epsilon, self.protect)
+        """The same problem with another budget.
+
+        Args:
+            epsilon: the budget.
+
+        Returns:
+            A problem that shares the drawn members.
+
+        Raises:
+            InputError: For what is no budget.
+        """
+        return self._with(epsilon=budget(epsilon))
+
+    def about(self, private: Iterable[int]) -> Problem:
+        """The same problem about some private records only.
+
+        Args:
+            private: their positions, from 1.
+
+        Returns:
+            A problem that shares the drawn members.
+        """
+        return self._with(private=_private(private, self.n))
+
+    def _with(self, **changed: Any) -> Problem:
+        other = object.__new__(Problem)
+        other.__dict__.update({**self.__dict__, **changed})
+        if "private" in changed:
+            other.__dict__.pop("secrets", None)
+        return other
 
     def __repr__(self) -> str:
         shown = list(self.private[:5]) + (["…"] if len(self.private) > 5 else [])
@@ -147,7 +149,18 @@ class Problem:
 
 
 def budget(epsilon: Any, name: str = "epsilon") -> float:
-    """A privacy budget as a float; InputError unless it is a finite number of at least 0."""
+    """A privacy budget as a float.
+
+    Args:
+        epsilon: a number.
+        name: how messages call it.
+
+    Returns:
+        The number.
+
+    Raises:
+        InputError: Unless it is finite and at least 0.
+    """
     if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float, np.integer, np.floating)):
         raise InputError(f"{name} must be a number, got {name}={epsilon!r}")
     try:
@@ -157,6 +170,32 @@ def budget(epsilon: Any, name: str = "epsilon") -> float:
     if not (math.isfinite(value) and value >= 0):
         raise InputError(f"{name} must be finite and at least 0, got {name}={value}")
     return value
+
+
+def _promise(
+    chain: MarkovChain, models: Sequence[MarkovChain] | Promise | None, coverage: float | None
+) -> Promise:
+    """What ε is promised for."""
+    if models is None:
+        return KnownChains([chain])
+    if not isinstance(models, Promise):
+        if isinstance(models, (str, bytes)) or not isinstance(models, Iterable):
+            raise InputError(
+                f"models must be a list of chains or a posterior, got {type(models).__name__}"
+            )
+        models = KnownChains(list(models))
+    if models.labels != chain.labels or models.order != chain.order:
+        raise InputError(
+            f"models must have the chain's values {list(chain.labels)} and order {chain.order},"
+            f" got {list(models.labels)} and {models.order}"
+        )
+    if coverage is None or models.coverage is None:
+        return models
+    if coverage not in ACCEPTANCE:
+        accepted = " or ".join(map(str, ACCEPTANCE))
+        raise InputError(f"coverage must be {accepted}, got {coverage!r}")
+    assert isinstance(models, Posterior)
+    return models.with_coverage(coverage)
 
 
 def _private(private: int | Iterable[int], n: int) -> tuple[int, ...]:

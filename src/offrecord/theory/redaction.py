@@ -1,154 +1,94 @@
-"""Redaction: a local redaction matrix, Pr(Y_t = ⊥ | X_t = x), kept only where it is not 0."""
+"""Redaction matrices: the probability of redaction of each record and value, (n, k)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Integers
-from offrecord.models.chain import MarkovChain
+from offrecord.models.base import Floats
 
-#: Largest number of matrix entries that is ever spelled out.
-MAX_DENSE = 200_000_000
-_CHUNK = 1 << 16
+if TYPE_CHECKING:
+    from offrecord.theory.problem import Problem, Secret
+
+_FIRST_LOOK = 256  # rows: few sides reach further, and long chains have many secrets
 
 
-@dataclass(frozen=True, eq=False)
-class Redaction:
-    """n × k redaction probabilities as stretches of equal rows; rows in no stretch are 0.
+def checked_redaction(redaction: ArrayLike, problem: Problem) -> Floats:
+    """A redaction matrix of a problem.
 
-    In order and apart. starts, stops: (m,) positions from 0, stop excluded. rows: (m, k).
+    Args:
+        redaction: (n, k) probabilities.
+        problem: whose records they are for.
+
+    Returns:
+        The same as floats.
+
+    Raises:
+        InputError: For another shape, and numbers that are no probabilities.
     """
-
-    n: int
-    starts: Integers
-    stops: Integers
-    rows: Floats
-
-    @property
-    def k(self) -> int:
-        """Number of values."""
-        return int(self.rows.shape[1])
-
-    @classmethod
-    def of(cls, n: int, k: int, stretches: Iterable[tuple[int, int, ArrayLike]]) -> Redaction:
-        """From (start, stop, row) stretches in order; empty ones are left out."""
-        kept = [(start, stop, row) for start, stop, row in stretches if stop > start]
-        return cls(
-            n,
-            np.array([start for start, _, _ in kept], dtype=np.int64),
-            np.array([stop for _, stop, _ in kept], dtype=np.int64),
-            np.array([row for _, _, row in kept], dtype=np.float64).reshape(len(kept), k),
+    shape = (problem.n, problem.chain.k)
+    try:
+        matrix = np.asarray(redaction, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"redaction must be {shape[0]} × {shape[1]} numbers") from None
+    if matrix.shape != shape:
+        raise InputError(f"redaction must have shape {shape}, got {matrix.shape}")
+    outside = ~((matrix >= 0) & (matrix <= 1))
+    if outside.any():
+        record, value = np.argwhere(outside)[0]
+        raise InputError(
+            f"redaction must hold probabilities, got {matrix[record, value]} for record"
+            f" {record + 1}"
         )
+    return matrix
 
-    @classmethod
-    def everything(cls, n: int, k: int) -> Redaction:
-        """Every record always redacted."""
-        return cls.of(n, k, [(0, n, np.ones(k))])
 
-    @classmethod
-    def from_matrix(cls, matrix: Any, n: int, k: int) -> Redaction:
-        """From an (n, k) array of probabilities; InputError for anything else."""
-        try:
-            rows = np.ascontiguousarray(matrix, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError("redaction must be an array of numbers") from None
-        if rows.shape != (n, k):
-            raise InputError(f"redaction must have shape ({n}, {k}), got {rows.shape}")
-        if not (rows.min() >= 0.0 and rows.max() <= 1.0):  # False for NaN too
-            raise InputError("redaction must hold probabilities between 0 and 1")
-        positions = np.arange(n + 1)
-        return cls(n, positions[:-1], positions[1:], rows)
+def rows_beside(matrix: Floats, secret: Secret, order: int) -> tuple[Floats, Floats]:
+    """The redaction beside a secret, from it outwards, as far as it makes a difference.
 
-    def checked(self, n: int, k: int) -> Redaction:
-        """Itself; InputError unless it is a redaction of n records with k values.
+    Args:
+        matrix: (n, k) the whole redaction.
+        secret: its records.
+        order: of the chain. What lies beyond so many released records in a row does not count.
 
-        Its stretches in order and apart, its rows probabilities.
-        """
-        if self.n != n or self.rows.ndim != 2 or self.rows.shape[1] != k:
-            raise InputError(f"redaction must be of {n} records with {k} values")
-        if not len(self.starts) == len(self.stops) == len(self.rows):
-            raise InputError("redaction must have a start, a stop and a row for each stretch")
-        if len(self.rows) == 0:
-            return self
-        if not (self.rows.min() >= 0.0 and self.rows.max() <= 1.0):
-            raise InputError("redaction must hold probabilities between 0 and 1")
-        inside = (
-            self.starts[0] >= 0 and self.stops[-1] <= n and bool(np.all(self.starts < self.stops))
-        )
-        if not inside or np.any(self.starts[1:] < self.stops[:-1]):
-            raise InputError(
-                f"redaction must have stretches within its {n} records, in order and apart"
-            )
-        return self
+    Returns:
+        (reach, k) of the left and of the right side.
+    """
+    left, right = matrix[: secret.first - 1][::-1], matrix[secret.last :]
+    return _nearest(left, order), _nearest(right, order)
 
-    def matrix(self, first: int = 0, last: int | None = None) -> Floats:
-        """(last − first, k) array of the records at positions first … last − 1; else of all n."""
-        stop = self.n if last is None else last
-        if (stop - first) * self.k > MAX_DENSE:
-            raise InputError(
-                f"{stop - first} records are too many to spell out; ask for a part of them"
-            )
-        out = np.zeros((stop - first, self.k))
-        for start, end, row in zip(self.starts, self.stops, self.rows, strict=True):
-            if start < stop and end > first:
-                out[max(start - first, 0) : end - first] = row
-        return out
 
-    def part(self, first: int, last: int) -> Redaction:
-        """What lies at positions first … last − 1, in whole stretches."""
-        kept = (self.starts >= first) & (self.stops <= last)
-        return Redaction(self.n, self.starts[kept], self.stops[kept], self.rows[kept])
+def _nearest(rows: Floats, order: int) -> Floats:
+    """The rows up to the first `order` rows of zeros."""
+    count = _FIRST_LOOK
+    while True:
+        free = ~rows[:count].any(axis=1)
+        whole = free.copy()  # whether the next `order` rows are all free
+        for further in range(1, order):
+            whole[:-further] &= free[further:]
+            whole[len(whole) - further :] = False
+        found = np.flatnonzero(whole)
+        if len(found):
+            return rows[: int(found[0])]
+        if count >= len(rows):
+            used = np.flatnonzero(~free)
+            return rows[: int(used[-1]) + 1] if len(used) else rows[:0]
+        count *= 8
 
-    def row(self, position: int) -> Floats:
-        """(k,) redaction probabilities of the record at a position (from 0)."""
-        at = int(np.searchsorted(self.starts, position, side="right")) - 1
-        if at >= 0 and position < self.stops[at]:
-            return np.asarray(self.rows[at])
-        return np.zeros(self.k)
 
-    def compressed(self) -> Redaction:
-        """The same matrix in as few stretches as possible."""
-        kept = np.flatnonzero(self.rows.any(axis=1))
-        if len(kept) == 0:
-            return Redaction(self.n, self.starts[:0], self.stops[:0], self.rows[:0])
-        starts, stops, rows = self.starts[kept], self.stops[kept], self.rows[kept]
-        joins = (starts[1:] == stops[:-1]) & np.all(rows[1:] == rows[:-1], axis=1)
-        first = np.flatnonzero(np.concatenate(([True], ~joins)))
-        last = np.concatenate((first[1:] - 1, [len(starts) - 1]))
-        return Redaction(self.n, starts[first], stops[last], rows[first])
+def released(matrix: Floats, problem: Problem) -> float:
+    """Expected number of released records, n·ν (Definition 2), by each record's own law.
 
-    @staticmethod
-    def maximum(parts: Sequence[Redaction]) -> Redaction:
-        """The per-record, per-value maximum: private for every secret of its parts (F3)."""
-        n, k = parts[0].n, parts[0].k
-        starts = np.concatenate([part.starts for part in parts])
-        stops = np.concatenate([part.stops for part in parts])
-        rows = np.concatenate([part.rows for part in parts])
-        cuts = np.unique(np.concatenate((starts, stops)))
-        result = np.zeros((max(len(cuts) - 1, 0), k))
-        low, high = np.searchsorted(cuts, starts), np.searchsorted(cuts, stops)
-        for i, j, row in zip(low, high, rows, strict=True):
-            np.maximum(result[i:j], row, out=result[i:j])
-        return Redaction(n, cuts[:-1], cuts[1:], result).compressed()
+    Theorem 1 and Eq. (3) are this sum for a 3R matrix of the paper's chain.
 
-    def released(self, chain: MarkovChain) -> float:
-        """Expected number of released records, n·ν (Definition 2), by each record's own marginal.
+    Args:
+        matrix: (n, k) the redaction.
+        problem: at whose chain it is computed.
 
-        Theorem 1 and Eq. (3) are this sum for a 3R matrix of the paper's chain.
-        """
-        lengths = self.stops - self.starts
-        total = float(self.n - int(lengths.sum()))
-        if chain.is_stationary:
-            return total + float(lengths @ ((1.0 - self.rows) @ chain.marginal(1)))
-        for start, stop, row in zip(self.starts, self.stops, self.rows, strict=True):
-            if np.any(row < 1):
-                for begin in range(int(start), int(stop), _CHUNK):
-                    marginals = chain.marginals(begin + 1, min(begin + _CHUNK, int(stop)))
-                    total += float((marginals @ (1.0 - row)).sum())
-        return total
+    Returns:
+        The number.
+    """
+    return float(((1.0 - matrix) * problem.chain.marginals(1, problem.n)).sum())

@@ -9,12 +9,14 @@ factor. Docs: proofs/F1-first-release.md, proofs/rounding.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Integers
 
 if TYPE_CHECKING:
     from offrecord.models.members import Members
@@ -26,7 +28,13 @@ Direction = Literal["left", "right"]
 _LEAST = 1e-150
 
 
-def local_outcomes(redaction: Floats, members: Members, place: int, direction: Direction) -> Floats:
+def local_outcomes(
+    redaction: Floats,
+    members: Members,
+    place: int,
+    direction: Direction,
+    room: int | None = None,
+) -> Floats:
     """Likelihood of each outcome of one side given the start context.
 
     Args:
@@ -34,6 +42,7 @@ def local_outcomes(redaction: Floats, members: Members, place: int, direction: D
         members: the chains.
         place: where the last record of the start context stands.
         direction: "left" or "right" of the core.
+        room: how many records lie there; without it as many as the place says.
 
     Returns:
         (M, O, S), up to factors that the start context does not change. Of order 1 with many
@@ -42,13 +51,18 @@ def local_outcomes(redaction: Floats, members: Members, place: int, direction: D
     Raises:
         InputError: Of order 2 and more, for a rule that is not a window.
     """
+    room = room_beyond(members, place, direction) if room is None else room
     if np.all(redaction == 1):
-        return _window_outcomes(len(redaction), members, place, direction)
+        return _window_outcomes(len(redaction), members, place, direction, room)
     if members.order > 1:
         raise InputError(
             f"of order {members.order} windows are judged exactly, other local rules are not"
         )
-    return _Walk(members, place, direction).outcomes(redaction)
+    kept = _Kept((members.count, members.k, members.k))
+    for _, _, likelihoods, certain in first_releases(redaction, members, place, direction, room):
+        kept.add(likelihoods)
+        kept.refuse(~certain)
+    return kept.found
 
 
 def local_redactions(
@@ -186,90 +200,132 @@ def _of_values(members: Members, law: Floats) -> Floats:
     return law.reshape(members.count, -1, members.k).sum(axis=1)
 
 
-def _window_outcomes(size: int, members: Members, place: int, direction: Direction) -> Floats:
+def _window_outcomes(
+    size: int, members: Members, place: int, direction: Direction, room: int | None
+) -> Floats:
     """(M, O, S) the nearest `order` released records, fewer at a real end (R6)."""
-    room, order = room_beyond(members, place, direction), members.order
+    order = members.order
     if room is not None and room <= size:
         return np.ones((members.count, 1, members.contexts))
     seen = order if room is None else min(room - size, order)
-    found = [_released(size, seen, members, place, direction)]
+    found = [context_outcomes(members, place, size + seen, seen, direction)]
     if direction == "left" and ends_anywhere(members, place):
         # the chain's real beginning may leave fewer of them
         ends = [few for few in range(1, order) if size + few + order - 1 >= place]
-        found += [_released(size, few, members, place, direction) for few in ends]
+        found += [context_outcomes(members, place, size + few, few, direction) for few in ends]
     return np.concatenate(found, axis=1)
 
 
-def _released(size: int, seen: int, members: Members, place: int, direction: Direction) -> Floats:
-    """(M, O, S) the `seen` records beyond a window; others of their context lie within it."""
-    found = kernel_product(members, place, size + seen, direction)
+def context_outcomes(
+    members: Members, place: int, steps: int, seen: int, direction: Direction
+) -> Floats:
+    """Likelihoods of what the nearest released context shows (R6).
+
+    Args:
+        members: the chains.
+        place: where the last record of the start context stands.
+        steps: how far that context is from the start context.
+        seen: how many of its records are released, the furthest from the start context; fewer than
+            the order only at a chain's end.
+        direction: which way.
+
+    Returns:
+        (M, k**seen, S)
+    """
+    found = kernel_product(members, place, steps, direction)
     values = members.k**seen
     if seen < members.order and direction == "right":
         found = found.reshape(*found.shape[:2], -1, values).sum(axis=2)
     elif seen < members.order:
-        first = members.law(members.order - 1)
+        first = members.law(members.order - 1 if members.places is not None else 0)
         found = (found * first[:, np.newaxis, :]).reshape(*found.shape[:2], values, -1).sum(axis=3)
     return np.swapaxes(found, 1, 2)
 
 
-class _Walk:
-    """A walk outwards from the start value, for chains of order 1."""
+class Release(NamedTuple):
+    """First releases at one distance: of which values, None for no release up to the end.
 
-    def __init__(self, members: Members, place: int, direction: Direction) -> None:
-        self.members, self.place, self.direction = members, place, direction
-        self.room = room_beyond(members, place, direction)
-        self.shape = (members.count, members.k, members.k)
+    likelihoods: (M, S, O) given the start value. is_certain: (M,) whether none became too small.
+    """
 
-    def outcomes(self, redaction: Floats) -> Floats:
-        """(M, O, k) of a rule."""
-        kept = _Kept(self.shape)
-        certain = int(np.argmin(np.append(np.all(redaction == 1, axis=1), False)))
-        reach = len(redaction) if self.room is None else min(len(redaction), self.room)
-        certain = min(certain, reach)
-        state = kernel_product(self.members, self.place, certain, self.direction)
-        for distance in range(certain + 1, reach + 1):
-            reached = self._step(state, distance)
-            row = redaction[distance - 1]
-            kept.add(reached[:, :, row < 1])
-            state = reached * row
-            largest = state.max(axis=(1, 2), keepdims=True)
-            state = state / np.where(largest > 0, largest, 1.0)
-            kept.refuse(np.any((state > 0) & (state < _LEAST), axis=(1, 2)))
-        if self.room is None or self.room > reach:
-            kept.add(self._step(state, reach + 1))
-        else:
-            kept.add(self._nothing(state, reach)[:, :, np.newaxis])
-        if self.direction == "left" and ends_anywhere(self.members, self.place):
-            for room in range(self.place, len(redaction) + 1):
-                kept.add(self._nothing_before(redaction[:room])[:, :, np.newaxis])
-        return kept.found
+    distance: int
+    values: Integers | None
+    likelihoods: Floats
+    is_certain: NDArray[np.bool_]
 
-    def _step(self, state: Floats, distance: int) -> Floats:
-        """(M, k, k) one record further, to the one at a distance."""
-        if self.direction == "right":
-            at = place_at(self.members, self.place, distance - 1)
-            return np.asarray(state @ self.members.kernel(at))
-        kernel = self.members.kernel(place_at(self.members, self.place, -distance))
-        occurs = _occurs(self.members, self.place, distance)
-        return np.asarray(state @ np.swapaxes(kernel, 1, 2)) * occurs[:, np.newaxis, :]
 
-    def _nothing(self, state: Floats, reach: int) -> Floats:
-        """(M, k) that nothing is released up to the chain's end, which is real here."""
-        if self.direction == "right":
-            return state.sum(axis=2)
-        law = self.members.law(place_at(self.members, self.place, -reach))
-        return np.asarray(np.einsum("mxi,mi->mx", state, law))
+def first_releases(
+    redaction: Floats, members: Members, place: int, direction: Direction, room: int | None
+) -> Iterator[Release]:
+    """F1's walk away from the core, for chains of order 1.
 
-    def _nothing_before(self, rows: Floats) -> Floats:
-        """(M, k) that nothing is released from the chain's first record up to the start value."""
-        members = self.members
-        state = members.law(0)
-        for step, row in enumerate(rows[::-1]):
-            state = state * row
-            state = state / np.maximum(state.max(axis=1, keepdims=True), np.finfo(float).tiny)
-            kernel = members.kernel(min(step, members.place_count - 1))
-            state = np.asarray(np.einsum("mi,mij->mj", state, kernel))
-        return state * _inverse(members.law(self.place))
+    Args:
+        redaction: (reach, k) probability of redaction by distance and value; beyond, 0.
+        members: the chains.
+        place: of the start value.
+        direction: which way.
+        room: how many records lie there, None for any number.
+
+    Returns:
+        What may be seen first, by distance.
+    """
+    certain = np.ones(members.count, dtype=bool)
+    reach = len(redaction) if room is None else min(len(redaction), room)
+    always = int(np.argmin(np.append(np.all(redaction[:reach] == 1, axis=1), False)))
+    state = kernel_product(members, place, always, direction)
+    for distance in range(always + 1, reach + 1):
+        reached = _step(state, members, place, distance, direction)
+        row = redaction[distance - 1]
+        values = np.flatnonzero(row < 1)
+        yield Release(distance, values, reached[:, :, values], certain)
+        if not row.any():
+            return
+        state = reached * row
+        largest = state.max(axis=(1, 2), keepdims=True)
+        state = state / np.where(largest > 0, largest, 1.0)
+        certain = certain & ~np.any((state > 0) & (state < _LEAST), axis=(1, 2))
+    if room is None or room > reach:
+        reached = _step(state, members, place, reach + 1, direction)
+        yield Release(reach + 1, np.arange(members.k), reached, certain)
+    else:
+        nothing = _nothing(state, members, place, reach, direction)
+        yield Release(reach, None, nothing[:, :, np.newaxis], certain)
+    if direction == "left" and ends_anywhere(members, place):
+        for end in range(place, len(redaction) + 1):
+            nothing = _nothing_before(members, place, redaction[:end])
+            yield Release(end, None, nothing[:, :, np.newaxis], certain)
+
+
+def _step(
+    state: Floats, members: Members, place: int, distance: int, direction: Direction
+) -> Floats:
+    """(M, k, k) one record further, to the one at a distance."""
+    if direction == "right":
+        return np.asarray(state @ members.kernel(place_at(members, place, distance - 1)))
+    kernel = members.kernel(place_at(members, place, -distance))
+    occurs = _occurs(members, place, distance)
+    return np.asarray(state @ np.swapaxes(kernel, 1, 2)) * occurs[:, np.newaxis, :]
+
+
+def _nothing(
+    state: Floats, members: Members, place: int, reach: int, direction: Direction
+) -> Floats:
+    """(M, k) that nothing is released up to the chain's end."""
+    if direction == "right":
+        return np.asarray(state.sum(axis=2))
+    law = members.law(place_at(members, place, -reach))
+    return np.asarray(np.einsum("mxi,mi->mx", state, law))
+
+
+def _nothing_before(members: Members, place: int, rows: Floats) -> Floats:
+    """(M, k) that nothing is released from the chain's first record up to the start value."""
+    state = members.law(0)
+    for step, row in enumerate(rows[::-1]):
+        state = state * row
+        state = state / np.maximum(state.max(axis=1, keepdims=True), np.finfo(float).tiny)
+        kernel = members.kernel(min(step, members.place_count - 1))
+        state = np.asarray(np.einsum("mi,mij->mj", state, kernel))
+    return np.asarray(state * _inverse(members.law(place)))
 
 
 class _Kept:

@@ -1,1 +1,0 @@
-"""The local kind: each record is redacted by itself, by a probability for its value."""

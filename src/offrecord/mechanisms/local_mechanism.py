@@ -1,0 +1,269 @@
+"""What local mechanisms share: sides of each secret, laid over each other, within the budget.
+
+A mechanism designs at the edge of its budget, where rounding may land on the wrong side. So nothing
+leaves before its exact leakage is within ε; what exceeds it is designed again for a little less.
+For several chains the budget is lowered until the promise keeps ε (plausible chains, section 2).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.mechanisms.base import Mechanism, Unserved
+from offrecord.mechanisms.local_policy import LocalPolicy
+from offrecord.mechanisms.rules import LocalRule, Pair, Setting
+from offrecord.models.base import Floats
+from offrecord.models.chain import MarkovChain
+from offrecord.models.members import Members
+from offrecord.theory.influence import first_small
+from offrecord.theory.problem import Problem, Secret
+
+if TYPE_CHECKING:
+    from offrecord.mechanisms.base import Policy
+
+#: The redaction of the left and of the right side, (reach, k) each, from the secret outwards.
+Sides = tuple[Floats, Floats]
+
+_TRIES = 6  # designs for a budget that is lowered by rounding; one is enough but for long windows
+_MARGIN = 2.0**-46  # by which it is lower at first
+_STEPS = 12  # designs in the search for a budget that several chains keep: it is within 1 %
+_CLOSE = 0.01
+_UNIT = 2.0**64
+_ROOM = 100_000  # records on each side of a long chain, where it does not forget sooner
+
+
+class LocalMechanism(Mechanism, ABC):
+    """Designs the two sides of each secret under one chain of order 1."""
+
+    @abstractmethod
+    def sides(self, problem: Problem, secret: Secret) -> Sides:
+        """The redaction beside a secret under the problem's chain, within the problem's ε.
+
+        Args:
+            problem: for one chain.
+            secret: one of its secrets.
+
+        Returns:
+            Rows of both sides.
+        """
+
+    def check(self, problem: Problem) -> None:
+        """Refuse problems that the mechanism does not take.
+
+        Args:
+            problem: what is to be designed for.
+
+        Raises:
+            InputError: For order above 1.
+        """
+        if problem.chain.order > 1:
+            raise InputError(
+                f"{self.name} takes chains of order 1, this one has order"
+                f" {problem.chain.order}; window takes every chain"
+            )
+
+    def design(self, problem: Problem) -> LocalPolicy:
+        """The policy for a problem; its leakage is at most ε."""
+        self.check(problem)
+        return within_budget(problem, self._design_for_chain)
+
+    def _design_for_chain(self, problem: Problem) -> LocalPolicy:
+        """A policy for the problem's chain."""
+        sides = [self.sides(problem, secret) for secret in problem.secrets]
+        return LocalPolicy(problem, composed(problem, sides), self.name)
+
+
+def within_budget(problem: Problem, design: Callable[[Problem], LocalPolicy]) -> LocalPolicy:
+    """A policy that keeps a problem's ε, from designs for one chain at lower budgets.
+
+    Args:
+        problem: for any promise.
+        design: makes a policy for a budget, under the problem's chain.
+
+    Returns:
+        The policy of the largest budget found that keeps ε; everything is redacted where none does.
+    """
+    epsilon, budget = problem.epsilon, max(problem.epsilon - _MARGIN * problem.epsilon, 0.0)
+    good: LocalPolicy | None = None
+    low, high, margin = 0.0, budget, _MARGIN
+    for step in range(_TRIES if problem.is_for_one_chain else _STEPS):
+        policy = design(problem.with_epsilon(budget))
+        policy = LocalPolicy(
+            problem, policy.redaction, policy.mechanism, policy.utility_bound, policy.details
+        )
+        if policy.leakage <= epsilon:
+            good, low = policy, budget
+            if step == 0 or problem.is_for_one_chain:
+                return policy
+        else:
+            high = budget
+        if problem.is_for_one_chain:
+            margin = max(4 * margin, 2 * (policy.leakage - epsilon))
+            budget = max(epsilon - margin, 0.0)
+        elif high - low <= _CLOSE * high:
+            break
+        elif good is None and np.isfinite(policy.leakage) and policy.leakage > 0:
+            budget = min(0.98 * budget * epsilon / policy.leakage, 0.9 * budget)
+        else:
+            budget = (low + high) / 2
+    if good is not None:
+        return good
+    return LocalPolicy(problem, np.ones((problem.n, problem.chain.k)), policy.mechanism)
+
+
+def composed(problem: Problem, sides: list[Sides]) -> Floats:
+    """The matrix that redacts all secrets and their sides.
+
+    Args:
+        problem: whose secrets they are.
+        sides: of each secret.
+
+    Returns:
+        (n, k) the largest probability of all, which is private for each secret (F3).
+    """
+    matrix = np.zeros((problem.n, problem.chain.k))
+    for (first, last), (left, right) in zip(problem.secrets, sides, strict=True):
+        matrix[first - 1 : last] = 1.0
+        here = matrix[first - 1 - len(left) : first - 1]
+        np.maximum(here, left[::-1], out=here)
+        here = matrix[last : last + len(right)]
+        np.maximum(here, right, out=here)
+    return matrix
+
+
+def always(count: int, k: int) -> Floats:
+    """(count, k) rows that always redact.
+
+    Args:
+        count: how many records.
+        k: number of values.
+
+    Returns:
+        The rows, in no memory of their own.
+    """
+    return np.broadcast_to(1.0, (count, k))
+
+
+# ---- rules of a setting from policies, and the other way round
+
+
+def rules_of_policy(mechanism: Mechanism, mean: Members, setting: Setting, epsilon: float) -> Pair:
+    """The rules that a mechanism's policy for a long chain comes to.
+
+    Args:
+        mechanism: what designs.
+        mean: the chain (M = 1).
+        setting: where the rules act.
+        epsilon: the budget.
+
+    Returns:
+        Local rules, rounded up to multiples of 2**-64.
+
+    Raises:
+        Unserved: For order above 1, for a policy that is not local, and where a side does not end.
+    """
+    if mean.order > 1:
+        raise Unserved(f"{mechanism.name} has no rules of order {mean.order}")
+    problem = _long_problem(mean, setting, epsilon)
+    policy = mechanism.design(problem)
+    if not isinstance(policy, LocalPolicy):
+        raise Unserved(f"{mechanism.name} has no local rules")
+    left = policy.redaction[: problem.private[0] - 1][::-1]
+    right = policy.redaction[problem.private[-1] :]
+    places = mean.places
+    before, after = mean.room(setting.place)
+    found = []
+    for rows, ends_there in ((left, before is not None), (right, after is not None)):
+        used = np.flatnonzero(rows.any(axis=1))
+        reach = int(used[-1]) + 1 if len(used) else 0
+        if reach == len(rows) > 0 and not ends_there and places is None:
+            raise Unserved(f"{mechanism.name} redacts to the chain's end")
+        found.append(LocalRule(np.ceil(rows[:reach] * _UNIT) / _UNIT))
+    return Pair(
+        None if setting.kind == "first" else found[0],
+        None if setting.kind == "last" else found[1],
+    )
+
+
+def _long_problem(mean: Members, setting: Setting, epsilon: float) -> Problem:
+    """A problem whose one secret has the setting's surroundings, and room to end in."""
+    chain, before, after = _chain_around(mean, setting.place, epsilon)
+    before = 0 if setting.kind == "first" else before
+    after = 0 if setting.kind == "last" else after
+    if setting.kind == "first" and chain.length is None and mean.places is None:
+        before = 0
+    private = [before + 1]
+    if setting.kind == "run":
+        private.append(before + 2)
+        after = after if chain.length is None else after - 1
+    n = chain.length or before + len(private) + after
+    if private[-1] > n:
+        private = [n - 1, n]
+    return Problem(chain, n, private, epsilon)
+
+
+def _chain_around(mean: Members, place: int, epsilon: float) -> tuple[MarkovChain, int, int]:
+    """A chain in which a record stands as at a place, and how many lie before and after it."""
+    if mean.places is None:
+        chain = MarkovChain(mean.rows[0, 0])
+        room = _room(chain, epsilon)
+        return chain, room, room
+    places = mean.places
+    if places.goes_on:
+        assert mean.first is not None
+        chain = MarkovChain(mean.rows[0, 0], start=mean.first[0])
+        room = _room(MarkovChain(mean.rows[0, 0]), epsilon)
+        return chain, (place + room if place == places.count - 1 else place), room
+    if places.cyclic:
+        room = _room(MarkovChain(mean.rows[0].mean(axis=0)), epsilon)
+        steps = [mean.kernel((place + step) % places.count)[0] for step in range(-room, room)]
+        start = mean.law((place - room) % places.count)[0]
+        return MarkovChain(steps, start=start), room, room
+    steps = [mean.kernel(step)[0] for step in range(places.count - 1)]
+    return MarkovChain(steps, start=mean.law(0)[0]), place, places.count - 1 - place
+
+
+def _room(chain: MarkovChain, epsilon: float) -> int:
+    """Room beyond which nothing changes: about twice what both sides need with half of ε each."""
+    share = epsilon / 200 if epsilon > 0 else 1e-9  # the least share of ε that a side may have
+    reaches = [first_small(chain, _ROOM, sign, share, _ROOM - 1) for sign in (-1, 1)]
+    known = [reach for reach in reaches if reach is not None]
+    return 2 * max(known) + 6 if len(known) == 2 else _ROOM
+
+
+def policy_of_rules(mechanism: Mechanism, problem: Problem) -> Policy:
+    """The policy that a mechanism's rules come to around each secret of a problem.
+
+    Args:
+        mechanism: what makes rules.
+        problem: for one stationary chain.
+
+    Returns:
+        A local policy: the largest of all probabilities.
+
+    Raises:
+        InputError: For another chain, and for rules that are not local.
+    """
+    if not problem.chain.is_stationary:
+        raise InputError(f"{mechanism.name} designs problems of stationary chains alone")
+
+    def made(reduced: Problem) -> LocalPolicy:
+        mean, sides = reduced.chain.members(), []
+        for first, last in reduced.secrets:
+            kind = "first" if first == 1 else "last" if last == reduced.n else "record"
+            kind = "run" if kind == "record" and last > first else kind
+            pair = mechanism.rules(mean, Setting(kind, 0), reduced.epsilon)  # type: ignore[arg-type]
+            rows = []
+            for rule, room in zip(pair, (first - 1, reduced.n - last), strict=True):
+                if rule is not None and not isinstance(rule, LocalRule):
+                    raise InputError(f"{mechanism.name} has no local rules")
+                rows.append(always(0, reduced.chain.k) if rule is None else rule.redaction[:room])
+            sides.append((rows[0], rows[1]))
+        return LocalPolicy(reduced, composed(reduced, sides), mechanism.name)
+
+    return within_budget(problem, made)

@@ -1,0 +1,343 @@
+"""LocalPolicy: a redaction matrix for one problem, with its exact leakage and utility."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.files import checked_content
+from offrecord.mechanisms.base import Policy
+from offrecord.models.base import Floats, Label, Mask
+from offrecord.models.chain import MarkovChain
+from offrecord.models.checking import whole_number
+from offrecord.text import aligned, html_note, html_table
+from offrecord.theory.leakage import WorstOutput, figure, leakages, worst_output
+from offrecord.theory.pairs import ROUNDING
+from offrecord.theory.problem import Problem
+from offrecord.theory.redaction import released
+
+POLICY_VERSION = 2
+PRIVATE = "private"  #: how a private record's region is called
+WHOLE = 10_000  #: up to this many records, `first` and `last` are the whole chain
+MAX_LISTED = 1_000_000  #: the longest span of records that is listed one by one
+MAX_OUTCOMES = 20  #: the most records of which every outcome is listed
+_SHOWN = 24  # stretches of records shown to people
+
+
+@dataclass(frozen=True, eq=False)
+class LocalPolicy(Policy):
+    """A local redaction mechanism for one problem.
+
+    redaction: (n, k) probabilities. mechanism: the name of what designed it. utility_bound: what no
+    local mechanism exceeds, where that is known. details: what else there is to say about it.
+    """
+
+    kind: ClassVar[str] = "local"
+
+    problem: Problem
+    redaction: Floats
+    mechanism: str
+    utility_bound: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def leakages(self) -> Floats:
+        """(M,) the exact leakage under each plausible chain."""
+        return leakages(self.problem, self.redaction)
+
+    @property
+    def leakage(self) -> float:
+        """The promise's figure of the leakage, the largest over the secrets."""
+        return figure(self.problem, self.leakages)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the leakage is within ε, rounding included."""
+        return self.leakage <= self.problem.epsilon + ROUNDING
+
+    @cached_property
+    def worst(self) -> WorstOutput:
+        """The output with the largest leakage."""
+        return worst_output(self.problem, self.redaction)
+
+    @cached_property
+    def utility(self) -> float:
+        """Expected share of the n records that is released."""
+        return released(self.redaction, self.problem) / self.problem.n
+
+    @cached_property
+    def _span(self) -> tuple[int, int]:
+        """The first and the last record that may be redacted, from 1."""
+        used = np.flatnonzero(self.redaction.any(axis=1))
+        return int(used[0]) + 1, int(used[-1]) + 1
+
+    @property
+    def first(self) -> int:
+        """First record that may be redacted; 1 for chains of at most 10,000 records."""
+        return 1 if self.problem.n <= WHOLE else self._span[0]
+
+    @property
+    def last(self) -> int:
+        """Last record that may be redacted; n for chains of at most 10,000 records."""
+        return self.problem.n if self.problem.n <= WHOLE else self._span[1]
+
+    def rows(self, first: int, last: int) -> Floats:
+        """Redaction probabilities of some records.
+
+        Args:
+            first, last: the records, from 1.
+
+        Returns:
+            (last − first + 1, k)
+
+        Raises:
+            InputError: For what are no records.
+        """
+        if not 1 <= first <= last <= self.problem.n:
+            raise InputError(
+                f"records must be from 1 to {self.problem.n}, in order, got {first} to {last}"
+            )
+        return self.redaction[first - 1 : last]
+
+    @property
+    def regions(self) -> list[str]:
+        """For the records first … last: "private", else "L" (all values always redacted), "S" (none
+        ever) or "M".
+        """
+        rows = self._listed()
+        named = np.where(np.all(rows == 1, axis=1), "L", np.where(rows.any(axis=1), "M", "S"))
+        names: list[str] = named.tolist()
+        for p in self.problem.private:
+            if self.first <= p <= self.last:
+                names[p - self.first] = PRIVATE
+        return names
+
+    def _listed(self) -> Floats:
+        span = self.last - self.first + 1
+        if span > MAX_LISTED:
+            raise InputError(
+                f"{span} records lie between the first and the last redaction; only {MAX_LISTED}"
+                " are listed one by one, so save the policy instead"
+            )
+        return self.rows(self.first, self.last)
+
+    def rule(self, record: int) -> dict[Label, float]:
+        """What the owner of one record must know.
+
+        Args:
+            record: its number, from 1.
+
+        Returns:
+            For each value the probability of staying silent.
+
+        Raises:
+            InputError: For what is no record.
+        """
+        record = whole_number("record", record)
+        if not 1 <= record <= self.problem.n:
+            raise InputError(f"record must be from 1 to {self.problem.n}, got {record}")
+        row = self.redaction[record - 1].tolist()
+        return dict(zip(self.problem.chain.labels, row, strict=True))
+
+    def outcomes(self, values: Sequence[int]) -> Iterator[tuple[Mask, float]]:
+        """Every possible release of one sequence of values: each record is decided by itself.
+
+        Args:
+            values: n values, 0 … k − 1, at most MAX_OUTCOMES of them.
+
+        Returns:
+            Masks of released records, with their probabilities.
+
+        Raises:
+            InputError: For another number of values.
+        """
+        n = self.problem.n
+        if len(values) != n or n > MAX_OUTCOMES:
+            raise InputError(
+                f"outcomes are listed for {n} values, if they are at most {MAX_OUTCOMES}, got"
+                f" {len(values)}"
+            )
+        silent = self.redaction[np.arange(n), np.asarray(values)]
+        unsure = np.flatnonzero((silent > 0) & (silent < 1))
+        for choice in product((False, True), repeat=len(unsure)):
+            mask = silent < 1
+            mask[unsure] = choice
+            chance = np.where(choice, 1 - silent[unsure], silent[unsure])
+            yield mask, float(np.prod(chance))
+
+    def apply(self, values: Sequence[int], rng: np.random.Generator) -> Mask:
+        """One release of a sequence, for simulations: tables use keyed coins.
+
+        Args:
+            values: n values, 0 … k − 1.
+            rng: draws a coin for each record.
+
+        Returns:
+            (n,) true where a record is released.
+        """
+        silent = self.redaction[np.arange(self.problem.n), np.asarray(values)]
+        return np.asarray(rng.random(self.problem.n) >= silent)
+
+    # ---- for machines
+
+    def summary(self) -> dict[str, Any]:
+        """What `offrecord design --json` prints."""
+        return {
+            **self._said(),
+            "utility_bound": self.utility_bound,
+            "first": self.first,
+            "last": self.last,
+            "regions": self.regions,
+            "redaction": self._listed().tolist(),
+            "worst_output": str(self.worst),
+        }
+
+    def _said(self) -> dict[str, Any]:
+        return {
+            "mechanism": self.mechanism,
+            "details": dict(self.details),
+            "n": self.problem.n,
+            "private": list(self.problem.private),
+            "protect": self.problem.protect,
+            "epsilon": self.problem.epsilon,
+            "leakage": self.leakage if math.isfinite(self.leakage) else "inf",
+            "utility": self.utility,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of a policy file; equal rows are written once."""
+        return {
+            "format": "offrecord-policy",
+            "version": POLICY_VERSION,
+            "kind": self.kind,
+            **self._said(),
+            "model": self.problem.chain.to_dict(),
+            "redaction": [
+                [first, last, self.redaction[first - 1].tolist()]
+                for first, last in self._stretches()
+                if self.redaction[first - 1].any()
+            ],
+        }
+
+    def _stretches(self) -> list[tuple[int, int]]:
+        """First and last records, from 1, of neighbours with the same row."""
+        changes = np.flatnonzero(np.any(self.redaction[1:] != self.redaction[:-1], axis=1)) + 1
+        edges = [0, *changes.tolist(), self.problem.n]
+        return [(low + 1, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Self:
+        """The policy of a file's content; its leakage and utility are computed anew.
+
+        The promise is for the file's one chain, whatever it was designed for.
+        """
+        keys = ("model", "n", "private", "protect", "epsilon", "redaction")
+        content = checked_content(content, "policy", POLICY_VERSION, keys)
+        chain = MarkovChain.from_dict(content["model"])
+        problem = Problem(
+            chain, content["n"], content["private"], content["epsilon"], content["protect"]
+        )
+        details = content.get("details", {})
+        return cls(
+            problem,
+            _matrix(content["redaction"], problem.n, chain.k),
+            str(content.get("mechanism", "unnamed")),
+            None,
+            details if isinstance(details, dict) else {},
+        )
+
+    # ---- for people
+
+    def __repr__(self) -> str:
+        leakage = (
+            f"leakage {self.leakage:.4g} {'≤' if self.is_private else '>'} ε ="
+            f" {self.problem.epsilon:g}"
+        )
+        return f"<Policy {self.mechanism}: utility {self.utility:.4f}, {leakage}>"
+
+    def __str__(self) -> str:
+        return "\n".join([*self._headlines(), "", aligned(self._table(), right=True)])
+
+    def _repr_html_(self) -> str:
+        return html_note(*self._headlines()) + html_table(self._table())
+
+    def _headlines(self) -> list[str]:
+        """What it releases, and its leakage."""
+        epsilon, lines = self.problem.epsilon, []
+        if not self.is_private:
+            lines.append(f"NOT PRIVATE: leakage {self.leakage:.6g} exceeds ε = {epsilon:g}")
+        lines.append(
+            f"{self.mechanism}: releases {self.utility:.2%} of {self.problem.n} records, exact"
+            f" leakage {self.leakage:.6g} of ε = {epsilon:g}"
+        )
+        if self.utility_bound is not None:
+            lines.append(f"no local mechanism releases more than {self.utility_bound:.4%}")
+        lines.append(f"worst output: {self.worst}")
+        return [*lines, *(f"{name}: {value}" for name, value in self.details.items())]
+
+    def _table(self) -> list[list[str]]:
+        """Records treated alike, around the first private one if there are many."""
+        labels, private = self.problem.chain.labels, self.problem.private
+        table = [["records", "region", *(f"Pr(⊥ | {label})" for label in labels)]]
+        alike = list(self._apart())
+        at = next(i for i, (_, last) in enumerate(alike) if last >= private[0])
+        begin = max(min(at - _SHOWN // 2, len(alike) - _SHOWN), 0)
+        for first, last in alike[begin : begin + _SHOWN]:
+            row = self.redaction[first - 1]
+            region = "L" if np.all(row == 1) else "M" if row.any() else "S"
+            region = PRIVATE if first in private else region
+            records = str(first) if first == last else f"{first}–{last}"
+            table.append([records, region, *map(_probability, row.tolist())])
+        omitted = ["…"] * len(table[0])
+        if begin:
+            table.insert(1, omitted)
+        return [*table, omitted] if begin + _SHOWN < len(alike) else table
+
+    def _apart(self) -> Iterator[tuple[int, int]]:
+        """`_stretches`, with private records by themselves."""
+        for first, last in self._stretches():
+            for p in (p for p in self.problem.private if first <= p <= last):
+                if first < p:
+                    yield first, p - 1
+                yield p, p
+                first = p + 1  # noqa: PLW2901 - what is left of the stretch
+            if first <= last:
+                yield first, last
+
+
+def _probability(q: float) -> str:
+    """Four digits, and never 0 or 1 for what is neither."""
+    if q in (0.0, 1.0):
+        return str(int(q))
+    shown = f"{q:.4f}"
+    return shown if 0.0 < float(shown) < 1.0 else f"{q:.17g}"
+
+
+def _matrix(content: Any, n: int, k: int) -> Floats:
+    """The matrix of a file's [first, last, probabilities]."""
+    matrix, position = np.zeros((n, k)), 0
+    if not isinstance(content, list):
+        raise InputError('"redaction" must be a list of [first, last, probabilities]')
+    for entry in content:
+        if not (isinstance(entry, list) and len(entry) == 3 and isinstance(entry[2], list)):
+            raise InputError(f'"redaction" must hold entries [first, last, {k} probabilities]')
+        first = whole_number("redaction: first", entry[0])
+        last = whole_number("redaction: last", entry[1])
+        if not position < first <= last <= n:
+            raise InputError(
+                f'"redaction" must name records from 1 to {n} in order, got {first} to {last}'
+            )
+        row = entry[2]
+        numbers = all(isinstance(q, (int, float)) and not isinstance(q, bool) for q in row)
+        if len(row) != k or not numbers or not all(0 <= q <= 1 for q in row):
+            raise InputError(f'"redaction" must hold {k} probabilities between 0 and 1')
+        matrix[first - 1 : last] = row
+        position = last
+    return matrix
