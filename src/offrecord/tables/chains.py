@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.models import clock
 from offrecord.models.base import Integers, Label
-from offrecord.models.records import MISSING, Chains, Codes
+from offrecord.models.records import MISSING, UNKNOWN, Chains, Codes
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.cells import (
     blank_names,
@@ -131,7 +131,7 @@ class Arranged:
     is all whole numbers as such. labels: the values that codes stand for. private: (n,) marked
     rows, None without such a column. beside, spread, pairs, spacing: as in Grid. rows: where each
     row stood, None if they stood as they do. unlabelled: the value column, as long as it has no
-    labels: no record has a code then.
+    labels: the code of every record is MISSING or UNKNOWN then.
     """
 
     columns: Columns
@@ -348,8 +348,8 @@ def _read(
     values: pl.Series | None = None
     if alphabet is None:
         values = frame[columns.value]
-        value_cells(values)  # their type is checked
-        codes = np.full(frame.height, MISSING, dtype=np.int8)
+        empty = value_cells(values).is_null().to_numpy()
+        codes = np.where(empty, np.int8(MISSING), np.int8(UNKNOWN))
     else:
         codes = alphabet.coded(frame[columns.value])
     marked = None if private is None else private_marks(frame[private], places)

@@ -128,17 +128,18 @@ class Rule:
         check_known(table, ~always & ~waits)
         leaves = ~gone & (table.chains.codes != MISSING)
         counted = self._counted(table, leaves, (waits, always, never))
-        plain = np.where(never & ~waits, table.chains.codes, np.int8(MISSING))
-        apart = 0 if self.policy is None else self._reach
-        return replace(
+        counted = replace(
             counted,
             frame=released_rows(table.arranged, gone),
-            moves=Moves.of(table, plain, self),
-            choice=choice_of(table, self.values, apart),
             kept=Sample.of(table.arranged, gone),
             content=_content(table, gone),
             **self._grown(table, leaves),
         )
+        if self.policy is None:
+            return counted
+        plain = np.where(never & ~waits, table.chains.codes, np.int8(MISSING))
+        choice = choice_of(table, self.values, self._reach)
+        return replace(counted, moves=Moves.of(table, plain, self), choice=choice)
 
     def expect(self, table: Table) -> Decision:
         """What is certain about a table without a look at its values: no record counts as released

@@ -483,6 +483,8 @@ def _model_warnings(given: Given, model: Model | None, chosen: Chosen) -> list[s
         return said + ([KEPT_ROWS] if given.options.keep_rows else [])
     origin = model.origin
     warnings = about_origin(model, given.options.value)
+    if isinstance(model.promise, Posterior) and not given.options.fit:
+        warnings.append(published(model))
     if isinstance(model.promise, Posterior):
         warnings += _verdict_warnings(given, model)
     if origin is not None and seen_of(given, model) is None:
@@ -506,13 +508,19 @@ def about_origin(model: Model, value: str) -> list[str]:
             f"the model was learned from records {origin.distance} steps or more from every private"
             " one: that those nearer by follow it too is an assumption"
         )
-    if isinstance(model.promise, Posterior):
-        table = "its table" if origin.table is None else repr(origin.table)
-        warnings.append(
-            f"the certificate publishes the counts of {origin.records:,} records of {table};"
-            f" {many(origin.lone_cells, 'cell')} come from one chain alone"
-        )
     return warnings
+
+
+def published(model: Model) -> str:
+    """What the certificate gives away of the reference records."""
+    origin = model.origin
+    if origin is None:
+        return "the certificate publishes the counts that the model was learned from"
+    table = "another table" if origin.table is None else repr(origin.table)
+    return (
+        f"the certificate publishes the counts of {many(origin.records, 'record')} of {table};"
+        f" {many(origin.lone_cells, 'cell')} come from one chain alone"
+    )
 
 
 def _verdict_warnings(given: Given, model: Model) -> list[str]:
