@@ -14,6 +14,7 @@ from offrecord.models.members import Members
 from offrecord.theory.pairs import record_leakages, side_leakages
 
 _CHUNK = 2**24  # numbers of outcomes judged at once: 128 MB
+_OUTCOMES = 128  # of a stopping rule for each context: 15 levels by 8 far classes, and the deadline
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class TablePolicy:
 
     def leakages(self, members: Members) -> Floats:
         """(M,) the largest leakage of a member over everything that may act in the table."""
-        size = max(_CHUNK // members.contexts**2, 1)
+        size = max(_CHUNK // (_OUTCOMES * members.contexts**2), 1)
         if members.count > size:
             return np.concatenate([self.leakages(part) for part in members.parts(size)])
         found = [np.zeros(members.count)]

@@ -19,6 +19,10 @@ _NOTHING = (
     1e-12  # a log-ratio up to this is what rounding leaves of equal likelihoods: it counts as 0
 )
 
+#: Outcomes of each side that are paired first, those that differ most between start contexts: they
+#: settle most members.
+_WIDEST = 24
+
 
 def side_leakages(outcomes: Floats, possible: Floats) -> Floats:
     """(M,) the largest log-ratio of an outcome's likelihood between two start contexts.
@@ -50,22 +54,56 @@ def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Intege
     if len(np.unique(last_value)) == len(last_value):  # order 1: two sides add by pairs (F2)
         both = (log_ratios(left, law) + log_ratios(right, law)).max(axis=(1, 2))
         return np.where(both > _NOTHING, both, 0.0)
-    values = np.unique(last_value)
-    given = []
-    for value in values:
-        chosen = last_value == value
-        mass = law[:, chosen]
-        total = mass.sum(axis=1)
-        share = mass / np.where(total > 0, total, 1.0)[:, np.newaxis]
-        joint = (left[:, :, chosen] * share[:, np.newaxis]) @ right[:, :, chosen].swapaxes(1, 2)
-        given.append((joint, total > 0))
-    shape = given[0][0].shape
-    likely, unlikely = np.zeros(shape), np.full(shape, np.inf)
-    for joint, occurs in given:
-        here = occurs[:, np.newaxis, np.newaxis]
-        np.maximum(likely, np.where(here, joint, 0.0), out=likely)
-        np.minimum(unlikely, np.where(here, joint, np.inf), out=unlikely)
-    members = len(law)
+    given = _given_values(law, last_value)
+    outer, order = zip(*(_widest_first(side, law) for side in (left, right)), strict=True)
+    some = [
+        np.take_along_axis(side, which[:, :_WIDEST, np.newaxis], axis=1)
+        for side, which in zip((left, right), order, strict=True)
+    ]
+    found = _joint_log_ratios(*some, given)
+    # a pair of outcomes leaks no more than both log-ratios over all contexts add up to
+    open_left = (outer[0] + outer[1][:, :1] > found[:, np.newaxis]).sum(axis=1)
+    open_right = (outer[1] + outer[0][:, :1] > found[:, np.newaxis]).sum(axis=1)
+    for member in np.flatnonzero((open_left > _WIDEST) | (open_right > _WIDEST)):
+        mine = left[member, order[0][member, : open_left[member]]]
+        other = right[member, order[1][member, : open_right[member]]]
+        more = _joint_log_ratios(mine[np.newaxis], other[np.newaxis], given[member, np.newaxis])
+        found[member] = max(found[member], more[0])
+    return found
+
+
+def _given_values(law: Floats, last_value: Integers) -> Floats:
+    """(M, V, S) probability of each context given its last value; nan for impossible values."""
+    same = np.unique(last_value)[:, np.newaxis] == last_value
+    mass = law[:, np.newaxis] * same
+    with np.errstate(invalid="ignore"):
+        return np.asarray(mass / mass.sum(axis=2, keepdims=True))
+
+
+def _widest_first(outcomes: Floats, possible: Floats) -> tuple[Floats, Integers]:
+    """(M, O) log-ratios of outcomes over all start contexts in falling order, and their numbers."""
+    occurs = (possible > 0)[:, np.newaxis]
+    likely = np.where(occurs, outcomes, 0.0).max(axis=2)
+    unlikely = np.where(occurs, outcomes, np.inf).min(axis=2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(likely > 0, np.log(likely / unlikely), -np.inf)
+    order = np.argsort(-ratios, axis=1, kind="stable")
+    return np.take_along_axis(ratios, order, axis=1), order
+
+
+def _joint_log_ratios(left: Floats, right: Floats, given: Floats) -> Floats:
+    """(M,) the largest log-ratio over pairs of outcomes of both sides between two values."""
+    likely = np.zeros((len(left), left.shape[1], right.shape[1]))
+    unlikely = np.full(likely.shape, np.inf)
+    for value in range(given.shape[1]):
+        share = given[:, value]
+        counts = np.nan_to_num(share).any(axis=0)  # of no chain but those that end in this value
+        joint = (left[:, :, counts] * share[:, np.newaxis, counts]) @ right[:, :, counts].swapaxes(
+            1, 2
+        )
+        np.fmax(likely, joint, out=likely)  # passes over nan: values that cannot occur
+        np.fmin(unlikely, joint, out=unlikely)
+    members = len(left)
     return _largest_log_ratio(likely.reshape(members, -1), unlikely.reshape(members, -1))
 
 
