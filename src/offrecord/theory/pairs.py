@@ -60,7 +60,7 @@ def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Intege
         np.take_along_axis(side, which[:, :_WIDEST, np.newaxis], axis=1)
         for side, which in zip((left, right), order, strict=True)
     ]
-    found = _joint_log_ratios(*some, given)
+    found = _joint_log_ratios(some[0], some[1], given)
     # a pair of outcomes leaks no more than both log-ratios over all contexts add up to
     open_left = (outer[0] + outer[1][:, :1] > found[:, np.newaxis]).sum(axis=1)
     open_right = (outer[1] + outer[0][:, :1] > found[:, np.newaxis]).sum(axis=1)
@@ -97,7 +97,7 @@ def _joint_log_ratios(left: Floats, right: Floats, given: Floats) -> Floats:
     unlikely = np.full(likely.shape, np.inf)
     for value in range(given.shape[1]):
         share = given[:, value]
-        counts = np.nan_to_num(share).any(axis=0)  # of no chain but those that end in this value
+        counts = (share != 0).any(axis=0)  # contexts that end in this value; nan is not 0
         joint = (left[:, :, counts] * share[:, np.newaxis, counts]) @ right[:, :, counts].swapaxes(
             1, 2
         )
