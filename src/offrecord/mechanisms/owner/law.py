@@ -1,0 +1,136 @@
+"""The law of a walk that stops: masses that have not stopped, likelihoods of outcomes, the stop.
+
+Given the start context x, the walk of one side passes the levels t_1 < … < t_n = L and stops at
+level q, where it sees context i, with probability σ(c, q, x, i), c being the class of the context
+at L. U_1 = P^{t_1}, U_{q+1} = (U_q ∘ (1 − σ_q)) P^{t_{q+1} − t_q} is the mass that has not stopped,
+without regard to L: the factor for what lies beyond i is the same for every x (O3). An observer
+sees "stop at t_q at i, with c beyond" with likelihood σ(c, q, x, i) U_q(x, i), and "stop at L at l"
+with likelihood U_n(x, l).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from offrecord.models.base import Floats, Integers
+from offrecord.models.members import Members
+
+if TYPE_CHECKING:
+    from offrecord.mechanisms.rules import Direction, StoppingRule
+
+#: Bytes that the masses of one part of the members may take, far below what machines have.
+_PART = 2**27
+
+
+class Steps(NamedTuple):
+    """Kernels of one side between its levels, and what is beyond each level.
+
+    start: (M, S) law of the start context. first: (M, S, S) from it to the first level. between:
+    n - 1 kernels (M, S, S), each from one level to the next. beyond: n arrays (M, S, C), the
+    probability of each far class given the context at a level.
+    """
+
+    start: Floats
+    first: Floats
+    between: list[Floats]
+    beyond: list[Floats]
+
+
+def steps(
+    members: Members, place: int, direction: Direction, levels: Sequence[int], far: Integers
+) -> Steps:
+    """The kernels of the walk of one side.
+
+    Args:
+        members: chains.
+        place: that of the last record of the start context.
+        direction: "left" walks by the reversed kernels.
+        levels: distances, increasing.
+        far: (S,) the class of each context at the last level.
+
+    Returns:
+        See `Steps`.
+    """
+    kernel, sign = (members.ahead, 1) if direction == "right" else (members.back, -1)
+    distances = [0, *(int(level) for level in levels)]
+    found = [
+        kernel(members.place_after(place, sign * near), beyond - near)
+        for near, beyond in zip(distances, distances[1:], strict=False)
+    ]
+    classes = np.zeros((members.contexts, int(far.max()) + 1))
+    classes[np.arange(members.contexts), far] = 1.0
+    beyond = [np.broadcast_to(classes, (members.count, *classes.shape))]
+    for one in reversed(found[1:]):
+        beyond.append(one @ beyond[-1])
+    return Steps(members.law(place), found[0], found[1:], beyond[::-1])
+
+
+def unstopped(walk: Steps, stop: Floats) -> Iterator[Floats]:
+    """(M, C, S, S) at each level: by far class, start context and context, the mass that has not
+    stopped before.
+    """
+    members, contexts, classes = (*walk.first.shape[:2], walk.beyond[0].shape[2])
+    mass = np.broadcast_to(walk.first[:, np.newaxis], (members, classes, contexts, contexts))
+    yield mass
+    for kernel, chances in zip(walk.between, stop, strict=True):
+        left = (mass * (1.0 - chances)).reshape(members, -1, contexts)
+        mass = (left @ kernel).reshape(members, classes, contexts, contexts)
+        yield mass
+
+
+def outcomes(rule: StoppingRule, members: Members, place: int, direction: Direction) -> Floats:
+    """(M, O, S) likelihood of each outcome of a side given the start context.
+
+    First the stops before the deadline, then one outcome for each context there. Stops that have
+    probability 0 under every start context are left out, the same for all members.
+    """
+    parts = [
+        _outcomes(rule, steps(part, place, direction, rule.levels.tolist(), rule.far))
+        for part in members.parts(_size(members, rule))
+    ]
+    return np.concatenate(parts)
+
+
+def _outcomes(rule: StoppingRule, walk: Steps) -> Floats:
+    classes = rule.far
+    found, at_deadline = [], np.empty(0)
+    for level, mass in enumerate(unstopped(walk, rule.stop)):
+        if level == len(rule.stop):  # the deadline: far context l has a walk of its own class
+            at_deadline = mass[:, classes, :, np.arange(len(classes))].swapaxes(0, 1)
+            break
+        far, context = np.nonzero(rule.stop[level].any(axis=1))
+        # a context from which no context of the far class is reached is no outcome there
+        seen = walk.beyond[level][:, context, far] > 0
+        chances = rule.stop[level][far, :, context]
+        found.append(mass[:, far, :, context].swapaxes(0, 1) * chances * seen[:, :, np.newaxis])
+    return np.concatenate([*found, at_deadline], axis=1)
+
+
+def stop_law(rule: StoppingRule, members: Members, place: int, direction: Direction) -> Floats:
+    """(M, n) probability that the walk stops at each level."""
+    parts = []
+    for part in members.parts(_size(members, rule)):
+        walk = steps(part, place, direction, rule.levels.tolist(), rule.far)
+        waiting = [
+            np.einsum("mx,mcxi,mic->m", walk.start, mass, beyond)
+            for mass, beyond in zip(unstopped(walk, rule.stop), walk.beyond, strict=True)
+        ]
+        waiting.append(np.zeros(part.count))
+        parts.append(-np.diff(np.array(waiting), axis=0).T)
+    return np.concatenate(parts)
+
+
+def expected_redactions(
+    rule: StoppingRule, members: Members, place: int, direction: Direction
+) -> Floats:
+    """(M,) expected number of records redacted beyond the core: a stop at t redacts t − m."""
+    return stop_law(rule, members, place, direction) @ (rule.levels - rule.order)
+
+
+def _size(members: Members, rule: StoppingRule) -> int:
+    """How many members are walked at a time."""
+    one = 8 * members.contexts**2 * (int(rule.far.max()) + 1) * (len(rule.levels) + 2)
+    return max(_PART // one, 1)

@@ -1,0 +1,233 @@
+"""The rules of one setting: the better of two designs, at the largest target that keeps ε.
+
+A target s is asked of every outcome of a side. What both sides leak together about the record is
+then found exactly under members that had no part in the design, and s is adapted to it. The worst
+outcomes of both sides rarely meet in the same member, so s may be more than half of ε.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from offrecord.mechanisms.base import Unserved
+from offrecord.mechanisms.owner.common_mass import common_mass
+from offrecord.mechanisms.owner.law import expected_redactions
+from offrecord.mechanisms.owner.level_by_level import level_by_level
+from offrecord.mechanisms.owner.levels import far_classes, placed_levels
+from offrecord.mechanisms.owner.side import Side
+from offrecord.mechanisms.rules import Direction, Pair, Setting, StoppingRule
+from offrecord.models.base import Floats
+from offrecord.models.members import Members
+from offrecord.theory.pairs import record_leakages, side_leakages
+
+_UNIT = 2.0**64
+#: Contexts up to which each far context is a class of its own, and classes beyond: six lost nothing
+#: at 8 and 32 contexts.
+_OWN_CLASSES, _CLASSES = 8, 6
+#: Contexts up to which linear programs are solved: at 8 they take longer and redact more than
+#: common mass does.
+_MOST_PROGRAMS, _MOST_PROGRAMS_KNOWN = 5, 8
+#: Levels of rules for many chains, and for one, where 16 redact 9 % more.
+_LEVELS, _LEVELS_KNOWN = 16, 40
+#: Level by level, κ and how far the deadline is stretched: the best at orders 1 and 2 of rain.
+_PATIENCE, _STRETCH = 0.8, 1.0
+#: δ of common mass: 0 and .04 come within 1 %.
+_SLACK = 0.02
+#: A deadline beyond it means that the chain hardly forgets.
+_MOST_DEADLINE = 20_000
+#: By setting, shares of ε between which the target lies, and the one that is tried first: what one
+#: known chain of order 1 needs.
+_RANGES = {"record": (0.3, 1.0), "run": (0.2, 0.6), "first": (0.4, 1.0), "last": (0.4, 1.0)}
+_EVEN = {"record": 0.5, "run": 0.5, "first": 1.0, "last": 1.0}
+#: Designs that are tried, and how near to ε is near enough.
+_STEPS, _CLOSE = 6, 0.01
+
+_Design = Callable[[Side, float], StoppingRule | None]
+
+
+@dataclass(frozen=True)
+class Plausible:
+    """The chains of a design.
+
+    mean: M = 1. makers: under whom outcomes are allowed. judges: under whom a design is accepted;
+    for one known chain it is all three. exceed: how many of the makers and of the judges may leak
+    more.
+    """
+
+    mean: Members
+    makers: Members
+    judges: Members
+    exceed: tuple[int, int]
+
+    @property
+    def known(self) -> bool:
+        """Whether there is one chain only."""
+        return self.makers.count == 1
+
+
+@dataclass(frozen=True)
+class Search:
+    """The rules of one setting."""
+
+    chains: Plausible
+    setting: Setting
+    epsilon: float
+
+    def best(self) -> Pair:
+        """The rules that redact the least of those within ε.
+
+        Raises:
+            Unserved: Where there are none.
+        """
+        found = [pair for design in self.designs() if (pair := self.largest(design)) is not None]
+        if not found:
+            raise Unserved("the chain forgets too slowly for stopping rules")
+        return min(found, key=self.cost)
+
+    # ---- designs
+
+    def designs(self) -> Iterator[_Design]:
+        """Those worth their time for chains of this size."""
+        known = self.chains.known
+        levels = _LEVELS_KNOWN if known else _LEVELS
+        if self.chains.mean.contexts <= (_MOST_PROGRAMS_KNOWN if known else _MOST_PROGRAMS):
+            patience = 1.0 if known else _PATIENCE
+            yield _designing(levels, lambda *given: level_by_level(*given, patience), _STRETCH)
+            if known:
+                return
+        yield _designing(levels, lambda *given: common_mass(*given, _SLACK), 1.0)
+
+    def largest(self, design: _Design) -> Pair | None:
+        """The cheapest pair within ε on the way to the largest target that keeps it."""
+        low, high = (share * self.epsilon for share in _RANGES[self.setting.kind])
+        target = _EVEN[self.setting.kind] * self.epsilon * (1.0 - 1e-6)
+        best: Pair | None = None
+        for _ in range(_STEPS):
+            pair = self._pair(design, target)
+            figure = np.inf if pair is None else self.figure(pair)
+            if pair is not None and figure <= self.epsilon:
+                low = max(low, target)
+                if best is None or self.cost(pair) < self.cost(best):
+                    best = pair
+                if figure >= self.epsilon * (1.0 - _CLOSE):
+                    break
+            else:
+                high = min(high, target)
+            # leakage grows about as the target does; where that leads outside, the middle
+            aimed = target * self.epsilon * (1.0 - _CLOSE / 2) / figure if figure > 0 else high
+            target = aimed if low < aimed < high else (low + high) / 2
+        return best
+
+    def _pair(self, design: _Design, target: float) -> Pair | None:
+        sides = [self.left, self.right]
+        if self.alike:
+            one = design(sides[0] or sides[1], target)  # type: ignore[arg-type] # one side is there
+            made = [None if side is None else one for side in sides]
+        else:
+            made = [None if side is None else design(side, target) for side in sides]
+        missing = any(
+            rule is None for rule, side in zip(made, sides, strict=True) if side is not None
+        )
+        return None if missing else Pair(*made)
+
+    @cached_property
+    def left(self) -> Side | None:
+        """The left side, if there is one."""
+        return None if self.setting.kind == "first" else self._side("left")
+
+    @cached_property
+    def right(self) -> Side | None:
+        """The right side, if there is one."""
+        return None if self.setting.kind == "last" else self._side("right")
+
+    def _side(self, direction: Direction) -> Side:
+        mean = self.chains.mean
+        classes = mean.contexts if mean.contexts <= _OWN_CLASSES else _CLASSES
+        return Side(
+            mean,
+            self.chains.makers,
+            self.setting.place,
+            direction,
+            self.chains.exceed[0],
+            self.setting.kind == "record",
+            far_classes(mean, self.setting.place, classes),
+        )
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether both directions have the same kernels, as all chains of two values have."""
+        makers = self.chains.makers
+        if makers.places is not None:
+            return False
+        return bool(np.allclose(makers.back(0, 1), makers.ahead(0, 1), rtol=1e-9, atol=1e-12))
+
+    # ---- judging
+
+    def figure(self, pair: Pair) -> float:
+        """The leakage that as many judges exceed as may; about a lone record exactly, which is
+        computed only where the sum of both sides, a bound, leaves it open.
+        """
+        count = self.chains.exceed[1] + 1
+        largest = np.full(count, -np.inf)
+        for part in self.chains.judges.parts(_part(pair, self.chains.judges)):
+            law = part.law(self.setting.place)
+            seen = [
+                rule.outcomes(part, self.setting.place, direction)
+                for rule, direction in self._rules(pair)
+            ]
+            bounds = np.sum([side_leakages(one, law) for one in seen], axis=0)
+            if self.setting.kind != "record":
+                largest = np.sort(np.concatenate([largest, bounds]))[-count:]
+                continue
+            order = np.argsort(-bounds)
+            for begin in range(0, len(order), 4 * count):
+                asked = order[begin : begin + 4 * count]
+                asked = asked[bounds[asked] > largest[0]]
+                if not len(asked):
+                    break
+                left, right = (one[asked] for one in seen)
+                exact = record_leakages(left, right, law[asked], part.last_value)
+                largest = np.sort(np.concatenate([largest, exact]))[-count:]
+        return float(largest[0])
+
+    def cost(self, pair: Pair) -> float:
+        """Expected redactions beyond the core."""
+        return sum(
+            float(expected_redactions(rule, self.chains.mean, self.setting.place, direction)[0])
+            for rule, direction in self._rules(pair)
+        )
+
+    def _rules(self, pair: Pair) -> Iterator[tuple[StoppingRule, Direction]]:
+        if isinstance(pair.left, StoppingRule):
+            yield pair.left, "left"
+        if isinstance(pair.right, StoppingRule):
+            yield pair.right, "right"
+
+
+def _designing(
+    most: int, stops: Callable[[Side, list[int], float], Floats], stretch: float
+) -> _Design:
+    def rule(side: Side, target: float) -> StoppingRule | None:
+        """A rule whose deadline keeps the target; None where none within reach does."""
+        nearest = side.deadline(target, _MOST_DEADLINE)
+        if nearest is None:
+            return None
+        levels = placed_levels(side, max(nearest, int(nearest * stretch)), most)
+        stop = np.floor(stops(side, levels, target) * _UNIT) / _UNIT
+        return StoppingRule(side.mean.order, side.mean.k, np.array(levels), side.far, stop)
+
+    return rule
+
+
+def _part(pair: Pair, members: Members) -> int:
+    """How many members are judged at a time: their outcomes take at most 256 MB."""
+    outcomes = max(
+        int(rule.stop.any(axis=2).sum()) + members.contexts
+        for rule in pair
+        if isinstance(rule, StoppingRule)
+    )
+    return max(2**28 // (8 * outcomes * members.contexts), 1)

@@ -1,0 +1,116 @@
+"""One side that is to be designed: its chains, its start contexts, its deadline and its levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from offrecord.mechanisms.owner.law import Steps, steps
+from offrecord.mechanisms.rules import Direction
+from offrecord.models.base import Floats, Integers
+from offrecord.models.members import Members
+
+
+@dataclass(eq=False)
+class Side:
+    """One side of a core.
+
+    mean: the chain (M = 1) that utility is computed under. members: those that judge. allowed: how
+    many of them may exceed a target. by_value: the secret is the last value of the start context, and
+    contexts with the same last value need not look alike. far: (S,) the class of each context at
+    the deadline.
+    """
+
+    mean: Members
+    members: Members
+    place: int
+    direction: Direction
+    allowed: int
+    by_value: bool
+    far: Integers
+
+    @property
+    def contexts(self) -> int:
+        """S"""
+        return self.mean.contexts
+
+    @property
+    def classes(self) -> int:
+        """C"""
+        return int(self.far.max()) + 1
+
+    @cached_property
+    def starts(self) -> Integers:
+        """The start contexts that occur."""
+        occurs = (self.members.law(self.place) > 0).any(axis=0)
+        return np.flatnonzero(occurs | (self.mean.law(self.place)[0] > 0))
+
+    @cached_property
+    def _absent(self) -> Floats | None:
+        absent = self.members.law(self.place) <= 0
+        return absent if absent.any() else None
+
+    def steps(self, levels: Sequence[int], *, mean: bool = False) -> Steps:
+        """The kernels of the walk."""
+        chains = self.mean if mean else self.members
+        return steps(chains, self.place, self.direction, levels, self.far)
+
+    def first_members(self, count: int) -> Side:
+        """The same side under fewer members, of which as large a share may exceed a target."""
+        share = min(count / self.members.count, 1.0)
+        few = self.members.part(slice(0, count))
+        return replace(self, members=few, allowed=round(self.allowed * share))
+
+    def spread(self, likelihoods: Floats) -> Floats:
+        """(M, …, S) log-ratio of (M, …, S, S) between start contexts of different groups."""
+        highest = lowest = likelihoods
+        if self._absent is not None:
+            shape = (len(self._absent),) + (1,) * (likelihoods.ndim - 3) + (self.contexts, 1)
+            absent = self._absent.reshape(shape)
+            highest, lowest = np.where(absent, 0.0, highest), np.where(absent, np.inf, lowest)
+        if self.by_value:  # contexts are numbered with the latest value as the last digit
+            shape = likelihoods.shape
+            apart = (*shape[:-2], shape[-2] // self.mean.k, self.mean.k, shape[-1])
+            highest = highest.reshape(apart).max(axis=-3)
+            lowest = lowest.reshape(apart).min(axis=-3)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.by_value:
+                pairs = [
+                    highest[..., v, :] / np.delete(lowest, v, axis=-2).min(axis=-2)
+                    for v in range(self.mean.k)
+                ]
+                ratio = np.fmax.reduce(pairs)
+            else:
+                ratio = highest.max(axis=-2) / lowest.min(axis=-2)
+            found: Floats = np.log(np.where(np.isnan(ratio), 1.0, ratio))
+        return np.maximum(found, 0.0)
+
+    def quantile(self, numbers: Floats) -> Floats:
+        """(…) the number that at most `allowed` members exceed, of (M, …)."""
+        which = len(numbers) - 1 - min(self.allowed, len(numbers) - 1)
+        found: Floats = np.partition(numbers, which, axis=0)[which]
+        return found
+
+    def deadline(self, target: float, most: int) -> int | None:
+        """The least distance at which what is seen there differs by no more than the target; None
+        beyond `most`.
+        """
+        low, high = 0, self.mean.order
+        while not self._keeps(high, target):
+            if high >= most:
+                return None
+            low, high = high, min(2 * high, most)
+        while high - low > 1 and high > self.mean.order:
+            middle = (low + high) // 2
+            if self._keeps(middle, target):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _keeps(self, distance: int, target: float) -> bool:
+        walk = self.steps([distance])
+        return bool(np.all(self.quantile(self.spread(walk.first)) <= target))
