@@ -1,10 +1,11 @@
 """Deciding: side rules laid onto tables. layout.py: positions; settings.py: which rules a table
-needs; local.py, stopping.py: the two kinds of rules; decide.py: what acts; expect.py: what is
-expected of it.
+needs; local.py, stopping.py: the two kinds of rules; decide.py: what acts; geometry.py, expect.py:
+what is expected of it.
 """
 
 from offrecord.mechanisms.deciding.decide import ALWAYS, AT_TIMES, NEVER, Certainty, certain, decide
-from offrecord.mechanisms.deciding.expect import Geometry, expected_released, geometry
+from offrecord.mechanisms.deciding.expect import expected_released
+from offrecord.mechanisms.deciding.geometry import Geometry, geometry
 from offrecord.mechanisms.deciding.layout import Draw, Mask, PlaceOf, everywhere
 from offrecord.mechanisms.deciding.settings import settings_needed
 

@@ -94,6 +94,23 @@ class Layout:
         return np.asarray(found & (following < len(firsts)))
 
 
+def rooms_of(
+    chain: Integers, first: Integers, last: Integers, end: Integers
+) -> tuple[Integers, Mask]:
+    """(c, 2) records, absent ones included, from cores up to the next one or the chain's end,
+    negative where cores overlap; and whether a core is what comes next.
+
+    end: (c,) the place of the last record of each one's chain.
+    """
+    rooms = np.stack((first, end - last), axis=1)
+    faces = np.zeros(rooms.shape, dtype=bool)
+    faces[1:, LEFT] = faces[:-1, RIGHT] = chain[1:] == chain[:-1]
+    between = first[1:] - last[:-1] - 1
+    rooms[1:, LEFT] = np.where(faces[1:, LEFT], between, rooms[1:, LEFT])
+    rooms[:-1, RIGHT] = np.where(faces[:-1, RIGHT], between, rooms[:-1, RIGHT])
+    return rooms, faces
+
+
 def rows_between(
     chains: Chains, chain: Integers, low: Integers, high: Integers
 ) -> tuple[Integers, Integers]:

@@ -25,7 +25,7 @@ from offrecord.mechanisms.deciding.layout import (
 from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.rules import LocalRule
 from offrecord.models.base import Floats, Integers
-from offrecord.models.records import UNKNOWN, Chains
+from offrecord.models.records import MISSING, UNKNOWN, Chains
 from offrecord.release.coins import ALWAYS, redacts, thresholds
 
 
@@ -67,6 +67,9 @@ class LocalPlan:
             return self.surely
         limits = self._laid(_by_code(self._rows), self.chains.codes, np.maximum)
         found = self.surely | (limits == ALWAYS)
+        missing = np.flatnonzero(self.chains.codes == MISSING)
+        if len(missing):
+            found[missing] = self.certainty()[0][missing]
         unsure = np.flatnonzero((limits > 0) & ~found)
         if len(unsure):
             chain = np.searchsorted(self.chains.starts, unsure, side="right") - 1
@@ -151,11 +154,10 @@ def _certain_part(rule: LocalRule) -> int:
 def _by_code(rows: Floats) -> NDArray[np.uint64]:
     """Thresholds by code, those of UNKNOWN and MISSING last.
 
-    A value that the model does not know has the largest threshold of all; a missing record goes
-    where every value does, without a coin.
+    A value that the model does not know has the largest threshold of all. No coin is drawn for a
+    missing record.
     """
     limits = thresholds(rows)
-    missing = np.where(np.all(limits == ALWAYS, axis=1), ALWAYS, np.uint64(0))
-    found = np.column_stack((limits, limits.max(axis=1), missing))
+    found = np.column_stack((limits, limits.max(axis=1), np.zeros(len(limits), dtype=np.uint64)))
     assert UNKNOWN == -2  # from the end, as arrays count
     return found

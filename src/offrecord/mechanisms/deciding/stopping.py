@@ -22,6 +22,7 @@ from offrecord.mechanisms.deciding.layout import (
     filled,
     groups,
     kinds_of,
+    rooms_of,
     rows_between,
 )
 from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook
@@ -41,16 +42,18 @@ class Clusters:
     """Cores that joined, and their two sides; (c,) each, or (c, 2) for the sides.
 
     begin: (c + 1,) number of the first core of each, and how many cores there are. chain, first,
-    last: where it is. rules: numbers of the rules, NO_SIDE where the chain ends at the cluster.
-    deadlines: L of each side, m where there is none. rooms: records, absent ones included, up to
-    the next cluster or the chain's end. faces: whether a cluster is what comes next. looks: whether
-    a side can look at all that its rule asks for; one that cannot goes straight to its deadline.
+    last: where it is. places: those of the last records of its start contexts. rules: numbers of
+    the rules, NO_SIDE where the chain ends at the cluster. deadlines: L of each side, m where there
+    is none. rooms: records, absent ones included, up to the next cluster or the chain's end. faces:
+    whether a cluster is what comes next. looks: whether a side can look at all that its rule asks
+    for; one that cannot goes straight to its deadline.
     """
 
     begin: Integers
     chain: Integers
     first: Integers
     last: Integers
+    places: Integers
     rules: Integers
     deadlines: Integers
     rooms: Integers
@@ -128,14 +131,9 @@ def _joined(layout: Layout, book: RuleBook[StoppingRule], begin: Integers) -> Cl
     places = np.stack((layout.places[head, LEFT], layout.places[tail, RIGHT]), axis=1)
     rules = book.of(kinds, places)
     deadlines = np.where(rules == NO_SIDE, 0, book.reaches[rules]) + layout.order
-    rooms = np.stack((first, end - last), axis=1)
-    faces = np.zeros(rooms.shape, dtype=bool)
-    faces[1:, LEFT] = faces[:-1, RIGHT] = chain[1:] == chain[:-1]
-    between = first[1:] - last[:-1] - 1
-    rooms[1:, LEFT] = np.where(faces[1:, LEFT], between, rooms[1:, LEFT])
-    rooms[:-1, RIGHT] = np.where(faces[:-1, RIGHT], between, rooms[:-1, RIGHT])
+    rooms, faces = rooms_of(chain, first, last, end)
     looks = np.zeros(rooms.shape, dtype=bool)
-    return Clusters(begin, chain, first, last, rules, deadlines, rooms, faces, looks)
+    return Clusters(begin, chain, first, last, places, rules, deadlines, rooms, faces, looks)
 
 
 def _sees(layout: Layout, book: RuleBook[StoppingRule], clusters: Clusters, side: int) -> Mask:
