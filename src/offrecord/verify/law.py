@@ -11,18 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
-from offrecord.verify.members import Drawn, Floats
+from offrecord.verify.members import Drawn, Floats, Kind
 from offrecord.verify.pairs import joint_leakage, largest_ratio
 from offrecord.verify.rules import Local, Rules, Side, Stops
 
 #: What is added to ε for rounding: an upper bound within the limits of size
 #: (docs/proofs/rounding.md).
 ROUNDING = 1e-9
-_BYTES = 1 << 28  # that the likelihoods of members judged at a time may take
+_BYTES = 1 << 24  # that likelihoods of one side may take; beyond the cache it takes twice as long
 #: A likelihood below this beside others might vanish in the next step, so it counts as a leak. Of
 #: order 6 a step lowers it by at most 1e-78 · 2**-64.
 _VANISHING = 1e-200
@@ -54,56 +55,69 @@ class Judged:
 
 def leakages(rules: Rules, drawn: Drawn) -> Floats:
     """(M,) the largest leakage of each chain over all settings that have rules."""
-    outcomes = max((_outcome_count(one, rules) for one in rules.sides.values()), default=1)
-    size = max(_BYTES // (16 * outcomes * rules.kind.contexts), 1)
-    return np.concatenate([_leakages(rules, part) for part in drawn.parts(size)])
+    most = max((_likelihoods(one, rules.kind) for one in rules.sides.values()), default=1)
+    parts = drawn.parts(max(_BYTES // (8 * max(most, 1)), 1))
+    return np.concatenate([_leakages(rules, part) for part in parts])
 
 
-def _outcome_count(side: Side, rules: Rules) -> int:
-    """About how many outcomes are held at a time."""
+def _likelihoods(side: Side, kind: Kind) -> int:
+    """About how many likelihoods are held of a chain."""
     if isinstance(side, Stops):
-        return int(side.stop.shape[0] * side.stop.shape[1] + 1) * rules.kind.contexts
-    return 4 * rules.kind.contexts
+        return kind.contexts * int(side.stop.any(axis=2).sum() + side.stop[:1].size)
+    return 4 * kind.contexts**2
 
 
 def _leakages(rules: Rules, drawn: Drawn) -> Floats:
     none = np.zeros(len(drawn.rows))
     alone, runs = none, {"left": none, "right": none}
+    known: dict[tuple[int, int, str], Floats] = {}
     for (setting, place, direction), side in rules.sides.items():
         if setting == "record":
             if direction == "left":
                 alone = np.maximum(alone, _lone_record(rules, drawn, place))
             continue
-        found = largest_ratio(_outcomes(side, drawn, place, direction), drawn.law(place))
+        one = id(side), place, direction  # rules that are equal are one object
+        if one not in known:
+            pieces = _outcomes(side, drawn, place, direction)
+            found = [largest_ratio(piece, drawn.law(place)) for piece in pieces]
+            known[one] = np.max(found, axis=0)
         if setting == "run":
-            runs[direction] = np.maximum(runs[direction], found)
+            runs[direction] = np.maximum(runs[direction], known[one])
         else:
-            alone = np.maximum(alone, found)
+            alone = np.maximum(alone, known[one])
     return np.maximum(alone, runs["left"] + runs["right"])
 
 
 def _lone_record(rules: Rules, drawn: Drawn, place: int) -> Floats:
-    both = [rules.sides["record", place, direction] for direction in ("left", "right")]
     left, right = (
-        _outcomes(side, drawn, place, direction)
-        for side, direction in zip(both, ("left", "right"), strict=True)
+        np.concatenate(
+            list(_outcomes(rules.sides["record", place, side], drawn, place, side)), axis=1
+        )
+        for side in ("left", "right")
     )
     return joint_leakage(left, right, drawn.law(place), rules.kind.k)
 
 
-def _outcomes(side: Side, drawn: Drawn, place: int, direction: str) -> Floats:
-    """(M, O, S) likelihoods of what a side may show, given the start context."""
+def _outcomes(side: Side, drawn: Drawn, place: int, direction: str) -> Iterator[Floats]:
+    """(M, O, S) likelihoods of what a side may show given the start context, in pieces."""
     walk = _Walk(drawn, place, direction)
-    if isinstance(side, Local):
-        if side.is_window or drawn.kind.order > 1:
-            return walk.window(side.reach)
-        return walk.sure(walk.first_release(side))
-    if walk.room is not None and walk.room < side.deadline:
-        return walk.window(side.reach)  # it cannot look (S5)
-    found = list(walk.stops(side))
-    if direction == "left" and drawn.kind.endless(place):
-        found.append(walk.window(side.reach))  # nor can it in a chain that began not long ago
-    return walk.sure(np.concatenate(found, axis=1))
+    if isinstance(side, Local) and not side.is_window:
+        yield walk.first_release(side)
+    elif isinstance(side, Local) or (walk.room is not None and walk.room < side.deadline):
+        yield walk.window(side.reach)  # a walk that cannot look is one, too (S5)
+    else:
+        yield from walk.stops(side)
+        if direction == "left" and drawn.kind.endless(place):
+            yield walk.window(side.reach)  # in a chain that began not long ago it cannot look
+    if walk.vanished.any():
+        yield walk.without_limit()
+
+
+def stop_law(side: Stops, drawn: Drawn, place: int, direction: str) -> Floats:
+    """(M, n) probability that a walk stops at each level, if it can look."""
+    size = max(_BYTES // (8 * side.stop[:1].size or 1), 1)
+    parts = (_Walk(part, place, direction) for part in drawn.parts(size))
+    return np.concatenate([walk.stop_law(side) for walk in parts])
 
 
 class _Walk:
@@ -122,12 +136,12 @@ class _Walk:
         #: Members in which a likelihood may have vanished.
         self.vanished = np.zeros(len(law), dtype=bool)
 
-    def sure(self, outcomes: Floats) -> Floats:
-        """The outcomes, but members in which some may have vanished leak without limit."""
-        if self.vanished.any():
-            last = np.arange(outcomes.shape[2]) % self.drawn.kind.k
-            outcomes[self.vanished, 0], outcomes[self.vanished, 1] = last == 0, last > 0
-        return outcomes
+    def without_limit(self) -> Floats:
+        """Two outcomes by which members leak everything where a likelihood may have vanished."""
+        found = np.ones((len(self.inverse), 2, self.inverse.shape[1]))
+        last = np.arange(found.shape[2]) % self.drawn.kind.k
+        found[self.vanished, 0], found[self.vanished, 1] = last == 0, last > 0
+        return found
 
     def _at(self, distance: int) -> int:
         """The place of the context at a distance."""
@@ -237,35 +251,71 @@ class _Walk:
 
     # ---- stopping rules
 
+    @cached_property
+    def _alike(self) -> _Walk:
+        """A walk of chains that have the zeros of these ones: where all steps are possible, of one
+        chain alone.
+        """
+        if not np.all(self.drawn.rows > 0):
+            return self
+        return _Walk(next(self.drawn.parts(1)), self.place, "right" if self.right else "left")
+
     def stops(self, side: Stops) -> Iterator[Floats]:
-        """Level, far class and context of each stop; at the deadline the far context (S1)."""
+        """Level, far class and context of each stop; at the deadline the far context (S1).
+
+        Levels at which nothing stops are passed over.
+        """
         classes = int(side.far.max()) + 1
-        levels = side.levels.tolist()
+        acting = [number for number, stop in enumerate(side.stop) if stop.any()]
+        levels = side.levels[[*acting, -1]].tolist()
+        members, contexts = self.inverse.shape
+        # (M, shown, class, start): one product for all classes
         step = self._across(0, levels[0])
-        going = np.broadcast_to(step[:, np.newaxis], (len(step), classes, *step.shape[1:]))
-        for number, (near, beyond) in enumerate(pairwise(levels)):
-            self._watch(going)
-            chances = np.swapaxes(side.stop[number], 1, 2)  # class, shown, start
-            seen = self._leads_to(near, side) * self._shown(near).swapaxes(1, 2)
+        going, least = np.repeat(step[:, :, np.newaxis], classes, axis=2), step.min()
+        for number, (near, beyond) in zip(acting, pairwise(levels), strict=True):
+            chances = np.moveaxis(side.stop[number], 2, 0)  # shown, class, start
+            seen = self._leads_to(near, side) * self._shown(near)
             # outcomes that no start context allows are left out
-            far, at = np.nonzero(chances.any(axis=2))
-            stopped = going[:, far, at] * chances[far, at] * seen[:, far, at, np.newaxis]
+            at, far = np.nonzero(chances.any(axis=2))
+            stopped = going[:, at, far] * chances[at, far] * seen[:, at, far, np.newaxis]
             yield self._given(stopped)
-            going = self._across(near, beyond)[:, np.newaxis] @ (going * (1.0 - chances))
-        contexts = np.arange(len(side.far))
-        yield self._given(going[:, side.far, contexts] * self._shown(levels[-1]))
+            left = (going * (1.0 - chances)).reshape(members, contexts, -1)
+            step = self._across(near, beyond)
+            going = (step @ left).reshape(going.shape)
+            least *= step.min() * (1.0 - chances).min()
+            if least < _VANISHING:  # a bound, and much too low
+                self._watch(going)
+                least = going.min()
+        yield self._given(going[:, np.arange(contexts), side.far] * self._shown(levels[-1]))
+
+    def stop_law(self, side: Stops) -> Floats:
+        """(M, n) probability that the walk stops at each level."""
+        levels, classes = side.levels.tolist(), int(side.far.max()) + 1
+        groups = np.eye(classes)[side.far]  # (S, C)
+        going = np.repeat(self._across(0, levels[0])[:, :, np.newaxis], classes, axis=2)
+        start, end = self.drawn.law(self.place), self.drawn.law(self._at(levels[-1]))
+        if self.right:
+            going, end = going * start[:, np.newaxis, np.newaxis, :], np.ones_like(end)
+        waiting = []
+        for number, near in enumerate(levels):
+            # far class given the level's context; to the left jointly with it
+            beyond = (self._across(near, levels[-1]) * end[:, :, np.newaxis]).swapaxes(
+                1, 2
+            ) @ groups
+            waiting.append(np.einsum("micx,mic->m", going, beyond))
+            if near != levels[-1]:
+                left = going * (1.0 - np.moveaxis(side.stop[number], 2, 0))
+                step = self._across(near, levels[number + 1])
+                going = (step @ left.reshape(*left.shape[:2], -1)).reshape(going.shape)
+        return -np.diff(np.array([*waiting, np.zeros(len(start))]), axis=0).T
 
     def _leads_to(self, near: int, side: Stops) -> Floats:
-        """(M or 1, C, S) 1 where some context of a far class stands beyond a level's context."""
-        some = self.drawn
-        if np.all(some.rows > 0):  # then all chains have the same zeros
-            some = next(some.parts(1))
-        walk = _Walk(some, self.place, "right" if self.right else "left")
-        leads = (walk._across(near, side.deadline) * walk._shown(side.deadline)) > 0
-        if self.right:
-            leads = walk._across(near, side.deadline) > 0
-        found = [leads[:, side.far == one].any(axis=1) for one in range(int(side.far.max()) + 1)]
-        return np.stack(found, axis=1).astype(np.float64)
+        """(M or 1, S, C) 1 where some context of a far class stands beyond a level's context."""
+        walk = self._alike
+        leads = walk._across(near, side.deadline) * walk._shown(side.deadline) > 0
+        classes = range(int(side.far.max()) + 1)
+        found = [leads[:, side.far == one].any(axis=1) for one in classes]
+        return np.stack(found, axis=2).astype(np.float64)
 
     def _watch(self, likelihoods: Floats) -> None:
         """Mark members in which the next step might make a likelihood 0 that is not."""

@@ -78,6 +78,7 @@ class Rules:
         a kind that is not known.
         """
         rules = cls(kind)
+        known: dict[str, Side] = {}  # rules that are equal are one object
         for entry in policy.rules:
             if entry.place >= kind.places:
                 raise InputError(f"policy.rules: the model has no place {entry.place}")
@@ -89,7 +90,12 @@ class Rules:
                 key = entry.setting, entry.place, name
                 if key in rules.sides:
                     raise InputError(f"policy.rules: setting {entry.setting!r} comes twice")
-                rules.sides[key] = _side(both[name], kind)
+                rule = both[name]
+                assert rule is not None
+                content = rule.model_dump_json()
+                if content not in known:
+                    known[content] = _side(rule, kind)
+                rules.sides[key] = known[content]
         return rules
 
     def side(self, setting: str, place: int, direction: str) -> Side | None:
@@ -107,8 +113,7 @@ class Rules:
         return any(isinstance(one, Stops) for one in self.sides.values())
 
 
-def _side(rule: Rule | None, kind: Kind) -> Side:
-    assert rule is not None
+def _side(rule: Rule, kind: Kind) -> Side:
     if isinstance(rule, Unknown):
         raise UnknownRuleError(f"rules of the kind {rule.kind!r:.40}")
     if isinstance(rule, Window):

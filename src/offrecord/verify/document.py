@@ -1,0 +1,153 @@
+"""Whether a certificate agrees with itself, and what it leaves open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from offrecord.errors import InputError
+from offrecord.models.promise import ACCEPTANCE
+from offrecord.release.certificate import Certificate, assumptions, statement
+from offrecord.tables.steps import Step
+from offrecord.verify.members import Promised
+from offrecord.verify.reading import columns_of
+from offrecord.verify.rules import Rules, Stops
+
+
+def disagreements(
+    certificate: Certificate, promised: Promised | None, rules: Rules | None
+) -> Iterator[str]:
+    """What contradicts what, one line each."""
+    claim, counts, growing = certificate.claim, certificate.counts, certificate.growing
+    coverage = None if promised is None else promised.coverage
+    said = statement(certificate.kind, claim.epsilon, coverage)
+    rests = assumptions(
+        certificate.kind, growing=growing is not None, kept=bool(certificate.columns.keep)
+    )
+    expected = [
+        ("claim.coverage", claim.coverage, coverage),
+        ("claim.statement", claim.statement, said),
+        ("assumptions", certificate.assumptions, rests),
+        ("counts.private", counts.private, certificate.private.count),
+    ]
+    if certificate.private.digest is not None:
+        size = int(certificate.private.digest.partition(":")[2])
+        expected.append(("private.digest, count", size, counts.private))
+    positions = certificate.private.positions
+    if positions is not None:
+        expected.append(("private.positions, count", len(positions.keys), counts.private))
+    output = certificate.output
+    if output is not None:
+        released = tuple(columns_of(certificate).released)
+        expected += [
+            ("output.rows", output.rows, counts.rows),
+            ("output.columns", output.columns, released),
+        ]
+        if certificate.key_id is None or certificate.private.digest is None:
+            yield "key_id and private.digest must be there, as there is an output"
+    for verdict in certificate.verdicts:
+        expected.append(("verdicts.promised", verdict.promised, math.exp(verdict.epsilon)))
+    for what, there, should in expected:
+        close = isinstance(there, float) and isinstance(should, float)
+        if not (math.isclose(there, should) if close else there == should):  # type: ignore[arg-type]
+            yield f"{what} must be {should}, is {there}"
+    if max(counts.runs, counts.released + counts.missing, counts.chains) > max(
+        counts.rows, counts.private
+    ) or (counts.runs > counts.private):
+        yield "counts do not go together"
+    yield from _policy(certificate, promised)
+    if growing is not None:
+        yield from _growing(certificate, rules)
+    yield from _model(certificate)
+
+
+def _policy(certificate: Certificate, promised: Promised | None) -> Iterator[str]:
+    claim, policy, choice = certificate.claim, certificate.policy, certificate.choice
+    if policy is None or promised is None:
+        return
+    if (policy.epsilon, policy.protect, policy.coverage) != (
+        claim.epsilon,
+        claim.protect,
+        claim.coverage,
+    ):
+        yield "policy must have the claim's epsilon, protect and coverage"
+    if choice is not None and choice.acting != policy.mechanism:
+        yield f"choice.acting must be {policy.mechanism!r}, is {choice.acting!r}"
+    validated = policy.validation
+    if validated is None:
+        return
+    accepted = 0
+    if promised.coverage is not None:
+        accepted = ACCEPTANCE[promised.coverage].publisher
+    if validated.drawn != promised.drawn or validated.above > accepted:
+        yield (
+            f"policy.validation must be of {promised.drawn:,} chains of which {accepted} may exceed"
+            f" ε, is of {validated.drawn:,}, {validated.above} of which do"
+        )
+    numbers = [*validated.quantiles, validated.largest]
+    if numbers != sorted(numbers) or (validated.above > 0) != (validated.largest > claim.epsilon):
+        yield "policy.validation: its numbers do not go together"
+
+
+def _growing(certificate: Certificate, rules: Rules | None) -> Iterator[str]:
+    growing, sides = certificate.growing, [] if rules is None else [*rules.sides.values()]
+    assert growing is not None
+    if certificate.columns.step is None:
+        yield "a growing table needs columns.step"
+    order = 1 if rules is None else rules.kind.order
+    deadline = max((one.deadline for one in sides if isinstance(one, Stops)), default=0)
+    reach = max([deadline, *(one.reach for one in sides)]) + order - 1
+    if growing.reach < reach or growing.lag < growing.reach:
+        yield f"growing.lag and growing.reach must be at least {reach}, and lag at least reach"
+    if growing.link < 2 * (deadline + order):
+        yield f"growing.link must be at least {2 * (deadline + order)}, is {growing.link}"
+
+
+def _model(certificate: Certificate) -> Iterator[str]:
+    origin, columns = certificate.origin, certificate.columns
+    if origin is not None:
+        kind = "row" if columns.order == "row" else columns.order_kind
+        if origin.order != kind:
+            yield f"origin.order must be {kind!r}, is {origin.order!r}"
+        steps = [None if one is None else _length(one) for one in (origin.step, columns.step)]
+        if steps[0] != steps[1]:
+            yield f"origin.step must be {columns.step!r}, is {origin.step!r}"
+        if origin.unit != columns.order_unit:
+            yield f"origin.unit must be {columns.order_unit!r}, is {origin.unit!r}"
+    for verdict in certificate.verdicts:
+        counted = verdict.counted
+        broken = counted is not None and counted > verdict.promised
+        if broken != (verdict.verdict == "broken"):
+            yield f"verdicts: {verdict.verdict!r} does not go with the odds counted"
+        acts = certificate.kind == "rules" and verdict.epsilon == certificate.claim.epsilon
+        if broken and acts and not certificate.evidence.accepted:
+            yield "the model is broken at this ε, and nobody accepted that"
+
+
+def _length(step: str) -> int | str:
+    try:
+        return Step.parsed(step).length
+    except InputError:
+        return step
+
+
+def left_out(certificate: Certificate) -> Iterator[str]:
+    """What no check of this certificate can say."""
+    if certificate.model is not None:
+        yield "That the model is right: that the truth is among its plausible chains."
+    if certificate.policy is not None and certificate.policy.validation is not None:
+        yield "The publisher's own validation: other draws were judged here."
+    if certificate.choice is not None:
+        yield "The expected shares by which the mechanism was chosen."
+    for objection in certificate.evidence.accepted:
+        yield f"The model, against which speaks: {objection}."
+    if certificate.evidence.unseen is not True and certificate.model is not None:
+        yield "That the model was learned from no record that may be redacted."
+    if certificate.verdicts:
+        yield "What the model's test counted in its reference data."
+    if certificate.growing is not None:
+        yield "That this release repeats those before, and that opt-outs were known in time."
+    if certificate.release.others != 0:
+        yield "Other releases of the data set: together they may tell more."
+    yield "That the assumptions hold, which the certificate lists."
+    yield "Who made the certificate: it is not signed."

@@ -1,0 +1,217 @@
+"""The whole check of a certificate, and of a released table where one is given."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.release.certificate import Certificate
+from offrecord.text import html_list, html_note
+from offrecord.verify.document import disagreements, left_out
+from offrecord.verify.law import ROUNDING, Judged, leakages
+from offrecord.verify.members import Promised
+from offrecord.verify.rules import Rules, UnknownRuleError
+from offrecord.verify.table import Given, check_table
+
+VERIFIED, NOT_VERIFIED, CANNOT_JUDGE = "verified", "not verified", "cannot judge"
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """What a check came to.
+
+    status: "verified"; "not verified", because of the problems; or "cannot judge" rules of a kind
+    that this version does not know. judged: leakage of the drawn chains, None where nothing is
+    drawn. allowed: how many of them may exceed ε. seed: of the draws. checked, not_checked: in
+    sentences.
+    """
+
+    status: str
+    problems: Sequence[str]
+    epsilon: float
+    coverage: float | None
+    judged: Judged | None
+    allowed: int
+    seed: int
+    checked: Sequence[str]
+    not_checked: Sequence[str]
+
+    @property
+    def is_verified(self) -> bool:
+        """Everything that was checked holds."""
+        return self.status == VERIFIED
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; numbers without a limit are the text "inf"."""
+        judged = self.judged
+        drawn = None
+        if judged is not None:
+            drawn = {
+                "chains": len(judged.leakages),
+                "above": judged.above,
+                "allowed": self.allowed,
+                "quantiles": [_number(one) for one in judged.quantiles],
+                "largest": _number(judged.largest),
+            }
+        return {
+            "verified": self.is_verified,
+            "status": self.status,
+            "epsilon": self.epsilon,
+            "coverage": self.coverage,
+            "drawn": drawn,
+            "seed": self.seed,
+            "problems": list(self.problems),
+            "checked": list(self.checked),
+            "not_checked": list(self.not_checked),
+        }
+
+    @property
+    def headline(self) -> str:
+        """In a line."""
+        if self.status == CANNOT_JUDGE:
+            return f"CANNOT JUDGE: {self.problems[0]}"
+        if self.is_verified:
+            return "verified" if self.judged is None else f"verified: {self.draws}"
+        count = len(self.problems)
+        return f"NOT VERIFIED: {count} reason{'' if count == 1 else 's'}"
+
+    @property
+    def draws(self) -> str:
+        """What the drawn chains say, in a line."""
+        judged = self.judged
+        if judged is None:
+            return "no chains were drawn"
+        count, most = len(judged.leakages), max(judged.largest, 0.0)
+        if self.coverage is None:
+            chains = "the known chain" if count == 1 else f"all {count:,} chains"
+            return f"leakage at most {most:.6g} of ε = {self.epsilon:g} under {chains}"
+        return (
+            f"{judged.above:,} of {count:,} plausible chains exceed ε = {self.epsilon:g}, of which"
+            f" {self.allowed} may for {self.coverage:.0%}; 50, 95 and 99 % of them leak at most"
+            f" {', '.join(f'{one:.4g}' for one in judged.quantiles)}, the worst {most:.4g}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Verdict {self.headline}>"
+
+    def __str__(self) -> str:
+        lines = [self.headline, *(f"  {problem}" for problem in self.problems)]
+        lines += ["checked", *(f"  {one}" for one in self.checked)]
+        lines += ["not checked", *(f"  {one}" for one in self.not_checked)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        listed = {"reasons": self.problems, "checked": self.checked}
+        listed["not checked"] = self.not_checked
+        parts = (html_list(title, lines) for title, lines in listed.items())
+        return html_note(self.headline) + "".join(parts)
+
+
+def _number(value: float) -> float | str:
+    return value if value < np.inf else "inf"
+
+
+def verify(
+    certificate: Path | str,
+    released: Path | str | None = None,
+    *,
+    private_list: Path | str | None = None,
+    key_file: Path | str | None = None,
+    original: Path | str | None = None,
+    seed: int | None = None,
+) -> Verdict:
+    """Check a certificate by itself, and with the released table if that is given.
+
+    Args:
+        certificate: its file.
+        released: the table it is about.
+        private_list: which records are private, where the certificate does not publish it.
+        key_file: the publisher's key, with which every coin is drawn again.
+        original: the table before it was redacted, by whose values coins decide.
+        seed: of the draws of plausible chains; the machine's randomness without it.
+
+    Returns:
+        What was checked, what it came to, and what was not checked.
+
+    Raises:
+        InputError: for what cannot be read.
+    """
+    paths = [None if one is None else Path(one) for one in (private_list, key_file, original)]
+    if released is None and any(paths):
+        raise InputError(
+            "a list of private records, a key and an original are checked with the released table"
+        )
+    read = Certificate.load(Path(certificate))
+    given = None if released is None else Given(Path(released), *paths)
+    return judge(read, given, secrets.randbits(64) if seed is None else seed)
+
+
+def judge(certificate: Certificate, given: Given | None, seed: int) -> Verdict:
+    """Check a certificate that has been read; see `verify`."""
+    random = np.random.default_rng(seed)
+    promised = None if certificate.model is None else Promised(certificate.model)
+    problems: list[str] = []
+    checked = ["The form of the certificate, and that it agrees with itself."]
+    not_checked = list(left_out(certificate))
+    status, judged, rules = VERIFIED, None, None
+    if promised is not None and certificate.policy is not None:
+        try:
+            rules = Rules.of(certificate.policy, promised.kind)
+        except UnknownRuleError as error:
+            status, problems = CANNOT_JUDGE, [str(error)]
+        except InputError as error:
+            problems.append(str(error))
+    problems += disagreements(certificate, promised, rules)
+    if promised is not None and rules is not None:
+        judged = _judged(certificate, promised, rules, random, problems)
+        checked.append(_drawn(judged, promised, seed))
+    if given is not None:
+        found = check_table(certificate, promised, rules, given, random)
+        problems += found.problems
+        checked += found.checked
+        not_checked += found.not_checked
+    else:
+        not_checked.append("The released table: none was given.")
+    if problems and status == VERIFIED:
+        status = NOT_VERIFIED
+    allowed = 0 if promised is None else promised.allowed
+    claim = certificate.claim
+    return Verdict(
+        status, problems, claim.epsilon, claim.coverage, judged, allowed, seed, checked, not_checked
+    )
+
+
+def _judged(
+    certificate: Certificate,
+    promised: Promised,
+    rules: Rules,
+    random: np.random.Generator,
+    problems: list[str],
+) -> Judged:
+    """The leakage of drawn chains, and a problem where too many exceed ε."""
+    epsilon = certificate.claim.epsilon
+    judged = Judged(leakages(rules, promised.draw(promised.drawn, random)), epsilon)
+    if judged.above > promised.allowed:
+        problems.append(
+            f"{judged.above:,} of {len(judged.leakages):,} chains exceed ε = {epsilon:g}, of which"
+            f" {promised.allowed} may; the worst leaks {judged.largest:.6g}"
+        )
+    if rules.walks and certificate.claim.protect != "run":
+        problems.append("stopping rules protect runs: claim.protect must be 'run'")
+    return judged
+
+
+def _drawn(judged: Judged, promised: Promised, seed: int) -> str:
+    count = len(judged.leakages)
+    if promised.coverage is None:
+        return f"Leakage under {count:,} known chain{'' if count == 1 else 's'}, to {ROUNDING:g}."
+    return (
+        f"Leakage under {count:,} plausible chains, drawn with seed {seed}: a sample, which accepts"
+        f" rules that fail in more than {1 - promised.coverage:.0%} of them with probability 0.1 %."
+    )
