@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from offrecord.cli.chains import Described, Split, share_of, split_of
+from offrecord.cli.chains import Described, Split, split_of
 from offrecord.cli.parameters import offering, options_from
 from offrecord.cli.paths import STREAM, check_all_apart, check_outside
 from offrecord.cli.printing import Json, as_json_text
@@ -23,7 +23,7 @@ from offrecord.cli.tables import (
     said_of,
 )
 from offrecord.errors import InputError
-from offrecord.tables.options import FileOptions, Options
+from offrecord.tables.options import FileOptions, MemoryOptions, Options
 
 if TYPE_CHECKING:
     from offrecord.mechanisms import Mechanism
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 _CHAIN = ("n", "alpha", "beta")
 #: Options that only a table has, in the order in which help lists them.
 _TABLE = (
-    *("value", "order", "by", "single_chain", "private_list", "drop", "problems"),
+    *("value", "order", "by", "single_chain", "private_list", "keep_rows", "problems"),
     *options_from("fit", "step"),
-    *("order_unit", "start", "accept_model", "allow_none", "design_minutes"),
+    *("order_unit", "accept_model", "allow_none"),
     *("format", "separator", "encoding", "sheet", "max_rows"),
 )
 
@@ -126,9 +126,7 @@ def _of_chain(
         raise InputError("give a TABLE, or --n and --private for a chain without data")
     own = {name: value for name, value in described.items() if name not in _TABLE}
     problem = Described(epsilon=epsilons[0], **own).problem()
-    share = share_of(problem.chain)
-    budgets = [share * value for value in epsilons]
-    found = comparison.compare(problem, chosen, epsilons=budgets, named=named, progress=bar)
+    found = comparison.compare(problem, chosen, epsilons=epsilons, named=named, progress=bar)
     return {"n": problem.n, "private": list(problem.private), "results": found.rows}
 
 
@@ -159,24 +157,21 @@ def _of_table(
         )
     columns = columns_read(asked.value, asked.order, asked.by, asked.private)
     frame = read_table(table, columns, of_table, asked.max_rows, text=[asked.value])
-    from offrecord.tables.engines.comparing import compared
+    from offrecord.tables.comparing import compared
 
     asked = replace(asked, private_list=read_keys(asked.private_list, said, asked.max_rows))
-    options = Options(**{one.name: getattr(asked, one.name) for one in fields(Options)})
+    options = MemoryOptions(**{one.name: getattr(asked, one.name) for one in fields(Options)})
     with reporting(asked.problems, force=force):
-        trials = compared(frame, options, chosen, epsilons, bar)
-    found = next(trial.summary for trial in trials if trial.summary is not None)
-    counted = ("rows", "missing", "chains", "touched", "private", "secrets")
-    return {name: getattr(found, name) for name in counted} | {
+        survey, trials = compared(frame, options, chosen, epsilons, bar)
+    counted = ("rows", "missing", "chains", "touched", "private", "runs")
+    return {name: getattr(survey, name) for name in counted} | {
         "results": [
             {
                 "epsilon": trial.epsilon,
                 "mechanism": trial.mechanism,
-                "utility": None if trial.summary is None else trial.summary.released,
-                "touched_released": None
-                if trial.summary is None
-                else trial.summary.touched_released,
-                "leakage": None if trial.summary is None else trial.summary.leakage,
+                "utility": trial.released,
+                "touched_released": trial.of_touched(survey),
+                "leakage": trial.leakage,
                 "why": trial.why,
             }
             for trial in trials

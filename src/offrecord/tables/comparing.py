@@ -37,6 +37,19 @@ class Trial(NamedTuple):
     policy: TablePolicy | None = None
     why: str | None = None
 
+    @property
+    def leakage(self) -> float | None:
+        """The largest of the chains drawn in its validation."""
+        checked = None if self.policy is None else self.policy.validation
+        return None if checked is None else checked.largest
+
+    def of_touched(self, survey: Survey) -> float | None:
+        """The share of the records of chains with a private record that is expected to leave."""
+        if self.released is None:
+            return None
+        left = self.released * survey.records - (survey.records - survey.touched_records)
+        return max(left, 0.0) / max(survey.touched_records, 1)
+
 
 def compared(
     frame: Native,
@@ -44,8 +57,9 @@ def compared(
     mechanisms: Mapping[str, Mechanism],
     epsilons: Sequence[float],
     progress: Progress = unwatched,
-) -> list[Trial]:
-    """A trial for each budget and mechanism, by their names; values are not looked at.
+) -> tuple[Survey, list[Trial]]:
+    """The survey of a table, and a trial for each budget and mechanism, by their names; values are
+    not looked at.
 
     Raises:
         InputError: for a table that is wrong, and if no mechanism serves it.
@@ -66,7 +80,7 @@ def compared(
     trials = [one._replace(mechanism=name) for one, (_, (name, _)) in named]
     if all(one.released is None for one in trials):
         raise InputError(str(trials[0].why))
-    return trials
+    return read.survey, trials
 
 
 def trial(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.deciding.expect import Geometry, geometry
+from offrecord.mechanisms.deciding.geometry import Geometry, geometry
 from offrecord.mechanisms.deciding.layout import PlaceOf
 from offrecord.mechanisms.deciding.settings import settings_needed
 from offrecord.mechanisms.rules import Setting
