@@ -73,8 +73,10 @@ def walked_releases(values, chance, private, missing, policy, order, place_of=ev
     chains = table(codes)
     coins = Coins(np.tile(patterns, len(values)), names)
     mask = walked(chains, runs_of(chains, private), policy, place_of, coins, order).reshape(-1, n)
-    return every, np.where(mask, MISSING, codes), np.repeat(chance, len(patterns)) * (
-        coins.probability
+    return (
+        every,
+        np.where(mask, MISSING, codes),
+        np.repeat(chance, len(patterns)) * (coins.probability),
     )
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from attack.bayes import likelihoods, runs_of, sequences, table, walked_releases
 
+from attack.bayes import likelihoods, runs_of, sequences, table, walked_releases
 from offrecord.attack import local
 from offrecord.attack import walks as attacked
 from offrecord.attack.paths import Paths
@@ -25,9 +25,7 @@ def spread(likely):
 
 
 def policy(make, protect="run"):
-    rules = {
-        Setting(kind, place): Pair(make(), make()) for kind in SETTINGS for place in range(12)
-    }
+    rules = {Setting(kind, place): Pair(make(), make()) for kind in SETTINGS for place in range(12)}
     return TablePolicy("some", 1.0, protect, None, rules)
 
 

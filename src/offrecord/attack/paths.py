@@ -50,11 +50,11 @@ class Paths:
 
     def law(self, chain: int, step: int) -> Floats:
         """(S,) law of the context that ends at a record, before anything is seen."""
-        return self.mean.law(self.place(chain, step))[0]
+        return np.asarray(self.mean.law(self.place(chain, step))[0])
 
     def ahead(self, chain: int, step: int, count: int) -> Floats:
         """(S, S) from the context that ends at a record to the one `count` steps after it."""
-        return self.mean.ahead(self.place(chain, step), count)[0]
+        return np.asarray(self.mean.ahead(self.place(chain, step), count)[0])
 
     # ---- evidence beside a core
 
@@ -67,7 +67,7 @@ class Paths:
             stop = int(self.anchors[at]) + 1
         path = self._path(chain, far, rows.start, stop, far)
         ones = np.ones((self.mean.contexts, 1))
-        return self._backward(path, ones)[:, 0]
+        return np.asarray(self._backward(path, ones)[:, 0])
 
     def left(self, chain: int, near: int, before: int) -> Floats:
         """(S,) probability of all that is shown at places below `before`, together with the
@@ -83,7 +83,7 @@ class Paths:
             begin = int(self.shown.chains.places[last])
             path = self._path(chain, begin, last + 1, rows.stop, near)
             start = np.eye(self.mean.contexts)[context]
-            return self._forward(path, start[np.newaxis], (context,))[0]
+            return np.asarray(self._forward(path, start[np.newaxis], (context,))[0])
         begin = order - 1
         start, shows = self.law(chain, begin).copy(), []
         first = self._rows(chain, 0, min(order, before))
@@ -93,7 +93,7 @@ class Paths:
             start *= self.shown.likes[self.shown.symbols[row], digit]
             shows += [back, int(self.shown.symbols[row])]
         path = self._path(chain, begin, first[1], rows.stop, near)
-        return self._forward(path, start[np.newaxis], ("start", *shows))[0]
+        return np.asarray(self._forward(path, start[np.newaxis], ("start", *shows))[0])
 
     def across(self, chain: int, far: int, near: int, first: int) -> Floats:
         """(S, S) probability of all that is shown between two cores, together with the second

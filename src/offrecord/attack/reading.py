@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.members import Members
 
 
@@ -36,9 +36,9 @@ class Inferred(NamedTuple):
     posterior: Floats
 
 
-def read(core: Core, left: Floats, right: Floats, law: Floats, inner: Floats, mean: Members) -> (
-    tuple[float, Floats, Floats]
-):
+def read(
+    core: Core, left: Floats, right: Floats, law: Floats, inner: Floats, mean: Members
+) -> tuple[float, Floats, Floats]:
     """Ratio, prior and posterior.
 
     Args:
@@ -68,9 +68,9 @@ def read(core: Core, left: Floats, right: Floats, law: Floats, inner: Floats, me
     return ratio, prior, posterior / total
 
 
-def _by(held: np.ndarray[tuple[int], np.dtype[np.int64]], weights: Floats, count: int) -> Floats:
+def _by(held: Integers, weights: Floats, count: int) -> Floats:
     """(count,) sums of weights by what is held."""
-    return np.bincount(held, weights=weights, minlength=count)
+    return np.asarray(np.bincount(held, weights=weights, minlength=count), dtype=np.float64)
 
 
 def _spread_of_ends(left: Floats, right: Floats, law: Floats, inner: Floats) -> float:
@@ -80,7 +80,7 @@ def _spread_of_ends(left: Floats, right: Floats, law: Floats, inner: Floats) -> 
     return _spread((given[:, np.newaxis] * right).reshape(-1), occurs.reshape(-1))
 
 
-def _spread(likely: Floats, occurs: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
+def _spread(likely: Floats, occurs: Mask) -> float:
     """The largest log-ratio, below 0 where the likeliest comes first."""
     with np.errstate(divide="ignore"):
         logs = np.log(likely)

@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.deciding import Mask
-from offrecord.models.base import Floats, Integers
+from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.records import Chains, Codes
 
 NOTHING = 0  #: the symbol of a record that shows nothing: private, missing, or redacted for certain
@@ -29,9 +28,7 @@ class Shown:
     likes: Floats
 
     @classmethod
-    def of(
-        cls, chains: Chains, codes: Codes, k: int, redacted: Integers, chances: Floats
-    ) -> Shown:
+    def of(cls, chains: Chains, codes: Codes, k: int, redacted: Integers, chances: Floats) -> Shown:
         """What local rules leave; stopping rules redact no record by its own coin.
 
         Args:
@@ -79,6 +76,6 @@ class Shown:
         """(r,) the first row of each chain at a place or behind it; the chain's end, if none is."""
         chains = self.chains
         if chains.steps is None:
-            return np.minimum(chains.starts[chain] + place, chains.starts[chain + 1])
+            return np.asarray(np.minimum(chains.starts[chain] + place, chains.starts[chain + 1]))
         key = np.minimum(place, chains.width - 1) + chain * chains.width
-        return np.searchsorted(chains.keys, key)
+        return np.asarray(np.searchsorted(chains.keys, key))

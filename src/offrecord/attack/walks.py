@@ -85,14 +85,14 @@ class Walks:
         inner = [self.paths.ahead(chain, near, last - near) for chain, near, last in ends]
         lefts = [self._side(low, LEFT)]
         for at, link in enumerate(links):
-            whole = link is not None
-            found = lefts[at] @ inner[at] @ link if whole else self._side(low + at + 1, LEFT)
+            found = self._side(low + at + 1, LEFT) if link is None else lefts[at] @ inner[at] @ link
             lefts.append(scaled(found))
         rights = [self._side(high - 1, RIGHT)]
         for at in range(len(links) - 1, -1, -1):
             link = links[at]
-            whole = link is not None
-            found = link @ inner[at + 1] @ rights[0] if whole else self._side(low + at, RIGHT)
+            found = (
+                self._side(low + at, RIGHT) if link is None else link @ inner[at + 1] @ rights[0]
+            )
             rights.insert(0, scaled(found))
         return lefts, rights
 
@@ -194,8 +194,11 @@ class Walks:
         _, near, _ = self._ends(one + 1)
         numbers = int(self.clusters.rules[one, RIGHT]), int(self.clusters.rules[one + 1, LEFT])
         key = (near - far, *numbers, self.paths.place(chain, far))
+        rules = [self.book.rules[number] for number in numbers]
         if key not in self._empty:
             every = self.paths.ahead(chain, far, near - far)
+            if near - far >= rules[0].deadline + rules[1].deadline:  # never loses the gap
+                return np.zeros(every.shape)
             # what is left of a difference may be rounding alone
             self._empty[key] = np.maximum(every - self._both(one, far, near), 0.0)
         return self._empty[key]

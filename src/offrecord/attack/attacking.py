@@ -1,0 +1,187 @@
+"""What somebody who holds a release, its certificate and the model infers about private runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from offrecord.attack import local
+from offrecord.attack.counting import Counted, counted, neighbours
+from offrecord.attack.paths import Paths
+from offrecord.attack.reading import Inferred
+from offrecord.attack.released import Released, rules_of
+from offrecord.attack.result import INSTEAD, PROMISED, Attack, Attacker
+from offrecord.attack.shown import Shown
+from offrecord.attack.walks import Walks
+from offrecord.fitting.counting import Reference
+from offrecord.mechanisms.deciding import ALWAYS, NEVER
+from offrecord.mechanisms.deciding.layout import layout_of
+from offrecord.mechanisms.deciding.rule_book import local_book, stopping_book
+from offrecord.mechanisms.deciding.stopping import clusters_of
+from offrecord.mechanisms.rules import LocalRule, SideRule, StoppingRule
+from offrecord.models.base import Floats
+from offrecord.models.records import MISSING, Chains, Codes
+from offrecord.text import many
+from offrecord.theory.window import smallest_windows
+
+if TYPE_CHECKING:
+    from offrecord.tables.engines.memory import Release
+
+CERTIFICATE = ".certificate.json"  #: what the name of a certificate adds to that of its table
+
+
+def attack(
+    released: str | Path,
+    *,
+    certificate: str | Path | None = None,
+    private_list: str | Path | None = None,
+    original: str | Path | None = None,
+) -> Attack:
+    """Attack a release by its files.
+
+    Args:
+        released: the released table.
+        certificate: its certificate, unless it lies beside the table.
+        private_list: the private records, where the certificate does not publish them.
+        original: the table that was redacted, to compare with plain erasure.
+
+    Returns:
+        What each attacker infers.
+
+    Raises:
+        InputError: for what cannot be read, and for files that do not belong together.
+    """
+    proof = Path(f"{released}{CERTIFICATE}") if certificate is None else Path(certificate)
+    listed, before = (None if one is None else Path(one) for one in (private_list, original))
+    return _attacked(Released.of_files(Path(released), proof, listed, before))
+
+
+def attack_release(release: Release) -> Attack:
+    """Attack a release that was just made.
+
+    Args:
+        release: what `redact` gave back.
+
+    Returns:
+        What each attacker infers, and what plain erasure would have given away.
+
+    Raises:
+        InputError: for a dry run, and where no rules act.
+    """
+    return _attacked(Released.of_run(release))
+
+
+def _attacked(held: Released) -> Attack:
+    own = _by_model(held)
+    exposed = held.codes[held.is_private] >= 0
+    notes = _notes(held, own, int(exposed.sum()))
+    attackers = [Attacker("the model", PROMISED, _exposed(held, own.ratio))]
+    if held.original is not None:
+        erased = np.where(held.is_private, np.int8(MISSING), held.original)
+        erased = np.where(held.waits, np.int8(MISSING), erased)
+        ratios = np.where(held.settled, _by_shown(held, _plain(held, erased)).ratio, np.nan)
+        attackers.append(Attacker("plain erasure instead", INSTEAD, ratios))
+    free = (held.certain == NEVER) & (held.codes >= 0)
+    reference = Reference.of(held.chains, held.promise.k, free)
+    return Attack(
+        held.certificate.dataset,
+        held.policy.epsilon,
+        held.runs.count,
+        tuple(attackers),
+        own.prior,
+        own.posterior,
+        wrong=int(((held.certain == ALWAYS) & (held.codes >= 0)).sum()),
+        notes=notes,
+        counted=_counted(held, reference),
+        neighbours=neighbours(reference),
+    )
+
+
+def _by_model(held: Released) -> Inferred:
+    """By the mean chain and the rules that act."""
+    order = held.promise.order
+    layout = layout_of(held.standing, held.runs, order, held.place_of)
+    if StoppingRule.kind not in held.policy.kinds:
+        book = local_book(held.policy)
+        aside = np.flatnonzero(held.missing | held.waits)
+        shown = local.shown_by_rules(held.chains, held.codes, aside, layout, book)
+        found = local.inferred(Paths(shown, held.promise.mean, held.place_of), layout, held.runs)
+    else:
+        walks_book = stopping_book(held.policy, order)
+        shown = _plain(held, held.codes)
+        paths = Paths(shown, held.promise.mean, held.place_of)
+        found = Walks(paths, clusters_of(layout, walks_book), walks_book).inferred(held.runs)
+    return found._replace(ratio=np.where(held.settled, found.ratio, np.nan))
+
+
+def _by_shown(held: Released, shown: Shown) -> Inferred:
+    """By the mean chain alone, where nothing but what is shown says anything."""
+    layout = layout_of(held.standing, held.runs, held.promise.order, held.place_of)
+    return local.inferred(Paths(shown, held.promise.mean, held.place_of), layout, held.runs)
+
+
+def _plain(held: Released, codes: Codes) -> Shown:
+    """Released values, and nothing else."""
+    known = held.arranged.chains
+    chains = Chains(known.starts, codes, known.order, known.timed, known.steps)
+    nothing = np.empty(0, dtype=np.int64)
+    return Shown.of(chains, codes, held.promise.k, nothing, np.zeros((0, held.promise.k)))
+
+
+def _exposed(held: Released, ratios: Floats) -> Floats:
+    """The ratios, infinite where a value of a run is released."""
+    rows = held.private.rows(held.arranged.chains)
+    rows = rows[held.codes[rows] >= 0]
+    chain = held.arranged.chains.chain_of[rows]
+    place = held.arranged.chains.places[rows]
+    width = int(held.arranged.chains.places.max(initial=0)) + 1
+    begins = held.runs.chain * width + held.runs.first
+    found = ratios.copy()
+    found[np.searchsorted(begins, chain * width + place, side="right") - 1] = np.inf
+    return found
+
+
+def _counted(held: Released, reference: Reference) -> Counted | None:
+    """Counts beyond what the rules leave out, or beyond the window that the mean chain asks for."""
+    rules, promise = rules_of(held.policy), held.promise
+    size = max((rule.reach for rule in rules), default=0)
+    if not all(_is_window(rule) for rule in rules):
+        asked = smallest_windows(promise.mean, "record", _a_place(held), held.policy.epsilon, 0)
+        if asked is None:
+            return None
+        size = min(max(asked), size)
+    once = promise.places is not None and not promise.places.cyclic
+    return counted(reference, promise.labels, size, held.policy.epsilon, once=once)
+
+
+def _is_window(rule: SideRule) -> bool:
+    return isinstance(rule, LocalRule) and rule.is_window
+
+
+def _a_place(held: Released) -> int:
+    """A place at which rules act."""
+    return sorted(setting.place for setting in held.policy.rules)[len(held.policy.rules) // 2]
+
+
+def _notes(held: Released, own: Inferred, exposed: int) -> tuple[str, ...]:
+    notes = []
+    if exposed:
+        notes.append(f"private records whose value is released: {exposed:,}")
+    waiting = int((~held.settled).sum())
+    if waiting:
+        notes.append(f"not attacked: {many(waiting, 'private run')} beside records that still wait")
+    impossible = int(np.isnan(own.ratio).sum()) - waiting
+    if impossible > 0:
+        notes.append(
+            f"not attacked: {many(impossible, 'private run')} beside which the model holds what is"
+            " released for impossible"
+        )
+    if held.runs.count != held.certificate.counts.runs:
+        notes.append(
+            f"{many(held.runs.count, 'private run')} here where the certificate counts"
+            f" {held.certificate.counts.runs:,}: which records between private ones are missing is"
+            " not known"
+        )
+    return tuple(notes)
