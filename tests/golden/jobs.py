@@ -157,8 +157,8 @@ _simple("decimals", lambda: _table(LEVELS), model=LEVELS, mechanism="window")
 _simple("a private list", private_list=LIST)
 _simple("a list of ranges", private_list=RANGES, mechanism="3r-constant")
 _simple("a list and marks", private="private", private_list=LATE)
-_simple("a whole chain", private_list=WHOLE)
-_simple("a whole chain dropped", private="private", private_list=WHOLE, drop=True)
+_simple("a whole chain", private_list=WHOLE, keep_rows=True)
+_simple("a whole chain dropped", private="private", private_list=WHOLE)
 
 
 def _gaps() -> pl.DataFrame:
