@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from offrecord.cli.chains import Described, Split, split_of
 from offrecord.cli.parameters import offering
 from offrecord.cli.printing import Json, as_json_text
-from offrecord.cli.progress import busy
+from offrecord.cli.progress import bar, busy
+from offrecord.errors import InputError
+
+if TYPE_CHECKING:
+    from offrecord.mechanisms import Mechanism
+    from offrecord.mechanisms.table_policy import TablePolicy
+
+#: What only a chain without a table has.
+_ONE_CHAIN = ("n", "private", "alpha", "beta")
 
 
 @offering(
+    "table",
     "n",
     "private",
     "epsilon",
@@ -29,9 +38,18 @@ from offrecord.cli.progress import busy
     "force",
     "as_json",
     shared=Described,
+    optional=("n", "private"),
 )
 def design(
     force: bool,
+    table: Annotated[
+        bool,
+        typer.Option(
+            "--table",
+            help="Rules for every setting of a table, which redact --policy takes; needs --model"
+            " and --output.",
+        ),
+    ] = False,
     mechanism: Annotated[
         str,
         typer.Option(
@@ -51,12 +69,55 @@ def design(
     from offrecord.mechanisms import mechanism_named
 
     chosen = mechanism_named(mechanism, **split_of(split))
-    problem = Described(**described).problem()
     if output is not None:
         check_writable(output, force=force)
+    if table:
+        policy = _of_table(chosen, described, output)
+        policy.save(output, force=force)
+        typer.echo(as_json_text(_validated(policy)) if as_json else _shown(policy))
+        return
+    if described["n"] is None or described["private"] is None:
+        raise InputError("give --n and --private, or --table with --model and --output")
+    problem = Described(**described).problem()
     with busy("designing"):
         policy = design_policy(problem, chosen)
     typer.echo(as_json_text(policy.summary()) if as_json else str(policy))
     sys.stdout.flush()  # if nobody can read it, nothing is saved either
     if output is not None:
         policy.save(output, force=force)
+
+
+def _of_table(mechanism: Mechanism, described: dict[str, Any], output: Path | None) -> TablePolicy:
+    """The rules of every setting at every place of a model."""
+    from offrecord.mechanisms.design_table import design_table
+    from offrecord.mechanisms.rules import SETTINGS, Setting
+    from offrecord.models.file import load_model
+    from offrecord.models.known import KnownChains
+    from offrecord.models.posterior import Posterior
+
+    given = [name for name in _ONE_CHAIN if described[name] is not None]
+    if given:
+        raise InputError(f"--{given[0]} is for one chain without a table: leave --table out")
+    if described["model"] is None or output is None:
+        raise InputError("--table needs --model FILE and --output FILE")
+    promise = load_model(described["model"]).promise
+    if described["exact_model"] and isinstance(promise, Posterior):
+        promise = KnownChains([promise.chain])
+    places = range(promise.mean.place_count)
+    settings = [Setting(kind, place) for kind in SETTINGS for place in places]
+    epsilon, protect = described["epsilon"], described["protect"]
+    return design_table(mechanism, promise, epsilon, protect, settings, bar)
+
+
+def _validated(policy: TablePolicy) -> dict[str, Any]:
+    """What --json prints: everything but the rules."""
+    return {name: it for name, it in policy.to_dict().items() if name != "rules"}
+
+
+def _shown(policy: TablePolicy) -> str:
+    """A policy in two lines."""
+    lines = [f"{policy.mechanism}: rules for {len(policy.rules)} settings, ε = {policy.epsilon:g}"]
+    if policy.validation is not None:
+        found = policy.validation
+        lines.append(f"{found.drawn:,} chains drawn: {found.above} exceed ε")
+    return "\n".join(lines)
