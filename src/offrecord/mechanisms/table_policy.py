@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from offrecord.files import write_text
 from offrecord.mechanisms.rules import Pair, Setting, SideRule
 from offrecord.models.base import Floats
 from offrecord.models.members import Members
@@ -89,6 +92,11 @@ class TablePolicy:
         from offrecord.mechanisms.rule_files import table_policy
 
         return table_policy(content)
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write a policy file; complete or absent, and never over an existing one without force."""
+        head = {"format": "offrecord-policy", "kind": "table"}
+        write_text(path, json.dumps(head | self.to_dict(), allow_nan=False) + "\n", force=force)
 
 
 def record_leakage(pair: Pair, members: Members, place: int) -> Floats:
