@@ -185,13 +185,16 @@ def _numbered(rules: Integers, places: Integers, looks: Mask) -> tuple[Integers,
     """(c, 2) numbers of the different sides, -1 for none, and (s, 4) what each is: the side, the
     rule, the place, whether it looks.
     """
-    sides = np.broadcast_to([LEFT, RIGHT], rules.shape)
-    columns = np.stack([one.ravel() for one in (sides, rules, places, looks)], axis=1)
-    there = columns[:, 1] != NO_SIDE
-    different, inverse = np.unique(columns[there], axis=0, return_inverse=True)
-    numbers = np.full(len(columns), -1)
-    numbers[there] = inverse.ravel()
-    return numbers.reshape(rules.shape), different
+    width = int(places.max(initial=0)) + 1
+    keys = ((rules * width + places) * 2 + looks) * 2 + np.array([LEFT, RIGHT])
+    there = rules != NO_SIDE
+    different, inverse = np.unique(keys[there], return_inverse=True)
+    numbers = np.full(rules.shape, -1)
+    numbers[there] = inverse
+    rest, side = np.divmod(different, 2)
+    rest, sees = np.divmod(rest, 2)
+    rule, place = np.divmod(rest, width)
+    return numbers, np.stack((side, rule, place, sees), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
