@@ -1,1 +1,0 @@
-"""What decides tables by the menu: clusters, walks level by level, gaps, missing values."""
