@@ -10,31 +10,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from offrecord._moved import install
-
 if TYPE_CHECKING:
-    from offrecord.designs.library import Designs
     from offrecord.errors import ChosenByValue, InputError, OffrecordWarning
     from offrecord.fitting.fit import Fit
-    from offrecord.mechanisms import (
-        MECHANISMS,
-        BestLocal,
-        BestWindow,
-        MarkovQuilt,
-        Mechanism,
-        OwnerStopping,
-        ThreeRegion,
-        design,
-        mechanism_named,
-    )
+    from offrecord.mechanisms import MECHANISMS, design, mechanism_named
     from offrecord.mechanisms.answer import answer
-    from offrecord.mechanisms.base import Policy
-    from offrecord.mechanisms.local.policy import LocalPolicy
+    from offrecord.mechanisms.base import Mechanism, Policy
+    from offrecord.mechanisms.best_local.mechanism import BestLocal
+    from offrecord.mechanisms.local_policy import LocalPolicy
+    from offrecord.mechanisms.owner.mechanism import OwnerStopping
     from offrecord.mechanisms.owner.policy import OwnerPolicy
-    from offrecord.models.box import Box
+    from offrecord.mechanisms.quilt import MarkovQuilt
+    from offrecord.mechanisms.table_policy import TablePolicy
+    from offrecord.mechanisms.three_region import ThreeRegion
+    from offrecord.mechanisms.window import BestWindow
     from offrecord.models.chain import MarkovChain
-    from offrecord.models.loading import load_model
-    from offrecord.models.phased import PhasedChain
+    from offrecord.models.file import Model, load_model
+    from offrecord.models.known import KnownChains
+    from offrecord.models.posterior import Posterior
     from offrecord.paper.bounds import (
         data_independent_utility,
         quilt_utility_as_printed,
@@ -57,39 +50,38 @@ if TYPE_CHECKING:
         regions,
         set_influence,
     )
-    from offrecord.theory.leakage import FirstRelease, WorstOutput, leakage, worst_output
+    from offrecord.theory.leakage import FirstRelease, WorstOutput, leakage, leakages, worst_output
     from offrecord.theory.problem import Problem, Secret
-    from offrecord.theory.redaction import Redaction
 
 __all__ = [
     "MECHANISMS",
     "BestLocal",
     "BestWindow",
-    "Box",
     "ChosenByValue",
     "Comparison",
-    "Designs",
     "FirstRelease",
     "Fit",
     "InputError",
     "Key",
+    "KnownChains",
     "LocalPolicy",
     "MarkovChain",
     "MarkovQuilt",
     "Mechanism",
+    "Model",
     "OffrecordWarning",
     "OwnerPolicy",
     "OwnerStopping",
-    "PhasedChain",
     "Policy",
+    "Posterior",
     "Problem",
-    "Redaction",
     "Region",
     "Release",
     "Report",
     "Secret",
     "Streamed",
     "Summary",
+    "TablePolicy",
     "ThreeRegion",
     "WorstOutput",
     "answer",
@@ -99,6 +91,7 @@ __all__ = [
     "design",
     "fit",
     "leakage",
+    "leakages",
     "load_model",
     "max_influence",
     "max_set_influence",
@@ -115,16 +108,15 @@ __all__ = [
     "worst_output",
 ]
 
-#: Where each public name lives: loaded when first used, so that the command line starts at once.
-_ROOMS = {
+#: Where each public name is defined: loaded when first used, so that the command line starts fast.
+_HOMES = {
     "errors": ("ChosenByValue", "InputError", "OffrecordWarning"),
-    "models.box": ("Box",),
     "models.chain": ("MarkovChain",),
-    "models.loading": ("load_model",),
-    "models.phased": ("PhasedChain",),
+    "models.file": ("Model", "load_model"),
+    "models.known": ("KnownChains",),
+    "models.posterior": ("Posterior",),
     "fitting.fit": ("Fit",),
     "theory.problem": ("Problem", "Secret"),
-    "theory.redaction": ("Redaction",),
     "theory.influence": (
         "Region",
         "delta_star",
@@ -134,23 +126,18 @@ _ROOMS = {
         "regions",
         "set_influence",
     ),
-    "theory.leakage": ("FirstRelease", "WorstOutput", "leakage", "worst_output"),
-    "mechanisms": (
-        "MECHANISMS",
-        "BestLocal",
-        "BestWindow",
-        "MarkovQuilt",
-        "Mechanism",
-        "OwnerStopping",
-        "ThreeRegion",
-        "design",
-        "mechanism_named",
-    ),
-    "mechanisms.answer": ("answer",),
-    "mechanisms.base": ("Policy",),
-    "mechanisms.local.policy": ("LocalPolicy",),
+    "theory.leakage": ("FirstRelease", "WorstOutput", "leakage", "leakages", "worst_output"),
+    "mechanisms": ("MECHANISMS", "design", "mechanism_named"),
+    "mechanisms.base": ("Mechanism", "Policy"),
+    "mechanisms.best_local.mechanism": ("BestLocal",),
+    "mechanisms.quilt": ("MarkovQuilt",),
+    "mechanisms.three_region": ("ThreeRegion",),
+    "mechanisms.window": ("BestWindow",),
+    "mechanisms.owner.mechanism": ("OwnerStopping",),
     "mechanisms.owner.policy": ("OwnerPolicy",),
-    "designs.library": ("Designs",),
+    "mechanisms.local_policy": ("LocalPolicy",),
+    "mechanisms.table_policy": ("TablePolicy",),
+    "mechanisms.answer": ("answer",),
     "release.keys": ("Key",),
     "tables.reference": ("fit",),
     "tables.summary": ("Summary",),
@@ -166,13 +153,11 @@ _ROOMS = {
     "paper.comparison": ("Comparison", "compare"),
 }
 
-install()
-
 
 def __getattr__(name: str) -> Any:
-    for room, names in _ROOMS.items():
+    for module, names in _HOMES.items():
         if name in names:
-            value = getattr(import_module(f"offrecord.{room}"), name)
+            value = getattr(import_module(f"offrecord.{module}"), name)
             globals()[name] = value
             return value
     raise AttributeError(f"module 'offrecord' has no attribute {name!r}")

@@ -1,6 +1,4 @@
-"""The owner of a single record: decides alone, from a policy and a key of their own, what the
-collector gets to see.
-"""
+"""The owner of a single record decides alone whether to answer, from a policy and a key."""
 
 from __future__ import annotations
 
@@ -11,14 +9,13 @@ import math
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.local.policy import LocalPolicy
+from offrecord.mechanisms.local_policy import LocalPolicy
 from offrecord.models.base import Label
 from offrecord.release.coins import INTEGER, Coins, Draws, redacts, subkey, thresholds
 from offrecord.release.keys import Key
 from offrecord.release.ledger import ledger
 from offrecord.text import printable
 from offrecord.theory.problem import budget
-from offrecord.theory.redaction import Redaction
 
 PROTOCOL = "answer"  #: what an owner calls what they take part in, unless they say otherwise
 _AGAIN = "Do not answer; another --protocol is for other records alone"
@@ -38,14 +35,25 @@ def answer(
     """The value of one record, or None if its owner stays silent.
 
     The coin comes from the owner's key, the protocol that the owner named and the record, and from
-    nothing that whoever asks
-    can choose: asked again, the owner answers the same. remember: keep the question and a digest of
-    the answer in the ledger beside the key, so that there is but one of each; without it that is up
-    to whoever calls.
+    nothing that the collector can choose: asked again, the owner answers the same.
 
-    Raises InputError for what should not be answered: a policy that leaks more than it says or has
-    an ε above max_epsilon, another question about the record than before, and one whose answer
-    would be another than before.
+    Args:
+        policy: what the collector asks by.
+        record: the owner's record, from 1.
+        value: its value.
+        key: the owner's key.
+        protocol: the owner's name for this collection.
+        max_epsilon: the largest ε to agree to.
+        remember: keep the question and a digest of the answer in the ledger beside the key, so that
+            there is one of each; without it the caller has to.
+
+    Returns:
+        The value, or None.
+
+    Raises:
+        InputError: For what should not be answered: a policy that leaks more than it says or has an
+            ε above max_epsilon, another question about the record than before, and one whose
+            answer would be another than before.
     """
     printable("protocol", protocol)
     if policy.problem.epsilon > budget(max_epsilon, "max_epsilon"):
@@ -120,11 +128,11 @@ def _check_others(
     with this policy.
     """
     labels = [json.dumps(label) for label in policy.problem.chain.labels]
-    sparse, mixed = policy.sparse, False
+    matrix, mixed = policy.redaction.copy(), False
     for record, rule in answered.items():
-        known = record <= sparse.n and list(rule) == labels
-        if known and list(rule.values()) != sparse.row(record - 1).tolist():
-            sparse, mixed = _replaced(sparse, record - 1, list(rule.values())), True
+        known = record <= len(matrix) and list(rule) == labels
+        if known and list(rule.values()) != matrix[record - 1].tolist():
+            matrix[record - 1], mixed = list(rule.values()), True
         elif not known:
             raise InputError(
                 f"protocol {protocol!r} was answered about other records than this policy has."
@@ -132,21 +140,13 @@ def _check_others(
             )
     if not mixed:
         return
-    together = LocalPolicy(policy.problem, sparse, policy.mechanism)
+    together = LocalPolicy(policy.problem, matrix, policy.mechanism)
     if not together.is_private:
         raise InputError(
             f"other records of protocol {protocol!r} were answered by another policy; together with"
             f" this one they leak {together.leakage:.4g}, more than its ε ="
             f" {policy.problem.epsilon:g}. {_AGAIN}"
         )
-
-
-def _replaced(sparse: Redaction, at: int, row: list[float]) -> Redaction:
-    """The same redaction but for one record."""
-    stretches = [*zip(sparse.starts.tolist(), sparse.stops.tolist(), sparse.rows, strict=True)]
-    before = [(start, min(stop, at), one) for start, stop, one in stretches]
-    after = [(max(start, at + 1), stop, one) for start, stop, one in stretches]
-    return Redaction.of(sparse.n, sparse.k, [*before, (at, at + 1, row), *after])
 
 
 def _together(
@@ -158,9 +158,9 @@ def _together(
     if asked.keys() != before.keys():
         return "both answers together leak what the smaller of both probabilities leaks"
     least = [min(chance, before[label]) for label, chance in asked.items()]
-    leakage = LocalPolicy(
-        policy.problem, _replaced(policy.sparse, record - 1, least), policy.mechanism
-    ).leakage
+    matrix = policy.redaction.copy()
+    matrix[record - 1] = least
+    leakage = LocalPolicy(policy.problem, matrix, policy.mechanism).leakage
     much = f"{leakage:.4g} or more" if math.isfinite(leakage) else "without bound"
     return (
         f"both answers together leak {much}, where this policy allows ε ="

@@ -127,7 +127,7 @@ class Policy(ABC):
     @property
     @abstractmethod
     def is_private(self) -> bool:
-        """Whether the leakage is within ε, rounding included; to be asked of what came from a file."""
+        """Whether the leakage is within ε, rounding included; a file's policy may not be."""
 
     @property
     @abstractmethod
@@ -207,7 +207,7 @@ def _kind_named(name: Any) -> type[Policy]:
     """The class of a kind of policy; kinds of other packages are known once they are imported."""
     if name in _KINDS:
         import_module(_KINDS[name])
-    for kind in _subclasses(Policy):
+    for kind in _subclasses(Policy):  # type: ignore[type-abstract] # none is made of it
         if getattr(kind, "kind", None) == name:
             return kind
     raise InputError(f"no policy is of the kind {name!r:.60}")

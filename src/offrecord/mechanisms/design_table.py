@@ -167,7 +167,7 @@ def rules_of_mean(
     """A mechanism's rules for the mean chain, at a budget at which the promise keeps ε.
 
     Each setting has the largest budget ε′ ≤ ε, found by a search; where a window redacts less by
-    expectation, the window stands in.
+    expectation, the window stands in. For one chain they are the mechanism's own.
 
     Args:
         mechanism: what makes rules for one chain.
@@ -185,7 +185,9 @@ def rules_of_mean(
     if promise.order > 1:
         raise Unserved(f"of order {promise.order} {mechanism.name} is judged too slowly")
     members, allowed = drawn_for_design(promise, epsilon)
-    if members.count > 1 and len(settings) > _MOST_DESIGNS:
+    if members.count == 1:
+        return {one: mechanism.rules(promise.mean, one, epsilon) for one in settings}
+    if len(settings) > _MOST_DESIGNS:
         raise Unserved(f"{len(settings)} settings are too many to design {mechanism.name} for")
     found = {}
     with watch(mechanism.name, len(settings)) as done:
@@ -238,12 +240,8 @@ class _Search:
 
     def _window(self) -> Pair | None:
         from offrecord.mechanisms.window import pair_of_window
-        from offrecord.theory.window import shortest_window
 
-        if self.members.count == 1:
-            sizes = shortest_window(self.members, *self.setting, self.epsilon)
-        else:
-            sizes = smallest_windows(self.members, *self.setting, self.epsilon, self.allowed)
+        sizes = smallest_windows(self.members, *self.setting, self.epsilon, self.allowed)
         return None if sizes is None else pair_of_window(self.setting, sizes, self.members.k)
 
     def _leakage(self, pair: Pair) -> float:

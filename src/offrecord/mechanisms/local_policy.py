@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -230,7 +230,7 @@ class LocalPolicy(Policy):
         """First and last records, from 1, of neighbours with the same row."""
         changes = np.flatnonzero(np.any(self.redaction[1:] != self.redaction[:-1], axis=1)) + 1
         edges = [0, *changes.tolist(), self.problem.n]
-        return [(low + 1, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+        return [(low + 1, high) for low, high in pairwise(edges)]
 
     @classmethod
     def from_dict(cls, content: Any) -> Self:

@@ -112,7 +112,7 @@ def table_policy(content: Any) -> TablePolicy:
             else Validation(
                 _whole(known["drawn"], 1, 10**9),
                 _whole(known["above"], 0, 10**9),
-                tuple(float(one) for one in known["quantiles"]),
+                _three(known["quantiles"]),
                 float(known["largest"]),
             )
         )
@@ -130,6 +130,11 @@ def table_policy(content: Any) -> TablePolicy:
         raise InputError(f"this is not a table policy: {type(error).__name__}") from None
 
 
+def _three(content: Any) -> tuple[float, float, float]:
+    first, second, third = (float(one) for one in content)
+    return first, second, third
+
+
 def _setting(content: Any) -> Setting:
     if content["setting"] not in SETTINGS:
         raise InputError(f"setting must be one of {', '.join(SETTINGS)}")
@@ -139,7 +144,10 @@ def _setting(content: Any) -> Setting:
 def _side(content: Any) -> SideRule | None:
     if content is None:
         return None
-    kinds = {"local": LocalRule, "stopping": StoppingRule}
+    kinds: dict[Any, type[LocalRule | StoppingRule]] = {
+        "local": LocalRule,
+        "stopping": StoppingRule,
+    }
     if content["kind"] not in kinds:
         raise InputError(f"a rule of the kind {content['kind']!r:.40} is not known")
     return kinds[content["kind"]].from_dict(content)

@@ -73,7 +73,7 @@ class TablePolicy:
                 found.append(_side(pair.left, members, setting.place, "left"))
                 found.append(_side(pair.right, members, setting.place, "right"))
         found.append(left + right)
-        return np.max(found, axis=0)
+        return np.asarray(np.max(found, axis=0))
 
     @property
     def kinds(self) -> set[str]:

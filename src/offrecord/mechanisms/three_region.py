@@ -51,14 +51,11 @@ class ThreeRegion(LocalMechanism):
     def __post_init__(self) -> None:
         if self.tuning not in TUNINGS:
             raise InputError(f"tuning must be one of {', '.join(TUNINGS)}, got {self.tuning!r}")
-        accepted = f"split must be best, even or a number from 0 to 1, got {self.split!r}"
-        if isinstance(self.split, str):
-            if self.split not in SPLITS:
-                raise InputError(accepted)
-        elif isinstance(self.split, bool) or not isinstance(self.split, (int, float)):
-            raise InputError(accepted)
-        elif not 0 <= self.split <= 1:
-            raise InputError(accepted)
+        is_number = isinstance(self.split, (int, float)) and not isinstance(self.split, bool)
+        if not (0 <= self.split <= 1 if is_number else self.split in SPLITS):  # type: ignore[operator]
+            raise InputError(
+                f"split must be best, even or a number from 0 to 1, got {self.split!r}"
+            )
 
     names: ClassVar[tuple[str, ...]] = tuple(f"3r-{tuning}" for tuning in TUNINGS)
 
@@ -159,7 +156,7 @@ class _Medium(NamedTuple):
 
     def rows(self, q: float | Floats) -> Floats:
         """Redact releasable values with probability q: one number, or one for each record of M."""
-        medium = self.releasable.any(axis=1)
+        medium = np.asarray(self.releasable.any(axis=1))
         each = np.ones(len(medium))
         each[medium] = np.minimum(np.asarray(q), 1.0)
         return np.where(self.releasable, each[:, np.newaxis], 1.0)
@@ -204,7 +201,7 @@ def _constants(side: OneSide, mediums: list[_Medium]) -> Floats:
 
     def excess(q: Floats) -> Floats:
         rows = np.where(soft, q[:, np.newaxis, np.newaxis], base)
-        return np.minimum(side.worst(rows) - shares, _BEYOND)
+        return np.asarray(np.minimum(side.worst(rows) - shares, _BEYOND))
 
     return _smallest_roots(excess, len(mediums))
 

@@ -6,7 +6,3 @@ bounds      its bounds as printed             comparison  mechanisms side by sid
 
 reproduce is all of numbers, errata and figures.
 """
-
-from offrecord._moved import names_moved
-
-__getattr__ = names_moved(__name__)

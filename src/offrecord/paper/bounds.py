@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from offrecord.errors import InputError
-from offrecord.mechanisms import BestWindow, design
+from offrecord.mechanisms import design
+from offrecord.mechanisms.window import BestWindow
 from offrecord.models.base import Floats
-from offrecord.theory.influence import max_influence
+from offrecord.theory.influence import first_small, max_influence
+from offrecord.theory.one_side import OneSide
 from offrecord.theory.problem import Problem
-from offrecord.theory.redaction import Redaction
-from offrecord.theory.side import Side
+from offrecord.theory.redaction import checked_redaction, rows_beside
 
 
 def data_independent_utility(problem: Problem) -> float:
@@ -55,7 +56,7 @@ def _theorem2(problem: Problem, lost: tuple[int, int]) -> float:
     p = min(problem.private[0], n + 1 - problem.private[0])  # re-indexed, as the paper assumes
 
     def delta_star(budget: float) -> int:
-        return Side(chain.alone, 1, 1, n).delta_star(budget) or n
+        return first_small(chain, 1, 1, budget, n) or n
 
     to_end, to_start = (float(max_influence(chain, p, t)) for t in (n, 1))
     if epsilon < to_end:
@@ -66,7 +67,7 @@ def _theorem2(problem: Problem, lost: tuple[int, int]) -> float:
     return 1 - (one_sided + lost[0]) / n
 
 
-def relaxed_leakage_as_printed(problem: Problem, redaction: ArrayLike | Redaction) -> float:
+def relaxed_leakage_as_printed(problem: Problem, redaction: ArrayLike) -> float:
     """Sec. IV-C: max over t ∈ M of δ_t − Σ_{i ∈ M_t} log q_i, added over the two sides.
 
     0 for a side without M. Not the leakage, nor above it: the first release in M itself is left
@@ -74,27 +75,16 @@ def relaxed_leakage_as_printed(problem: Problem, redaction: ArrayLike | Redactio
     """
     if len(problem.private) != 1:
         raise InputError("the relaxed leakage bound is about one private record")
-    matrix = (
-        redaction
-        if isinstance(redaction, Redaction)
-        else Redaction.from_matrix(redaction, problem.n, problem.chain.k)
-    )
-    sides = [side for side in problem.sides(problem.secrets[0]) if side.room]
-    return sum((_relaxed_of_side(side, _rows_of_side(side, matrix)) for side in sides), 0.0)
+    secret = problem.secrets[0]
+    rows = rows_beside(checked_redaction(redaction, problem), secret, 1)
+    sides = zip(OneSide.both(problem, secret), rows, strict=True)
+    return sum((_relaxed_of_side(side, rows) for side, rows in sides if side.room), 0.0)
 
 
-def _rows_of_side(side: Side, matrix: Redaction) -> Floats:
-    """(records, k) the redaction of a side, from the secret outwards."""
-    origin = side.origin - 1
-    if side.direction > 0:
-        return matrix.matrix(origin + 1, matrix.n)
-    return matrix.matrix(0, origin)[::-1]
-
-
-def _relaxed_of_side(side: Side, rows: Floats) -> float:
-    """One side's part of the relaxed bound."""
-    free = np.flatnonzero(~rows.any(axis=1))
-    rows = rows[: free[0] + 1] if len(free) else rows  # S begins with the first free record
+def _relaxed_of_side(side: OneSide, rows: Floats) -> float:
+    """One side's part of the relaxed bound; rows: up to region S, from the secret outwards."""
+    if len(rows) < side.room:  # S begins with the first free record
+        rows = np.vstack((rows, np.zeros(rows.shape[1])))
     medium = np.flatnonzero((rows < 1).any(axis=1) & rows.any(axis=1))
     if len(medium) == 0:
         return 0.0

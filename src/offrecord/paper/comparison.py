@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, overload
 
 from offrecord.errors import InputError
-from offrecord.mechanisms import MECHANISMS, Mechanism, design, mechanism_named
+from offrecord.mechanisms import MECHANISMS, design, mechanism_named
+from offrecord.mechanisms.base import Mechanism
 from offrecord.paper.bounds import theorem2_as_printed
 from offrecord.text import (
     Progress,
@@ -100,11 +101,9 @@ class Comparison(Sequence[Row]):
         if len(self.epsilons) == 1:
             title = f"{_TITLE}, ε = {self.epsilons[0]:.6g}"
             return html_note(title) + html_table(self._once()) + whys
-        from offrecord.charts import image_tag
-
         table = html_table(self._table(_evenly(self.epsilons, _SHOWN)))
-        alt = f"Utility over ε, a line for each of {', '.join(self.names)}"
-        return html_note(_TITLE) + table + whys + image_tag(self.chart(_DRAWN), alt)
+        picture: str = self.chart(_DRAWN)._repr_html_()
+        return html_note(_TITLE) + table + whys + picture
 
     def _table(self, epsilons: Sequence[float]) -> list[list[str]]:
         """Utility, a line for each ε and a column for each mechanism."""

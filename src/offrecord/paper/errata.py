@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from offrecord.mechanisms import BestWindow, MarkovQuilt, ThreeRegion, design
+from offrecord.mechanisms.quilt import MarkovQuilt
+from offrecord.mechanisms.three_region import ThreeRegion
+from offrecord.mechanisms.window import BestWindow
 from offrecord.models.chain import MarkovChain
 from offrecord.paper.bounds import relaxed_leakage_as_printed, theorem2_as_printed
 from offrecord.paper.figures import fig2_problem
@@ -51,7 +53,7 @@ def _theorem2() -> Erratum:
 def _theorem2_flipping() -> Erratum:
     problem = Problem(MarkovChain.binary(0.885, 0.99), n=22, private=[10], epsilon=2.46)
     asked = round(22 * (1 - theorem2_as_printed(problem)))
-    policy = design(problem, BestWindow())
+    policy = BestWindow().design(problem)
     size = round(policy.redaction.sum() / 2)
     return Erratum(
         "Theorem 2, α+β > 1",
@@ -91,7 +93,7 @@ def _relaxed_bound() -> Erratum:
 def _algorithm1() -> Erratum:
     problem = fig2_problem(1.0)
     delta = delta_star(problem.chain, 1.0, 10)
-    printed, tight = (design(problem, m) for m in (MarkovQuilt(), BestWindow()))
+    printed, tight = (m.design(problem) for m in (MarkovQuilt(), BestWindow()))
     sizes = [round(policy.redaction[:, 0].sum()) for policy in (printed, tight)]
     return Erratum(
         "Algorithm 1",
@@ -104,9 +106,9 @@ def _algorithm1() -> Erratum:
 
 def _corollary1() -> Erratum:
     problem = Problem(MarkovChain.binary(0.061, 0.15), n=12, private=[6], epsilon=1.788)
-    even = design(problem, ThreeRegion("constant", split="even")).utility
-    best = design(problem, ThreeRegion("constant", split="best")).utility
-    quilt, window = design(problem, MarkovQuilt()).utility, design(problem, BestWindow()).utility
+    even = ThreeRegion("constant", split="even").design(problem).utility
+    best = ThreeRegion("constant", split="best").design(problem).utility
+    quilt, window = MarkovQuilt().design(problem).utility, BestWindow().design(problem).utility
     return Erratum(
         "Corollary 1",
         "3R always outperforms the quilt",
@@ -119,7 +121,7 @@ def _corollary1() -> Erratum:
 
 def _appendix_a() -> Erratum:
     problem = fig2_problem(1.0)
-    matrix = design(problem, ThreeRegion("constant")).redaction
+    matrix = ThreeRegion("constant").design(problem).redaction
     more = matrix.copy()
     more[1:3, 0] += 0.1
     utilities = [float(1 - (m @ problem.chain.start).mean()) for m in (matrix, more)]
@@ -136,7 +138,7 @@ def _appendix_a() -> Erratum:
 
 def _example1() -> Erratum:
     problem = Problem(MarkovChain.binary(0.25, 0.5), n=2, private=[1], epsilon=0.5)
-    policy = design(problem, ThreeRegion("constant"))
+    policy = ThreeRegion("constant").design(problem)
     q = float(policy.redaction[1, 0])
     return Erratum(
         "Example 1",

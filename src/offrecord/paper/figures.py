@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.mechanisms import BestLocal, BestWindow, ThreeRegion, design
+from offrecord.mechanisms import design
+from offrecord.mechanisms.best_local.mechanism import BestLocal
+from offrecord.mechanisms.three_region import ThreeRegion
+from offrecord.mechanisms.window import BestWindow
 from offrecord.models.chain import MarkovChain
 from offrecord.paper.bounds import theorem2_as_printed
 from offrecord.theory.influence import pointwise_influence, regions
@@ -83,6 +86,6 @@ def fig3() -> tuple[list[dict[str, Any]], list[str]]:
     rows = [
         {"record": t + 1, "mechanism": name, "redaction": float(q)}
         for name, mechanism in mechanisms.items()
-        for t, q in enumerate(design(problem, mechanism).redaction[:5, 0])
+        for t, q in enumerate(mechanism.design(problem).redaction[:5, 0])
     ]
     return rows, list(mechanisms)

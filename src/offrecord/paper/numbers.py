@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from offrecord.mechanisms import BestWindow, ThreeRegion, design
+from offrecord.mechanisms.three_region import ThreeRegion
+from offrecord.mechanisms.window import BestWindow
 from offrecord.models.chain import MarkovChain
 from offrecord.paper.figures import FIG2_NAMES, fig2_problem, fig2_utilities
 from offrecord.theory.influence import pointwise_influence, regions
@@ -82,7 +83,7 @@ def _example1() -> Iterator[Check]:
     yield Check("Example 1", "utility at q₂ = 1/8", 7 / 24, utility, 1e-12)
     is_private = float(leakage(problem, eighth) <= 0.5)
     yield Check("Example 1", "q₂ = 1/8 is ε-private (1 = yes)", 1.0, is_private, 0.0)
-    window = design(problem, BestWindow()).utility
+    window = BestWindow().design(problem).utility
     yield Check("Example 1", "data-independent utility", 0.0, window, 1e-12)
 
 
@@ -90,10 +91,10 @@ def _fig3() -> Iterator[Check]:
     """What Fig. 3 plots: the redaction probabilities of the value 0 at ε = 1."""
     problem = fig2_problem(1.0)
     relaxed, convex, constant = (
-        design(problem, ThreeRegion(tuning)).redaction[:, 0]
+        ThreeRegion(tuning).design(problem).redaction[:, 0]
         for tuning in ("relaxed", "convex", "constant")
     )
-    window = design(problem, BestWindow()).redaction[:, 0]
+    window = BestWindow().design(problem).redaction[:, 0]
     for t, redacted in enumerate([1, 1, 1, 0, 0, 0, 0, 0, 0, 0]):
         yield _plotted(f"MQM, t = {t + 1} (the tight window)", redacted, window[t], 0.0)
     for t, value in ((1, 0.757414764826369), (2, 0.757414731740435)):

@@ -138,7 +138,7 @@ def binary_influence(alpha: float, beta: float, distances: Integers) -> Floats:
         one_less = -np.expm1(distances * log_gap) if total < 1 else 1.0 - signed
         zero = np.log((beta + alpha * signed) / (beta * one_less))
         one = np.log((alpha + beta * signed) / (alpha * one_less))
-    return np.abs(np.stack((zero, one), axis=1))
+    return np.asarray(np.abs(np.stack((zero, one), axis=1)))
 
 
 def _influence_of_joint(chain: MarkovChain, private: int, record: int) -> Floats:

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers, Label
 from offrecord.models.members import Members
-from offrecord.models.known import KnownChains
 from offrecord.theory.pairs import ROUNDING, log_ratios, record_leakages
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import checked_redaction, rows_beside
@@ -279,7 +278,7 @@ class Around:
         """(S,) the values of a short secret in each start context, as one number."""
         k, after = self.members.k, self.ends[1] - self.secret.last
         length = self.secret.last - self.secret.first + 1
-        return np.arange(self.members.contexts) // k**after % k**length
+        return np.asarray(np.arange(self.members.contexts) // k**after % k**length)
 
     def _together(self, members: Members) -> NDArray[np.bool_]:
         """(M, S, S) which start contexts of a long secret occur together."""

@@ -38,7 +38,8 @@ class Problem:
     No output is more than e^epsilon times likelier under one value of a secret than another.
     protect: "run" makes each contiguous private run one secret, "each" every private record its own
     (F9). promise: for which chains that holds: without models for `chain` alone, for every one of
-    a list, or for a share of those a posterior draws (coverage, 0.99 or 0.95, if not its own). Utility is computed at `chain`.
+    a list, or for a share of those a posterior draws (coverage, 0.99 or 0.95, if not its own).
+    Utility is computed at `chain`.
     """
 
     chain: MarkovChain

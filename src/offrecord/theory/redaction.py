@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Mask
 
 if TYPE_CHECKING:
     from offrecord.theory.problem import Problem, Secret
@@ -65,7 +65,7 @@ def _nearest(rows: Floats, order: int) -> Floats:
     """The rows up to the first `order` rows of zeros."""
     count = _FIRST_LOOK
     while True:
-        free = ~rows[:count].any(axis=1)
+        free: Mask = np.logical_not(rows[:count].any(axis=1))
         whole = free.copy()  # whether the next `order` rows are all free
         for further in range(1, order):
             whole[:-further] &= free[further:]

@@ -197,7 +197,7 @@ def _occurs(members: Members, place: int, steps: int) -> Floats:
 
 def _of_values(members: Members, law: Floats) -> Floats:
     """(M, k) the law of the last record of a context."""
-    return law.reshape(members.count, -1, members.k).sum(axis=1)
+    return np.asarray(law.reshape(members.count, -1, members.k).sum(axis=1))
 
 
 def _window_outcomes(
@@ -343,7 +343,7 @@ class _Kept:
         if self.found.shape[1] > 4 * self.k * self.k:
             self._reduce()
 
-    def refuse(self, members: Floats) -> None:
+    def refuse(self, members: NDArray[np.bool_]) -> None:
         """Members whose likelihoods became too small: they count as leaking without limit."""
         if np.any(members):
             endless = np.zeros((self.count, self.k, 2))

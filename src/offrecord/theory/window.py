@@ -51,18 +51,16 @@ def judge_of(kind: str, place: int) -> Judge:
 
 
 def _leakages(members: Members, kind: str, place: int, left: int, right: int) -> Floats:
-    law, k = members.law(place), members.k
-    sides = [
-        None
-        if kind == closed
-        else local_outcomes(np.broadcast_to(1.0, (size, k)), members, place, direction)
-        for size, direction, closed in ((left, "left", "first"), (right, "right", "last"))
-    ]
+    law, found = members.law(place), []
+    if kind != "first":
+        rows = np.broadcast_to(1.0, (left, members.k))
+        found.append(local_outcomes(rows, members, place, "left"))
+    if kind != "last":
+        rows = np.broadcast_to(1.0, (right, members.k))
+        found.append(local_outcomes(rows, members, place, "right"))
     if kind == "record":
-        assert sides[0] is not None
-        assert sides[1] is not None
-        return record_leakages(sides[0], sides[1], law, members.last_value)
-    return np.asarray(sum(side_leakages(one, law) for one in sides if one is not None))
+        return record_leakages(found[0], found[1], law, members.last_value)
+    return np.asarray(np.sum([side_leakages(one, law) for one in found], axis=0))
 
 
 def smallest_windows(
@@ -157,7 +155,7 @@ def shortest_window(
         rooms: how many records there are beyond the core to the left and right.
 
     Returns:
-        How many records are redacted to the left and right, the shorter left side first; None if
+        How many records are redacted to the left and right, the most even of the smallest; None if
         none of up to LONGEST records is enough.
     """
     judge = judge_of(kind, place)
@@ -174,7 +172,7 @@ def staircase(keeps: Callable[[int, int], bool], rooms: tuple[int, int]) -> tupl
         rooms: the largest sizes.
 
     Returns:
-        The first of the smallest, by its left side; None if none of up to LONGEST records is.
+        The most even one of the smallest; None if none of up to LONGEST records is enough.
     """
     most = min(rooms[0], LONGEST), min(rooms[1], LONGEST)
     low, high = -1, 0
@@ -188,14 +186,21 @@ def staircase(keeps: Callable[[int, int], bool], rooms: tuple[int, int]) -> tupl
         low, high = (low, middle) if enough else (middle, high)
     best = min(high, most[0]), min(high, most[1])
     left, right, step = 0, most[1], 1
-    while left <= min(most[0], sum(best)):
-        right = min(right, sum(best) - left - (left >= best[0]))
-        if right < 0:
-            break
+    while left <= min(most[0], sum(best) - 1):
+        right = min(right, sum(best) - left - 1)
         if keeps(left, right):
             best, step = (left, right), 1
         elif left + step <= most[0] and not keeps(left + step, right):
             left, step = left + step + 1, 2 * step  # none of those between is enough either
         else:
             left, step = left + 1, 1
-    return best
+    total = sum(best)
+    even = sorted(range(max(total - most[1], 0), min(total, most[0]) + 1), key=_unevenness(total))
+    return next(
+        (one, total - one) for one in even if (one, total - one) == best or keeps(one, total - one)
+    )
+
+
+def _unevenness(total: int) -> Callable[[int], int]:
+    """How much longer one side of a window is than the other, by its left side."""
+    return lambda left: abs(total - 2 * left)

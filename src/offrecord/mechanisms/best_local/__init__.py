@@ -1,9 +1,3 @@
-"""BestLocal: the best local mechanism there is.
-
-mechanism.py chooses the way: binary_optimum.py where the optimum is known, sequential_lp.py
-elsewhere.
+"""The best local mechanism. optimum.py: two values, proven. sequential_lp.py: any other chain of
+order 1, by linear programs. mechanism.py: which of them serves a problem.
 """
-
-from offrecord.mechanisms.best_local.mechanism import BestLocal, solved
-
-__all__ = ["BestLocal", "solved"]

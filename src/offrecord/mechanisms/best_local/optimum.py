@@ -1,0 +1,429 @@
+"""The best local mechanism around one secret of the paper's chain with α + β < 1, and its bound.
+
+On each side some records come first that are always redacted; then some that redact the rare value
+always and the common one with falling probabilities q; then all is free, or the chain ends. While
+the rare value stays redacted, one state s sums up what came before: a record with q takes s to
+f(s)/q, at a cost of π₁ + π₀·q; from s_free on everything is free (docs/proofs/F5-one-side.md).
+
+A best path is extremal: q falls by D(s) = s·f′(s)/f(s) a record. So all best paths of j records to
+one end form a curve, which the last state but one runs along. Its cost is concave in f(s) of its
+first state s, so chords between points of it bound the cost from below, and the best split of the
+budget between the sides is found by branch and bound (docs/proofs/F6-two-sides.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from offrecord.models.base import Floats, Integers
+
+_POINTS = 1 << 14  # of a curve: chords then miss less than 1e-6 of a record
+_MOST_RECORDS = 400  # of a path with q < 1: slower chains have thousands, and no curves
+_TOLERANCE = 2e-7  # of n: how close the bound is brought to the design
+_SHARES, _CUTS, _MOST_INTERVALS = 64, 4, 20_000  # of the budget's range, in branch and bound
+_RAISED = 2.0**-50  # by which probabilities are rounded up, always safe (F3)
+_SLACK = 1e-12  # relative: what rounding may add to a bound from below
+_FREE = 1e-12  # relative: a state this close to s_free is free
+
+
+class Optimum(NamedTuple):
+    """Rows of both sides by distance, and the least redactions any local mechanism expects."""
+
+    left: Floats
+    right: Floats
+    least: float
+
+
+class _Curve(NamedTuple):
+    """Extremal paths of `records` records to one end, in order of their first state.
+
+    last: the last state but one. first: the first state s. images: f(s). costs: of the records.
+    """
+
+    records: int
+    last: Floats
+    first: Floats
+    images: Floats
+    costs: Floats
+
+
+class _Path(NamedTuple):
+    """One side: `always` records, then records with probabilities q for the common value."""
+
+    always: int
+    q: Floats
+    cost: float
+
+
+def best_around(
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    ceiling: float,
+    rooms: tuple[int, int],
+    *,
+    together: bool,
+    n: int,
+) -> Optimum | None:
+    """The best redaction within epsilon, and what any local mechanism within a ceiling costs.
+
+    Args:
+        alpha, beta: P(0→1) and P(1→0), α + β < 1.
+        epsilon: the budget of the design, above 0.
+        ceiling: that of the bound, at least epsilon.
+        rooms: records to the left and to the right of the secret.
+        together: whether the secret has several records: its sides' largest leakages add (F9), not
+            those of each direction (F2).
+        n: number of records, of which a utility is a share.
+
+    Returns:
+        None for chains so slow that hundreds of records have a q of their own.
+    """
+    swap = alpha > beta
+    chain = _Chain(min(alpha, beta), max(alpha, beta))
+    if chain.curves is None or chain.end_curves is None:
+        return None
+    search = _Search(chain, rooms, epsilon, ceiling, together, _TOLERANCE * n)
+    paths, least = search.solve()
+    left, right = (_rows(path, swap) for path in paths)
+    return Optimum(left, right, least)
+
+
+def _rows(path: _Path, swap: bool) -> Floats:
+    """(reach, 2) rows by distance."""
+    rows = np.ones((path.always + len(path.q), 2))
+    rows[path.always :, 0] = np.minimum(path.q * (1 + _RAISED), 1.0)
+    return rows[:, ::-1] if swap else rows
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """α ≤ β, α + β < 1: the state's step, and the curves of extremal paths."""
+
+    alpha: float
+    beta: float
+
+    @property
+    def free(self) -> float:
+        """s_free: from this state on everything is free."""
+        return self.alpha / (1.0 - self.beta)
+
+    @property
+    def masses(self) -> tuple[float, float]:
+        """π₀ of the common value, π₁ of the rare one."""
+        total = self.alpha + self.beta
+        return self.beta / total, self.alpha / total
+
+    @property
+    def gap(self) -> float:
+        """1 − α − β."""
+        return math.fsum((1.0, -self.alpha, -self.beta))
+
+    @property
+    def log_gap(self) -> float:
+        """Its logarithm."""
+        total = self.alpha + self.beta
+        return math.log1p(-total) if total < 0.5 else math.log(self.gap)
+
+    def image(self, s: Floats) -> Floats:
+        """f(s): the state after one record that is always redacted."""
+        return (s * (1.0 - self.beta) - self.alpha) / ((1.0 - self.alpha) - s * self.beta)
+
+    def source(self, x: Floats) -> Floats:
+        """The state of which f is x."""
+        return (x * (1.0 - self.alpha) + self.alpha) / ((1.0 - self.beta) + x * self.beta)
+
+    def before(self, s: Floats, following: Floats) -> tuple[Floats, Floats]:
+        """On an extremal path, the state before s and the q of the record between them."""
+        slope = self.gap / ((1.0 - self.alpha) - s * self.beta) ** 2
+        q = s * slope / following
+        return self.source(q * s), q
+
+    def after(self, budgets: Floats, records: Floats) -> Floats:
+        """The state after so many always-redacted records, from e^−budget.
+
+        Each multiplies w = (1 − s)/(s + α/β) by 1/(1 − α − β).
+        """
+        ratio = self.alpha / self.beta
+        begin = -np.expm1(-budgets) / (np.exp(-budgets) + ratio)
+        with np.errstate(over="ignore", invalid="ignore"):
+            w = begin * np.exp(-records * self.log_gap)
+            w = np.where(begin > 0, w, 0.0)
+            return np.where(np.isinf(w), -ratio, (1.0 - w * ratio) / (1.0 + w))
+
+    def low_influence(self, distances: Floats) -> Floats:
+        """The common value's influence by distance, in the direction 0:1 (Proposition 1)."""
+        with np.errstate(divide="ignore"):
+            power = np.exp(distances * self.log_gap)
+            ratio = self.alpha / self.beta
+            return np.log1p(ratio * power) - np.log(-np.expm1(distances * self.log_gap))
+
+    @cached_property
+    def curves(self) -> list[_Curve] | None:
+        """Of paths until everything is free; None if they are too long."""
+        return _curves(self.alpha, self.beta, self.free)
+
+    @cached_property
+    def end_curves(self) -> list[_Curve] | None:
+        """Of paths to the chain's end."""
+        return _curves(self.alpha, self.beta, 1.0)
+
+
+@lru_cache(maxsize=16)
+def _curves(alpha: float, beta: float, end: float) -> list[_Curve] | None:
+    """The curves to one end, while some q of the first record is at most 1: q grows backwards."""
+    chain = _Chain(alpha, beta)
+    (pi0, pi1), free = chain.masses, chain.free
+    top = float(chain.source(np.array(end)))
+    last = np.exp(np.linspace(math.log(free), math.log(min(top, 1.0)), _POINTS))
+    last[0], last[-1] = free, min(top, 1.0)
+    q = chain.image(last) / end
+    first, following, costs = last, np.full(_POINTS, end), pi1 + pi0 * q
+    rises = np.ones(_POINTS, dtype=bool)
+    found: list[_Curve] = []
+    count = 1
+    while np.any(rises & (q <= 1)):
+        # one more point beyond the first q above 1, so that chords reach up to q = 1
+        kept = np.flatnonzero(rises & np.append(True, q[:-1] <= 1))
+        for run in np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1):
+            part = slice(max(int(run[0]) - 1, 0), int(run[-1]) + 1)
+            if part.stop - part.start > 1:
+                images = chain.image(first[part])
+                found.append(_Curve(count, last[part], first[part], images, costs[part]))
+        count += 1
+        if count > _MOST_RECORDS:
+            return None
+        with np.errstate(divide="ignore", invalid="ignore"):  # beyond where the first state falls
+            earlier, q = chain.before(first, following)
+        following, first = first, earlier
+        costs = costs + pi1 + pi0 * q
+        # where the first state falls, a path is no minimum any more (Jacobi's condition)
+        rises &= np.append(True, np.diff(first) > 0) & (first <= 2.0)
+    return found
+
+
+@dataclass(frozen=True)
+class _Side:
+    """What one side costs with each of B budgets and each number of always-redacted records.
+
+    costs: (B, W) with exactly so many of them first; bounds: (B, W) with at least so many before
+    the common value may be released. choice: (B, W) the curve that follows, from 1, negative for
+    one to the chain's end, 0 for none.
+    """
+
+    chain: _Chain
+    room: int
+    costs: Floats
+    bounds: Floats
+    choice: Integers
+
+    @classmethod
+    def of(cls, chain: _Chain, room: int, width: int, budgets: Floats) -> _Side:
+        """For some budgets. width: numbers of always-redacted records, with room itself last."""
+        always = np.append(np.arange(width - 1), room).astype(np.float64)
+        states = chain.after(budgets[:, np.newaxis], always)
+        rest = np.full(states.shape, np.inf)
+        choice = np.zeros(states.shape, dtype=np.int64)
+        is_free = (states <= chain.free * (1 + _FREE)) & (budgets[:, np.newaxis] > 0)
+        remaining = np.broadcast_to(room - always, states.shape)
+        rest[is_free | (remaining == 0)] = 0.0
+        with np.errstate(divide="ignore"):
+            x = chain.image(states)
+        for sign, curves in ((1, chain.curves), (-1, chain.end_curves)):
+            assert curves is not None
+            for number, curve in enumerate(curves, start=1):
+                fits = remaining >= curve.records if sign > 0 else remaining == curve.records
+                some = fits & ~is_free & (x >= curve.images[0]) & (x <= curve.images[-1])
+                cost = np.interp(x[some], curve.images, curve.costs)
+                better = cost < rest[some]
+                at = np.flatnonzero(some.ravel())[better]
+                rest.ravel()[at], choice.ravel()[at] = cost[better], sign * number
+        costs = np.minimum(always + rest, float(room))
+        # once all is free, waiting for the common value costs its own mass alone
+        freed = np.where(is_free.any(axis=1), np.argmax(is_free, axis=1), width)[:, np.newaxis]
+        waited = freed + chain.masses[0] * (always - freed)
+        least = np.where(is_free, np.minimum(waited, costs), costs)
+        return cls(chain, room, costs, _least_from(least) * (1 - _SLACK), choice)
+
+
+def _least_from(costs: Floats) -> Floats:
+    """(B, W) the least from each column on."""
+    return np.asarray(np.minimum.accumulate(costs[:, ::-1], axis=1)[:, ::-1])
+
+
+class _Search:
+    """Both sides of a secret: branch and bound over the left side's share of the budget (F6)."""
+
+    def __init__(
+        self,
+        chain: _Chain,
+        rooms: tuple[int, int],
+        epsilon: float,
+        ceiling: float,
+        together: bool,
+        tolerance: float,
+    ) -> None:
+        self.chain, self.rooms, self.together = chain, rooms, together
+        self.epsilon, self.ceiling, self.tolerance = epsilon, ceiling, tolerance
+        # from here on half of the budget frees a side, and so does a little of it soon
+        begin = -math.expm1(-epsilon / 2) / (math.exp(-epsilon / 2) + chain.alpha / chain.beta)
+        end = (1.0 - chain.free) / (chain.free + chain.alpha / chain.beta)
+        freed = max(math.log(end / begin) / -chain.log_gap, 0.0)
+        self.widths = [min(room, 3 * math.ceil(freed) + 64) + 1 for room in rooms]
+
+    def solve(self) -> tuple[tuple[_Path, _Path], float]:
+        """The best paths within epsilon, and a bound on every mechanism within the ceiling."""
+        if 0 in self.rooms:
+            share = 0.0 if self.rooms[0] == 0 else 1.0
+            paths = self._at(share)
+            bound = self._bounds(np.array([[share, share]]))[0]
+            return paths, min(float(bound), _cost(paths))
+        shares = np.linspace(0.0, 1.0, _SHARES + 1)
+        best = min((self._at(share) for share in (0.0, 0.5, 1.0)), key=_cost)
+        intervals = np.stack((shares[:-1], shares[1:]), axis=1)
+        settled, looked, where = math.inf, 0, 0.5
+        while len(intervals):
+            bounds = self._bounds(intervals)
+            looked += len(intervals)
+            for i in np.argsort(bounds)[:3]:
+                share = float(intervals[i].mean())
+                found = self._at(share)
+                if _cost(found) <= _cost(best):
+                    best, where = found, share
+            done = (bounds >= _cost(best) - self.tolerance) | (looked > _MOST_INTERVALS)
+            settled = min(settled, float(bounds[done].min(initial=math.inf)))
+            cuts = np.linspace(intervals[~done, 0], intervals[~done, 1], _CUTS + 1, axis=1)
+            intervals = np.stack((cuts[:, :-1].ravel(), cuts[:, 1:].ravel()), axis=1)
+        best = self._polished(best, where)
+        return best, min(settled, _cost(best))
+
+    def _sides(self, left: Floats, right: Floats) -> tuple[_Side, _Side]:
+        return (
+            _Side.of(self.chain, self.rooms[0], self.widths[0], left),
+            _Side.of(self.chain, self.rooms[1], self.widths[1], right),
+        )
+
+    def _bounds(self, intervals: Floats) -> Floats:
+        """(B,) what shares within each interval cost at least."""
+        most = self.ceiling * intervals[:, 1], self.ceiling * (1.0 - intervals[:, 0])
+        left, right = self._sides(*most)
+        costs = self._paired(left.bounds, right.bounds, most, self.ceiling)
+        return np.asarray(costs.min(axis=1))
+
+    def _paired(
+        self, left: Floats, right: Floats, budgets: tuple[Floats, Floats], epsilon: float
+    ) -> Floats:
+        """(B, W) what both sides cost, by the left side's always-redacted records.
+
+        right: the least from each number of them on.
+        """
+        influence = [self._influence(side) for side in (0, 1)]
+        if self.together:  # each side keeps its own budget in the direction 0:1 as well
+            allowed = influence[0] <= budgets[0][:, np.newaxis]
+            least = (influence[1] > budgets[1][:, np.newaxis]).sum(axis=1, keepdims=True)
+            least = np.minimum(least, self.widths[1] - 1)
+            beside = np.take_along_axis(right, least, axis=1)
+        else:
+            rest = epsilon - influence[0]
+            allowed = (rest >= 0)[np.newaxis]
+            # influence falls with distance: so many first ones are too large
+            least = np.searchsorted(-influence[1], -rest)
+            beside = right[:, np.minimum(least, self.widths[1] - 1)]
+        return np.asarray(np.where(allowed, left + beside, np.inf))
+
+    def _influence(self, side: int) -> Floats:
+        """(W,) of the first common value released, 0 where the side is redacted whole."""
+        found = self.chain.low_influence(np.arange(1.0, self.widths[side] + 1))
+        found[-1] = 0.0
+        return found
+
+    def _at(self, share: float) -> tuple[_Path, _Path]:
+        """The best paths with this share of epsilon on the left."""
+        budgets = self.epsilon * share, self.epsilon - self.epsilon * share
+        given = np.array([budgets[0]]), np.array([budgets[1]])
+        left, right = self._sides(*given)
+        costs = self._paired(left.costs, _least_from(right.costs), given, self.epsilon)[0]
+        at = int(np.argmin(costs))
+        beside = costs[at] - left.costs[0, at]
+        # the last of those that cost so: all records from the first allowed one on may be
+        other = int(np.flatnonzero(right.costs[0] <= beside * (1 + _SLACK))[-1])
+        paths = self._path(left, budgets[0], at), self._path(right, budgets[1], other)
+        return paths
+
+    def _path(self, side: _Side, budget: float, column: int) -> _Path:
+        always = side.room if column == side.costs.shape[1] - 1 else column
+        choice = int(side.choice[0, column])
+        if side.costs[0, column] >= side.room:
+            return _Path(side.room, np.empty(0), float(side.room))
+        return self._made(budget, always, choice)
+
+    def _made(self, budget: float, always: int, choice: int) -> _Path:
+        """The extremal path from a budget; of infinite cost if there is none."""
+        if choice == 0:
+            return _Path(always, np.empty(0), float(always))
+        chain, (pi0, pi1) = self.chain, self.chain.masses
+        s = float(chain.after(np.array(budget), np.array(float(always))))
+        curves = chain.end_curves if choice < 0 else chain.curves
+        assert curves is not None
+        states = _extremal(chain, s, curves[abs(choice) - 1], 1.0 if choice < 0 else chain.free)
+        q = chain.image(states[:-1]) / states[1:]
+        if not np.all((q > 0) & (q <= 1 + 1e-9)) or np.any(states[1:-1] <= chain.free):
+            return _Path(always, q, math.inf)
+        q = np.minimum(q, 1.0)
+        return _Path(always, q, always + len(q) * pi1 + pi0 * float(q.sum()))
+
+    def _polished(self, best: tuple[_Path, _Path], share: float) -> tuple[_Path, _Path]:
+        """The best split near the one that was found."""
+        from scipy.optimize import minimize_scalar
+
+        for width in (1 / 64, 1 / 1024, 1 / 16384):
+            low, high = max(share - width, 0.0), min(share + width, 1.0)
+            with np.errstate(invalid="ignore"):  # parabolas through costs that are infinite
+                found = minimize_scalar(
+                    lambda one: _cost(self._at(float(one))),
+                    bounds=(low, high),
+                    method="bounded",
+                    options={"xatol": 1e-14},
+                )
+            paths = self._at(float(found.x))
+            if _cost(paths) < _cost(best):
+                best, share = paths, float(found.x)
+        return best
+
+
+def _extremal(chain: _Chain, s: float, curve: _Curve, end: float) -> Floats:
+    """(count + 1,) the states of a curve's path from a state to the end."""
+    if curve.records == 1:
+        return np.array([s, end])
+    at = int(np.clip(np.searchsorted(curve.first, s), 1, len(curve.first) - 1))
+
+    def states(last: float) -> list[float]:
+        found = [end, last]
+        while len(found) <= curve.records:
+            found.append(float(chain.before(np.array(found[-1]), np.array(found[-2]))[0]))
+        return found[::-1]
+
+    last = _root(lambda u: states(u)[0] - s, float(curve.last[at - 1]), float(curve.last[at]))
+    return np.array([s, *states(last)[1:]])
+
+
+def _root(rising: Callable[[float], float], low: float, high: float) -> float:
+    """Where a rising function is 0, between two arguments, to the last bits."""
+    from scipy.optimize import brentq
+
+    if rising(low) >= 0:
+        return low
+    if rising(high) <= 0:
+        return high
+    near = 4 * float(np.finfo(float).eps)
+    return float(brentq(rising, low, high, xtol=1e-300, rtol=near))
+
+
+def _cost(paths: tuple[_Path, _Path]) -> float:
+    return paths[0].cost + paths[1].cost
