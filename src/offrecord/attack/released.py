@@ -110,7 +110,11 @@ class Released:
     @cached_property
     def runs(self) -> Runs:
         """What is protected."""
-        return runs_of(self.arranged.chains, self.private, self.policy.protect)
+        return self._runs(self.missing)
+
+    def _runs(self, missing: Mask) -> Runs:
+        """The runs, if these rows had no value: runs with nothing but such rows between are one."""
+        return runs_of(self._standing(missing), self.private, self.policy.protect)
 
     @cached_property
     def is_private(self) -> Mask:
@@ -171,11 +175,11 @@ class Released:
         return self._certain(self.missing)
 
     def _certain(self, missing: Mask) -> deciding.Certainty:
-        chains, order = self._standing(missing), self.promise.order
+        chains, runs, order = self._standing(missing), self._runs(missing), self.promise.order
         if self.holding is None:
-            return deciding.certain(chains, self.runs, self.policy, self.place_of, order)
+            return deciding.certain(chains, runs, self.policy, self.place_of, order)
         acting = open_ended(chains)
-        found = deciding.certain(acting, self.runs, self.policy, self.place_of, order)
+        found = deciding.certain(acting, runs, self.policy, self.place_of, order)
         return closed(found, chains)  # type: ignore[arg-type, return-value]
 
     def _standing(self, missing: Mask) -> Chains:

@@ -1,4 +1,4 @@
-"""What comes before every request: nobody but this machine's own pages gets an answer."""
+"""What comes before every request: only this machine's own pages get an answer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 HOSTS = ("127.0.0.1", "localhost")
 LARGEST_BODY = LARGEST_MODEL + (1 << 16)
 _HEADERS = {
-    # Everything comes from this server, nothing is evaluated, nobody frames the page. Vega
-    # measures and places its canvas by style properties, which need no 'unsafe-inline'.
+    # Everything comes from this server, nothing is evaluated, and no other page frames this one.
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
         " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -67,9 +66,7 @@ class Guard:
 
 
 async def _read(receive: Receive) -> bytes | None:
-    """The whole body; None if it goes on beyond what is read, whatever length it was said to
-    have.
-    """
+    """The whole body; None if it is larger than allowed, whatever its length was said to be."""
     parts, size = [], 0
     while True:
         message = await receive()

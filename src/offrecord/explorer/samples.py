@@ -1,156 +1,98 @@
-"""A sample release: records drawn from the model, redacted by a policy, and what that tells."""
+"""A sample release: records drawn from the chain, redacted by a policy; what that gives away."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
 
-from offrecord.attack.owner import told_in_blocks
-from offrecord.attack.reading import Told
+from offrecord.attack import local
+from offrecord.attack.paths import Paths
+from offrecord.attack.reading import Inferred
 from offrecord.attack.shown import Shown
-from offrecord.attack.sights import Sights
-from offrecord.attack.steps import Steps
-from offrecord.attack.walking import told
-from offrecord.explorer.forms import Belief, Number, Record, Sample, Span
-from offrecord.explorer.secrets import name_of
+from offrecord.attack.walks import Walks
 from offrecord.mechanisms.base import Policy
-from offrecord.mechanisms.blocks import Block, Mask, Secrets
-from offrecord.mechanisms.local.policy import LocalPolicy
-from offrecord.mechanisms.owner.policy import OwnerPolicy
-from offrecord.models.base import Floats, Integers
-from offrecord.models.chain import MarkovChain
-from offrecord.models.records import MISSING, Chains, Codes
-from offrecord.release.coins import INTEGER, RECORDS, Coins, Counter, Draws, redacts, thresholds
-from offrecord.theory.problem import Problem, Secret
+from offrecord.mechanisms.deciding.layout import layout_of
+from offrecord.mechanisms.deciding.rule_book import stopping_book
+from offrecord.mechanisms.deciding.stopping import clusters_of
+from offrecord.mechanisms.local_policy import LocalPolicy
+from offrecord.mechanisms.owner.policy import OwnerPolicy, Records
+from offrecord.models.base import Integers, Mask
+from offrecord.models.members import Members
+from offrecord.models.records import MISSING, Chains
 
 
-def sample_of(policy: Policy, seed: int, secret: Secret, span: Span) -> Sample:
-    """The sample of this number; beside it what is inferred about a secret."""
+def sample_of(policy: Policy, seed: int, run: int, span: range) -> dict[str, Any]:
+    """The sample of this number.
+
+    Args:
+        policy: what redacts.
+        seed: which sample.
+        run: number of the private run that is looked at, from 0.
+        span: the records to show, counted from 1.
+
+    Returns:
+        Records, and what is inferred about the run: prior and posterior of its first record, and
+        the log-ratio between its values (None: impossible, "inf": infinite).
+    """
     problem = policy.problem
-    values = drawn_values(problem.chain, problem.n, seed)
-    redacted = released_by(policy, values, seed)
-    found = inferred(policy, values, redacted)
-    number = problem.secrets.index(secret)
-    labels, private = list(map(str, problem.chain.labels)), set(problem.private)
-    first, last = span.first - 1, span.last
+    rng = np.random.default_rng(seed)
+    values = drawn_values(problem.members, problem.n, rng)
+    released = policy.apply(values.tolist(), rng)
+    found = inferred(policy, values, released)
+    labels, private = [str(one) for one in problem.chain.labels], set(problem.private)
     records = [
-        Record(
-            record=at + 1,
-            value=labels[values[at]],
-            released=None if redacted[at] else labels[values[at]],
-            private=at + 1 in private,
-        )
-        for at in range(first, last)
+        {
+            "record": record,
+            "value": labels[values[record - 1]],
+            "released": bool(released[record - 1]),
+            "private": record in private,
+        }
+        for record in span
     ]
-    own = int(values[secret.first - 1])
-    posterior = found.posterior[number].tolist()
+    size = abs(float(found.ratio[run]))
+    own = int(values[problem.secrets[run].first - 1])
+    pairs = zip(found.prior[run].tolist(), found.posterior[run].tolist(), strict=True)
     beliefs = [
-        Belief(
-            value=label,
-            prior=before,
-            posterior=None if np.isnan(after) else after,
-            was=at == own,
-        )
-        for at, (label, before, after) in enumerate(
-            zip(labels, found.prior[number].tolist(), posterior, strict=True)
-        )
+        {"value": labels[at], "prior": before, "posterior": after, "was": at == own}
+        for at, (before, after) in enumerate(pairs)
     ]
-    size = abs(float(found.ratio[number]))
-    ratio: Number | None = None if np.isnan(size) else "inf" if np.isinf(size) else size
-    return Sample(
-        records=records,
-        redacted=int(redacted.sum()),
-        beliefs=beliefs,
-        ratio=ratio,
-        words=_words(problem, secret, beliefs, ratio),
-    )
+    return {
+        "records": records,
+        "redacted": int((~released).sum()),
+        "beliefs": [one for one in beliefs if not np.isnan(one["posterior"])],
+        "ratio": None if np.isnan(size) else size if np.isfinite(size) else "inf",
+    }
 
 
-def drawn_values(chain: MarkovChain, n: int, seed: int) -> Integers:
-    """(n,) values 0 … k − 1 of a chain's records, the same for the same seed."""
-    lifted, order = chain.lifted, chain.order
-    uniform = np.random.default_rng(seed).random(n)
-    steps = lifted.transition if lifted.transition.ndim == 3 else lifted.transition[np.newaxis]
-    laws = np.cumsum(steps, axis=2)
-    state = _picked(np.cumsum(lifted.start), uniform[order - 1])
-    values = np.empty(n, dtype=np.int64)
-    for place in range(order):
-        values[place] = chain.coordinate(place)[state]
-    newest = chain.coordinate(order - 1)
-    for at in range(order, n):
-        state = _picked(laws[min(at - order, len(laws) - 1)][state], uniform[at])
-        values[at] = newest[state]
-    return values
+def drawn_values(members: Members, n: int, rng: np.random.Generator) -> Integers:
+    """(n,) values of one chain's records."""
+    order, k = members.order, members.k
+    begin = 0 if members.places is None else order - 1
+    context = int(rng.choice(members.contexts, p=members.law(begin)[0]))
+    values = [context // k**back % k for back in range(order - 1, -1, -1)]
+    for at in range(order - 1, n - 1):
+        rows = members.rows[0, min(at, members.rows.shape[1] - 1)]
+        values.append(int(rng.choice(k, p=rows[context])))
+        context = (context * k + values[-1]) % members.contexts
+    return np.array(values[:n])
 
 
-def _picked(law: Floats, uniform: float) -> int:
-    """By a distribution, given as its sums; rounding at its end picks nothing impossible."""
-    return int(np.searchsorted(law, uniform * law[-1], side="right"))
-
-
-def released_by(policy: Policy, values: Integers, seed: int) -> Mask:
-    """(n,) which records a policy redacts, by coins of the seed's own."""
-    coins = Coins(seed.to_bytes(32, "little"), "explorer", "value")
-    tag = coins.chain_tags([b""])
-
-    def draw(
-        chain: Integers,
-        order: NDArray[np.integer],
-        purpose: bytes = RECORDS,
-        counter: Counter = 0,
-    ) -> Draws:
-        return coins.draw(np.repeat(tag, len(order), axis=0), order, INTEGER, purpose, counter)
-
-    if isinstance(policy, OwnerPolicy):
-        return policy.decider.decide(_block(policy.problem, values), draw).redacted
-    assert isinstance(policy, LocalPolicy)
-    records = np.arange(len(values))
-    silent = policy.redaction[records, values]
-    return redacts(draw(np.zeros_like(records), records), thresholds(silent))
-
-
-def inferred(policy: Policy, values: Integers, redacted: Mask) -> Told:
-    """What whoever sees the rest infers about each secret, by the model and the mechanism."""
+def inferred(policy: Policy, values: Integers, released: Mask) -> Inferred:
+    """What is inferred about each private run by who knows the chain and the policy."""
     problem = policy.problem
-    shown = np.where(redacted, np.int8(MISSING), values.astype(np.int8))
-    block, steps = _block(problem, values), Steps.of_chain(problem.chain)
-    none = np.empty(0, dtype=np.int64)
-    if isinstance(policy, OwnerPolicy):
-        plain = Shown.of(block.chains, shown, none, np.zeros((0, problem.chain.k)))
-        missing = np.zeros(problem.n, dtype=bool)
-        sights = Sights(plain.rows, shown, missing, problem.chain.k)
-        return told_in_blocks(sights, policy.decider, [block], steps, is_own=True)[0]
-    assert isinstance(policy, LocalPolicy)
-    holes = np.setdiff1d(np.flatnonzero(redacted), np.array(problem.private) - 1)
-    rule = policy.redaction[holes]
-    return told(steps, Shown.of(block.chains, shown, holes, rule), block.secrets)
-
-
-def _block(problem: Problem, values: Integers) -> Block:
-    """The problem as one chain of a table."""
-    n = problem.n
-    codes: Codes = values.astype(np.int8)
-    chains = Chains(np.array([0, n]), codes, np.arange(n), False, None)
-    ends = np.array(problem.secrets, dtype=np.int64) - 1
-    first, last = ends[:, 0], ends[:, 1]
-    alone = np.zeros(len(ends), dtype=np.int64)
-    secrets = Secrets(alone, first, last, first, last + 1, first)
-    which = alone if problem.chain.is_stationary else np.arange(len(ends))
-    return Block(chains, slice(0, n), secrets, which)
-
-
-def _words(problem: Problem, secret: Secret, beliefs: list[Belief], ratio: Number | None) -> str:
-    """What the release told, in a sentence."""
-    name = f"record {secret.first}"
-    told = [one for one in beliefs if one.posterior is not None]
-    moved = max(told, key=lambda one: abs((one.posterior or 0.0) - one.prior), default=None)
-    if ratio is None or moved is None or moved.posterior is None:
-        return f"What this release tells about {name} was not computed."
-    before, after = (f"{100 * one:.3g} %" for one in (moved.prior, moved.posterior))
-    factor = "without bound" if ratio == "inf" else f"by a factor of {np.exp(ratio):.3g}"
-    alone = secret.first == secret.last
-    odds = "Its odds" if alone else f"The odds between two values of {name_of(secret)}"
-    return (
-        f"Before this release {name} was {moved.value} with a probability of {before}; after it,"
-        f" {after}. {odds} moved {factor}; at most {np.exp(problem.epsilon):.3g} is allowed."
-    )
+    k, order = problem.chain.k, problem.chain.order
+    codes = np.where(released, values, MISSING).astype(np.int8)
+    chains = Chains(np.array([0, problem.n]), codes, np.arange(problem.n), False, None)
+    known = Records(problem)
+    layout = layout_of(known.chains, known.runs, order, known.place_of)
+    if isinstance(policy, LocalPolicy):
+        holes = np.flatnonzero(~released & ~np.all(policy.redaction == 1, axis=1))
+        shown = Shown.of(chains, codes, k, holes, policy.redaction[holes])
+        return local.inferred(Paths(shown, problem.members, known.place_of), layout, known.runs)
+    assert isinstance(policy, OwnerPolicy)
+    book = stopping_book(policy.table, order)
+    nothing = np.empty(0, dtype=np.int64)
+    shown = Shown.of(chains, codes, k, nothing, np.zeros((0, k)))
+    paths = Paths(shown, problem.members, known.place_of)
+    return Walks(paths, clusters_of(layout, book), book).inferred(known.runs)

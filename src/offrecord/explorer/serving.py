@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import socket
-import sys
 import webbrowser
 from collections.abc import Callable
-from contextlib import closing
 from threading import Thread
 
 from offrecord.errors import InputError
@@ -16,23 +13,26 @@ ADDRESS = "127.0.0.1"
 
 
 def serve(port: int, *, open_browser: bool, say: Callable[[str], None]) -> None:
-    """Serve until somebody stops it; InputError for a port that cannot be had. say: is told the
-    address.
+    """Serve until somebody stops it.
+
+    Args:
+        port: on loopback; 0 takes any.
+        open_browser: whether to open the page.
+        say: is called with the address.
+
+    Raises:
+        InputError: for a port that cannot be had.
     """
     import uvicorn
 
     from offrecord.explorer.app import application
-    from offrecord.explorer.workers import Workers
 
-    desk = Workers()
-    with bound_to(port) as bound, closing(desk):
+    with bound_to(port) as bound:
         url = f"http://{ADDRESS}:{bound.getsockname()[1]}/"
         say(url)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that workers are ended, too
         config = uvicorn.Config(
-            application(desk), log_level="error", access_log=False, server_header=False
+            application(), log_level="error", access_log=False, server_header=False
         )
-        desk.warm_up()
         if open_browser:
             Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         uvicorn.Server(config).run(sockets=[bound])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from offrecord.charts import svg_of, undrawable
+from offrecord.charts import undrawable
 from offrecord.files import PAGE_MARK
-from offrecord.processes import crew
 from offrecord.reports.page import (
     Block,
     Bullets,
@@ -92,16 +91,12 @@ def _block(block: Block) -> str:
 
 
 def _picture(picture: Picture) -> str:
-    why = undrawable()
-    drawn = (
-        f'<p class="before">Not drawn: {escape(why)}.</p>'
-        if why
-        else crew.asked((svg_of, (picture.spec, picture.name, picture.title, picture.description)))
-    )
-    caption = f"<strong>{escape(picture.title)}.</strong> {escape(picture.description)}"
+    why, name, chart = undrawable(), picture.name, picture.chart
+    drawn = chart.svg(name) if why is None else f'<p class="before">Not drawn: {escape(why)}.</p>'
+    caption = f"<strong>{escape(chart.title)}.</strong> {escape(chart.description)}"
     return (
         f'<figure class="picture"><div tabindex="0">{drawn}</div>'
-        f'<figcaption id="{picture.name}-caption">{caption}</figcaption></figure>'
+        f'<figcaption id="{name}-caption">{caption}</figcaption></figure>'
     )
 
 

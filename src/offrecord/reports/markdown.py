@@ -45,7 +45,7 @@ def _block(block: Block) -> str:
         case Listing():
             return "" if block.is_detail else _listing(block)
         case Picture():
-            return _text(block.description)
+            return _text(block.chart.description)
         case Commands(rows):
             return "\n\n".join(
                 f"{_text(what)}:\n\n```console\n{_line(command)}\n```" for what, command in rows

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-UNKNOWN = "not known from these files"  #: what is said of what files do not tell
+from offrecord.charts import Chart
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,10 @@ class Listing:
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart. spec: its Vega-Lite specification. description: the same for who does not see it."""
+    """A chart. name: tells it from others on the page."""
 
     name: str
-    title: str
-    description: str
-    spec: dict[str, Any]
+    chart: Chart
 
 
 @dataclass(frozen=True)

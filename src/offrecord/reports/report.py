@@ -1,27 +1,25 @@
-"""Reports: a release on one page, for someone who never saw the paper."""
+"""Reports: a release on one page, for people who never saw the paper."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offrecord.errors import InputError
-from offrecord.files import write_text
+from offrecord.files import check_writable, write_text
 from offrecord.release.certificate import Certificate
 from offrecord.reports.content import Content, Names
 from offrecord.reports.html import html_of
 from offrecord.reports.markdown import markdown_of
 from offrecord.reports.page import Page
-from offrecord.reports.place import check_report
-from offrecord.reports.words import page_of
-
-if TYPE_CHECKING:
-    from offrecord.reports.run import Made
+from offrecord.reports.pictures import Point, windows_over_budgets
+from offrecord.reports.sections import page_of
 
 CERTIFICATE = ".certificate.json"  #: what the name of a certificate adds to that of its table
+FORMS = (".html", ".md")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,28 +47,37 @@ class Report:
         return markdown_of(self.page)
 
     @property
-    def is_verified(self) -> bool:
-        """Nothing was found that speaks against the certificate."""
-        return self.content.checked.holds
+    def problems(self) -> tuple[str, ...]:
+        """What speaks against the certificate."""
+        return self.content.problems
 
     def draw(self, path: Path) -> str:
-        """What is written there, by the ending of the name; made once."""
+        """What is written to a path, by the ending of its name."""
         return self.markdown if path.suffix == ".md" else self.html
 
     def write(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write it, by the ending of the name: .html or .md. Complete or absent."""
+        """Write it, complete or not at all.
+
+        Args:
+            path: ends in .html or .md.
+            force: overwrite a file that is there.
+
+        Raises:
+            InputError: where it cannot be written.
+        """
         path = check_report(path, force=force)
         write_text(path, self.draw(path), force=force)
         return path
 
     def is_of(self, certificate: Path) -> bool:
-        """A certificate that is there is that of the same release, and of the same table."""
+        """Whether a certificate file is that of the same release and the same table."""
         digest = self.content.names.digest
         with suppress(OSError, InputError):
             there = Certificate.from_json(certificate.read_bytes())
             if digest is None or (there.output is not None and there.output.sha256 == digest):
                 own, other = (
-                    replace(one, output=None) for one in (self.content.certificate, there)
+                    one.model_copy(update={"output": None})
+                    for one in (self.content.certificate, there)
                 )
                 return own.to_json() == other.to_json()
         return False
@@ -80,42 +87,70 @@ class Report:
         return self.content.to_dict()
 
 
+def check_report(path: str | Path, *, force: bool) -> Path:
+    """The path, if a report may be written there; InputError otherwise."""
+    if Path(path).suffix not in FORMS:
+        raise InputError(f"a report must end in {' or '.join(FORMS)}, got {path}")
+    return check_writable(path, force=force)
+
+
 def report(
-    certificate_or_release: str | Path | Made,
-    released: str | Path | None = None,
-    *,
-    private_list: str | Path | None = None,
+    made: Any, released: str | Path | None = None, *, private_list: str | Path | None = None
 ) -> Report:
     """The report of a release.
 
-    certificate_or_release: what redact, redact_file or Spark's redact gave back, or the path of a
-    certificate. released: the released table, of which files tell more; of a release that is at
-    hand, what its file is called. private_list: which records are private, where the certificate
-    does not say it.
+    Args:
+        made: what redact, redact_file or Spark's redact gave back, or the path of a certificate.
+        released: the released table, which is checked with its certificate; of a release at hand,
+            what its file is called.
+        private_list: which records are private, where the certificate does not say it.
 
-    InputError for what cannot be read, and for a table that is not the certificate's.
+    Raises:
+        InputError: for what cannot be read, and for a dry run.
     """
     table = None if released is None else Path(released)
-    if isinstance(certificate_or_release, (str, Path)):
-        from offrecord.reports.files import content_from
+    if isinstance(made, (str, Path)):
+        from offrecord.verify import verify
 
-        listed = None if private_list is None else Path(private_list)
-        return Report(content_from(Path(certificate_or_release), table, listed))
-    if not hasattr(certificate_or_release, "_outcome"):
-        kind = type(certificate_or_release).__name__
+        path = Path(made)
+        verdict = verify(path, table, private_list=private_list)
+        names = Names(path.name, None if table is None else table.name)
+        return Report(Content(Certificate.load(path), names, verdict=verdict))
+    if not hasattr(made, "outcome"):
+        kind = type(made).__name__
         raise InputError(f"report takes a release or the path of a certificate, got {kind}")
     if private_list is not None:
         raise InputError("private_list is for certificates: a release knows its private records")
     name = "RELEASED" if table is None else table.name
-    return report_of(certificate_or_release, Path(f"{name}{CERTIFICATE}"), table)
+    return report_of(made, Path(f"{name}{CERTIFICATE}"), table)
 
 
-def report_of(made: Made, certificate: Path, released: Path | None) -> Report:
-    """The report of a release that is at hand. certificate, released: what its files are called,
-    None where the table has none.
+def report_of(made: Any, certificate: Path, released: Path | None) -> Report:
+    """The report of a release that is at hand.
+
+    Args:
+        made: what an engine gave back.
+        certificate, released: what its files are called; None where the table has none.
+
+    Raises:
+        InputError: for a dry run.
     """
-    from offrecord.reports.run import content_of
-
+    if made.summary.dry_run:
+        raise InputError("a dry run is no release: there is nothing to report")
     digest: str | None = getattr(made, "_digest", None)
     names = Names(certificate.name, None if released is None else released.name, digest)
-    return Report(content_of(made, names))
+    said = made.outcome.certificate(getattr(made, "_entered", None))
+    content = Content(
+        said, names, made.summary, points=_points(made, said), warnings=made.summary.warnings
+    )
+    return Report(content)
+
+
+def _points(made: Any, said: Certificate) -> list[Point]:
+    """What other budgets would release."""
+    plan = made.outcome.plan
+    policy = plan.chosen.policy
+    if policy is None or plan.model is None or said.counts.private == 0:
+        return []
+    survey = plan.survey
+    return windows_over_budgets(policy, plan.model.promise, survey.geometry, survey.records)

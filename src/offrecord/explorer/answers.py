@@ -1,0 +1,196 @@
+"""What is answered: numbers, pictures and a sample for one state; curves over ε."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from offrecord.charts import Chart, influence_chart, rule_chart, utility_chart
+from offrecord.errors import InputError
+from offrecord.explorer.samples import sample_of
+from offrecord.explorer.state import Asked, AskedCurve, FieldError
+from offrecord.mechanisms import MECHANISMS, design
+from offrecord.mechanisms.base import Policy
+from offrecord.mechanisms.local_policy import LocalPolicy
+from offrecord.mechanisms.owner.policy import OwnerPolicy
+from offrecord.reports.pictures import rule_rows, shown_setting
+from offrecord.text import many
+from offrecord.theory.influence import pointwise_influence, regions
+from offrecord.theory.problem import Problem, Secret
+
+_KEPT = 2048  # designs: those of a curve for some fifty states
+_AROUND = 30  # records shown on each side of a private run
+_BUDGETS = 12  # points of a curve: smooth enough, and within a second for local mechanisms
+_WIDEST = (3.0, 6.0, 12.0, 20.0)  # the last ε of a curve: the first that holds the chosen one
+MODEL_FILE = "model.json"  #: what a model file is called in commands
+
+
+def answer(asked: Asked) -> dict[str, Any]:
+    """What the mechanism of a state does, and what the model says.
+
+    Raises:
+        FieldError: for what cannot be answered, with the field that is wrong.
+    """
+    problem = asked.problem()
+    at = min(asked.about, len(problem.secrets)) - 1
+    secret = problem.secrets[at]
+    span = range(max(secret.first - _AROUND, 1), min(secret.last + _AROUND, problem.n) + 1)
+    policy = designed(asked.key)
+    leakage = policy.leakage
+    return {
+        "question": _question(problem),
+        "secrets": [_name(one) for one in problem.secrets],
+        "about": at + 1,
+        "utility": policy.utility,
+        "leakage": leakage if np.isfinite(leakage) else "inf",
+        "within": policy.is_private,
+        "epsilon": problem.epsilon,
+        "influence": _shown(_influence(problem, secret, span), "influence"),
+        "profile": _shown(_profile(policy, secret, span), "profile"),
+        "sample": sample_of(policy, asked.seed, at, span),
+        "copies": _copies(asked, problem),
+    }
+
+
+def curves(asked: AskedCurve) -> dict[str, Any]:
+    """Utility over ε of some mechanisms, the chosen one marked; and why others are not shown.
+
+    Raises:
+        FieldError: for what cannot be answered.
+    """
+    last = next(one for one in _WIDEST if asked.epsilon <= one)
+    budgets = [float(f"{last * step / _BUDGETS:.6g}") for step in range(1, _BUDGETS + 1)]
+    rows, why = [], {}
+    chosen = designed(Asked(**asked.model_dump(exclude={"mechanisms"})).key)
+    for name in asked.mechanisms:
+        try:
+            for epsilon in budgets:
+                utility = _utility(_with(asked, name, epsilon))
+                rows.append({"epsilon": epsilon, "mechanism": name, "utility": utility})
+        except InputError as error:
+            why[name] = str(error)
+    names = [name for name in MECHANISMS if any(row["mechanism"] == name for row in rows)]
+    chart = utility_chart(rows, names[::-1], chosen=(asked.epsilon, chosen.utility))
+    return {"picture": _shown(chart, "utility"), "rows": rows, "why": why}
+
+
+def _with(asked: AskedCurve, mechanism: str, epsilon: float) -> str:
+    """The key of the same state with another mechanism and budget."""
+    told = asked.model_dump(exclude={"mechanisms"})
+    return Asked(**told | {"mechanism": mechanism, "epsilon": epsilon}).key
+
+
+@lru_cache(maxsize=64)
+def designed(key: str) -> Policy:
+    """The policy of a state, the same for all of its samples."""
+    asked = Asked(**json.loads(key))
+    problem = asked.problem()
+    try:
+        return design(problem, asked.mechanism)
+    except InputError as error:
+        raise FieldError("mechanism", str(error)) from None
+
+
+@lru_cache(maxsize=_KEPT)
+def _utility(key: str) -> float:
+    return designed(key).utility
+
+
+def _shown(chart: Chart, name: str) -> dict[str, str]:
+    """A picture as SVG, and in words."""
+    return {"svg": chart.svg(name), "words": chart.description}
+
+
+# ---- pictures
+
+
+def _influence(problem: Problem, secret: Secret, span: range) -> Chart:
+    rows: list[dict[str, Any]] = []
+    names = [f"value {label}" for label in problem.chain.labels]
+    for edge, sign in ((secret.first, -1), (secret.last, 1)):
+        records = np.array([one for one in span if (one - edge) * sign > 0], dtype=np.int64)
+        if not len(records):
+            continue
+        try:
+            told = pointwise_influence(problem.chain, edge, records)
+        except InputError as error:  # values too rare to compute with
+            raise FieldError("model", str(error)) from None
+        named = regions(problem.chain, edge, records, problem.epsilon)
+        for record, values, region in zip(
+            records.tolist(), np.atleast_2d(told).tolist(), named.tolist(), strict=True
+        ):
+            rows += [
+                {"record": record, "name": name, "influence": one, "region": region, "side": sign}
+                for name, one in zip(names, values, strict=True)
+            ]
+    words = "Lines of influence by record and value, over the regions L, M and S."
+    return influence_chart(rows, problem.epsilon, names, along="Record t", description=words)
+
+
+def _profile(policy: Policy, secret: Secret, span: range) -> Chart:
+    """What the mechanism withholds around the run."""
+    problem = policy.problem
+    labels = problem.chain.labels
+    if isinstance(policy, LocalPolicy):
+        names = [f"if its value is {label}" for label in labels]
+        rows = [
+            {"distance": distance, "name": name, "redaction": chance}
+            for record in span
+            if (distance := _distance(record, secret)) is not None
+            for name, chance in zip(names, policy.redaction[record - 1].tolist(), strict=True)
+        ]
+        return rule_chart(rows, names, description="Redaction probability by record and value.")
+    assert isinstance(policy, OwnerPolicy)
+    setting, pair = shown_setting(policy.table)
+    found = rule_rows(pair, problem.members, setting.place, labels)
+    return rule_chart(found.rows, found.names, found.stops, description=found.words)
+
+
+def _distance(record: int, secret: Secret) -> int | None:
+    """How far a record is from a run; None inside."""
+    if secret.first <= record <= secret.last:
+        return None
+    return record - secret.first if record < secret.first else record - secret.last
+
+
+# ---- words
+
+
+def _name(secret: Secret) -> str:
+    if secret.first == secret.last:
+        return f"record {secret.first}"
+    return f"records {secret.first}–{secret.last}"
+
+
+def _question(problem: Problem) -> str:
+    secrets = problem.secrets
+    named = ", ".join(_name(one) for one in secrets[:4])
+    more = f" and {len(secrets) - 4} more" if len(secrets) > 4 else ""
+    verb = "is" if len(problem.private) == 1 else "are"
+    return (
+        f"{many(problem.n, 'record')}; {named}{more} {verb} private. What else must be withheld, so"
+        f" that nobody's odds move by more than a factor of e^{problem.epsilon:g} ="
+        f" {np.exp(problem.epsilon):.3g}?"
+    )
+
+
+def _copies(asked: Asked, problem: Problem) -> dict[str, str]:
+    """Commands and Python that give the same numbers."""
+    chain, made = ["--model", MODEL_FILE], f'off.MarkovChain.load("{MODEL_FILE}")'
+    if asked.model is None:
+        chain = ["--alpha", f"{asked.alpha:g}", "--beta", f"{asked.beta:g}"]
+        made = f"off.MarkovChain.binary(alpha={asked.alpha!r}, beta={asked.beta!r})"
+    private = ",".join("".join(asked.private.split()).split(","))
+    which = [*chain, "--n", str(asked.n), "--private", private, "--epsilon", f"{asked.epsilon:g}"]
+    chosen = [*which, "--mechanism", asked.mechanism]
+    python = (
+        f"import offrecord as off\n\nchain = {made}\n"
+        f"problem = off.Problem(chain, n={asked.n}, private={list(problem.private)},"
+        f" epsilon={asked.epsilon!r})\n"
+        f'policy = off.design(problem, "{asked.mechanism}")\nprint(policy)\n'
+    )
+    return {"design": shlex.join(["offrecord", "design", *chosen]), "python": python}
