@@ -1,13 +1,13 @@
-"""Faults and hostile input, in figures: random cases by the hundred thousand, for as long as one
-likes. `make soak` runs it, and writes docs/reliability.md from what was run and found.
+"""Random cases for as long as one likes: what is claimed is tried, and what is found is counted.
 
-campaign      what a campaign is, and how a case of it is drawn again
-watched       batches of cases in a process of their own, which may hang, crash or be bombed
-running       which batch is next; what was run is kept in out/soak, line by line
-designs       designs of random problems, proven and by brute force
-certificates  certificates that were tampered with
-kills         runs killed at any moment
-inputs        files and options that are not what they should be
-needles       values that must be nowhere in what is left
-report        docs/reliability.md
+`make soak` runs the campaigns and writes docs/reliability.md.
+
+running   batches of cases, each in a process of its own; results in out/soak
+rules     rules of tables and problems against every sequence and output
+coverage  tables drawn from known chains: does the promise hold for the chain they came from?
+fits      tables that obey the model: no verdict may say "broken"
+hostile   tables, certificates and other files that are not what they should be
+twins     tables that differ in private values alone must leave the same bytes
+kills     runs that are killed at any moment
+report    docs/reliability.md
 """

@@ -1,214 +1,206 @@
-"""Which batch is next, and what was run: one line for each batch, so that a run that ends at any
-moment goes on where it was.
+"""Batches of cases: each runs in a process of its own, which may hang or crash.
+
+A case is drawn from its campaign, kind and number alone. Results are one line a batch in
+out/soak/results.jsonl, so that a run that ends at any moment goes on where it was.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
+import signal
 import subprocess
+import sys
+import tempfile
+import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
-from soak.campaign import Campaign, Outcome
-from soak.watched import Watched
+ROOT = Path(__file__).parent.parent
+STATE = ROOT / "out" / "soak"
+BATCH = 20.0  # seconds of a batch; starting a process takes one of them
+_MOST_FOUND = 10  # violations after which a batch ends
 
-STATE = Path("out/soak")
-BATCH_SECONDS = 20.0
-_LOOK = 0.05  # seconds between looks at what is under way
-
-
-@dataclass
-class Total:
-    """What was run of a kind, or of a campaign."""
-
-    cases: int = 0
-    seconds: float = 0.0
-    cpu: float = 0.0
-    batches: int = 0
-    notes: Counter[str] = field(default_factory=Counter)
-    found: list[dict[str, object]] = field(default_factory=list)
-    commits: Counter[str] = field(default_factory=Counter)
-
-    def add(self, line: Mapping[str, object]) -> None:
-        """Count one batch."""
-        self.cases += line["cases"]
-        self.seconds += line["seconds"]
-        self.cpu += line["cpu"]
-        self.batches = max(self.batches, line["batch"] + 1)
-        self.notes.update(line["notes"])
-        self.commits[line["commit"]] += line["cases"]
-        self.found += [
-            {"kind": line["kind"], "batch": line["batch"], "number": number, "what": what}
-            for number, what in line["found"]
-        ]
+#: Notes of a case: numbers that are added up.
+Notes = Counter[str]
+#: Runs one case with its random numbers, in a folder of its own.
+Run = Callable[[random.Random, Path], Notes]
 
 
-def lines(state: Path, campaign: str) -> Iterator[dict[str, object]]:
-    """What was run of a campaign, batch by batch; a line that was cut off is none."""
-    file = state / f"{campaign}.jsonl"
-    if file.exists():
-        for line in file.read_text().splitlines():
+class ViolationError(Exception):
+    """What must not be, in one line."""
+
+
+class Campaign(NamedTuple):
+    """kinds: what runs a case of each. limit: seconds after which a case hangs. words: what is
+    tried, and what a violation is.
+    """
+
+    kinds: Mapping[str, Run]
+    limit: float
+    words: str
+
+
+class Result(NamedTuple):
+    """What became of a batch. found: (number of the case, what)."""
+
+    campaign: str
+    kind: str
+    first: int
+    cases: int
+    notes: dict[str, float]
+    found: list[tuple[int, str]]
+    seconds: float
+    commit: str
+
+
+def numbers(campaign: str, kind: str, number: int) -> random.Random:
+    """The random numbers of a case."""
+    return random.Random(f"{campaign}/{kind}/{number}")
+
+
+# ---- in the process of a batch
+
+
+def batch(campaign: str, run: Run, kind: str, cases: range | count[int], seconds: float) -> None:
+    """Run cases until time is over, and print a line for each."""
+    ends, found = time.monotonic() + seconds, 0
+    for number in cases:
+        line: dict[str, object] = {"number": number}
+        with tempfile.TemporaryDirectory(prefix="soak-") as folder:
             try:
-                yield json.loads(line)
-            except json.JSONDecodeError:
-                continue
+                line["notes"] = dict(run(numbers(campaign, kind, number), Path(folder)))
+            except BaseException as error:  # a panic of the table engine is no Exception
+                line["found"] = _in_one_line(error)
+                found += 1
+        print(json.dumps(line), flush=True)
+        if time.monotonic() > ends or found >= _MOST_FOUND:
+            break
 
 
-def totals(state: Path, campaign: Campaign) -> dict[str, Total]:
-    """By kind, all of them."""
-    found: dict[str, Total] = {kind: Total() for kind in campaign.kinds}
-    for line in lines(state, campaign.name):
-        found.setdefault(line["kind"], Total()).add(line)
-    return found
+def _in_one_line(error: BaseException) -> str:
+    if isinstance(error, ViolationError):
+        return str(error)
+    import traceback
+
+    places = traceback.extract_tb(error.__traceback__)[-2:]
+    where = " < ".join(f"{Path(one.filename).name}:{one.lineno}" for one in reversed(places))
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]} ({where})"
+
+
+# ---- outside of it
+
+
+def watched(
+    campaign: str, kind: str, first: int, limit: float, *, seconds: float, cases: int | None = None
+) -> Result:
+    """A batch in a process of its own; one that prints nothing for `limit` seconds is killed."""
+    words = ["batch", campaign, kind, str(first), "--seconds", str(seconds)]
+    words += [] if cases is None else ["--cases", str(cases)]
+    single = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    began = time.monotonic()
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as wrong:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "soak", *words],
+            cwd=ROOT, env=os.environ | single, stdout=said, stderr=wrong, start_new_session=True,
+        )  # fmt: skip
+        hangs = not _ends(process, said.fileno(), limit)
+        said.seek(0)
+        wrong.seek(0)
+        lines = [json.loads(line) for line in said if line.endswith("\n")]
+        last_words = wrong.read().strip().splitlines()[-1:]
+    notes: Notes = Counter()
+    for line in lines:
+        notes.update(line.get("notes", {}))
+    found = [(line["number"], line["found"]) for line in lines if "found" in line]
+    if hangs or process.returncode:
+        how = "hangs" if hangs else f"ends the process ({process.returncode}): {last_words}"
+        found.append((lines[-1]["number"] + 1 if lines else first, how))
+    done = len(lines) + bool(hangs or process.returncode)
+    seconds = round(time.monotonic() - began, 3)
+    return Result(campaign, kind, first, done, dict(notes), found, seconds, commit())
+
+
+def _ends(process: subprocess.Popen[bytes], output: int, limit: float) -> bool:
+    """Whether a process ends by itself."""
+    size, since = -1, time.monotonic()
+    while process.poll() is None:
+        time.sleep(0.05)
+        now = os.fstat(output).st_size
+        if now != size:
+            size, since = now, time.monotonic()
+        if time.monotonic() - since > limit + 30:  # it imports first
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return False
+    return True
 
 
 def commit() -> str:
-    """Of the sources that are run, and whether they were changed since."""
+    """Of the sources that run, and whether they were changed since."""
     said = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--abbrev=9"],
-        capture_output=True, text=True, check=False, cwd=Path(__file__).parent,
+        capture_output=True, text=True, check=False, cwd=ROOT,
     )  # fmt: skip
     return said.stdout.strip() or "unknown"
 
 
-def run(
-    campaigns: Sequence[Campaign], state: Path, *, minutes: float, processes: int,
-    batch_seconds: float = BATCH_SECONDS,
-) -> None:  # fmt: skip
-    """Batches of all campaigns in turn, for so long: all of them get as far, measured by the least
-    that a full run has, and each kind has its share of the campaign's time; counted with what was
-    run before.
+def results(state: Path = STATE) -> Iterator[Result]:
+    """What was run; a line that was cut short is left out."""
+    file = state / "results.jsonl"
+    if file.exists():
+        for line in file.read_text(encoding="utf-8").splitlines():
+            try:
+                yield Result(**json.loads(line))
+            except (ValueError, TypeError):
+                continue
+
+
+def run(campaigns: Mapping[str, Campaign], state: Path, *, minutes: float, processes: int) -> bool:
+    """Batches for some minutes: every campaign has the same time, and every kind of it.
+
+    Returns whether nothing was found.
     """
     state.mkdir(parents=True, exist_ok=True)
-    for campaign in campaigns:
-        prepare(campaign, state)
-    ends = time.monotonic() + 60 * minutes
-    version = commit()
-    turns = _Turns(campaigns, state)
-    under_way: list[Watched] = []
-    while under_way or time.monotonic() < ends:
-        while len(under_way) < processes and time.monotonic() < ends:
-            campaign, kind, batch = turns.take()
-            seconds = min(batch_seconds, max(ends - time.monotonic(), 0.1))
-            under_way.append(Watched.start(campaign, kind, batch, state, seconds=seconds))
-        time.sleep(_LOOK)
-        for one in list(under_way):
-            outcome = one.ended()
-            if outcome is not None:
-                under_way.remove(one)
-                record(state, one, outcome, version)
-                turns.count(one.campaign, one.kind, outcome)
+    spent: dict[tuple[str, str], float] = defaultdict(float)
+    following: dict[tuple[str, str], int] = defaultdict(int)
+    for one in results(state):
+        spent[one.campaign, one.kind] += one.seconds
+        following[one.campaign, one.kind] = max(
+            following[one.campaign, one.kind], one.first + one.cases
+        )
+    ends, lock, good = time.monotonic() + 60 * minutes, threading.Lock(), [True]
+
+    def work() -> None:
+        while (left := ends - time.monotonic()) > 0:
+            with lock:
+                whole = {c: sum(spent[c, kind] for kind in campaigns[c].kinds) for c in campaigns}
+                name = min(whole, key=whole.__getitem__)
+                kind = min(campaigns[name].kinds, key=lambda kind: spent[name, kind])
+                spent[name, kind] += BATCH  # so that the other process takes another
+                first = following[name, kind]
+            done = watched(name, kind, first, campaigns[name].limit, seconds=min(BATCH, left))
+            with lock:
+                spent[name, kind] += done.seconds - BATCH
+                following[name, kind] = first + done.cases
+                good[0] &= record(done, state)
+
+    with ThreadPoolExecutor(processes) as pool:
+        for one in [pool.submit(work) for _ in range(processes)]:
+            one.result()
+    return good[0]
 
 
-def record(state: Path, watched: Watched, outcome: Outcome, version: str) -> None:
-    """One line of what was run; what was found is said at once."""
-    name = watched.campaign.name
-    line = {
-        "kind": watched.kind,
-        "batch": watched.batch,
-        "cases": outcome.cases,
-        "seconds": round(outcome.seconds, 3),
-        "cpu": round(outcome.cpu, 3),
-        "notes": {what: count for what, count in sorted(outcome.notes.items()) if count},
-        "found": outcome.found,
-        "commit": version,
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    with (state / f"{name}.jsonl").open("a") as file:
-        file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    for number, what in outcome.found:
-        print(f"{name} {watched.kind!r} {watched.batch} {number}: {what}", flush=True)
-
-
-class _Turns:
-    """Who is next: the campaign that is furthest from the least that a full run has, and of it the
-    kind that had the least time for its share.
-    """
-
-    def __init__(self, campaigns: Sequence[Campaign], state: Path) -> None:
-        self.campaigns = campaigns
-        self.spent: dict[tuple[str, str], float] = defaultdict(float)
-        self.next: dict[tuple[str, str], int] = defaultdict(int)
-        self.cases: Counter[str] = Counter()
-        self.ended: Counter[str] = Counter()
-        self.under_way: Counter[str] = Counter()
-        for campaign in campaigns:
-            for kind, total in totals(state, campaign).items():
-                self.spent[campaign.name, kind] = total.seconds
-                self.next[campaign.name, kind] = total.batches
-                self.cases[campaign.name] += total.cases
-                self.ended[campaign.name] += total.batches
-
-    def take(self) -> tuple[Campaign, str, int]:
-        """A campaign, a kind and the number of a batch that nobody has run."""
-        campaign = min(self.campaigns, key=self._done)
-        shares = campaign.kinds
-        kind = min(shares, key=lambda one: self.spent[campaign.name, one] / shares[one])
-        batch = self.next[campaign.name, kind]
-        self.next[campaign.name, kind] += 1
-        # as if it were done, so that the other process takes another
-        self.spent[campaign.name, kind] += BATCH_SECONDS
-        self.under_way[campaign.name] += 1
-        return campaign, kind, batch
-
-    def count(self, campaign: Campaign, kind: str, outcome: Outcome) -> None:
-        """What it took instead, and what was run."""
-        self.spent[campaign.name, kind] += outcome.seconds - BATCH_SECONDS
-        self.under_way[campaign.name] -= 1
-        self.ended[campaign.name] += 1
-        self.cases[campaign.name] += outcome.cases
-
-    def _done(self, campaign: Campaign) -> tuple[float, int]:
-        """The share of its least, with what is expected of batches that are under way."""
-        name = campaign.name
-        each = self.cases[name] / self.ended[name] if self.ended[name] else 0.0
-        done = (self.cases[name] + self.under_way[name] * each) / campaign.least
-        return done, self.under_way[name]
-
-
-def prepare(campaign: Campaign, state: Path) -> None:
-    """In a process of its own: what it starts, no batch inherits."""
-    process = os.fork()
-    if process == 0:
-        try:
-            campaign.prepared(state)
-            os._exit(0)
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-            os._exit(70)
-    _, status = os.waitpid(process, 0)
-    if status:
-        raise RuntimeError(f"the campaign {campaign.name} cannot be prepared")
-
-
-def sample(campaign: Campaign, state: Path, kinds: Sequence[str], cases: int) -> bool:
-    """So many cases of some kinds; whether nothing was found."""
-    state.mkdir(parents=True, exist_ok=True)
-    prepare(campaign, state)
-    good = True
-    for kind in kinds:
-        watched = Watched.start(campaign, kind, 0, state, seconds=float("inf"), cases=cases)
-        outcome = _ended(watched)
-        record(state, watched, outcome, commit())
-        good &= not outcome.found
-    return good
-
-
-def _ended(watched: Watched) -> Outcome:
-    while (outcome := watched.ended()) is None:
-        time.sleep(_LOOK)
-    return outcome
-
-
-def replayed(campaign: Campaign, state: Path, kind: str, batch: int, number: int) -> Outcome:
-    """One case again."""
-    return _ended(
-        Watched.start(campaign, kind, batch, state, seconds=float("inf"), cases=1, first=number)
-    )
+def record(done: Result, state: Path) -> bool:
+    """Keep what was run, and print what was found; whether that is nothing."""
+    with (state / "results.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(done._asdict(), ensure_ascii=False) + "\n")
+    for number, what in done.found:
+        print(f"{done.campaign} {done.kind!r} {number}: {what}", flush=True)
+    return not done.found

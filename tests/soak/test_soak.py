@@ -1,136 +1,88 @@
-"""A small sample of every campaign of `make soak`, by the same code; and what it would say."""
+"""A small sample of every campaign of `make soak`, by the same code; and what the runner sees."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from soak.campaign import Outcome, ViolationError
-from soak.campaigns import CAMPAIGNS
-from soak.watched import Watched
 
 from soak import running
 
-ROOT = Path(__file__).parent.parent.parent
-forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+ROOT = Path(__file__).parents[2]
 #: Of each campaign, kinds that take little, and how many cases.
-SAMPLE = {
-    "designs": (["window, alone", "3r-relaxed, set of two values", "best-local, start"], 8),
-    "certificates": (["local", "owner", "a set"], 25),
-    "kills": (["in memory, .csv", "several on one output", "after another release"], 2),
-    "inputs": (
-        [
-            "redact, table .csv", "redact --after, kept", "redact --growing, ledger",
-            "verify, certificate", "answer, policy", "key, options",
-        ],
-        12,
-    ),
-}  # fmt: skip
+SAMPLE = [
+    ("rules", "stopping rules in tables", 10),
+    ("rules", "window, order 1", 10),
+    ("rules", "owner, order 1", 3),
+    ("coverage", "three values with zeros, 500", 1),
+    ("fits", "20 chains of 200", 1),
+    ("hostile", "redact, table.csv", 10),
+    ("hostile", "verify, certificate", 6),
+    ("hostile", "redact, options", 10),
+    ("twins", "table.csv", 5),
+    ("kills", ".csv", 1),
+]
 
 
-def ended(watched):
-    while (outcome := watched.ended()) is None:
-        time.sleep(0.02)
-    return outcome
+@pytest.mark.parametrize(("campaign", "kind", "cases"), SAMPLE)
+def test_a_sample_of_each_campaign_finds_nothing(campaign, kind, cases):
+    done = running.watched(campaign, kind, 0, 240.0, seconds=240.0, cases=cases)
+    assert done.found == []
+    assert done.cases == cases
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return tmp_path_factory.mktemp("soak")
+def _run_here(found, *, case):
+    """A batch of one kind in a process of its own, as `running.watched` starts it."""
+    program = (
+        "import sys, time, os, random; from itertools import count; from soak import running\n"
+        "def case(rng, folder):\n"
+        f"    {case}\n"
+        "    return running.Notes(good=1)\n"
+        "running.batch('c', case, 'k', range(3), 60)"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
 
 
-@pytest.mark.parametrize("name", SAMPLE)
-def test_a_sample_of_each_campaign_finds_nothing(name, store):
-    """In a process of its own, as it forks, which threads of other tests would not outlive."""
-    kinds, cases = SAMPLE[name]
-    command = [sys.executable, "-W", "ignore", "-m", "soak", "sample", name, *kinds]
-    told = subprocess.run(
-        [*command, "--cases", str(cases), "--state", store],
-        cwd=ROOT, env=os.environ | {"POLARS_MAX_THREADS": "1"}, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert (told.returncode, told.stdout) == (0, ""), told.stderr
-    found = running.totals(store, CAMPAIGNS[name])
-    assert [found[kind].cases for kind in kinds] == [cases] * len(kinds)
-
-
-class Broken:
-    """A campaign in which everything goes wrong."""
-
-    name, least, kinds, limit, memory = "broken", 1, {"any": 1.0}, 1.0, None
-
-    def ready(self, folder, kind):
-        pass
-
-    def run(self, case, folder, store):
-        match case.number:
-            case 1:
-                raise ViolationError("what must not be")
-            case 2:
-                return {}["a fault of the program"]
-            case 3:
-                os.kill(os.getpid(), signal.SIGKILL)
-            case 4:
-                time.sleep(60)
-        return {"good": 1}
-
-
-@forks
 @pytest.mark.parametrize(
-    ("first", "cases", "said"),
+    ("case", "said", "code"),
     [
-        (0, 1, []),
-        (0, 2, [(1, "what must not be")]),
-        (2, 1, [(2, "KeyError: 'a fault of the program'")]),
-        (3, 1, [(3, "ends the process (SIGKILL)")]),
-        (4, 1, [(4, "hangs")]),
+        ("pass", '"notes": {"good": 1}', 0),
+        ("raise running.ViolationError('what must not be')", '"found": "what must not be"', 0),
+        ("{}['a fault']", "KeyError: 'a fault'", 0),
+        ("os.abort()", "", -6),
     ],
 )
-def test_whatever_happens_is_seen(first, cases, said, store):
-    outcome = ended(Watched.start(Broken(), "any", 0, store, seconds=60, cases=cases, first=first))
-    assert isinstance(outcome, Outcome)
-    assert [number for number, _ in outcome.found] == [number for number, _ in said]
-    for (_, what), (_, start) in zip(outcome.found, said, strict=True):
-        assert what.startswith(start)
-    assert outcome.cases == cases
+def test_what_happens_is_seen(case, said, code):
+    done = _run_here([], case=case)
+    assert done.returncode == code
+    assert said in done.stdout
+    assert done.stdout.count("\n") == (3 if code == 0 else 0)
+
+
+def test_a_process_that_says_nothing_is_killed(monkeypatch, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True
+    )
+    with (tmp_path / "said").open("w+") as said:
+        began = time.monotonic()
+        assert not running._ends(process, said.fileno(), -29.5)
+        assert time.monotonic() - began < 20
+    assert process.returncode is not None
 
 
 def test_a_case_is_the_same_each_time():
-    """By its name and numbers alone; a run goes on after the batches that were run."""
-    from soak.campaign import Case
-
-    one, other = Case("designs", "quilt, alone", 3, 7), Case("designs", "quilt, alone", 3, 8)
-    assert one.random().random() == one.random().random() != other.random().random()
+    one, other = running.numbers("rules", "a", 7), running.numbers("rules", "a", 8)
+    assert running.numbers("rules", "a", 7).random() == one.random() != other.random()
 
 
-@forks
 def test_a_run_goes_on_where_it_was(tmp_path):
-    campaign = Broken()
-    watched = Watched.start(campaign, "any", 4, tmp_path, seconds=60, cases=1)
-    running.record(tmp_path, watched, ended(watched), "a test")
-    with (tmp_path / "broken.jsonl").open("a") as file:
-        file.write('{"kind": "any", "bat')  # killed while writing
-    total = running.totals(tmp_path, campaign)["any"]
-    assert (total.cases, total.batches, total.notes) == (1, 5, {"good": 1})
-
-
-def test_all_campaigns_get_as_far_as_each_other(tmp_path):
-    """Whatever a case of each takes: in forty turns, by twos."""
-    slow, quick = SimpleNamespace(name="slow", least=100), SimpleNamespace(name="quick", least=9000)
-    slow.kinds = {"a": 1.0, "b": 3.0}
-    quick.kinds = {"c": 1.0}
-    cases = {"slow": 2, "quick": 400}
-    turns = running._Turns([slow, quick], tmp_path)
-    taken = [turns.take(), turns.take()]
-    for _ in range(38):
-        campaign, kind, _ = taken.pop(0)
-        turns.count(campaign, kind, Outcome(cases=cases[campaign.name], seconds=20.0))
-        taken.append(turns.take())
-    shares = [turns.cases[one.name] / one.least for one in (slow, quick)]
-    assert min(shares) > 0.4
-    assert shares[0] == pytest.approx(shares[1], abs=0.07)
-    assert turns.next["slow", "b"] == pytest.approx(3 * turns.next["slow", "a"], abs=2)
+    done = running.Result("rules", "a", 3, 4, {"good": 4}, [], 1.0, "a test")
+    assert running.record(done, tmp_path)
+    with (tmp_path / "results.jsonl").open("a") as file:
+        file.write('{"campaign": "rules", "ki')  # killed while writing
+    assert list(running.results(tmp_path)) == [done]
+    assert os.listdir(tmp_path) == ["results.jsonl"]

@@ -1,0 +1,59 @@
+"""Twins: tables that differ in private values alone leave the same bytes, under local rules."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import offrecord as off
+from soak.running import Campaign, Notes, ViolationError
+
+_ENDINGS = (".csv", ".parquet", ".arrow", ".ndjson")
+
+
+def _twins(ending: str, rng: random.Random, folder: Path) -> Notes:
+    draw = np.random.default_rng(rng.randrange(2**62))
+    chains, size, k = rng.randint(2, 12), rng.randint(5, 60), rng.choice([2, 2, 3])
+    values = draw.integers(k, size=chains * size)
+    private = draw.random(chains * size) < rng.choice([0.01, 0.05, 0.2])
+    private[rng.randrange(len(private))] = True
+    other = np.where(private, draw.integers(k, size=len(values)), values)
+    counts = draw.integers(5, 400, size=(k, k))
+    asked = {
+        "value": "v", "order": "t", "by": "id", "private": "p", "dataset": "twins", "step": 1,
+        "epsilon": rng.choice([0.5, 1.0, 2.0]), "mechanism": rng.choice(["window", "best-local"]),
+        "model": off.Posterior(counts, 1), "accept_model": True, "key_file": folder / "key.json",
+    }  # fmt: skip
+    left = []
+    for name, one in (("one", values), ("other", other)):
+        frame = pl.DataFrame(
+            {
+                "id": np.repeat(np.arange(chains), size),
+                "t": np.tile(np.arange(size), chains),
+                "v": one,
+                "p": private,
+            }
+        )
+        release = off.redact(frame, **asked)
+        file = folder / f"{name}{ending}"
+        release.write(file)
+        certificate = file.with_name(f"{file.name}.certificate.json").read_bytes()
+        left.append((file.read_bytes(), certificate, str(release.summary)))
+    for what, one, twin in zip(("table", "certificate", "summary"), *left, strict=True):
+        if one != twin:
+            raise ViolationError(f"another {what} for other private values")
+    return Counter({"twins": 1, "private records": int(private.sum())})
+
+
+CAMPAIGN = Campaign(
+    {f"table{ending}": partial(_twins, ending) for ending in _ENDINGS},
+    limit=120.0,
+    words="Random tables, twice, with other values in private cells. Both are released by local"
+    " rules under the same key. A violation is a byte that differs in table, certificate or"
+    " summary.",
+)
