@@ -6,7 +6,7 @@ counting   patterns near private runs  neighbours    another chain at the same t
 released   a release from its files    attacking     all attackers; result: what they found
 """
 
-from offrecord.attack.attacking import attack, attack_release
+from offrecord.attack.attacking import attack
 from offrecord.attack.result import Attack, Attacker
 
-__all__ = ["Attack", "Attacker", "attack", "attack_release"]
+__all__ = ["Attack", "Attacker", "attack"]

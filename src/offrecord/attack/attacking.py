@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,13 +20,9 @@ from offrecord.mechanisms.deciding.layout import layout_of
 from offrecord.mechanisms.deciding.rule_book import local_book, stopping_book
 from offrecord.mechanisms.deciding.stopping import clusters_of
 from offrecord.mechanisms.rules import LocalRule, SideRule, StoppingRule
-from offrecord.models.base import Floats
 from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.text import many
 from offrecord.theory.window import smallest_windows
-
-if TYPE_CHECKING:
-    from offrecord.tables.engines.memory import Release
 
 CERTIFICATE = ".certificate.json"  #: what the name of a certificate adds to that of its table
 
@@ -58,30 +53,16 @@ def attack(
     return _attacked(Released.of_files(Path(released), proof, listed, before))
 
 
-def attack_release(release: Release) -> Attack:
-    """Attack a release that was just made.
-
-    Args:
-        release: what `redact` gave back.
-
-    Returns:
-        What each attacker infers, and what plain erasure would have given away.
-
-    Raises:
-        InputError: for a dry run, and where no rules act.
-    """
-    return _attacked(Released.of_run(release))
-
-
 def _attacked(held: Released) -> Attack:
     own = _by_model(held)
-    exposed = held.codes[held.is_private] >= 0
-    notes = _notes(held, own, int(exposed.sum()))
-    attackers = [Attacker("the model", PROMISED, _exposed(held, own.ratio))]
+    attackers = [Attacker("the model", PROMISED, own.ratio)]
     if held.original is not None:
         erased = np.where(held.is_private, np.int8(MISSING), held.original)
         erased = np.where(held.waits, np.int8(MISSING), erased)
-        ratios = np.where(held.settled, _by_shown(held, _plain(held, erased)).ratio, np.nan)
+        layout = layout_of(held.standing, held.runs, held.promise.order, held.place_of)
+        paths = Paths(_plain(held, erased), held.promise.mean, held.place_of)
+        ratios = local.inferred(paths, layout, held.runs).ratio
+        ratios = np.where(held.settled, ratios, np.nan)
         attackers.append(Attacker("plain erasure instead", INSTEAD, ratios))
     free = (held.certain == NEVER) & (held.codes >= 0)
     reference = Reference.of(held.chains, held.promise.k, free)
@@ -93,7 +74,7 @@ def _attacked(held: Released) -> Attack:
         own.prior,
         own.posterior,
         wrong=int(((held.certain == ALWAYS) & (held.codes >= 0)).sum()),
-        notes=notes,
+        notes=_notes(held, own),
         counted=_counted(held, reference),
         neighbours=neighbours(reference),
     )
@@ -116,31 +97,12 @@ def _by_model(held: Released) -> Inferred:
     return found._replace(ratio=np.where(held.settled, found.ratio, np.nan))
 
 
-def _by_shown(held: Released, shown: Shown) -> Inferred:
-    """By the mean chain alone, where nothing but what is shown says anything."""
-    layout = layout_of(held.standing, held.runs, held.promise.order, held.place_of)
-    return local.inferred(Paths(shown, held.promise.mean, held.place_of), layout, held.runs)
-
-
 def _plain(held: Released, codes: Codes) -> Shown:
     """Released values, and nothing else."""
     known = held.arranged.chains
     chains = Chains(known.starts, codes, known.order, known.timed, known.steps)
     nothing = np.empty(0, dtype=np.int64)
     return Shown.of(chains, codes, held.promise.k, nothing, np.zeros((0, held.promise.k)))
-
-
-def _exposed(held: Released, ratios: Floats) -> Floats:
-    """The ratios, infinite where a value of a run is released."""
-    rows = held.private.rows(held.arranged.chains)
-    rows = rows[held.codes[rows] >= 0]
-    chain = held.arranged.chains.chain_of[rows]
-    place = held.arranged.chains.places[rows]
-    width = int(held.arranged.chains.places.max(initial=0)) + 1
-    begins = held.runs.chain * width + held.runs.first
-    found = ratios.copy()
-    found[np.searchsorted(begins, chain * width + place, side="right") - 1] = np.inf
-    return found
 
 
 def _counted(held: Released, reference: Reference) -> Counted | None:
@@ -165,10 +127,8 @@ def _a_place(held: Released) -> int:
     return sorted(setting.place for setting in held.policy.rules)[len(held.policy.rules) // 2]
 
 
-def _notes(held: Released, own: Inferred, exposed: int) -> tuple[str, ...]:
+def _notes(held: Released, own: Inferred) -> tuple[str, ...]:
     notes = []
-    if exposed:
-        notes.append(f"private records whose value is released: {exposed:,}")
     waiting = int((~held.settled).sum())
     if waiting:
         notes.append(f"not attacked: {many(waiting, 'private run')} beside records that still wait")

@@ -76,12 +76,6 @@ def inferred(paths: Paths, layout: Layout, runs: Runs) -> Inferred:
         chain, first, last = (int(one[at]) for one in (layout.chain, layout.first, layout.last))
         near = first + order - 1
         core = Core(chain, first, last, (int(runs.first[at]), int(runs.last[at])))
-        ratio[at], prior[at], posterior[at] = read(
-            core,
-            paths.left(chain, near, first),
-            paths.right(chain, last),
-            paths.law(chain, near),
-            paths.ahead(chain, near, last - near),
-            paths.mean,
-        )
+        left, right = paths.left(chain, near, first), paths.right(chain, last)
+        ratio[at], prior[at], posterior[at] = read(paths, core, left, right)
     return Inferred(ratio, prior, posterior)

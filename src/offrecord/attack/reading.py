@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from offrecord.attack.paths import Paths
 from offrecord.models.base import Floats, Integers, Mask
-from offrecord.models.members import Members
 
 
 class Core(NamedTuple):
@@ -36,24 +36,21 @@ class Inferred(NamedTuple):
     posterior: Floats
 
 
-def read(
-    core: Core, left: Floats, right: Floats, law: Floats, inner: Floats, mean: Members
-) -> tuple[float, Floats, Floats]:
+def read(paths: Paths, core: Core, left: Floats, right: Floats) -> tuple[float, Floats, Floats]:
     """Ratio, prior and posterior.
 
     Args:
+        paths: the attacker's chain on the table.
         core: the core and its run.
         left: (S,) probability of the left evidence together with the core's first context.
         right: (S,) likelihood of the right evidence given the core's last context.
-        law: (S,) of the first context. inner: (S, S) from the first context to the last one.
-        mean: the attacker's chain.
     """
-    k, order = mean.k, mean.order
+    mean = paths.mean
+    k, near = mean.k, core.first + mean.order - 1
     begin, end = core.run or (core.first, core.last)
-    near = core.first + order - 1
+    law, inner = paths.law(core.chain, near), paths.ahead(core.chain, near, core.last - near)
     joint = left * (inner @ right)
-    place = near - begin if begin > near - order else order - 1
-    value = np.arange(mean.contexts) // k**place % k
+    value = np.arange(mean.contexts) // k ** (near - begin) % k
     prior, posterior = (_by(value, one, k) for one in (law, joint))
     total = float(posterior.sum())
     if not total > 0:

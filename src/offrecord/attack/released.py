@@ -1,11 +1,10 @@
-"""A release as an attacker holds it: from its files, or at once from the run that made it."""
+"""A release as an attacker holds it: the table, its certificate, and which records are private."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +24,6 @@ from offrecord.tables.table import Table
 from offrecord.text import many
 from offrecord.verify.found import Found
 from offrecord.verify.reading import private_of, read_records, with_original
-
-if TYPE_CHECKING:
-    from offrecord.tables.engines.memory import Release
 
 _LOOKS = 3  # at which records are missing for certain; sides that cannot look depend on it
 
@@ -64,6 +60,11 @@ class Released:
         records = read_records(said, table, tuple(promise.labels), found)
         if records is None:
             raise InputError(found.problems[0])
+        if len(records.codes) != said.counts.rows:
+            raise InputError(
+                f"the table has {many(len(records.codes), 'row')}, its certificate is about"
+                f" {said.counts.rows:,}: these are not of the same release"
+            )
         if original is not None:
             records = with_original(records, original, said, found)
         private = private_of(records, said, listed, found)
@@ -76,27 +77,8 @@ class Released:
                 f"the list names {many(private.count, 'private record')}, the certificate"
                 f" {said.counts.private:,}"
             )
-        if len(records.codes) != said.counts.rows:
-            raise InputError(
-                f"the table has {many(len(records.codes), 'row')}, its certificate is about"
-                f" {said.counts.rows:,}: these are not of the same release"
-            )
         return cls(
             said, policy, promise, records.arranged, private, records.codes, records.original
-        )
-
-    @classmethod
-    def of_run(cls, release: Release) -> Released:
-        """From the run that made it, with the values before."""
-        certificate = Certificate.from_dict(release.certificate)
-        promise, policy = _acting(certificate)
-        frame, table = release.outcome.decision.frame, release.table
-        if frame is None:
-            raise InputError("a dry run is no release: there is nothing to attack")
-        shown = frame[certificate.columns.value].is_not_null().to_numpy()
-        codes = np.where(shown, table.chains.codes, np.int8(MISSING))
-        return cls(
-            certificate, policy, promise, table.arranged, table.private, codes, table.chains.codes
         )
 
     # ---- its records

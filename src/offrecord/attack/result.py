@@ -44,27 +44,10 @@ class Attacker:
         """The largest; 0 of none."""
         return float(self.found.max(initial=0.0))
 
-    @property
-    def median(self) -> float:
-        """The median; 0 of none."""
-        found = self.found
-        return float(np.quantile(found, 0.5, method="lower")) if len(found) else 0.0
-
     def above(self, epsilon: float) -> float:
         """The share of runs above ε."""
         found = self.found
         return float((found > epsilon + TOLERANCE).mean()) if len(found) else 0.0
-
-    def to_dict(self, epsilon: float) -> dict[str, Any]:
-        """For machines."""
-        return {
-            "attacker": self.name,
-            "kind": self.kind,
-            "runs": len(self.found),
-            "largest": _number(self.largest),
-            "median": _number(self.median),
-            "above": self.above(epsilon),
-        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,14 +93,10 @@ class Attack:
         ]
         if self.counted is not None and self.counted.exceeds(self.epsilon):
             names.append("counting")
-        if self.neighbours is not None and self._is_told_by_neighbours:
+        beside = self.neighbours
+        if beside is not None and beside.exists and beside.counted > math.exp(self.epsilon):
             names.append("neighbouring chains")
         return tuple(names)
-
-    @property
-    def _is_told_by_neighbours(self) -> bool:
-        beside = self.neighbours
-        return beside is not None and beside.exists and beside.counted > math.exp(self.epsilon)
 
     @property
     def most_moved(self) -> tuple[float, float] | None:
@@ -141,7 +120,16 @@ class Attack:
             "holds": self.holds,
             "exceeded_by": list(self.exceeded),
             "runs": self.runs,
-            "attackers": [one.to_dict(self.epsilon) for one in self.attackers],
+            "attackers": [
+                {
+                    "attacker": one.name,
+                    "kind": one.kind,
+                    "runs": len(one.found),
+                    "largest": _number(one.largest),
+                    "above": one.above(self.epsilon),
+                }
+                for one in self.attackers
+            ],
             "most_moved": None if moved is None else {"prior": moved[0], "posterior": moved[1]},
             "counting": None
             if counted is None
@@ -188,11 +176,11 @@ class Attack:
         return lines
 
     def _table(self) -> list[list[str]]:
-        rows = [["attacker", "largest", "median", "above ε"]]
+        rows = [["attacker", "largest", "above ε"]]
         for one in self.attackers:
             name = f"{one.name} †" if one.kind == INSTEAD else one.name
-            share = f"{one.above(self.epsilon):.2%}"
-            rows.append([name, _text(one.largest), _text(one.median), share])
+            largest = f"{one.largest:.4f}" if np.isfinite(one.largest) else "infinite"
+            rows.append([name, largest, f"{one.above(self.epsilon):.2%}"])
         return rows
 
     def _notes(self) -> list[str]:
@@ -221,7 +209,3 @@ class Attack:
 def _number(value: float) -> float | str:
     """Infinity is no JSON."""
     return value if np.isfinite(value) else "infinite"
-
-
-def _text(value: float) -> str:
-    return f"{value:.4f}" if np.isfinite(value) else "infinite"

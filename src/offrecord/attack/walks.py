@@ -55,18 +55,15 @@ class Walks:
             lefts, rights = self._messages(int(low), int(high))
             for one, left, right in zip(range(low, high), lefts, rights, strict=True):
                 cores = slice(int(clusters.begin[one]), int(clusters.begin[one + 1]))
-                found = self._read(one, runs.part(cores), left, right)
+                core = self._core(one, runs.part(cores))
+                found = read(self.paths, core, left, right)
                 ratio[cores], prior[cores], posterior[cores] = found
         return Inferred(ratio, prior, posterior)
 
-    def _read(
-        self, one: int, runs: Runs, left: Floats, right: Floats
-    ) -> tuple[float, Floats, Floats]:
-        chain, near, last = self._ends(one)
+    def _core(self, one: int, runs: Runs) -> Core:
         run = (int(runs.first[0]), int(runs.last[0])) if runs.count == 1 else None
-        core = Core(chain, near - self.order + 1, last, run)
-        inner = self.paths.ahead(chain, near, last - near)
-        return read(core, left, right, self.paths.law(chain, near), inner, self.paths.mean)
+        chain, near, last = self._ends(one)
+        return Core(chain, near - self.order + 1, last, run)
 
     def _ends(self, one: int) -> tuple[int, int, int]:
         """Chain of a cluster, and where its first and its last context end."""

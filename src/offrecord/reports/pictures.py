@@ -258,12 +258,12 @@ def _most(prior: Floats, leakage: float) -> Floats:
 def belief_picture(belief: Belief) -> Chart:
     """The same as bars."""
     rows = [
-        {"knowledge": "before anything is released", "probability": belief.before},
+        {"knowledge": "before", "probability": belief.before},
         {
-            "knowledge": "at most, if private records alone were erased",
+            "knowledge": "private records erased",
             "probability": belief.erased,
         },
-        {"knowledge": "at most, after this release", "probability": belief.after},
+        {"knowledge": "this release", "probability": belief.after},
     ]
     words = (
         f"A private record is {str(belief.value)[:_LONGEST]} with a probability of"

@@ -141,7 +141,7 @@ def report_of(made: Any, certificate: Path, released: Path | None) -> Report:
     names = Names(certificate.name, None if released is None else released.name, digest)
     said = made.outcome.certificate(getattr(made, "_entered", None))
     content = Content(
-        said, names, made.summary, points=_points(made, said), warnings=made.summary.warnings
+        said, names, made.summary, points=_points(made, said), warnings=made.outcome.warnings
     )
     return Report(content)
 
