@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers
 from offrecord.models.members import Members
 
@@ -85,8 +86,11 @@ def outcomes(rule: StoppingRule, members: Members, place: int, direction: Direct
     """(M, O, S) likelihood of each outcome of a side given the start context.
 
     First the stops before the deadline, then one outcome for each context there. Stops that have
-    probability 0 under every start context are left out, the same for all members.
+    probability 0 under every start context are left out, the same for all members. A side whose
+    deadline lies a whole context beyond a known end of the chain is redacted whatever it holds.
     """
+    if is_closed(rule, members, place, direction):
+        return np.ones((members.count, 1, members.contexts))
     parts = [
         _outcomes(rule, steps(part, place, direction, rule.levels.tolist(), rule.far))
         for part in members.parts(_size(members, rule))
@@ -111,6 +115,8 @@ def _outcomes(rule: StoppingRule, walk: Steps) -> Floats:
 
 def stop_law(rule: StoppingRule, members: Members, place: int, direction: Direction) -> Floats:
     """(M, n) probability that the walk stops at each level."""
+    if is_closed(rule, members, place, direction):
+        return np.tile(np.arange(len(rule.levels)) == len(rule.levels) - 1, (members.count, 1)) * 1.0
     parts = []
     for part in members.parts(_size(members, rule)):
         walk = steps(part, place, direction, rule.levels.tolist(), rule.far)
@@ -127,7 +133,33 @@ def expected_redactions(
     rule: StoppingRule, members: Members, place: int, direction: Direction
 ) -> Floats:
     """(M,) expected number of records redacted beyond the core: a stop at t redacts t − m."""
-    return stop_law(rule, members, place, direction) @ (rule.levels - rule.order)
+    redacted = rule.levels - rule.order
+    room = records_beyond(members, place, direction)
+    if room is not None:
+        redacted = np.minimum(redacted, room)
+    return stop_law(rule, members, place, direction) @ redacted
+
+
+def records_beyond(members: Members, place: int, direction: Direction) -> int | None:
+    """How many records a chain has beyond a core on one side; None: any number."""
+    before, after = members.room(place)
+    if direction == "right":
+        return after
+    return None if before is None else before - members.order + 1
+
+
+def is_closed(rule: StoppingRule, members: Members, place: int, direction: Direction) -> bool:
+    """Whether a side is redacted to the chain's end for certain, as its deadline lies beyond.
+
+    Raises InputError where the deadline's context is beyond the end, but its first records are not:
+    what is left of it would be released, and no kernel says how likely it is.
+    """
+    room = records_beyond(members, place, direction)
+    if room is None or rule.deadline <= room:
+        return False
+    if rule.deadline < room + rule.order:
+        raise InputError(f"a deadline of {rule.deadline} does not close a side of {room} records")
+    return True
 
 
 def _size(members: Members, rule: StoppingRule) -> int:

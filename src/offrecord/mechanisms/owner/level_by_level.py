@@ -3,18 +3,16 @@
 For each far context apart, from the first level on: the most mass under the mean chain such that
 no outcome of the level, and not what is left for the deadline either, differs by more than a target
 between start contexts, in any member. Members become rows of the program only where they are
-violated. For one known chain this reaches the optimum over all levels at once (O3).
+violated.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import highspy
 import numpy as np
 
 from offrecord.mechanisms.owner.law import Steps
-from offrecord.mechanisms.owner.side import Side
+from offrecord.mechanisms.owner.side import Pairs, Side
 from offrecord.models.base import Floats, Integers
 
 #: Rows that are added at a time, and the largest violation that stands: ten times the solver's own.
@@ -24,13 +22,6 @@ _MOST_ROUNDS = 40
 _LEAST = 1e-9
 #: Shares of the stopped mass that wait instead, where what is left differs by too much.
 _WAITING = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
-
-
-class _Pairs(NamedTuple):
-    """Ordered pairs of start contexts that must look alike."""
-
-    more: Integers
-    less: Integers
 
 
 def level_by_level(side: Side, levels: list[int], target: float, patience: float) -> Floats:
@@ -54,10 +45,7 @@ def level_by_level(side: Side, levels: list[int], target: float, patience: float
         [one[keep] for one in walk.between],
         [one[keep] for one in walk.beyond],
     )
-    last = side.mean.last_value if side.by_value else np.arange(side.contexts)
-    different = last[:, np.newaxis] != last
     possible = np.isin(np.arange(side.contexts), side.starts)
-    pairs = _Pairs(*np.nonzero(different & possible[:, np.newaxis] & possible))
     stop = np.zeros((len(levels) - 1, side.contexts, side.contexts, side.contexts))
     shares = [patience + (1 - patience) * level / levels[-1] for level in levels]
     for far in range(side.contexts):
@@ -69,7 +57,7 @@ def level_by_level(side: Side, levels: list[int], target: float, patience: float
             seen = (walk.beyond[level][:, :, far] > 0).any(axis=0)
             left = masses * walk.beyond[level][:, np.newaxis, :, far]
             chances = _most(
-                gain, masses, left, pairs, (target, target * shares[level]), possible, seen
+                gain, masses, left, side.pairs, (target, target * shares[level]), possible, seen
             )
             stop[level, far] = chances
             masses, own = masses * (1.0 - chances), own * (1.0 - chances)
@@ -89,7 +77,7 @@ def _most(
     gain: Floats,
     masses: Floats,
     left: Floats,
-    pairs: _Pairs,
+    pairs: Pairs,
     targets: tuple[float, float],
     possible: Floats,
     seen: Floats,
@@ -145,7 +133,7 @@ def _most(
 
 
 def _repaired(
-    chances: Floats, limits: Floats, left: Floats, pairs: _Pairs, bound: Floats
+    chances: Floats, limits: Floats, left: Floats, pairs: Pairs, bound: Floats
 ) -> Floats:
     """What the solver's tolerance allowed is taken back: outcomes first, then what is left."""
     for _ in range(len(chances)):
@@ -161,7 +149,7 @@ def _repaired(
     return np.zeros_like(chances)
 
 
-def _outcome_limits(masses: Floats, pairs: _Pairs, target: float) -> Floats:
+def _outcome_limits(masses: Floats, pairs: Pairs, target: float) -> Floats:
     """(pairs, S) how many times as likely one start context may stop at a context as another."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = (masses[:, pairs.less] / masses[:, pairs.more]).min(axis=0)

@@ -1,125 +1,107 @@
-"""OwnerPolicy: what the owner's mechanism decided for one problem."""
+"""OwnerPolicy: stopping rules for one problem."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.files import checked_content, read_count, read_list
-from offrecord.mechanisms.base import Policy, Shared
-from offrecord.mechanisms.blocks import Block, Mask, Secrets
-from offrecord.mechanisms.owner.deciding.decider import OwnerDecider
-from offrecord.mechanisms.owner.files import stopping_from_dict, stopping_to_dict
-from offrecord.mechanisms.owner.outcomes import outcomes_of
-from offrecord.mechanisms.owner.proof import METHOD, proven_leakage, unserved
-from offrecord.mechanisms.owner.stopping import Stopping
-from offrecord.mechanisms.owner.ways import Ways
-from offrecord.mechanisms.owner.worst import worst_of
-from offrecord.models.base import Floats, Integers
+from offrecord.files import checked_content
+from offrecord.mechanisms.base import Policy
+from offrecord.mechanisms.deciding import expected_released, geometry, settings_needed
+from offrecord.mechanisms.deciding.decide import walked
+from offrecord.mechanisms.owner.law import stop_law
+from offrecord.mechanisms.rules import Direction, Pair, StoppingRule
+from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.chain import MarkovChain
-from offrecord.models.records import Chains
+from offrecord.models.known import KnownChains
+from offrecord.models.members import Members
+from offrecord.models.records import Chains, Runs
+from offrecord.release.coins import ALWAYS, redacts
 from offrecord.text import aligned, html_note, html_table
-from offrecord.theory.leakage import WorstOutput
-from offrecord.theory.problem import Problem, Secret
+from offrecord.theory.leakage import figure
+from offrecord.theory.pairs import ROUNDING
+from offrecord.theory.problem import Problem
 
-POLICY_VERSION = 1
-#: The most records of which every outcome is listed.
-MAX_OUTCOMES = 20
-_WHOLE = 100_000  # records that are all looked at
-_LISTED = 24  # distances in a table
-_DAMAGED = "damaged: it does not hold what a policy of the owner's mechanism holds"
+if TYPE_CHECKING:
+    from offrecord.mechanisms.base import Mechanism
+
+POLICY_VERSION = 3
+MAX_OUTCOMES = 20  #: the most records of which every outcome is listed
+_SHOWN = 24  # distances shown to people
 
 
 @dataclass(frozen=True, eq=False)
 class OwnerPolicy(Policy):
-    """stoppings: one that serves every secret, or in a chain that is not stationary one for each.
+    """What a walk away from each private run decides, for one problem.
 
-    Who runs it must see all values: it says where releasing begins, and no record's own line says
-    what to do.
+    table: rules for every setting that occurs among the n records. mechanism: the name of what
+    designed them. Near runs count as one, as in tables.
     """
 
-    kind: ClassVar[str] = "owner"
+    kind: ClassVar[str] = "stopping"
 
     problem: Problem
+    table: TablePolicy
     mechanism: str
-    stoppings: tuple[Stopping, ...]
+
+    # ---- what it leaks, and what it releases
 
     @cached_property
-    def _proofs(self) -> list[float | None]:
-        if unserved(self.problem.chain) is not None:
-            return [None]
-        return [
-            proven_leakage(stopping, Ways.around(problem))
-            for stopping, problem in zip(self.stoppings, problems(self.problem), strict=True)
-        ]
+    def leakages(self) -> Floats:
+        """(M,) the leakage under each plausible chain: exact about a lone record, of runs the sum
+        of both sides.
+        """
+        return self.table.leakages(self.problem.members)
 
-    @cached_property
+    @property
     def leakage(self) -> float:
-        """What no secret tells more than, by the referee in whole numbers; ∞ if a proof fails."""
-        return max(np.inf if one is None else one for one in self._proofs)
+        """See `Policy.leakage`."""
+        return figure(self.problem, self.leakages)
 
     @property
     def is_private(self) -> bool:
-        """Proven to be within its ε: always so for what a mechanism designed, to be asked of what
-        came from a file.
-        """
-        budgets = all(one.epsilon == self.problem.epsilon for one in self.stoppings)
-        return budgets and self.leakage <= self.problem.epsilon
-
-    @cached_property
-    def worst(self) -> WorstOutput:
-        """The output that tells most about a private record with enough room on both sides, where
-        both walk by themselves. Both sides in turn tell no more than `leakage` either.
-        """
-        found = [
-            worst_of(self.problem, secret, Ways.around(problem), stopping.options[0])
-            for stopping, problem, secret in zip(
-                self.stoppings, problems(self.problem), self.problem.secrets, strict=False
-            )
-        ]
-        return max(found, key=lambda one: one.leakage)
-
-    # ---- what it releases
-
-    @cached_property
-    def decider(self) -> OwnerDecider:
-        """What decides by it."""
-        rooms = [(secret.first - 1, self.problem.n - secret.last) for secret in self._designed]
-        return OwnerDecider.of(self.stoppings, np.array(rooms), self.problem.chain)
-
-    @property
-    def _designed(self) -> list[Secret]:
-        """The secrets that have a stopping of their own."""
-        return self.problem.secrets[: len(self.stoppings)]
+        """See `Policy.is_private`."""
+        return self.leakage <= self.problem.epsilon + ROUNDING
 
     @cached_property
     def utility(self) -> float:
-        """Expected share of the n records that is released, exactly."""
-        return 1.0 - float(self.redacted.sum()) / self.problem.n
-
-    @cached_property
-    def redacted(self) -> Floats:
-        """How likely each record is redacted, whatever its value: of all records if they are few,
-        else of those that a walk may look at.
-        """
-        expected = self.decider.expect(self._block(), self.problem.chain.marginal(1)).released
-        return np.asarray(1.0 - expected)
+        """See `Policy.utility`; between two runs their stops count as independent."""
+        records = Records(self.problem)
+        found = geometry(records.chains, records.runs, self.problem.chain.order, records.place_of)
+        return expected_released(found, self.table, mean_of(self.problem)) / self.problem.n
 
     @cached_property
     def stopping_law(self) -> tuple[Floats, Floats]:
-        """To the left and right of a single private record with enough room, how likely releasing
-        begins at each distance, from 0 to the deadline; nowhere on a closed side.
+        """How likely releasing begins at each distance from a core, to the left and to the right.
+
+        Of the first rules that have the side, given enough room; entry d is that of distance d.
         """
-        return self.decider.alone()
+        return self._begins("left"), self._begins("right")
+
+    def _begins(self, direction: Direction) -> Floats:
+        for setting, pair in sorted(self.table.rules.items()):
+            rule = pair.left if direction == "left" else pair.right
+            if isinstance(rule, StoppingRule):
+                law = np.zeros(rule.reach + 2)
+                found = stop_law(rule, mean_of(self.problem), setting.place, direction)
+                law[rule.levels - rule.order + 1] = found[0]
+                return law
+            if rule is not None:
+                return (np.arange(rule.reach + 2) == rule.reach + 1) * 1.0
+        return np.zeros(0)
 
     def outcomes(self, values: Sequence[int]) -> Iterator[tuple[Mask, float]]:
-        """Every mask of released records that one sequence of values (0 … k − 1) may get, with its
-        probability.
+        """See `Policy.outcomes`.
+
+        Raises:
+            InputError: For another number of values than n, or more than MAX_OUTCOMES.
         """
         n = self.problem.n
         if len(values) != n or n > MAX_OUTCOMES:
@@ -128,117 +110,85 @@ class OwnerPolicy(Policy):
                 f" {len(values)}"
             )
         found: dict[bytes, float] = {}
-        for mask, chance in outcomes_of(self.decider, self._block(np.asarray(values))):
-            found[mask.tobytes()] = found.get(mask.tobytes(), 0.0) + chance
-        for mask_bytes, chance in found.items():
-            yield np.frombuffer(mask_bytes, dtype=bool), chance
+        records = Records(self.problem, np.asarray(values))
+        for redacted, chance in enumerated(records, self.table, self.problem.chain.order):
+            found[redacted.tobytes()] = found.get(redacted.tobytes(), 0.0) + chance
+        for redacted_bytes, chance in found.items():
+            yield ~np.frombuffer(redacted_bytes, dtype=bool), chance
 
-    def _block(self, values: Integers | None = None) -> Block:
-        """The problem as a chain: all its records if they are few, else those that a walk may look
-        at, and the ends.
-        """
-        problem = self.problem
-        ends = np.array(problem.secrets, dtype=np.int64) - 1
-        places = _near(ends, problem.n, max(one.reach for one in self.stoppings))
-        codes = np.zeros(len(places), dtype=np.int8) if values is None else values.astype(np.int8)
-        steps = None if len(places) == problem.n else places
-        chains = Chains(np.array([0, len(places)]), codes, places, False, steps)
-        low, high = np.searchsorted(places, ends[:, 0]), np.searchsorted(places, ends[:, 1]) + 1
-        alone = np.zeros(len(ends), dtype=np.int64)
-        secrets = Secrets(alone, ends[:, 0], ends[:, 1], low, high, ends[:, 0])
-        which = np.minimum(np.arange(len(ends)), len(self.stoppings) - 1)
-        return Block(chains, slice(0, len(places)), secrets, which)
+    def apply(self, values: Sequence[int], rng: np.random.Generator) -> Mask:
+        """See `Policy.apply`."""
+        records = Records(self.problem, np.asarray(values))
+
+        def coin(limits: Any, *_: Any) -> Mask:
+            return redacts(rng.integers(2**64, size=len(limits), dtype=np.uint64), limits)
+
+        return ~_walked(records, self.table, coin, self.problem.chain.order)
 
     # ---- for machines
 
     def summary(self) -> dict[str, Any]:
-        """What `offrecord design --json` prints."""
-        problem = self.problem
+        """See `Policy.summary`."""
         left, right = self.stopping_law
+        return {**self._said(), "stopping_law": {"left": left.tolist(), "right": right.tolist()}}
+
+    def _said(self) -> dict[str, Any]:
+        problem = self.problem
         return {
             "mechanism": self.mechanism,
-            "epsilon": problem.epsilon,
             "n": problem.n,
             "private": list(problem.private),
             "protect": problem.protect,
-            "leakage": self.leakage if np.isfinite(self.leakage) else "inf",
-            "leakage_is_exact": False,
-            "leakage_method": METHOD,
+            "epsilon": problem.epsilon,
+            "leakage": self.leakage if math.isfinite(self.leakage) else "inf",
             "utility": self.utility,
-            "stopping_law": {"left": left.tolist(), "right": right.tolist()},
-            "worst_output": str(self.worst),
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of a policy file."""
-        shared, problem = Shared(), self.problem
-        numbers = [shared.number(one.identity, stopping_to_dict(one)) for one in self.stoppings]
+        """See `Policy.to_dict`."""
         return {
             "format": "offrecord-policy",
             "version": POLICY_VERSION,
             "kind": self.kind,
-            "mechanism": self.mechanism,
-            "model": problem.chain.to_dict(),
-            "n": problem.n,
-            "private": list(problem.private),
-            "protect": problem.protect,
-            "epsilon": problem.epsilon,
-            "leakage": self.leakage if np.isfinite(self.leakage) else "inf",
-            "utility": self.utility,
-            "stoppings": shared.listed,
-            "by_secret": numbers,
+            **self._said(),
+            "model": self.problem.chain.to_dict(),
+            "rules": self.table.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, content: Any) -> Self:
-        """The policy of a policy file's content; what it leaks is proven anew, as it will act, and
-        InputError if that fails.
-        """
-        keys = ("model", "n", "private", "protect", "epsilon", "stoppings", "by_secret")
+        """See `Policy.from_dict`. The promise is for the file's one chain."""
+        keys = ("model", "n", "private", "protect", "epsilon", "rules")
         content = checked_content(content, "policy", POLICY_VERSION, keys)
-        chain = MarkovChain.from_dict(content["model"])
         given = content["n"], content["private"], content["epsilon"], content["protect"]
-        problem = Problem(chain, *given)
-        try:
-            known = [
-                stopping_from_dict(one, chain.lifted.k) for one in read_list(content["stoppings"])
-            ]
-            numbers = [read_count(number) for number in read_list(content["by_secret"])]
-            designed = problems(problem)
-            if len(numbers) != len(designed):
-                raise ValueError("a stopping for each secret")
-            stoppings = tuple(
-                Ways.around(one).told_of(known[number])
-                for number, one in zip(numbers, designed, strict=True)
-            )
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise InputError(f"{_DAMAGED} ({error})") from None
-        policy = cls(problem, str(content.get("mechanism", "unnamed")), stoppings)
-        if not policy.is_private:
-            raise InputError(
-                f"this policy is not proven to keep within its ε = {problem.epsilon:g} for its"
-                " model; design it anew"
-            )
-        return policy
+        problem = Problem(MarkovChain.from_dict(content["model"]), *given)
+        table = TablePolicy.from_dict(content["rules"])
+        missing = Records(problem).settings() - set(table.rules)
+        if problem.epsilon == 0 and not table.rules:
+            from offrecord.mechanisms.owner.greedy import GreedyPolicy
+
+            cls = GreedyPolicy  # type: ignore[assignment] # nothing but the problem decides it
+        elif missing:
+            raise InputError(f"this policy has no rules for {sorted(missing)[0]}")
+        return cls(problem, table, str(content.get("mechanism", "unnamed")))
 
     # ---- for people
 
     def __repr__(self) -> str:
-        told = f"leakage at most {self.leakage:.4g}, ε = {self.problem.epsilon:g}"
-        return f"<OwnerPolicy {self.mechanism}: utility {self.utility:.4f}, {told}>"
+        leakage = f"leakage {self.leakage:.4g}, ε = {self.problem.epsilon:g}"
+        return f"<OwnerPolicy {self.mechanism}: utility {self.utility:.4f}, {leakage}>"
 
     def __str__(self) -> str:
-        return "\n".join([*self._told(), "", aligned(self._table())])
+        return "\n".join([*self._headlines(), "", aligned(self._table())])
 
     def _repr_html_(self) -> str:
-        return html_note(*self._told()) + html_table(self._table())
+        return html_note(*self._headlines()) + html_table(self._table())
 
-    def _told(self) -> list[str]:
+    def _headlines(self) -> list[str]:
         problem = self.problem
         return [
-            f"{self.mechanism}: releases {self.utility:.2%} of {problem.n} records, leakage at most"
+            f"{self.mechanism}: releases {self.utility:.2%} of {problem.n} records, leakage"
             f" {self.leakage:.6g} of ε = {problem.epsilon:g}",
-            f"worst output: {self.worst}",
             "not local: who redacts must see all values",
         ]
 
@@ -246,35 +196,118 @@ class OwnerPolicy(Policy):
         """How likely releasing has begun, by distance."""
         laws = [np.cumsum(law) for law in self.stopping_law]
         longest = max(len(law) for law in laws)
+        listed = np.unique(np.geomspace(1, max(longest - 1, 1), _SHOWN).round().astype(int))
         rows = [["distance", "released on the left", "on the right"]]
-        for distance in _shown(longest - 1):
-            cells = [
-                f"{law[distance]:.4f}" if distance < len(law) else ("0" if not len(law) else "1")
-                for law in laws
-            ]
+        for distance in listed.tolist():
+            cells = [f"{law[min(distance, len(law) - 1)]:.4f}" if len(law) else "" for law in laws]
             rows.append([str(distance), *cells])
         return rows
 
 
-def problems(problem: Problem) -> list[Problem]:
-    """For each stopping that a problem needs, the problem of the one secret it was made for."""
-    chain, n, epsilon, protect = problem.chain, problem.n, problem.epsilon, problem.protect
-    secrets = problem.secrets[:1] if chain.is_stationary else problem.secrets
-    return [Problem(chain, n, range(first, last + 1), epsilon, protect) for first, last in secrets]
+class Records:
+    """A problem as one chain of a table."""
+
+    def __init__(self, problem: Problem, values: Integers | None = None) -> None:
+        n = problem.n
+        codes = np.zeros(n, dtype=np.int8) if values is None else values.astype(np.int8)
+        private = np.zeros(n, dtype=bool)
+        private[np.array(problem.private) - 1] = True
+        self.chains = Chains(np.array([0, n]), codes, np.arange(n), False, None)
+        self.runs = Runs.of(self.chains, private)
+        self.order = problem.chain.order
+        self._places = problem.members.places
+
+    def place_of(self, chain: Integers, step: Integers) -> Integers:
+        """The place of records; see `deciding`. A problem begins at the first place."""
+        places = self._places
+        if places is None:
+            return np.zeros_like(step)
+        return step % places.count if places.cyclic else np.minimum(step, places.count - 1)
+
+    def settings(self) -> set[Any]:
+        """The settings that occur."""
+        return settings_needed(self.chains, self.runs, self.order, "run", self.place_of)
 
 
-def _near(ends: Integers, n: int, reach: int) -> Integers:
-    """The places from 0 that lie within reach of a secret, and the first and the last."""
-    if n <= _WHOLE:
-        return np.arange(n)
-    found = [np.array([0, n - 1])]
-    found += [
-        np.arange(max(first - reach, 0), min(last + reach + 1, n)) for first, last in ends.tolist()
-    ]
-    return np.unique(np.concatenate(found))
+def designed_policy(problem: Problem, mechanism: Mechanism) -> OwnerPolicy:
+    """The owner's policy for a problem, whose leakage is at most ε.
+
+    Args:
+        problem: which records are private, and under which chains.
+        mechanism: what makes the rules.
+
+    Returns:
+        For one known chain rules of any chain length; for a posterior those of a table, validated.
+
+    Raises:
+        InputError: Where no stopping rules and no window keep ε.
+    """
+    from offrecord.mechanisms.design_table import design_table
+    from offrecord.mechanisms.owner.greedy import GreedyPolicy
+    from offrecord.mechanisms.owner.search import Plausible, Search
+
+    settings = sorted(Records(problem).settings())
+    if problem.epsilon == 0 and problem.is_for_one_chain:
+        return GreedyPolicy(problem, _policy(problem, mechanism.name, {}), mechanism.name)
+    if not isinstance(problem.promise, KnownChains):
+        table = design_table(mechanism, problem.promise, problem.epsilon, "run", settings)
+        return OwnerPolicy(problem, table, table.mechanism)
+    if problem.epsilon == 0 or problem.members.contexts > 64:
+        table = design_table(mechanism, problem.promise, problem.epsilon, "run", settings)
+        return OwnerPolicy(problem, table, table.mechanism)
+    chains = Plausible(mean_of(problem), problem.members, problem.members)
+    rules = {one: Search(chains, one, problem.epsilon).best() for one in settings}
+    return OwnerPolicy(problem, _policy(problem, mechanism.name, rules), mechanism.name)
 
 
-def _shown(longest: int) -> list[int]:
-    """Distances that a table lists: the nearest ones, and then ever fewer."""
-    listed = np.unique(np.geomspace(1, max(longest, 1), _LISTED).round().astype(int))
-    return [int(one) for one in listed]
+def _policy(problem: Problem, name: str, rules: dict[Any, Pair]) -> TablePolicy:
+    return TablePolicy(name, problem.epsilon, "run", problem.promise.coverage, rules)
+
+
+def mean_of(problem: Problem) -> Members:
+    """The chain of a problem (M = 1), with the places of its members."""
+    return KnownChains([problem.chain]).of_length(
+        None if problem.members.places is None else problem.n
+    )
+
+
+# ---- every outcome
+
+
+class _Unsure(Exception):
+    """A coin whose outcome is not fixed yet."""
+
+
+def enumerated(records: Records, table: TablePolicy, order: int) -> Iterator[tuple[Mask, float]]:
+    """Every set of redacted records that one sequence may get, with its probability."""
+    fixed: list[tuple[tuple[int, ...], bool]] = []
+    waiting = [(fixed, 1.0)]
+    while waiting:
+        fixed, chance = waiting.pop()
+        known = dict(fixed)
+
+        def coin(
+            limits: Any, chain: Any, first: Any, counter: Any, known: Any = known
+        ) -> Mask:
+            stops = np.zeros(len(limits), dtype=bool)
+            for i, (limit, *who) in enumerate(zip(limits, first, counter, strict=True)):
+                name = (int(who[0]), int(who[1]))
+                if limit == ALWAYS:
+                    stops[i] = True
+                elif limit > 0:
+                    if name not in known:
+                        raise _Unsure(name, float(limit) / 2.0**64)
+                    stops[i] = known[name]
+            return stops
+
+        try:
+            yield _walked(records, table, coin, order), chance
+        except _Unsure as unsure:
+            name, stops = unsure.args
+            waiting.append(([*fixed, (name, True)], chance * stops))
+            waiting.append(([*fixed, (name, False)], chance * (1.0 - stops)))
+
+
+def _walked(records: Records, table: TablePolicy, coin: Any, order: int) -> Mask:
+    """(n,) which records are redacted; all of a chain that is private from end to end."""
+    return walked(records.chains, records.runs, table, records.place_of, coin, order)

@@ -7,13 +7,15 @@ outcomes of both sides rarely meet in the same member, so s may be more than hal
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from offrecord.mechanisms.base import Unserved
+from offrecord.mechanisms.owner.all_levels import all_levels
 from offrecord.mechanisms.owner.common_mass import common_mass
 from offrecord.mechanisms.owner.law import expected_redactions
 from offrecord.mechanisms.owner.level_by_level import level_by_level
@@ -33,12 +35,15 @@ _OWN_CLASSES, _CLASSES = 8, 6
 _MOST_PROGRAMS, _MOST_PROGRAMS_KNOWN = 5, 8
 #: Levels of rules for many chains, and for one, where 16 redact 9 % more.
 _LEVELS, _LEVELS_KNOWN = 16, 40
-#: Level by level, κ and how far the deadline is stretched: the best at orders 1 and 2 of rain.
-_PATIENCE, _STRETCH = 0.8, 1.0
+#: Level by level, κ: the best at orders 1 and 2 of rain, with no longer deadline than needed.
+_PATIENCE = 0.8
 #: δ of common mass: 0 and .04 come within 1 %.
 _SLACK = 0.02
+#: Its outcomes are judged apart, so each may exceed in more members than the whole may.
+_LENIENT = 4.0
 #: A deadline beyond it means that the chain hardly forgets.
 _MOST_DEADLINE = 20_000
+_MOST_DEADLINE_PLACES = 800  # with a product of kernels for every distance from every place
 #: By setting, shares of ε between which the target lies, and the one that is tried first: what one
 #: known chain of order 1 needs.
 _RANGES = {"record": (0.3, 1.0), "run": (0.2, 0.6), "first": (0.4, 1.0), "last": (0.4, 1.0)}
@@ -54,14 +59,14 @@ class Plausible:
     """The chains of a design.
 
     mean: M = 1. makers: under whom outcomes are allowed. judges: under whom a design is accepted;
-    for one known chain it is all three. exceed: how many of the makers and of the judges may leak
+    of a list both are all of it. exceed: the share of the makers and of the judges that may leak
     more.
     """
 
     mean: Members
     makers: Members
     judges: Members
-    exceed: tuple[int, int]
+    exceed: tuple[float, float] = (0.0, 0.0)
 
     @property
     def known(self) -> bool:
@@ -71,18 +76,24 @@ class Plausible:
 
 @dataclass(frozen=True)
 class Search:
-    """The rules of one setting."""
+    """The rules of one setting. latest: the seconds of CPU after which it is given up."""
 
     chains: Plausible
     setting: Setting
     epsilon: float
+    latest: float = np.inf
 
     def best(self) -> Pair:
         """The rules that redact the least of those within ε.
 
         Raises:
-            Unserved: Where there are none.
+            Unserved: Where there are none, or no time is left.
         """
+        places, last = self.chains.mean.places, self.chains.mean.place_count - 1
+        ends = self.setting.kind != "first" and self.setting.place == last
+        if places is not None and places.goes_on and ends:
+            # records from there on have beginnings at any distance, and no law says which
+            raise Unserved("a chain with a start of its own that goes on is not served there")
         found = [pair for design in self.designs() if (pair := self.largest(design)) is not None]
         if not found:
             raise Unserved("the chain forgets too slowly for stopping rules")
@@ -92,14 +103,14 @@ class Search:
 
     def designs(self) -> Iterator[_Design]:
         """Those worth their time for chains of this size."""
-        known = self.chains.known
-        levels = _LEVELS_KNOWN if known else _LEVELS
-        if self.chains.mean.contexts <= (_MOST_PROGRAMS_KNOWN if known else _MOST_PROGRAMS):
-            patience = 1.0 if known else _PATIENCE
-            yield _designing(levels, lambda *given: level_by_level(*given, patience), _STRETCH)
-            if known:
-                return
-        yield _designing(levels, lambda *given: common_mass(*given, _SLACK), 1.0)
+        contexts = self.chains.mean.contexts
+        if self.chains.known and contexts <= _MOST_PROGRAMS_KNOWN:
+            yield _designing(_LEVELS_KNOWN, all_levels)
+            return
+        levels = _LEVELS_KNOWN if self.chains.known else _LEVELS
+        if contexts <= _MOST_PROGRAMS:
+            yield _designing(levels, lambda *given: level_by_level(*given, _PATIENCE))
+        yield _designing(levels, lambda *given: common_mass(*given, _SLACK), _LENIENT)
 
     def largest(self, design: _Design) -> Pair | None:
         """The cheapest pair within ε on the way to the largest target that keeps it."""
@@ -107,6 +118,8 @@ class Search:
         target = _EVEN[self.setting.kind] * self.epsilon * (1.0 - 1e-6)
         best: Pair | None = None
         for _ in range(_STEPS):
+            if time.process_time() > self.latest:
+                raise Unserved("designing stopping rules takes too long")
             pair = self._pair(design, target)
             figure = np.inf if pair is None else self.figure(pair)
             if pair is not None and figure <= self.epsilon:
@@ -171,7 +184,7 @@ class Search:
         """The leakage that as many judges exceed as may; about a lone record exactly, which is
         computed only where the sum of both sides, a bound, leaves it open.
         """
-        count = self.chains.exceed[1] + 1
+        count = int(self.chains.exceed[1] * self.chains.judges.count) + 1
         largest = np.full(count, -np.inf)
         for part in self.chains.judges.parts(_part(pair, self.chains.judges)):
             law = part.law(self.setting.place)
@@ -209,16 +222,24 @@ class Search:
 
 
 def _designing(
-    most: int, stops: Callable[[Side, list[int], float], Floats], stretch: float
+    most: int,
+    stops: Callable[[Side, list[int], float], Floats],
+    lenience: float = 1.0,
 ) -> _Design:
     def rule(side: Side, target: float) -> StoppingRule | None:
         """A rule whose deadline keeps the target; None where none within reach does."""
-        nearest = side.deadline(target, _MOST_DEADLINE)
+        side = replace(side, exceed=side.exceed * lenience)
+        room, order, k = side.room, side.mean.order, side.mean.k
+        reach = _MOST_DEADLINE if side.mean.places is None else _MOST_DEADLINE_PLACES
+        nearest = side.deadline(target, reach if room is None else min(reach, room))
         if nearest is None:
-            return None
-        levels = placed_levels(side, max(nearest, int(nearest * stretch)), most)
+            if room is None:
+                return None
+            closed = np.zeros((0, side.classes, side.contexts, side.contexts))
+            return StoppingRule(order, k, np.array([room + order]), side.far, closed)
+        levels = placed_levels(side, nearest, most)
         stop = np.floor(stops(side, levels, target) * _UNIT) / _UNIT
-        return StoppingRule(side.mean.order, side.mean.k, np.array(levels), side.far, stop)
+        return StoppingRule(order, k, np.array(levels), side.far, stop)
 
     return rule
 

@@ -5,21 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.mechanisms.owner.law import Steps, steps
+from offrecord.mechanisms.owner.law import Steps, records_beyond, steps
 from offrecord.mechanisms.rules import Direction
 from offrecord.models.base import Floats, Integers
 from offrecord.models.members import Members
+
+
+class Pairs(NamedTuple):
+    """Ordered pairs of start contexts that must look alike."""
+
+    more: Integers
+    less: Integers
 
 
 @dataclass(eq=False)
 class Side:
     """One side of a core.
 
-    mean: the chain (M = 1) that utility is computed under. members: those that judge. allowed: how
-    many of them may exceed a target. by_value: the secret is the last value of the start context, and
+    mean: the chain (M = 1) that utility is computed under. members: those that judge. exceed: the
+    share of them that may exceed a target. by_value: the secret is the last value of the start context, and
     contexts with the same last value need not look alike. far: (S,) the class of each context at
     the deadline.
     """
@@ -28,7 +36,7 @@ class Side:
     members: Members
     place: int
     direction: Direction
-    allowed: int
+    exceed: float
     by_value: bool
     far: Integers
 
@@ -42,11 +50,24 @@ class Side:
         """C"""
         return int(self.far.max()) + 1
 
+    @property
+    def room(self) -> int | None:
+        """How many records there are beyond the core; None: any number."""
+        return records_beyond(self.mean, self.place, self.direction)
+
     @cached_property
     def starts(self) -> Integers:
         """The start contexts that occur."""
         occurs = (self.members.law(self.place) > 0).any(axis=0)
         return np.flatnonzero(occurs | (self.mean.law(self.place)[0] > 0))
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Of start contexts that occur, those that must look alike."""
+        group = self.mean.last_value if self.by_value else np.arange(self.contexts)
+        occurs = np.isin(np.arange(self.contexts), self.starts)
+        differ = (group[:, np.newaxis] != group) & occurs[:, np.newaxis] & occurs
+        return Pairs(*np.nonzero(differ))
 
     @cached_property
     def _absent(self) -> Floats | None:
@@ -58,11 +79,14 @@ class Side:
         chains = self.mean if mean else self.members
         return steps(chains, self.place, self.direction, levels, self.far)
 
+    @property
+    def allowed(self) -> int:
+        """How many members may exceed a target."""
+        return int(self.exceed * self.members.count)
+
     def first_members(self, count: int) -> Side:
-        """The same side under fewer members, of which as large a share may exceed a target."""
-        share = min(count / self.members.count, 1.0)
-        few = self.members.part(slice(0, count))
-        return replace(self, members=few, allowed=round(self.allowed * share))
+        """The same side under fewer members."""
+        return replace(self, members=self.members.part(slice(0, count)))
 
     def spread(self, likelihoods: Floats) -> Floats:
         """(M, …, S) log-ratio of (M, …, S, S) between start contexts of different groups."""
@@ -99,6 +123,8 @@ class Side:
         beyond `most`.
         """
         low, high = 0, self.mean.order
+        if high > most:
+            return None
         while not self._keeps(high, target):
             if high >= most:
                 return None

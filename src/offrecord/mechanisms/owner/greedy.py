@@ -1,0 +1,176 @@
+"""GreedyPolicy: nothing leaks at all, ε = 0, for one known chain.
+
+At every distance a walk stops with the mass that all start contexts have in common, so whatever is
+seen is as likely from each of them. Σ_i min_x P^t(x, i) has stopped by distance t, more than which
+no mechanism can (O2). What has not stopped at the chain's end leaves nothing on that side. Between
+several private runs everything is redacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.mechanisms.owner.law import records_beyond
+from offrecord.mechanisms.owner.policy import MAX_OUTCOMES, OwnerPolicy, mean_of
+from offrecord.mechanisms.rules import Direction
+from offrecord.models.base import Floats, Mask
+from offrecord.models.members import Members
+
+#: What is not stopped of a mass up to this share is rounding: independent records stop at once.
+_NOTHING = 1e-13
+
+
+class Greedy:
+    """One side. stop: (distances, S, S) probability of stopping at m, m + 1, … if not before, by
+    start context and context. waiting: (distances,) probability of not having stopped by then.
+    """
+
+    def __init__(self, chain: Members, place: int, direction: Direction, room: int) -> None:
+        order, sign = chain.order, 1 if direction == "right" else -1
+        kernel = chain.ahead if direction == "right" else chain.back
+        law = chain.law(place)[0]
+        self.room, self.order = room, order
+        stop, waiting, ratios = [], [], [0.0]
+        # masses are those of walks that have not stopped, which keeps totals of different start
+        # contexts together; else their difference, however small, would outlast both
+        law = law[occurs := law > 0]
+        mass, totals = np.eye(len(occurs))[occurs], np.ones(len(law))
+        for distance in range(order, room + 1):
+            passed = distance - 1 if stop else 0
+            step = kernel(chain.place_after(place, sign * passed), distance - passed)[0]
+            mass = mass @ step
+            shared = mass.min(axis=0)
+            chances = np.where(mass > 0, shared / np.where(mass > 0, mass, 1.0), 0.0)
+            chances[mass - shared <= _NOTHING * mass] = 1.0
+            everyone = np.zeros((len(occurs), len(occurs)))
+            everyone[occurs] = chances
+            stop.append(everyone)
+            ratios.append(_log_range((totals[:, np.newaxis] * chances * mass).T))
+            mass = mass * (1.0 - chances)
+            left = mass.sum(axis=1)
+            totals, mass = totals * left, mass / np.where(left > 0, left, 1.0)[:, np.newaxis]
+            waiting.append(float(law @ totals))
+        ratios.append(_log_range(totals[np.newaxis]))
+        self.stop, self.waiting = stop, np.array(waiting)
+        self.leakage = max(ratios)
+
+    @property
+    def redactions(self) -> float:
+        """Expected redactions beyond the core: the record at distance j is redacted by a walk that
+        has not stopped by j + m − 1.
+        """
+        certain = min(self.room, self.order - 1)  # the last ones: no context ends beyond the chain
+        last = self.waiting[-1] if len(self.waiting) else 1.0
+        return float(self.waiting.sum()) + certain * float(last)
+
+    def law(self) -> Floats:
+        """(room + 1,) how likely releasing begins at each distance from the core."""
+        begins = np.zeros(self.room + 1)
+        stopped = -np.diff(np.concatenate([[1.0], self.waiting]))
+        begins[1 : 1 + len(stopped)] = stopped
+        return begins
+
+    def stops(self, start: int, contexts: Sequence[int]) -> Iterator[tuple[int, float]]:
+        """How many records are redacted, with which probability, given the contexts passed."""
+        chance = 1.0
+        for number, (stop, context) in enumerate(zip(self.stop, contexts, strict=True)):
+            yield number, chance * float(stop[start, context])
+            chance *= 1.0 - float(stop[start, context])
+        yield self.room, chance
+
+
+class GreedyPolicy(OwnerPolicy):
+    """Stopping at every distance with what all start contexts share; its leakage is 0."""
+
+    @cached_property
+    def _core(self) -> tuple[int, int]:
+        """First and last step of what goes whole."""
+        private, order = self.problem.private, self.problem.chain.order
+        first = max(min(private[0] - 1, private[-1] - order), 0)
+        return first, max(private[-1] - 1, order - 1)
+
+    @cached_property
+    def sides(self) -> tuple[Greedy, Greedy]:
+        """To the left and to the right."""
+        chain, (first, last) = mean_of(self.problem), self._core
+        left, right = first + chain.order - 1, last
+        stationary = chain.places is None
+        assert stationary or records_beyond(chain, left, "left") == first
+        return (
+            Greedy(chain, 0 if stationary else left, "left", first),
+            Greedy(chain, 0 if stationary else right, "right", self.problem.n - 1 - last),
+        )
+
+    @cached_property
+    def leakages(self) -> Floats:
+        """(1,) what rounding leaves."""
+        return np.array([sum(side.leakage for side in self.sides)])
+
+    @cached_property
+    def utility(self) -> float:
+        """See `Policy.utility`; exact."""
+        first, last = self._core
+        redacted = last - first + 1 + sum(side.redactions for side in self.sides)
+        return 1.0 - redacted / self.problem.n
+
+    @cached_property
+    def stopping_law(self) -> tuple[Floats, Floats]:
+        """See `OwnerPolicy.stopping_law`; in the rooms there are."""
+        left, right = self.sides
+        return left.law(), right.law()
+
+    def outcomes(self, values: Sequence[int]) -> Iterator[tuple[Mask, float]]:
+        """See `Policy.outcomes`."""
+        n = self.problem.n
+        if len(values) != n or n > MAX_OUTCOMES:
+            raise InputError(
+                f"outcomes are listed for {n} values, if they are at most {MAX_OUTCOMES}, got"
+                f" {len(values)}"
+            )
+        yield from self._masks(values)
+
+    def apply(self, values: Sequence[int], rng: np.random.Generator) -> Mask:
+        """See `Policy.apply`."""
+        left, right = self._walks(values)
+        drawn = []
+        for stops in (left, right):
+            redacted, chances = zip(*stops, strict=True)
+            drawn.append(redacted[rng.choice(len(redacted), p=np.array(chances) / sum(chances))])
+        return self._mask(*drawn)
+
+    def _masks(self, values: Sequence[int]) -> Iterator[tuple[Mask, float]]:
+        left, right = self._walks(values)
+        for nearer, chance in left:
+            for further, other in right:
+                if chance * other > 0:
+                    yield self._mask(nearer, further), chance * other
+
+    def _mask(self, left: int, right: int) -> Mask:
+        first, last = self._core
+        steps = np.arange(self.problem.n)
+        return (steps < first - left) | (steps > last + right)
+
+    def _walks(self, values: Sequence[int]) -> tuple[list[Any], list[Any]]:
+        order, k = self.problem.chain.order, self.problem.chain.k
+        weights = k ** np.arange(order)[::-1]
+        windows = np.lib.stride_tricks.sliding_window_view(np.asarray(values), order)
+        contexts = windows @ weights  # by their first record
+        (first, last), (left, right) = self._core, self.sides
+        beyond = contexts[last + 1 : last + 1 + len(right.stop)]
+        before = contexts[: max(first - order + 1, 0)][::-1]
+        return (
+            list(left.stops(int(contexts[first]), before.tolist())),
+            list(right.stops(int(contexts[last - order + 1]), beyond.tolist())),
+        )
+
+
+def _log_range(likelihoods: Floats) -> float:
+    """The largest log-ratio of rows that can occur."""
+    rows = likelihoods[likelihoods.max(axis=1) > 0]
+    with np.errstate(divide="ignore"):
+        return float(np.log(rows.max(axis=1) / rows.min(axis=1)).max(initial=0.0))
