@@ -125,7 +125,7 @@ class Rule:
         """
         waits, always, never = self._certain(table)
         gone = self._redacted(table) | waits
-        check_known(table, ~always & ~waits)
+        self._check_known(table, always | waits)
         leaves = ~gone & (table.chains.codes != MISSING)
         counted = self._counted(table, leaves, (waits, always, never))
         counted = replace(
@@ -146,7 +146,7 @@ class Rule:
         that is not so for certain.
         """
         waits, always, never = self._certain(table)
-        check_known(table, ~always & ~waits)
+        self._check_known(table, always | waits)
         leaves = never & ~waits & table.valued
         return self._counted(table, leaves, (waits, always, never))
 
@@ -200,6 +200,13 @@ class Rule:
         waits = self.holding.waits(table.arranged, table.private)
         return waits, closed(always, chains), closed(never, chains)
 
+    def _check_known(self, table: Table, gone: Mask) -> None:
+        """InputError for values that the model does not know where a record may leave, or where
+        stopping rules look. gone: (n,) which records cannot leave.
+        """
+        looks = self.policy is not None and "stopping" in self.policy.kinds
+        _check_known(table, ~gone | (table.touched[table.chains.chain_of] & looks))
+
     def _counted(self, table: Table, leaves: Mask, certainty: tuple[Mask, Mask, Mask]) -> Decision:
         """Counts of a table. leaves: (n,) which records are released with a value."""
         waits, always, never = certainty
@@ -247,12 +254,9 @@ class Rule:
         }
 
 
-def check_known(table: Table, open_: Mask) -> None:
-    """InputError for values that the model does not know where a record may leave.
-
-    open_: (n,) which records a rule looks at or releases.
-    """
-    unknown = np.flatnonzero((table.chains.codes == UNKNOWN) & open_)
+def _check_known(table: Table, asked: Mask) -> None:
+    """InputError for values that the model does not know. asked: (n,) where they matter."""
+    unknown = np.flatnonzero((table.chains.codes == UNKNOWN) & asked)
     if not len(unknown):
         return
     arranged = table.arranged

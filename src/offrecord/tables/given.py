@@ -105,7 +105,7 @@ class Given:
         """What reads the table. private: the column that marks records, if there is one."""
         alphabet = None if self.model is None else alphabet_of(self.model)
         keep_rows = self.options.keep_rows or self.options.growing
-        return Reader(self.columns, private, self.step, self.coins, keep_rows, alphabet)
+        return Reader(self.columns, private, self.step, keep_rows, alphabet)
 
     @cached_property
     def optouts(self) -> OptOuts | None:

@@ -31,7 +31,7 @@ GROWING, KNOWN, SETTLED = (
     "set of settled values",
 )
 #: What must be the same in every release of a growing table.
-_SAME = ("model", "epsilon", "rules", "choice of columns")
+_SAME = ("model", "epsilon", "set of rules", "choice of columns")
 
 
 @dataclass(frozen=True)

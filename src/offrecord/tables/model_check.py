@@ -81,15 +81,16 @@ def objection_to(moves: Moves, mean: Members, policy: TablePolicy) -> tuple[str 
     Returns:
         What speaks clearly against it, or what a person should know all the same; None for nothing.
     """
+    counts, rows = moves.counts, mean.rows[0]
+    impossible = int(np.where(rows == 0, counts, 0).sum())
+    if impossible:
+        said = f"{many(impossible, 'transition')} among released records are impossible under it"
+        return said, None
     if moves.total < ENOUGH:
         return None, (
             f"only {many(moves.total, 'transition')} are released as they are, too few to tell"
             " whether the table follows the model; that it does is taken on trust"
         )
-    counts, rows = moves.counts, mean.rows[0]
-    impossible = int(np.where(rows == 0, counts, 0).sum())
-    if impossible:
-        return f"{many(impossible, 'transition')} among them are impossible under it", None
     visits = counts.sum(axis=-1, keepdims=True)
     p_value, waste = _compared(counts, visits, rows)
     if p_value >= SIGNIFICANCE:

@@ -17,7 +17,6 @@ from offrecord.models.base import Integers, Label, Mask
 from offrecord.models.members import PLACE_COUNTS
 from offrecord.models.origin import Origin
 from offrecord.models.records import MISSING, Chains, Codes
-from offrecord.release.coins import Coins
 from offrecord.release.keys import Key
 from offrecord.tables.alphabet import Alphabet, Wanted
 from offrecord.tables.chains import Arranged, Columns, arrange
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from offrecord.tables.given import Given
 
 EPSILONS = (0.5, 1.0, 2.0)  #: at which a model is tested unless told otherwise
+COVERAGE = 0.99  #: of plausible chains, unless told otherwise
 _FAR = np.iinfo(np.int64).max  # steps from a private record where there is none
 _COMMAND = "give it to the command line: offrecord fit"
 _NEAREST = 3  # steps: less leaves next to nothing between two private records
@@ -51,7 +51,7 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     private_list: Native | str | Path | None = None,
     chain_order: int | str = "auto",
     phase: str | None = "auto",
-    coverage: float = 0.99,
+    coverage: float | None = None,
     epsilons: Sequence[float] = EPSILONS,
     step: str | int | None = None,
     values: Sequence[Label] | None = None,
@@ -72,7 +72,7 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
             for, and some more.
         phase: "hour", "weekday", "month" or "step" for a kernel each, "auto" for the kind that
             foretells held-back records clearly better, None for one kernel.
-        coverage: share of the plausible chains that promises are for, 0.99 or 0.95.
+        coverage: share of the plausible chains that promises are for, 0.99 (the default) or 0.95.
         epsilons: budgets at which the promise is tested.
         values: all values that there are; any other is an error.
         bins: cut numbers into values.
@@ -108,9 +108,9 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     held = private_records(arranged, optouts, grid)
     if optouts is not None:  # a reference may lack chains of the list, but no record of its own
         optouts.check_found(held.found | ~held.known, held.known, stepped=grid is not None)
-    how = _How(chain_order, phase, coverage, tuple(epsilons), fit_distance)
-    read = Table(arranged, held, Coins(b"", "", ""))
-    found = _learned(read, how, wanted, table)[1]
+    phase = None if phase == "none" else phase
+    how = _How(chain_order, phase, coverage or COVERAGE, tuple(epsilons), fit_distance)
+    found = _learned(Table(arranged, held), how, wanted, table)[1]
     if key_file is not None:
         found = _remembered(found, Key.load_or_new(Path(key_file)))
     warnings = (*arranged.warnings, *filter(None, [sparse(*arranged.pairs)]))
@@ -129,10 +129,14 @@ def fit_table(table: Table, given: Given) -> tuple[Table, Fit]:
         The table with codes for its values, and the fit.
     """
     options = given.options
-    coverage = 0.99 if options.coverage is None else options.coverage
     phase = None if options.phase == "none" else options.phase
-    distance = options.fit_distance
-    how = _How(options.chain_order, phase, coverage, (given.epsilon,), distance)
+    how = _How(
+        options.chain_order,
+        phase,
+        options.coverage or COVERAGE,
+        (given.epsilon,),
+        options.fit_distance,
+    )
     return _learned(table, how, given.wanted, options.dataset, options.say)
 
 

@@ -49,7 +49,7 @@ def release_identity(
         "private list": f"{digest}:{survey.private + dropped.private}",
         "model": _digest(None if promise is None else promise.to_dict()),
         "epsilon": repr(given.epsilon),
-        "rules": _digest([rules, given.options.protect]),
+        "set of rules": _digest([rules, given.options.protect]),
         "choice of columns": _digest(_shape(given, survey)),
     }
     if survey.private:
@@ -169,8 +169,14 @@ def standing(given: Given, book: Ledger, identity: dict[str, str]) -> Entered:
         )
         return Entered(Standing(others=others, accepted=True), tuple(warnings))
     why = _unknown(given, book, identity)
-    if why is not None:
+    if why == _UNKNOWN:
+        warnings.append(
+            f"the key {key.file} was there without its ledger, so nobody knows whether data set"
+            f" {dataset!r} was released before; the certificate says so"
+        )
+    elif why is not None:
         warnings.append(f"{why}; the certificate says so")
+    if why is not None:
         return Entered(Standing(others=None, why=why), tuple(warnings))
     return Entered(Standing(others=others), tuple(warnings))
 

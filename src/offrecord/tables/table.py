@@ -7,7 +7,7 @@ known (`Reader.alphabet` None): then a fit gives them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,8 @@ from offrecord.tables.steps import Step
 if TYPE_CHECKING:
     import polars as pl
 
+UNKEYED = Coins(b"", "", "")  #: of a table that is only read
+
 
 @dataclass(frozen=True, eq=False)
 class Reader:
@@ -44,7 +46,6 @@ class Reader:
     columns: Columns
     private: str | None
     step: Step | None
-    coins: Coins
     keep_rows: bool = False
     alphabet: Alphabet | None = None
 
@@ -65,9 +66,8 @@ class Reader:
         gone = whole.touched if touched else whole.private.whole_chains(whole.chains)
         if not gone.any():
             return whole
-        dropped = Dropped.of(whole, gone)
         if gone.all():
-            return replace(whole, dropped=dropped, is_empty=True)
+            return replace(whole, whole=whole, gone=gone, is_empty=True)
         # What is left is read anew, as if nothing else had been there: a chain's name decides
         # whether names are numbers, its times how regular times are.
         arranged = whole.arranged
@@ -79,8 +79,8 @@ class Reader:
             kept,
             arranged=replace(kept.arranged, rows=own),
             private=replace(kept.private, found=whole.private.found, known=whole.private.known),
-            dropped=dropped,
             whole=whole,
+            gone=gone,
         )
 
     def _read(self, frame: pl.DataFrame, optouts: OptOuts | None) -> Table:
@@ -88,7 +88,7 @@ class Reader:
             frame, self.columns, alphabet=self.alphabet, private=self.private, step=self.step
         )
         private = private_records(arranged, optouts, self.step)
-        return Table(arranged, private, self.coins)
+        return Table(arranged, private)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,16 +125,27 @@ class Dropped:
 class Table:
     """Whole chains of a table, sorted, and which of their records are private.
 
-    dropped: what was left out of it. is_empty: that is all of it. whole: what was read, where
-    something is left out.
+    coins: without a key until `keyed`. whole: what was read, where something was left out of it,
+    and gone: (m,) which of its chains; is_empty: all of them.
     """
 
     arranged: Arranged
     private: Private
-    coins: Coins
-    dropped: Dropped = field(default_factory=Dropped)
-    is_empty: bool = False
+    coins: Coins = UNKEYED
     whole: Table | None = None
+    gone: Mask | None = None
+    is_empty: bool = False
+
+    def keyed(self, coins: Coins) -> Table:
+        """The same with its coins."""
+        return replace(self, coins=coins)
+
+    @property
+    def dropped(self) -> Dropped:
+        """What was left out."""
+        if self.whole is None or self.gone is None:
+            return Dropped()
+        return Dropped.of(self.whole.keyed(self.coins), self.gone)
 
     @property
     def names(self) -> pl.DataFrame:
@@ -169,6 +180,11 @@ class Table:
         touched = np.zeros(self.chains.count, dtype=bool)
         touched[self.private.chain] = True
         return touched
+
+    @property
+    def read_private(self) -> int:
+        """How many private records were read, those that were left out included."""
+        return self.private.count if self.whole is None else self.whole.private.count
 
     @property
     def is_partly_private(self) -> bool:

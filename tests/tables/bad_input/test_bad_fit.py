@@ -19,21 +19,15 @@ from good_command import FIT, ROWS
         ({"single_chain": True}, ["single"]),
         ({"phase": "hour"}, ["kernel for each hour", "times"]),
         ({"phase": "minute"}, ["phase", "hour, weekday, month", "'minute'"]),
-        ({"chain_order": 0}, ["order", "from 1 to 8 for 2 values, or auto", "0"]),
-        ({"chain_order": 9}, ["order", "from 1 to 8 for 2 values, or auto", "9"]),
+        ({"chain_order": 0}, ["order", "from 1 to 7 for 2 values, or auto", "0"]),
+        ({"chain_order": 9}, ["order", "from 1 to 7 for 2 values, or auto", "9"]),
         ({"chain_order": "two"}, ["--chain-order", "auto or a whole number", "'two'"]),
         ({"chain_order": 2, "phase": "weekday"}, ["kernel for each weekday", "times"]),
-        ({"confidence": 0}, ["confidence", "between 0 and 1", "0"]),
-        ({"confidence": 1}, ["confidence", "between 0 and 1", "1"]),
-        ({"confidence": 95}, ["confidence", "between 0 and 1", "95"]),
-        ({"confidence": "nan"}, ["confidence", "between 0 and 1", "nan"]),
-        ({"confidence": "sure"}, ["--confidence", "number", "'sure'"]),
-        ({"interval": "normal"}, ["interval", "clopper-pearson, mixture", "'normal'"]),
+        ({"coverage": 0.9}, ["coverage", "0.99 or 0.95", "0.9"]),
+        ({"coverage": "sure"}, ["--coverage", "number", "'sure'"]),
+        ({"epsilon": "one"}, ["--epsilon", "numbers", "'one'"]),
         ({"fit_distance": 3}, ["--fit-distance", "give --private or --private-list"]),
         ({"problems": "table.parquet", "force": True}, ["--problems", "the input"]),
-        ({"states": 1}, ["states", "from 2", "1"]),
-        ({"states": "few"}, ["--states", "whole number", "'few'"]),
-        ({"states": 3, "phase": "weekday"}, ["--states", "--phase"]),
         ({"step": "1h"}, ["--step 1h", "'hour' holds whole numbers"]),
         ({"private": "hiden"}, ["did you mean 'hidden'?"]),
         *(
@@ -46,8 +40,6 @@ from good_command import FIT, ROWS
             {"private": "hidden"},
             ["2 to 64 distinct values in the records to learn from", "got 1"],
         ),
-        ({}, ["too short to hold anything back", "8 records", "at least 200", "--no-audit"]),
-        ({"calibrate": True, "no_audit": True}, ["--calibrate", "--no-audit"]),
     ],
     ids=str,
 )
@@ -85,7 +77,7 @@ def test_fit_says_which_values_there_are(desk):
     not refused.
     """
     desk.write("many.csv", MANY)
-    given = {"private": "hidden", "no_audit": True}
+    given = {"private": "hidden"}
     said = "3 values: 'NA' (1), 'dry' (3), 'wet' (4)"
     assert said in desk.works(*desk.fit("many.csv", **given))
     summary = json.loads(desk.works(*desk.fit("many.csv", **given, json=True, force=True)))
@@ -96,7 +88,7 @@ def test_fit_says_which_values_there_are(desk):
 
 def test_redact_says_which_values_it_learns_from_before_it_does(desk):
     desk.write("many.csv", MANY | {"state": [*MANY["state"][:8], *["wet"] * 4]})
-    code, out, err = desk.run(*desk.redact("many.csv", **FIT, no_audit=True))
+    code, out, err = desk.run(*desk.redact("many.csv", **FIT))
     assert code == 0, err
     assert err.startswith(
         "offrecord: note: learning from 3 values: 'NA' (1), 'dry' (3), 'wet' (4)\n"
@@ -114,7 +106,7 @@ def test_a_value_beside_private_records_decides_nothing_about_the_others(desk, c
     results = []
     for name, odd in (("one", cell), ("two", "1")):
         desk.write(f"{name}.csv", MANY | {"state": [*states, odd, odd, "0", "1"]})
-        given = {"private": "hidden", "no_audit": True, "output": f"{name}.json"}
+        given = {"private": "hidden", "output": f"{name}.json"}
         out = desk.works(*desk.fit(f"{name}.csv", **given))
         results.append((out, Path(f"{name}.json").read_bytes()))
     assert results[0] == results[1]

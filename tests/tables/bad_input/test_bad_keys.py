@@ -62,8 +62,7 @@ def test_a_run_that_fails_before_it_needs_a_key_makes_none(desk):
 
 def test_the_first_release_under_a_key_says_keep_it(desk):
     """Also where a run that was refused has made it; and once."""
-    Path("designs.json").write_text("{")
-    desk.fails(desk.redact(designs="designs.json"), "designs.json")
+    desk.fails(desk.redact(policy="model.json"), "model.json")
     assert desk.key.exists()
     said = f"made a new key, {desk.key} (id {desk.works('key', 'show-id').strip()}): keep it secret"
     assert said in desk.run(*desk.redact())[2]
@@ -86,12 +85,12 @@ def test_a_key_without_its_ledger_does_not_know_of_other_releases(desk, lost):
         assert code == 0
         assert f"the key {key} was there without its ledger" in err
         release = json.loads(Path(f"{output}.certificate.json").read_text())["release"]
-        assert (release["other_releases"], release["composed"]) == (None, None)
+        assert (release["others"], release["accepted"]) == (None, False)
         assert "without its ledger" in release["why"]
     desk.works(*desk.redact(output="d.csv", key_file=key, epsilon=2, another_release=True))
     assert json.loads(Path("d.csv.certificate.json").read_text())["release"] == {
-        "other_releases": 1,
-        "composed": False,
+        "others": 1,
+        "accepted": True,
         "why": None,
     }
 
@@ -136,8 +135,7 @@ def test_a_damaged_ledger(desk, damage):
     ("changed", "reason"),
     [
         ({"epsilon": 2}, "epsilon"),
-        ({"mechanism": "window"}, "mechanism"),
-        ({"protect": "each"}, "mechanism"),
+        ({"protect": "each"}, "set of rules"),
         ({"model": "other.json"}, "model"),
         ({"private": "more"}, "private list"),
         ({"keep": "note"}, "choice of columns"),
@@ -158,8 +156,8 @@ def test_a_second_different_release(desk, changed, reason):
     )
     desk.works(*desk.redact(table, output="b.csv", **changed, another_release=True))
     assert json.loads(Path("b.csv.certificate.json").read_text())["release"] == {
-        "other_releases": 1,
-        "composed": False,
+        "others": 1,
+        "accepted": True,
         "why": None,
     }
     desk.works(*desk.redact(table, output="c.csv"))

@@ -38,17 +38,15 @@ def test_another_name_of_the_same_bytes_may_be_replaced(desk):
     assert pl.read_parquet("hard.parquet").columns == ["room", "hour", "state"]
 
 
-@pytest.mark.parametrize("option", ["private_list", "model", "designs"])
+@pytest.mark.parametrize("option", ["private_list", "model"])
 def test_no_other_input_is_overwritten(desk, option):
     keys = desk.write("keys.csv", {"room": ["a"], "hour": [2]})
     given = {
         "private_list": {"private": None, "private_list": keys},
         "model": {"model": "model.csv"},
-        "designs": {"designs": "d.csv"},
     }
     MODEL.save("model.csv")
-    desk.works(*desk.redact(output="first.csv", **given["designs"]))
-    file = {"private_list": keys, "model": "model.csv", "designs": "d.csv"}[option]
+    file = {"private_list": keys, "model": "model.csv"}[option]
     desk.fails(desk.redact(output=file, force=True, **given[option]), file)
     desk.fails(desk.redact(explain=file, force=True, **given[option]), file)
 
@@ -62,7 +60,6 @@ def test_no_input_becomes_an_explanation_or_a_model(desk):
 def test_outputs_in_folders_that_are_not_there(desk):
     desk.fails(desk.redact(output="no/out.csv"), "no", "is not a folder")
     desk.fails(desk.redact(explain="no/e.csv"), "no", "is not a folder")
-    desk.fails(desk.redact(designs="no/d.json"), "no", "is not a folder")
     desk.fails(desk.fit(output="no/m.json"), "no", "is not a folder")
     Path("out.csv").mkdir()
     desk.fails(desk.redact(), "out.csv", "is a folder")
@@ -104,7 +101,7 @@ def test_a_full_disk(desk, monkeypatch, broken):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 def test_pipes_and_devices_are_not_replaced_by_files(desk):
     os.mkfifo("pipe.csv")
-    for given in ({"output": "pipe.csv"}, {"certificate": "pipe.csv"}, {"designs": "pipe.csv"}):
+    for given in ({"output": "pipe.csv"}, {"certificate": "pipe.csv"}):
         arguments = desk.redact(**given, force=True)
         code, out, err = desk.run(*arguments)
         assert (code, out) == (2, "")

@@ -190,7 +190,7 @@ def test_a_private_list(desk):
 
 
 def test_what_a_fit_kept_beside_the_key(desk):
-    desk.works(*desk.fit(output="learned.json", key_file=desk.key, no_audit=True))
+    desk.works(*desk.fit(output="learned.json", key_file=desk.key))
     for file in desk.key.parent.glob("*/*.parquet"):
         content = file.read_bytes()
         count = re.search(rb"\x2c\x15(.)", content)

@@ -220,12 +220,17 @@ def read_table(frame: Native, given: Given) -> Read:
         optouts.check_found(found.found, found.known, stepped=given.step is not None)
     if table.is_empty:
         raise nothing_left()
-    given.check_private(table.private.count + table.dropped.private)
+    given.check_private(table.read_private)
+    table = table.keyed(given.coins)
     if model is None and options.fit and table.is_partly_private:
         table, fitted = fit_table(table, given)
         model = given.promised(fitted.model)
     survey = surveyor(given, model).survey(table)
-    return Read(table, model, survey, fitted, lambda: reader.read(rows, optouts, touched=True))
+
+    def again() -> Table:
+        return reader.read(rows, optouts, touched=True).keyed(given.coins)
+
+    return Read(table, model, survey, fitted, again)
 
 
 def _planned(read: Read, given: Given, started: float) -> tuple[Table, Plan]:

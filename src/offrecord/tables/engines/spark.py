@@ -52,7 +52,7 @@ from offrecord.tables.problems import LIST, Check, Found, LocatedError, Places, 
 from offrecord.tables.reporting import reporting
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey, Surveyor
-from offrecord.tables.table import Dropped, Reader, nothing_left
+from offrecord.tables.table import Dropped, nothing_left
 from offrecord.tables.values import released_type
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ def _redacted(df: DataFrame, options: SparkOptions) -> SparkRelease:
     private = options.private if isinstance(options.private, str) else None
     shared = Shared(
         version("offrecord"),
+        given.coins,
         given.reader(private),
         surveyor(given, model),
         form=listed.form,
@@ -260,8 +261,8 @@ class _Held:
         """Survey a table; should anything go wrong then, executors let go of it."""
         from pyspark.storagelevel import StorageLevel
 
-        key, columns = told.reader.coins.key, told.reader.columns
-        told = replace(told, reader=without_key(told.reader))
+        key, columns = told.coins.key, told.reader.columns
+        told = replace(told, coins=replace(told.coins, key=b""))
         shared = _broadcast(table, told)
         count = 4 * table.sparkSession.sparkContext.defaultParallelism
         count = count if partitions is None else partitions
@@ -329,11 +330,6 @@ class _Held:
     def _shared(self, rule: Rule, *, dry_run: bool = False) -> Shared:
         surveyed = frozenset(mark for task in self.found for mark in task.marks)
         return replace(self.shared, rule=rule, dry_run=dry_run, surveyed=surveyed)
-
-
-def without_key(reader: Reader) -> Reader:
-    """A reader to be shown to machines that may not have the key."""
-    return replace(reader, coins=replace(reader.coins, key=b""))
 
 
 def _answers(rows: Iterable[Any]) -> list[Surveyed]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
+from offrecord.release.coins import Coins
 from offrecord.tables.chains import Arranged, Columns
 from offrecord.tables.decision import Decision, Rule
 from offrecord.tables.guarding import never_spill
@@ -109,12 +110,13 @@ def _hashed(names: pa.Table) -> NDArray[np.uint64]:
 class Shared:
     """What executors need besides the key.
 
-    rule: what decides, once that is known. form, days: as in OptOuts, of the whole private list.
-    problems: whether all that is wrong is to be reported. touched: every chain with a private
+    coins: without their key. rule: what decides, once that is known. form, days: as in OptOuts, of
+    the whole private list. problems: whether all that is wrong is to be reported. touched: every chain with a private
     record is left out. surveyed: the fingerprints of all parts. contents: what leaves of them.
     """
 
     version: str
+    coins: Coins
     reader: Reader
     surveyor: Surveyor
     rule: Rule | None = None
@@ -169,11 +171,9 @@ class _Work(ABC):
             )
         return shared
 
-    @cached_property
+    @property
     def _reader(self) -> Reader:
-        """The reader, with its key."""
-        reader = self._told.reader
-        return replace(reader, coins=replace(reader.coins, key=self._key))
+        return self._told.reader
 
     def _read(self, table: pa.Table) -> tuple[OptOuts | None, Table | None]:
         """Rows, and those of a private list among them; None if there are none of the one or the
@@ -190,7 +190,7 @@ class _Work(ABC):
         if not table.num_rows:
             return optouts, None
         read = self._reader.read(pl.DataFrame(table), optouts, touched=self._told.touched)
-        return optouts, read
+        return optouts, read.keyed(replace(self._told.coins, key=self._key))
 
     def _optouts(self, listed: pa.Table) -> OptOuts:
         """The rows of a private list."""

@@ -232,7 +232,7 @@ class _Looks:
             try:
                 with _located(before, frame.height):
                     table = self.reader.read(frame, self.given.optouts, touched=self.touched)
-                    return before, frame.height, work(table)
+                    return before, frame.height, work(table.keyed(self.given.coins))
             except LocatedError as error:
                 return before, frame.height, error
 
