@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from itertools import pairwise, product
@@ -331,7 +331,12 @@ def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
 
 
 def first_small(
-    chain: MarkovChain, private: int, direction: int, epsilon: float, room: int
+    chain: MarkovChain,
+    private: int,
+    direction: int,
+    epsilon: float,
+    room: int,
+    look: Callable[[int], Floats] | None = None,
 ) -> int | None:
     """The smallest distance from which on the max-influence is at most ε, on one side.
 
@@ -341,6 +346,7 @@ def first_small(
         direction: 1 to the right, −1 to the left.
         epsilon: the budget.
         room: how many records there are.
+        look: gives the influence on so many records, where it is known already.
 
     Returns:
         The distance, from where on everything is region S; None beyond the room.
@@ -353,7 +359,8 @@ def first_small(
         return None
     count = min(64, room)
     while True:
-        largest = influence_beside(chain, private, direction, count).max(axis=1)
+        found = influence_beside(chain, private, direction, count) if look is None else look(count)
+        largest = found.max(axis=1)
         if largest[-1] <= epsilon:  # it never rises with the distance
             return int(np.argmax(largest <= epsilon)) + 1
         if count >= min(room, _MOST_STEPS) or _is_constant(largest):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class OneSide:
         left = cls(problem.chain, secret.first, -1, secret.first - 1)
         return left, cls(problem.chain, secret.last, 1, problem.n - secret.last)
 
-    @property
+    @cached_property
     def is_independent(self) -> bool:
         """Whether nothing on this side depends on the record at the edge."""
         return self.room == 0 or is_independent(self.chain, self.edge, self.direction)
@@ -55,7 +56,8 @@ class OneSide:
 
     def delta_star(self, epsilon: float) -> int | None:
         """Δ*: the smallest distance with max-influence at most ε, None beyond the room."""
-        return first_small(self.chain, self.edge, self.direction, epsilon, self.room)
+        where = self.chain, self.edge, self.direction
+        return first_small(*where, epsilon, self.room, self.influence)
 
     def kernels(self, count: int) -> Floats:
         """(count, k, k) the kernels of the first steps away from the edge."""

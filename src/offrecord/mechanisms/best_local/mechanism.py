@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,11 +11,15 @@ import numpy as np
 from offrecord.mechanisms.base import Mechanism
 from offrecord.mechanisms.best_local.optimum import Optimum, best_around
 from offrecord.mechanisms.best_local.sequential_lp import improve
+from offrecord.mechanisms.design_table import rules_of_mean
 from offrecord.mechanisms.local_mechanism import Sides, composed, within_budget
 from offrecord.mechanisms.local_policy import LocalPolicy
+from offrecord.mechanisms.rules import Pair, Setting
 from offrecord.mechanisms.three_region import ThreeRegion
 from offrecord.mechanisms.window import BestWindow
 from offrecord.models.base import Floats
+from offrecord.models.promise import Promise
+from offrecord.text import Progress, unwatched
 from offrecord.theory.influence import is_forced
 from offrecord.theory.one_side import OneSide
 from offrecord.theory.problem import Problem, Secret
@@ -22,6 +27,7 @@ from offrecord.theory.problem import Problem, Secret
 _TOLERANCE = 1e-6  # of n: utility not worth another linear program
 _MOST = 1000  # entries of a span that linear programs improve: they then take seconds
 _TRIES = 600  # values closed in trial, divided by the entries of a span
+_FEW_PROGRAMS = 40  # they gain within 1 % of what 400 do
 _MANY = 64  # secrets of which each is bounded by its own optimum
 #: Chains that optimum.py takes: budgets at most, 1 − α − β and the rarer transition at least
 #: (docs/proofs/rounding.md, "Bounds on every mechanism").
@@ -39,9 +45,12 @@ class BestLocal(Mechanism):
     are; the bound is then what F4 forces, or for several secrets the least of what each alone
     allows. Of order above 1 the window. The policy carries the bound as utility_bound, for one
     chain alone. Takes every chain.
+
+    programs: how many linear programs one problem may take; 400 of three values take 2 s.
     """
 
     name: ClassVar[str] = "best-local"
+    programs: int = 400
 
     def design(self, problem: Problem) -> LocalPolicy:
         """The best policy found; its cost grows with the window, not with n."""
@@ -56,6 +65,17 @@ class BestLocal(Mechanism):
             note = "nothing can be released within this budget"
             policy = replace(policy, details={**policy.details, "note": note})
         return policy
+
+    def table_rules(
+        self,
+        promise: Promise,
+        settings: Collection[Setting],
+        epsilon: float,
+        watch: Progress = unwatched,
+    ) -> dict[Setting, Pair]:
+        """As of every mechanism; where it designs again and again, with few linear programs."""
+        few = self if promise.coverage is None else replace(self, programs=_FEW_PROGRAMS)
+        return rules_of_mean(few, promise, settings, epsilon, watch)
 
     def _design_for_chain(self, problem: Problem) -> LocalPolicy:
         optima = [_optimum(problem, secret) for secret in problem.secrets[:_MANY]]
@@ -75,7 +95,7 @@ class BestLocal(Mechanism):
         start = max(starts, key=lambda policy: policy.utility)
         matrix = start.redaction
         if problem.epsilon > 0 and (bound is None or start.utility < bound - _TOLERANCE):
-            matrix = _improved(problem, matrix)
+            matrix = _improved(problem, matrix, self.programs)
         return LocalPolicy(problem, matrix, self.name, bound)
 
 
@@ -142,7 +162,7 @@ def _forced(problem: Problem) -> Floats:
     return composed(problem, sides)
 
 
-def _improved(problem: Problem, matrix: Floats) -> Floats:
+def _improved(problem: Problem, matrix: Floats, programs: int) -> Floats:
     """The start, improved wherever it redacts, and a little further out."""
     result = matrix.copy()
     for first, last in _spans(matrix, 3):
@@ -154,7 +174,7 @@ def _improved(problem: Problem, matrix: Floats) -> Floats:
         size = (last - first) * problem.chain.k
         tries = max(_TRIES // size, 3) // len(local.secrets)
         least = _TOLERANCE * problem.n
-        result[first:last] = improve(local, matrix[first:last], first, least, tries)
+        result[first:last] = improve(local, matrix[first:last], first, (least, tries, programs))
     return result
 
 

@@ -26,10 +26,9 @@ _OVER = 1e-12  # and this close, a value that is not released yet would exceed i
 _CLOSE, _SMALLEST = 1e-3, 1e-9  # how exactly a proposal is repaired, relative and absolute
 #: The left side's part of what neither side uses, step by step: it decides what may be opened.
 _LEANS = (0.5, 1.0, 0.0)
-_MOST_PROGRAMS = 400  # for one problem: of three values and 20 records, 3 s
 
 
-def improve(problem: Problem, matrix: Floats, first: int, tolerance: float, tries: int) -> Floats:
+def improve(problem: Problem, matrix: Floats, first: int, effort: tuple[float, int, int]) -> Floats:
     """A matrix that redacts no more in expectation.
 
     Releasing a value with whatever probability bounds everything nearer to the secret, so closing
@@ -39,17 +38,18 @@ def improve(problem: Problem, matrix: Floats, first: int, tolerance: float, trie
         problem: for one chain of order 1; all its secrets lie in the span.
         matrix: (w, k) a redaction within ε, of the span; all other records are released.
         first: the span's first position, from 0.
-        tolerance: expected redactions not worth a step.
-        tries: how many values are closed at most.
+        effort: expected redactions not worth a step, how many values are closed in trial, and how
+            many linear programs are solved at most.
 
     Returns:
         (w, k)
     """
-    span = _Span(problem, first, len(matrix))
+    tolerance, tries, most = effort
+    span = _Span(problem, first, len(matrix), most)
     closed = span.fixed
     best = span.descend(matrix, closed, tolerance)
     tried: set[bytes] = set()
-    while tries > 0 and span.programs < _MOST_PROGRAMS:
+    while tries > 0 and span.programs < most:
         for move in span.bounding(best):
             trial = closed | move
             if np.any(move & closed) or tries <= 0 or trial.tobytes() in tried:
@@ -129,6 +129,7 @@ class _Span:
     problem: Problem
     first: int
     size: int
+    most: int
     programs: int = 0
     weights: Floats = field(init=False)
     fixed: NDArray[np.bool_] = field(init=False)
@@ -152,7 +153,7 @@ class _Span:
         best, cost = matrix, self.cost(matrix)
         radius, idle = _RADIUS, 0
         for step in range(_STEPS):
-            if self.programs >= _MOST_PROGRAMS:
+            if self.programs >= self.most:
                 break
             proposal = self._propose(best, closed, radius, _LEANS[step % len(_LEANS)])
             gained = 0.0
