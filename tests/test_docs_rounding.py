@@ -1,6 +1,7 @@
 """The bound on rounding errors of docs/proofs/rounding.md: computed leakage against 400 bits."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def outcomes(rule, kernel):
         order = int(np.log2(len(kernel)))
         return power(kernel, rule.reach + order).T
     distances, found, mass = [0, *rule.levels.tolist()], [], exact(np.eye(len(kernel)))
-    for level, (near, far) in enumerate(zip(distances, distances[1:], strict=False)):
+    for level, (near, far) in enumerate(pairwise(distances)):
         mass = product(mass, power(kernel, far - near))
         if level < len(rule.stop):
             stop = exact(rule.stop[level, 0])

@@ -45,14 +45,14 @@ SYMBOLS = [
     "X_1, …, X_n", "p, the private record", "footnote 1", "supp(X)", "x̄", "mechanism 𝓜", "P(t)",
     "α, β", "stationary distribution", "backward transition", "𝒬^(ℓ)", "p ≤ n/2", "privacy budget",
     "regions 𝓡_L, 𝓡_M, 𝓡_S", "Δ*, R_1, R_2", "𝓢, 𝓜, 𝓛", "ε_ℓ, ε_r", "q_t", "δ_t, 𝓜_t",
-    "Sec. IV-B", "Sec. IV-C", "grid search", "future work", "convex programme", "ν_3R ≥ ν_MQ",
+    "Sec. IV-B", "Sec. IV-C", "grid search", "future work", "convex program", "ν_3R ≥ ν_MQ",
     "ν_MQ, its lower bound", "𝓡_rel", "(Δ_ℓ, Δ_r)", "ε_0, ε_1", "ĩ", "t_p(ε)", "α_Δ, β_Δ",
     "convexity", "App. A", "App. B", "App. C", "App. D", "App. E", "App. F",
 ]  # fmt: skip
 
 #: What the code names at the line that implements it or relies on it.
 NAMED_IN_CODE = [
-    *(label for label in OBJECTS if label.split()[0] in ("Theorem", "Lemma", "Remark")),
+    *(label for label in OBJECTS if label.split()[0] in ("Theorem", "Lemma")),
     *("Corollary 1", "Corollary 2", "Corollary 3", "Proposition 1", "Algorithm 1"),
     *("Definition 1", "Definition 2", "Definition 3", "Example 1", "Table I"),
     *("Fig. 1", "Fig. 2", "Fig. 3"),
