@@ -62,8 +62,9 @@ def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Intege
     ]
     found = _joint_log_ratios(some[0], some[1], given)
     # a pair of outcomes leaks no more than both log-ratios over all contexts add up to
-    open_left = (outer[0] + outer[1][:, :1] > found[:, np.newaxis]).sum(axis=1)
-    open_right = (outer[1] + outer[0][:, :1] > found[:, np.newaxis]).sum(axis=1)
+    with np.errstate(invalid="ignore"):  # outcomes that cannot occur beside unlimited ones
+        open_left = (outer[0] + outer[1][:, :1] > found[:, np.newaxis]).sum(axis=1)
+        open_right = (outer[1] + outer[0][:, :1] > found[:, np.newaxis]).sum(axis=1)
     for member in np.flatnonzero((open_left > _WIDEST) | (open_right > _WIDEST)):
         mine = left[member, order[0][member, : open_left[member]]]
         other = right[member, order[1][member, : open_right[member]]]
