@@ -13,14 +13,13 @@ import numpy as np
 
 from offrecord.fitting.counting import Keys, Reference
 from offrecord.fitting.order import ENOUGH_UNITS
-from offrecord.fitting.patterns import Line, counted, odds, patterns, visible
+from offrecord.fitting.patterns import Counted, Line, counted, odds, patterns, visible
 from offrecord.fitting.windows import Windows, windows
 from offrecord.models.base import Label, Mask
 from offrecord.models.origin import Verdict
 from offrecord.models.posterior import Posterior
 
-#: Share of the promised odds from which on a verdict says that they come near.
-NEAR = 0.75
+_NEAR = 0.75  # of the promised odds, from which on a verdict says that they come near
 _SHUFFLES = 20  # of neighbouring chains, to tell dependence from what time alone does
 _REACH = 64  # steps beyond a window that patterns never reach; gaps are kept this long
 
@@ -72,6 +71,11 @@ def verdicts(
             sizes = windows(posterior, epsilons, seed)
             halves.append(_Half(reference.only(~mask), posterior, sizes))
     return [_verdict(halves, labels, one, number, place) for number, one in enumerate(epsilons)]
+
+
+def is_near(verdict: Verdict) -> bool:
+    """Whether the odds counted come near those promised, or exceed them."""
+    return verdict.counted is not None and verdict.counted > _NEAR * verdict.promised
 
 
 def _first_half(reference: Reference) -> Mask:
@@ -126,8 +130,10 @@ def _in_half(
     once = places is not None and not places.cyclic
     line = Line.of(half.records, 2 * size + _REACH, place, once)
     worst = _Worst()
-    for pattern in patterns(line, size):
-        found = counted(line, pattern, max(2 * size, 1))
+    # a lone record's core holds order - 1 records before it
+    left = max(size, half.posterior.order - 1)
+    for pattern in patterns(line, left, size):
+        found = counted(line, pattern, max(left + size, 1))
         best = None if found is None else odds(found)
         if found is None or best is None:
             continue
@@ -217,9 +223,7 @@ def _odds_of_pairs(reference: Reference, number: Keys, times: int, turn: Keys) -
 
 
 def _table_odds(cases: Keys) -> float | None:
-    from offrecord.fitting.patterns import Counted
-
-    trials = np.broadcast_to(cases.sum(axis=1, keepdims=True), cases.shape).astype(np.float64)
-    share = cases / np.maximum(trials, 1)
-    best = odds(Counted(cases.astype(np.float64), trials, share))
+    own = cases.sum(axis=1, keepdims=True).astype(np.float64)
+    trials = np.broadcast_to(own, cases.shape)
+    best = odds(Counted(cases.astype(np.float64), trials, cases / np.maximum(trials, 1), own))
     return None if best is None else best[0]

@@ -125,3 +125,17 @@ def merged(keys: Keys, counts: Integers | None, size: int) -> tuple[Integers, In
         return found.astype(np.int64), totals.astype(np.int64)
     found, where = np.unique(keys, return_inverse=True)
     return found.astype(np.int64), np.bincount(where, counts).astype(np.int64)
+
+
+def numbered(keys: Integers) -> tuple[Integers, Integers]:
+    """The different keys, from 0 on, and the number of each key among them."""
+    size = int(keys.max(initial=0)) + 1
+    if size > max(8 * len(keys), 1 << 16):
+        found, where = np.unique(keys, return_inverse=True)
+        return found.astype(np.int64), where.astype(np.int64)
+    there = np.zeros(size, dtype=bool)
+    there[keys] = True
+    found = np.flatnonzero(there)
+    number = np.zeros(size, dtype=np.int64)
+    number[found] = np.arange(len(found))
+    return found, number[keys]

@@ -11,7 +11,7 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.fitting import printed
-from offrecord.fitting.audit import verdicts
+from offrecord.fitting.audit import is_near, verdicts
 from offrecord.fitting.counting import Keys, Reference
 from offrecord.fitting.order import ENOUGH_UNITS, Orders, checked_order, compared
 from offrecord.fitting.places import (
@@ -268,8 +268,8 @@ def _with_ratios(
     by_order = acting if other == rule.order else windows(rule.of_order(other), epsilons)
     by_time = windows(rule.with_blocks(), epsilons)
     ratios = [
-        (_ratio(one[0], one[1]), _ratio(one[2], one[1]))
-        for one in zip(by_order, acting, by_time, strict=True)
+        (_ratio(wider, other, own, rule.order), _ratio(later, rule.order, own, rule.order))
+        for wider, own, later in zip(by_order, acting, by_time, strict=True)
     ]
     return [
         verdict.model_copy(update={"order_ratio": order, "time_ratio": time})
@@ -277,18 +277,27 @@ def _with_ratios(
     ]
 
 
-def _ratio(window: int | None, own: int | None) -> float | None:
-    """How many times as wide a window is, the private record counted."""
-    return None if window is None or own is None else (2 * window + 1) / (2 * own + 1)
+def _ratio(window: int | None, order: int, own: int | None, own_order: int) -> float | None:
+    """How many times as many records one window takes as another, of chains of two orders."""
+    if window is None or own is None:
+        return None
+    return _taken(window, order) / _taken(own, own_order)
+
+
+def _taken(window: int, order: int) -> int:
+    """Records that go with a lone private one, itself included; its core always does."""
+    return max(window, order - 1) + 1 + window
 
 
 def _warnings(found: Fit) -> list[str]:
-    """What to be warned of: too few records, sensitivities, broken models."""
-    said = []
+    """What to be warned of: too few records, broken models, sensitivities."""
+    order, said = found.posterior.order, []
     for epsilon, (acting, mean) in found.windows.items():
-        if acting is None or mean is None or 2 * acting + 1 > _TOO_WIDE * (2 * mean + 1):
+        wide = acting is None or mean is None
+        if wide or _taken(acting or 0, order) > _TOO_WIDE * _taken(mean or 0, order):
             said.append(printed.too_few(found, epsilon))
             break
     for verdict in found.verdicts:
-        said += printed.about_verdict(verdict, _SENSITIVE)
-    return said
+        if verdict.verdict == "broken" or is_near(verdict):
+            said.append(printed.verdict_sentence(verdict))
+    return [*said, *printed.sensitivities(found.verdicts, _SENSITIVE)]

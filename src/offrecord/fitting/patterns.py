@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.fitting.counting import Keys, Reference
+from offrecord.fitting.counting import Keys, Reference, numbered
 from offrecord.models.base import Floats, Integers
 from offrecord.models.records import MISSING, Codes
 
@@ -21,7 +21,9 @@ LEAST_CASES = 6  #: separate cases beside a value without which a pattern is not
 _NEAREST = 3  # values beyond the window on a side that a pattern holds at most
 _LEVEL = 12  # records on a side that make a level
 _QUARTERS = (0.25, 0.5, 0.75)
-_CONFIDENCE = 0.95  # of each limit: 0 of 2,986 tables that obey the model are called broken
+_LEVEL_OF_LIMITS = 0.05
+_PAIRS = 128  # of patterns and values, as many as two values have: they set the level
+_MOST_ODDS = 1e3  # times the promised ones, up to which odds count as visible
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,21 +101,22 @@ class Pattern(NamedTuple):
     key: Integers
 
 
-def patterns(line: Line, window: int) -> Iterator[Pattern]:
-    """The patterns just beyond a window: nearest values, and levels."""
-    nearest: dict[int, list[Integers]] = {-1: [], 1: []}
+def patterns(line: Line, left_window: int, right_window: int) -> Iterator[Pattern]:
+    """The patterns just beyond a window of so many records: nearest values, and levels."""
+    before: list[Integers] = []
+    after: list[Integers] = []
     for count in range(1, _NEAREST + 1):
-        for side, values in nearest.items():
-            values.append(line.shifted(side * (window + count)))
-        left, right = (_tuple(nearest[side], line.k) for side in (-1, 1))
+        before.append(line.shifted(-left_window - count))
+        after.append(line.shifted(right_window + count))
+        left, right = _tuple(before, line.k), _tuple(after, line.k)
         many = "value" if count == 1 else f"{count} values"
         yield Pattern(f"the nearest {many} released before it", left)
         yield Pattern(f"the nearest {many} released after it", right)
         yield Pattern(f"the nearest {many} on both sides", _tuple([left, right], line.k**count))
-    sums = {side: _level(line, window, side) for side in (-1, 1)}
-    yield Pattern("the level before it", _classes(sums[-1]))
-    yield Pattern("the level after it", _classes(sums[1]))
-    both = np.where(np.minimum(sums[-1], sums[1]) < 0, -1, sums[-1] + sums[1])
+    left, right = _level(line, -left_window, -1), _level(line, right_window, 1)
+    yield Pattern("the level before it", _classes(left))
+    yield Pattern("the level after it", _classes(right))
+    both = np.where(np.minimum(left, right) < 0, -1, left + right)
     yield Pattern("the level on both sides", _classes(both))
 
 
@@ -125,11 +128,11 @@ def _tuple(values: list[Integers], base: int) -> Integers:
     return number
 
 
-def _level(line: Line, window: int, side: int) -> Integers:
+def _level(line: Line, offset: int, side: int) -> Integers:
     """How many of the nearest records have the most frequent value; -1 if one is missing."""
     total = np.zeros(len(line.codes), dtype=np.int64)
     for distance in range(1, _LEVEL + 1):
-        code = line.shifted(side * (window + distance))
+        code = line.shifted(offset + side * distance)
         total = np.where((code < 0) | (total < 0), -1, total + (code == line.frequent))
     return total
 
@@ -146,95 +149,69 @@ class Counted(NamedTuple):
     """Cases of a pattern, by value beside it (k,) and by what it is (Y).
 
     cases: (k, Y) separate ones. trials: (k, Y) records with the value that so many cases stand for.
-    share: (k, Y) of the value's records that show it.
+    share: (k, Y) of the value's records that show it. own: (k, 1) separate records with the value.
     """
 
     cases: Floats
     trials: Floats
     share: Floats
+    own: Floats
 
 
 def counted(line: Line, pattern: Pattern, distance: int) -> Counted | None:
-    """Count a pattern; None where no value has enough cases beside it.
+    """Count a pattern; None where there are too few cases.
 
     Args:
         line: the records.
         pattern: what is looked at.
-        distance: cases nearer to each other than this are not separate.
+        distance: cases within so many steps count once, and as little as they weigh.
     """
     valid = np.flatnonzero((line.codes >= 0) & (pattern.key >= 0))
     if len(valid) < LEAST_CASES:
         return None
     value, weight = line.codes[valid], line.weight[valid]
-    kinds, kind = np.unique(pattern.key[valid], return_inverse=True)
-    shape = (line.k, len(kinds))
-    group = value * len(kinds) + kind
-    size = shape[0] * shape[1]
-    separate, spread = (one.reshape(shape) for one in _separate(line, valid, group, size, distance))
-    weights = np.bincount(group, weight, size).reshape(shape)
-    all_separate, all_spread = _separate(line, valid, value, line.k, distance)
-    totals = weights.sum(axis=1, keepdims=True)
-    share = np.divide(weights, totals, out=np.zeros(shape), where=totals > 0)
-    cases = separate * spread
-    own = (all_separate * all_spread)[:, np.newaxis]
+    clump = line.chain[valid]
+    if not line.once:
+        clump = (valid + clump * distance) // distance
+    kinds, kind = numbered(pattern.key[valid])
+    shape = line.k, len(kinds)
+    sums, cases = (
+        one.reshape(shape)
+        for one in _separate(value * len(kinds) + kind, clump, weight, shape[0] * shape[1])
+    )
+    totals, own = (one[:, np.newaxis] for one in _separate(value, clump, weight, line.k))
+    share = np.divide(sums, totals, out=np.zeros(shape), where=totals > 0)
     trials = np.divide(cases, share, out=np.broadcast_to(own, shape).copy(), where=share > 0)
-    return Counted(cases, trials, share)
+    return Counted(cases, trials, share, own)
 
 
-def _separate(
-    line: Line, at: Integers, group: Integers, size: int, distance: int
-) -> tuple[Floats, Floats]:
-    """(size,) how many separate cases each group has, and the share of them that weights leave."""
-    order = np.argsort(group, kind="stable")
-    groups, rows = group[order], at[order]
-    begins = np.searchsorted(groups, np.arange(size + 1))
-    if line.once:
-        chains = groups * (int(line.chain[-1]) + 1) + line.chain[rows]
-        new = np.diff(chains, prepend=-1) != 0
-        found = np.bincount(groups[new], minlength=size).astype(np.float64)
-    else:
-        found = _hops(groups, rows + line.chain[rows] * distance, begins, distance)
-    weight = line.weight[rows]
-    squares = np.bincount(groups, weight**2, size) * np.diff(begins)
-    sums = np.bincount(groups, weight, size) ** 2
-    return found, np.divide(sums, squares, out=np.zeros(size), where=squares > 0)
+def _separate(group: Integers, clump: Integers, weight: Floats, size: int) -> tuple[Floats, Floats]:
+    """(size,) weight of each group, and as how many clumps of equal weight it counts (Kish)."""
+    clumps = int(clump.max()) + 1
+    keys, where = numbered(group * clumps + clump)
+    weights, groups = np.bincount(where, weight), keys // clumps
+    sums = np.bincount(groups, weights, size)
+    squares = np.bincount(groups, weights**2, size)
+    return sums, np.divide(sums**2, squares, out=np.zeros(size), where=squares > 0)
 
 
-def _hops(groups: Integers, rows: Integers, begins: Integers, distance: int) -> Floats:
-    """How many rows of each group are left if each one drops those nearer than `distance` after it.
+def limits(found: Counted) -> tuple[Floats, Floats]:
+    """Lower and upper limits of each share, by Clopper and Pearson.
 
-    By repeated doubling: hops[r][i] is 2**r cases further than i.
+    Cases need not be whole numbers. For the upper limit there are no more trials than separate
+    records with the value: few cases may be few because the value comes in few clumps. Where there
+    are more pairs to look at than of two values, limits are wider in the same measure.
     """
-    end = len(rows)
-    span = int(rows.max(initial=0)) + distance + 1
-    keys = groups * span + rows
-    following = np.searchsorted(keys, keys + distance)
-    following = np.minimum(following, begins[groups + 1])
-    # the end of a group leads nowhere
-    stop = np.append(np.where(following == begins[groups + 1], end, following), end)
-    hops = [stop]
-    while np.any(hops[-1] < end):
-        hops.append(hops[-1][hops[-1]])
-    here = begins[:-1].copy()
-    found = (np.diff(begins) > 0).astype(np.float64)
-    here[found == 0] = end
-    for power in range(len(hops) - 1, -1, -1):
-        there = hops[power][here]
-        go = there < end
-        found[go] += 2**power
-        here[go] = there[go]
-    return found
-
-
-def limits(cases: Floats, trials: Floats) -> tuple[Floats, Floats]:
-    """Clopper–Pearson lower and upper limits of a share; cases need not be whole numbers."""
     from scipy.special import betaincinv
 
-    rest = np.maximum(trials - cases, 0.0)
-    with np.errstate(invalid="ignore"):
-        lower = betaincinv(np.maximum(cases, 1e-9), rest + 1, 1 - _CONFIDENCE)
-        upper = betaincinv(cases + 1, np.maximum(rest, 1e-9), _CONFIDENCE)
-    return np.where(cases > 0, lower, 0.0), np.where(rest > 0, upper, 1.0)
+    enough = int(np.count_nonzero(found.cases >= LEAST_CASES)) * (len(found.cases) - 1)
+    level = _LEVEL_OF_LIMITS * min(_PAIRS / max(enough, 1), 1.0)
+    rest = np.maximum(found.trials - found.cases, 0.0)
+    lower = betaincinv(np.maximum(found.cases, 1e-9), rest + 1, level)
+    trials = np.minimum(found.trials, found.own)
+    cases = found.share * trials
+    upper = betaincinv(cases + 1, np.maximum(trials - cases, 1e-9), 1 - level)
+    return np.where(found.cases > 0, lower, 0.0), np.where(trials > cases, upper, 1.0)
 
 
 def odds(found: Counted) -> tuple[float, tuple[int, int, int]] | None:
@@ -245,9 +222,8 @@ def odds(found: Counted) -> tuple[float, tuple[int, int, int]] | None:
     enough = found.cases >= LEAST_CASES
     if not enough.any():
         return None
-    lower, upper = limits(found.cases, found.trials)
+    lower, upper = limits(found)
     lower = np.where(enough, lower, 0.0)
-    upper = np.where(found.trials > 0, upper, 1.0)
     # the least upper limit of any value: of the same value it is above the lower limit
     value, other = lower.argmax(axis=0), upper.argmin(axis=0)
     ratios = lower.max(axis=0) / upper.min(axis=0)
@@ -258,23 +234,24 @@ def odds(found: Counted) -> tuple[float, tuple[int, int, int]] | None:
 def visible(found: Counted, promised: float) -> float:
     """The least true odds that cases like these would show to exceed `promised`; ∞ if none.
 
-    Of the patterns with most cases; by what the limits would be if shares were as true odds make
-    them, which is so in about half of all tables.
+    Of the commonest patterns, between the two values with most records; by what the limits would be
+    if shares were as true odds make them, which is so in about half of all tables.
     """
-    tried = promised * np.geomspace(1.0, 1e3, 61)
-    least = np.inf
-    pooled = (found.share * found.trials).sum(axis=0) / np.maximum(found.trials.sum(axis=0), 1)
+    tried = promised * np.geomspace(1.0, _MOST_ODDS, 61)
+    seen = found.share * found.trials
+    pooled = seen.sum(axis=0) / np.maximum(found.trials.sum(axis=0), 1e-9)
     likely = np.argsort(-np.minimum(pooled, 1 - pooled) * found.trials.min(axis=0))[:8]
+    least = np.inf
     for what in likely.tolist():
-        first, second = np.argsort(-found.trials[:, what])[:2]
-        for one, other in ((first, second), (second, first)):
-            trials = found.trials[one, what], found.trials[other, what]
-            share = pooled[what] * sum(trials) / (trials[0] * tried + trials[1])
-            beside = np.minimum(share * tried, 1.0)
-            cases = beside * trials[0]
-            lower = limits(cases, np.full(len(tried), trials[0]))[0]
-            upper = limits(share * trials[1], np.full(len(tried), trials[1]))[1]
-            seen = (lower > promised * upper) & (cases >= LEAST_CASES) & (beside < 1)
-            if seen.any():
-                least = min(least, float(tried[seen.argmax()]))
+        pair = np.argsort(-found.trials[:, what])[:2]
+        for both in (pair, pair[::-1]):
+            trials = found.trials[both, what]
+            less = pooled[what] * trials.sum() / (trials[0] * tried + trials[1])
+            share = np.array([np.minimum(less * tried, 1.0), less])
+            many = np.repeat(trials[:, np.newaxis], len(tried), axis=1)
+            like = Counted(share * many, many, share, found.own[both])
+            lower, upper = limits(like)
+            ok = (lower[0] > promised * upper[1]) & (like.cases[0] >= LEAST_CASES) & (share[0] < 1)
+            if ok.any():
+                least = min(least, float(tried[ok.argmax()]))
     return least

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from offrecord.fitting.audit import NEAR
+from offrecord.fitting.audit import is_near
 from offrecord.models.base import Label
 from offrecord.models.origin import Verdict
 from offrecord.models.posterior import BORROWER, LENDER
@@ -169,27 +169,25 @@ def verdict_sentence(verdict: Verdict) -> str:
     )
     if verdict.verdict == "broken":
         return f"{counted}: the model does not describe these records"
-    if verdict.counted > NEAR * verdict.promised:
+    if is_near(verdict):
         return f"{counted}: the model is near its limit"
     if verdict.visible is None:
         return f"{counted}, but no true odds would have been seen in so few cases"
     return f"{counted}; true odds from {verdict.visible:.3g} to 1 on would have been seen"
 
 
-def about_verdict(verdict: Verdict, sensitive: float) -> list[str]:
-    """What a verdict warns of."""
+def sensitivities(verdicts: Sequence[Verdict], most: float) -> list[str]:
+    """What other assumptions would widen windows by, where it is more than `most` times."""
     said = []
-    near = verdict.counted is not None and verdict.counted > NEAR * verdict.promised
-    if verdict.verdict == "broken" or near:
-        said.append(verdict_sentence(verdict))
-    ratios = (
-        (verdict.order_ratio, "with the order that AIC prefers"),
-        (verdict.time_ratio, "for one more block of time like those seen"),
-    )
-    for ratio, what in ratios:
-        if ratio is not None and ratio > sensitive:
+    for name, what in (
+        ("order_ratio", "with the order that AIC prefers"),
+        ("time_ratio", "for one more block of time like those seen"),
+    ):
+        ratios = [(getattr(one, name) or 0.0, one.epsilon) for one in verdicts]
+        ratio, epsilon = max(ratios, default=(0.0, 0.0))
+        if ratio > most:
             said.append(
-                f"at ε = {verdict.epsilon:g} windows {what} are {ratio:.2g} times as wide as those"
-                " that act"
+                f"windows {what} take {ratio:.2g} times as many records as those that act"
+                f" (at ε = {epsilon:g})"
             )
     return said

@@ -27,6 +27,8 @@ Windows = tuple[int | None, ...]
 def windows(posterior: Posterior, epsilons: Sequence[float], seed: int = 0) -> Windows:
     """Records redacted on each side of a lone private one by the windows of a posterior.
 
+    To its left they are order - 1 at least: its core goes whole.
+
     Args:
         posterior: the plausible chains.
         epsilons: budgets.
