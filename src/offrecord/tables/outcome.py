@@ -14,7 +14,7 @@ from offrecord.tables.certifying import certificate_of
 from offrecord.tables.decision import Decision
 from offrecord.tables.growing import KNOWN, SETTLED
 from offrecord.tables.model_check import objection_to
-from offrecord.tables.plan import SAW, Plan, accept
+from offrecord.tables.plan import SAW, Plan, accept, compared
 from offrecord.tables.standing import (
     Entered,
     not_continued,
@@ -101,7 +101,8 @@ class Outcome:
         with ledger(given.key) as book:
             self._refuse_another(book)
             if plan.model is not None and plan.chosen.policy is not None:
-                remembered.save(given, plan.model.promise, plan.chosen.policy)
+                kept = compared(plan.chosen, plan.survey)
+                remembered.save(given, plan.model.promise, plan.chosen.policy, kept)
             book.add(given.options.dataset, self._identity)
             return standing(given, book, self._identity)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from offrecord.errors import InputError
 from offrecord.mechanisms import mechanism_named
@@ -131,6 +132,15 @@ def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
     return chosen
 
 
+#: What the rules of a release were chosen before, which a release made again cannot see.
+_COMPARED = ("runner_up", "runner_up_expected", "window")
+
+
+def compared(chosen: Chosen, survey: Survey) -> dict[str, Any]:
+    """What is kept of a choice beside its rules."""
+    return {name: getattr(chosen, name) for name in _COMPARED} | {"table": survey.fingerprint}
+
+
 # ---- whether the model is believed
 
 
@@ -175,8 +185,12 @@ def _rules(given: Given, promise: Promise, survey: Survey) -> Chosen:
         policy = _judged(given, promise, survey, given.policy)
         return _expected(promise, survey, [policy])
     known = remembered.load(given, promise)
-    if known is not None and _settings(survey, known) <= set(known.rules):
-        return _expected(promise, survey, [known])
+    if known is not None and _settings(survey, known[0]) <= set(known[0].rules):
+        policy, compared = known
+        chosen = _expected(promise, survey, [policy])
+        if compared.get("table") != survey.fingerprint:
+            return chosen
+        return replace(chosen, **{name: compared[name] for name in _COMPARED})
     return _expected(promise, survey, list(_candidates(given, promise, survey)))
 
 

@@ -220,7 +220,7 @@ def _dependence_warning(chains: Chains, codes: Codes, k: int) -> list[str]:
     return [
         f"neighbouring chains depend on each other: odds of at least {found.counted:.3g} to 1"
         f" between records at the same time, by chance {found.by_chance:.3g}"
-        " (docs/independent-chains.md)"
+        " (docs/fitting.md)"
     ]
 
 

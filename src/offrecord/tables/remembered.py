@@ -11,6 +11,7 @@ import hashlib
 import json
 from pathlib import Path
 from secrets import token_bytes
+from typing import Any
 
 from offrecord.errors import InputError
 from offrecord.files import read_json, write_bytes
@@ -26,21 +27,21 @@ def own_seed() -> bytes:
     return token_bytes(32)
 
 
-def save(given: Given, promise: Promise, policy: TablePolicy) -> None:
-    """Keep the rules of a release beside the key."""
+def save(given: Given, promise: Promise, policy: TablePolicy, compared: dict[str, Any]) -> None:
+    """Keep the rules of a release beside the key. compared: what they were chosen before."""
     folder = given.key.releases_folder
     try:
         folder.mkdir(exist_ok=True, mode=0o700)
     except OSError as error:
         raise InputError(f"{folder} cannot be made: {error.strerror}") from None
-    content = {"format": FORMAT, "policy": policy.to_dict()}
+    content = {"format": FORMAT, "policy": policy.to_dict(), "compared": compared}
     data = (json.dumps(content) + "\n").encode()
     write_bytes(_file(given, promise), data, force=True, mode=0o600)
 
 
-def load(given: Given, promise: Promise) -> TablePolicy | None:
-    """The rules of the release before under the same name, model and promise; None if there were
-    none.
+def load(given: Given, promise: Promise) -> tuple[TablePolicy, dict[str, Any]] | None:
+    """The rules of the release before under the same name, model and promise, and what they were
+    chosen before; None if there were none.
     """
     file = _file(given, promise)
     if not given.key_path.exists() or not file.exists():
@@ -49,8 +50,8 @@ def load(given: Given, promise: Promise) -> TablePolicy | None:
         content = read_json(file)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise InputError("not a policy")
-        return TablePolicy.from_dict(content["policy"])
-    except (InputError, KeyError):
+        return TablePolicy.from_dict(content["policy"]), dict(content["compared"])
+    except (InputError, KeyError, TypeError, ValueError):
         raise InputError(f"{file} is damaged: bring it back from a copy, or delete it") from None
 
 

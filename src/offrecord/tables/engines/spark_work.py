@@ -111,8 +111,9 @@ class Shared:
     """What executors need besides the key.
 
     coins: without their key. rule: what decides, once that is known. form, days: as in OptOuts, of
-    the whole private list. problems: whether all that is wrong is to be reported. touched: every chain with a private
-    record is left out. surveyed: the fingerprints of all parts. contents: what leaves of them.
+    the whole private list. problems: whether all that is wrong is to be reported. touched: every
+    chain with a private record is left out. surveyed: the fingerprints of all parts. contents: what
+    leaves of them.
     """
 
     version: str
