@@ -6,12 +6,17 @@ unknown field is an error. Keeping the form is not being true: `offrecord verify
 
 from __future__ import annotations
 
+import base64
 import json
 import math
+import zlib
 from importlib.metadata import version as version_of
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -30,6 +35,7 @@ from offrecord.text import html_facts, html_list, html_note, odds
 FORMAT: Literal["offrecord-certificate"] = "offrecord-certificate"
 CERTIFICATE_VERSION: Literal[6] = 6
 _LARGEST = 1 << 30  # bytes of a certificate that is read
+_MOST_PROBABILITIES = 1 << 24  # of one rule: 128 MB
 
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Finite = Annotated[float, Field(ge=0)]
@@ -166,6 +172,18 @@ class Matrix(Section):
     kind: Literal["local"]
     redaction: tuple[tuple[float, ...], ...]
 
+    @model_validator(mode="after")
+    def _exact(self) -> Self:
+        widths = {*map(len, self.redaction)}
+        if len(widths) != 1 or not 2 <= min(widths) <= 64:
+            raise ValueError("redaction must have a row of 2 to 64 probabilities a distance")
+        self.chances()
+        return self
+
+    def chances(self) -> NDArray[np.float64]:
+        """(reach, k) probability of redaction by distance and value."""
+        return _drawable(np.array(self.redaction, dtype=np.float64))
+
 
 class Stopping(Section):
     """A stopping rule; `stop` holds its probabilities: little-endian float64, zlib, base64."""
@@ -173,9 +191,48 @@ class Stopping(Section):
     kind: Literal["stopping"]
     order: Annotated[int, Field(ge=1, le=6)]
     values: Annotated[int, Field(ge=2, le=64)]
-    levels: tuple[int, ...]
-    far: tuple[int, ...]
+    levels: tuple[Annotated[int, Field(ge=1, le=10**7)], ...]
+    far: tuple[Annotated[int, Field(ge=0, lt=64)], ...]
     stop: str
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        contexts = self.values**self.order
+        if contexts > 64 or len(self.far) != contexts or max(self.far) >= contexts:
+            raise ValueError("far must have a class for each of at most 64 contexts")
+        rising = all(one < other for one, other in pairwise(self.levels))
+        if not self.levels or self.levels[0] < self.order or not rising:
+            raise ValueError(f"levels must rise, from {self.order} on")
+        if math.prod(self._shape) > _MOST_PROBABILITIES:
+            raise ValueError("stop holds too many probabilities")
+        self.chances()
+        return self
+
+    @property
+    def _shape(self) -> tuple[int, int, int, int]:
+        contexts = self.values**self.order
+        return len(self.levels) - 1, max(self.far) + 1, contexts, contexts
+
+    def chances(self) -> NDArray[np.float64]:
+        """(n − 1, C, S, S) probability of stopping by level, far class, start context, context."""
+        size = 8 * math.prod(self._shape)
+        try:
+            packed = zlib.decompressobj()
+            content = packed.decompress(base64.b64decode(self.stop, validate=True), size + 8)
+        except (ValueError, zlib.error):
+            raise ValueError("stop must be packed probabilities") from None
+        if len(content) != size:
+            raise ValueError(f"stop must hold {size // 8:,} probabilities")
+        found = np.frombuffer(content, dtype="<f8").astype(np.float64)
+        return _drawable(found.reshape(self._shape))
+
+
+def _drawable(chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities that coins of 64 bits draw exactly; ValueError for others."""
+    inside = bool(np.all((chances >= 0) & (chances <= 1)))  # false for what is no number
+    if not inside or np.any(chances * 2.0**64 % 1 != 0):
+        raise ValueError("probabilities must be multiples of 2**-64 from 0 to 1")
+    return chances
 
 
 class Unknown(BaseModel):

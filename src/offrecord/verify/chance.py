@@ -77,7 +77,7 @@ def check_holes(
     shown = np.flatnonzero(records.codes >= 0)
     chain, place = records.chain_of[shown], records.places[shown]
     apart = np.diff(place) - 1
-    inside = (np.diff(chain) == 0) & (apart > 0)
+    inside = (np.diff(chain) == 0) & (np.diff(shown) > 1)  # a gap without a row hides nothing
     holes = int(inside.sum()) - missing
     hidden = int(np.count_nonzero(records.codes < 0)) - private
     absent = int((apart - np.diff(shown) + 1)[inside].sum())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate
+from offrecord.release.keys import Key
+from offrecord.tables.cells import encoded, parsed_times
 from offrecord.tables.private import Private
 from offrecord.verify.found import Found
 from offrecord.verify.members import Floats, Integers
@@ -22,9 +21,6 @@ from offrecord.verify.reading import Records
 
 Draws = np.ndarray[Any, np.dtype[np.uint64]]
 
-_BYTES = 32
-_WHOLE = re.compile("(0|-?[1-9][0-9]{0,17})")
-_MOST = 1 << 20  # bytes of a key file
 #: Stands for a threshold of 2**64; no other probability gives it, as floats end at 2**64 - 2**11.
 ALWAYS = np.uint64(2**64 - 1)
 
@@ -64,7 +60,7 @@ class Coins:
         arranged = self.records.arranged
         rows = pl.Series(self.records.starts[:-1])
         names = [arranged.names[name].gather(rows) for name in arranged.columns.by]
-        columns = [_fields(_typed(one) if self.typed else one) for one in names]
+        columns = [encoded(_typed(one) if self.typed else one) for one in names]
         found = bytearray()
         for at in range(len(rows)):
             tag = named.copy()
@@ -109,19 +105,7 @@ class Coins:
 
 def read_coins(key_file: Path, certificate: Certificate, records: Records) -> Coins:
     """The coins of a key file; InputError for anything else."""
-    try:
-        if key_file.exists() and not key_file.is_file():
-            raise InputError(f"{key_file} is not a file")
-        with key_file.open("rb") as file:
-            content = json.loads(file.read(_MOST))
-        secret = bytes.fromhex(content["key"])
-        known = content["format"] == "offrecord-key" and content["version"] == 1
-    except OSError as error:
-        raise InputError(f"{key_file} cannot be read: {error.strerror}") from None
-    except (KeyError, TypeError, RecursionError, UnicodeDecodeError, json.JSONDecodeError):
-        known, secret = False, b""
-    if not known or len(secret) != _BYTES:
-        raise InputError(f"{key_file} is not a key file")
+    secret = Key.load(key_file).secret
     return Coins(secret, certificate.dataset, certificate.columns.value, records)
 
 
@@ -146,41 +130,17 @@ def check_key(
 
 def _typed(series: pl.Series) -> pl.Series:
     """Text as the large numbers, truth values or times that it stands for, if it does."""
-    from offrecord.tables.cells import parsed_times
-
     if series.dtype != pl.String:
         return series
     if series.str.contains(r"^-?\d{1,20}$").all():
-        return series.cast(pl.Int128)
+        numbers = series.cast(pl.Int64, strict=False)
+        return series.cast(pl.UInt64, strict=False) if numbers.null_count() else numbers
     if series.is_in(["true", "false"]).all():
         return series == "true"
     times = parsed_times(series)
     return series if times is None else times
 
 
-def _field(kind: int, content: bytes) -> bytes:
-    return bytes((kind,)) + len(content).to_bytes(8, "little") + content
-
-
 def _text(text: str) -> bytes:
-    return _field(3, text.encode())
-
-
-def _number(kind: int, value: int) -> bytes:
-    return _field(kind, value.to_bytes(16, "little", signed=True))
-
-
-def _fields(series: pl.Series) -> list[bytes]:
-    """The names of chains as fields."""
-    from offrecord.tables.cells import nanoseconds
-
-    if series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime):
-        return [_number(2, value) for value in nanoseconds(series).tolist()]
-    if series.dtype == pl.Boolean:
-        return [_field(4, bytes((int(value),))) for value in series.to_list()]
-    if series.dtype.is_integer():
-        return [_number(1, value) for value in series.to_list()]
-    return [
-        _number(1, int(text)) if _WHOLE.fullmatch(text) else _text(text)
-        for text in series.to_list()
-    ]
+    content = text.encode()
+    return b"\x03" + len(content).to_bytes(8, "little") + content

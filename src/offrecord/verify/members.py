@@ -28,7 +28,6 @@ Mask = NDArray[np.bool_]
 DRAWS = {0.99: (8000, 53), 0.95: (2000, 70)}
 _SELDOM, _OFTEN = 5, 50  # visits of a context that borrows, and of a suffix that lends
 _FLOOR = 1e-13  # least probability of a drawn row
-_FORGET = 1e-13  # relative distance from the stationary law at which a start is forgotten
 
 
 @dataclass(frozen=True)
@@ -93,13 +92,13 @@ class Drawn:
     def kernels(self) -> Floats:
         """(M, P, S, S) from each context to the next one."""
         members, places, contexts, k = self.rows.shape
-        found = np.zeros((members, places, contexts // k, k, contexts // k, k))
-        tails = self.rows.reshape(members, places, k, contexts // k, k)
-        for value in range(contexts // k):  # (…, value's digits, next) follows (any first, digits)
-            digits = np.arange(k) * (contexts // k) + value
-            block = found.reshape(members, places, contexts, contexts)
-            block[:, :, digits, value * k : value * k + k] = tails[:, :, :, value]
-        return found.reshape(members, places, contexts, contexts)
+        found = np.zeros((members, places, contexts, contexts))
+        for value in range(k):  # the earliest digit goes, the next value comes last
+            for context in range(contexts):
+                found[:, :, context, context * k % contexts + value] = self.rows[
+                    :, :, context, value
+                ]
+        return found
 
     def kernel(self, place: int) -> Floats:
         """(M, S, S) from a context at a place to the next one."""
@@ -165,62 +164,24 @@ class Promised:
     def draw(self, count: int, random: np.random.Generator) -> Drawn:
         """Plausible chains; of a list all of them, whatever the count."""
         if isinstance(self.read, KnownChains):
-            return _listed(self.read, self.kind)
+            return Drawn(self.kind, self.read.all.rows, self.read.all.first)
         return _sampled(self.read, self.kind, count, random)
-
-    @property
-    def typical(self) -> Drawn:
-        """The chain of the expected rows, or the first of a list: to estimate by, not to judge."""
-        if isinstance(self.read, KnownChains):
-            return next(_listed(self.read, self.kind).parts(1))
-        return _sampled(self.read, self.kind, 1, None)
 
 
 def _kind(read: Posterior | KnownChains) -> Kind:
-    if isinstance(read, Posterior):
-        places = read.places
-        if places is None:
-            return Kind(read.k, read.order)
-        cyclic = places.kind != "step"
-        clock = places.kind if cyclic else None
-        return Kind(read.k, read.order, places.count, cyclic, clock, places.zone)
-    chains, k, order = read.chains, read.k, read.order
-    lengths = [chain.length for chain in chains if chain.length is not None]
-    if lengths:
-        return Kind(k, order, max(lengths), cyclic=False)
-    if all(chain.is_stationary for chain in chains):
-        return Kind(k, order)
-    steps = max(*(_memory(chain.transition, chain.start, order) for chain in chains), order)
-    return Kind(k, order, steps, cyclic=False, goes_on=True)
-
-
-def _memory(transition: Floats, start: Floats, order: int) -> int:
-    """After how many records a chain's law is the stationary one."""
-    k = transition.shape[-1]
-    one = Drawn(Kind(k, order), transition.reshape(1, 1, k**order, k))
-    still, law = one.law(0)[0], start.ravel()
-    count = 1 if np.all(np.abs(law - still) <= _FORGET * still) and order == 1 else order
-    while not np.all(np.abs(law - still) <= _FORGET * still):
-        law, count = law @ one.kernels[0, 0], count + 1
-    return count
-
-
-def _listed(read: KnownChains, kind: Kind) -> Drawn:
-    rows = [chain.transition.reshape(-1, kind.contexts, kind.k) for chain in read.chains]
-    width = max(map(len, rows))
-    first = None
-    if not kind.cyclic:
-        first = np.array([chain.start.ravel() for chain in read.chains])
-    return Drawn(
-        kind, np.array([np.broadcast_to(one, (width, *one.shape[1:])) for one in rows]), first
-    )
+    places = read.places
+    if places is None:
+        return Kind(read.k, read.order)
+    cyclic = places.kind != "step"
+    clock = places.kind if cyclic else None
+    return Kind(read.k, read.order, places.count, cyclic, clock, places.zone, places.goes_on)
 
 
 # ---- draws
 
 
-def _sampled(read: Posterior, kind: Kind, count: int, random: np.random.Generator | None) -> Drawn:
-    """Members from counts; without random numbers, the one of expected rows."""
+def _sampled(read: Posterior, kind: Kind, count: int, random: np.random.Generator) -> Drawn:
+    """Members from counts."""
     k, order = kind.k, kind.order
     lenders = _lenders(read.counts, order)
     pooled = {one: _total(read.counts, one, k) for one in {*lenders}}
@@ -236,7 +197,7 @@ def _sampled(read: Posterior, kind: Kind, count: int, random: np.random.Generato
         for one, alpha in parameters.items():
             here = [context for context, lender in enumerate(lenders) if lender == one]
             rows[:, place, here] = _rows(alpha, (count, k), random)[:, np.newaxis]
-    if read.kappa is not None and random is not None:
+    if read.kappa is not None:
         rows = _rows(read.kappa * rows, rows.shape, random)
     first = None
     if read.first_counts is not None:
@@ -265,14 +226,12 @@ def _total(counts: Integers, suffix: tuple[int, int], k: int) -> Integers:
     return np.asarray(counts[number :: k**length].sum(axis=0))
 
 
-def _rows(alpha: Any, shape: tuple[int, ...], random: np.random.Generator | None) -> Floats:
+def _rows(alpha: Any, shape: tuple[int, ...], random: np.random.Generator) -> Floats:
     """Draws from Dirichlet laws, no entry below the floor.
 
     Of Gamma(α) the logarithm: that of Gamma(α + 1) plus ln(U)/α, as small α underflow.
     """
     alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), shape)
-    if random is None:
-        return np.asarray(alpha / alpha.sum(axis=-1, keepdims=True))
     logs = np.log(random.gamma(alpha + 1)) + np.log1p(-random.random(shape)) / alpha
     found: Any = np.exp(logs - logs.max(axis=-1, keepdims=True))
     found = np.maximum(found / found.sum(axis=-1, keepdims=True), _FLOOR)

@@ -167,6 +167,11 @@ def read_records(
         found.wrong(f"columns must be {columns.released}, are {frame.columns}")
         return None
     step = None if certificate.columns.step is None else Step.parsed(certificate.columns.step)
+    origin = certificate.origin
+    if origin is not None:  # a kernel leads from one such step to the next
+        there = None if origin.step is None else Step.parsed(origin.step)
+        if there is not step and not (there and step and there.same(step, origin.zone)):
+            found.unequal("columns.step", certificate.columns.step, origin.step)
     alphabet = None if labels is None else Alphabet(labels)
     try:
         arranged = arrange(frame, columns, alphabet=alphabet, step=step)

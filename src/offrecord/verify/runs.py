@@ -33,10 +33,15 @@ class Runs:
     def joined(self) -> Runs:
         """The same, where all that may go on do."""
         head = np.flatnonzero(~self.open)
-        tail = np.append(head[1:], self.count) - 1
-        none = np.zeros(len(head), dtype=bool)
-        return Runs(self.chain[head], self.first[head], self.last[tail[: len(head)]],
-                    self.order[head], none)  # fmt: skip
+        tail = np.append(head[1:], self.count)[: len(head)] - 1
+        last, none = self.last[tail], np.zeros(len(head), dtype=bool)
+        return Runs(self.chain[head], self.first[head], last, self.order[head], none)
+
+    def without(self, chains: Integers) -> Runs:
+        """The runs of other chains."""
+        kept = ~np.isin(self.chain, chains)
+        places = self.chain[kept], self.first[kept], self.last[kept]
+        return Runs(*places, self.order[kept], self.open[kept])
 
 
 def runs_of(records: Records, private: Private, protect: str, missing: int) -> Runs:
@@ -118,7 +123,7 @@ def clusters_of(
     single = runs.first == runs.last
     begin = np.arange(runs.count)
     while True:
-        stop = np.append(begin[1:], runs.count)
+        stop = np.append(begin[1:], runs.count)[: len(begin)]
         lone = single[begin] & (stop - begin == 1)
         merged = runs.chain[begin], first[begin], last[stop - 1], runs.order[begin]
         found, lacking = _ruled(records, merged, lone, rules)

@@ -99,19 +99,27 @@ def _check_records(
     else:
         found.not_checked.append("Coins: the key was not given.")
     runs = runs_of(records, private, certificate.claim.protect, counts.missing)
-    least = runs.joined().count
-    if not least <= counts.runs <= runs.count:
+    if not runs.joined().count <= counts.runs <= runs.count:
         found.unequal("counts.runs", counts.runs, runs.count)
     if judged is None or drawn is None:
         _check_whole(records, private, certificate, found)
         return
-    if counts.runs < runs.count:  # of those that may go on, which do is not known
+    unsure = np.zeros(0, dtype=np.int64)
+    if counts.runs == runs.joined().count:
         runs = runs.joined()
+    elif counts.runs < runs.count:
+        unsure = np.unique(runs.chain[runs.open])
+        runs = runs.without(unsure)
+        found.not_checked.append(
+            f"Cells of {len(unsure):,} chains: whether rows between private ones are redacted or"
+            " were missing is not known without the original."
+        )
     clusters, lacking = clusters_of(records, runs, judged[1])
     for setting, place in sorted(lacking):
         found.wrong(f"policy.rules: none for the setting {setting!r} at place {place}")
     if not lacking:
         waits = _waiting(records, private, certificate.growing)
+        waits |= np.isin(records.chain_of, unsure) & (records.codes < 0)
         _check_cells((records, clusters, judged[1]), coins, drawn, waits, counts.missing, found)
     check_counts(records, private, certificate, judged[0], found)
 

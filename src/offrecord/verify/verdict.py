@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from offrecord.errors import InputError
+from offrecord.release.agreement import disagreements, left_out
 from offrecord.release.certificate import Certificate
 from offrecord.text import html_list, html_note
-from offrecord.verify.document import disagreements, left_out
 from offrecord.verify.law import ROUNDING, Judged, leakages
 from offrecord.verify.members import Promised
 from offrecord.verify.rules import Rules, UnknownRuleError
@@ -167,7 +167,7 @@ def judge(certificate: Certificate, given: Given | None, seed: int) -> Verdict:
             status, problems = CANNOT_JUDGE, [str(error)]
         except InputError as error:
             problems.append(str(error))
-    problems += disagreements(certificate, promised, rules)
+    problems += disagreements(certificate)
     if promised is not None and rules is not None:
         judged = _judged(certificate, promised, rules, random, problems)
         checked.append(_drawn(judged, promised, seed))

@@ -1,25 +1,32 @@
-"""Whether a certificate agrees with itself, and what it leaves open."""
+"""Whether a certificate agrees with itself, and what no check of it can say."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-from offrecord.errors import InputError
 from offrecord.models.promise import ACCEPTANCE
-from offrecord.release.certificate import Certificate, assumptions, statement
-from offrecord.tables.steps import Step
-from offrecord.verify.members import Promised
-from offrecord.verify.reading import columns_of
-from offrecord.verify.rules import Rules, Stops
+from offrecord.release.certificate import (
+    Certificate,
+    Matrix,
+    Stopping,
+    Window,
+    assumptions,
+    statement,
+)
 
 
-def disagreements(
-    certificate: Certificate, promised: Promised | None, rules: Rules | None
-) -> Iterator[str]:
-    """What contradicts what, one line each."""
+def disagreements(certificate: Certificate) -> Iterator[str]:
+    """What contradicts what, one line each.
+
+    Args:
+        certificate: of the right form.
+
+    Yields:
+        Reasons why it cannot be the certificate of a release.
+    """
     claim, counts, growing = certificate.claim, certificate.counts, certificate.growing
-    coverage = None if promised is None else promised.coverage
+    coverage = None if certificate.model is None else certificate.model.get("coverage")
     said = statement(certificate.kind, claim.epsilon, coverage)
     rests = assumptions(
         certificate.kind, growing=growing is not None, kept=bool(certificate.columns.keep)
@@ -38,7 +45,9 @@ def disagreements(
         expected.append(("private.positions, count", len(positions.keys), counts.private))
     output = certificate.output
     if output is not None:
-        released = tuple(columns_of(certificate).released)
+        columns = certificate.columns
+        order = () if columns.order == "row" else (columns.order,)
+        released = (*columns.by, *order, columns.value, *columns.keep)
         expected += [
             ("output.rows", output.rows, counts.rows),
             ("output.columns", output.columns, released),
@@ -55,15 +64,15 @@ def disagreements(
         counts.rows, counts.private
     ) or (counts.runs > counts.private):
         yield "counts do not go together"
-    yield from _policy(certificate, promised)
+    yield from _policy(certificate, coverage)
     if growing is not None:
-        yield from _growing(certificate, rules)
+        yield from _growing(certificate)
     yield from _model(certificate)
 
 
-def _policy(certificate: Certificate, promised: Promised | None) -> Iterator[str]:
+def _policy(certificate: Certificate, coverage: float | None) -> Iterator[str]:
     claim, policy, choice = certificate.claim, certificate.policy, certificate.choice
-    if policy is None or promised is None:
+    if policy is None or certificate.model is None:
         return
     if (policy.epsilon, policy.protect, policy.coverage) != (
         claim.epsilon,
@@ -76,27 +85,35 @@ def _policy(certificate: Certificate, promised: Promised | None) -> Iterator[str
     validated = policy.validation
     if validated is None:
         return
-    accepted = 0
-    if promised.coverage is not None:
-        accepted = ACCEPTANCE[promised.coverage].publisher
-    if validated.drawn != promised.drawn or validated.above > accepted:
+    drawn, accepted = len(certificate.model.get("chains", ())), 0
+    if coverage is not None:
+        drawn, accepted = ACCEPTANCE[coverage].drawn, ACCEPTANCE[coverage].publisher
+    if validated.drawn != drawn or validated.above > accepted:
         yield (
-            f"policy.validation must be of {promised.drawn:,} chains of which {accepted} may exceed"
-            f" ε, is of {validated.drawn:,}, {validated.above} of which do"
+            f"policy.validation must be of {drawn:,} chains of which {accepted} may exceed ε, is of"
+            f" {validated.drawn:,}, {validated.above} of which do"
         )
     numbers = [*validated.quantiles, validated.largest]
     if numbers != sorted(numbers) or (validated.above > 0) != (validated.largest > claim.epsilon):
         yield "policy.validation: its numbers do not go together"
 
 
-def _growing(certificate: Certificate, rules: Rules | None) -> Iterator[str]:
-    growing, sides = certificate.growing, [] if rules is None else [*rules.sides.values()]
+def _growing(certificate: Certificate) -> Iterator[str]:
+    growing, policy = certificate.growing, certificate.policy
     assert growing is not None
     if certificate.columns.step is None:
         yield "a growing table needs columns.step"
-    order = 1 if rules is None else rules.kind.order
-    deadline = max((one.deadline for one in sides if isinstance(one, Stops)), default=0)
-    reach = max([deadline, *(one.reach for one in sides)]) + order - 1
+    model = certificate.model or {"order": 1}
+    order = int(model["order"] if "order" in model else model["chains"][0]["order"])
+    deadline = reach = 0
+    for entry in () if policy is None else policy.rules:
+        for rule in (entry.left, entry.right):
+            if isinstance(rule, Stopping):
+                deadline = max(deadline, rule.levels[-1])
+            elif isinstance(rule, (Window, Matrix)):
+                own = rule.window if isinstance(rule, Window) else len(rule.redaction)
+                reach = max(reach, own)
+    reach = max(reach, deadline) + order - 1
     if growing.reach < reach or growing.lag < growing.reach:
         yield f"growing.lag and growing.reach must be at least {reach}, and lag at least reach"
     if growing.link < 2 * (deadline + order):
@@ -109,9 +126,6 @@ def _model(certificate: Certificate) -> Iterator[str]:
         kind = "row" if columns.order == "row" else columns.order_kind
         if origin.order != kind:
             yield f"origin.order must be {kind!r}, is {origin.order!r}"
-        steps = [None if one is None else _length(one) for one in (origin.step, columns.step)]
-        if steps[0] != steps[1]:
-            yield f"origin.step must be {columns.step!r}, is {origin.step!r}"
         if origin.unit != columns.order_unit:
             yield f"origin.unit must be {columns.order_unit!r}, is {origin.unit!r}"
     for verdict in certificate.verdicts:
@@ -124,15 +138,15 @@ def _model(certificate: Certificate) -> Iterator[str]:
             yield "the model is broken at this ε, and nobody accepted that"
 
 
-def _length(step: str) -> int | str:
-    try:
-        return Step.parsed(step).length
-    except InputError:
-        return step
-
-
 def left_out(certificate: Certificate) -> Iterator[str]:
-    """What no check of this certificate can say."""
+    """What no check of this certificate can say.
+
+    Args:
+        certificate: of the right form.
+
+    Yields:
+        Sentences for people.
+    """
     if certificate.model is not None:
         yield "That the model is right: that the truth is among its plausible chains."
     if certificate.policy is not None and certificate.policy.validation is not None:
