@@ -63,10 +63,7 @@ def attack(
             original=original,
         )
     if picture is not None:
-        from offrecord.attack.picture import ratio_chart
-        from offrecord.charts import write_chart
-
-        write_chart(ratio_chart(found), picture, force=force)
+        found.plot().write(picture, force=force)
     typer.echo(as_json_text(found.to_dict()) if as_json else str(found))
     if not found.holds or (strict and found.exceeded):
         raise typer.Exit(1)

@@ -86,7 +86,6 @@ def compare(  # noqa: PLR0913, PLR0917 - what a person may write, by name
     """Mechanisms side by side over a range of ε, as a table, CSV or picture: what they would
     release of a TABLE, by dry runs, or of a chain without data.
     """
-    from offrecord.charts import write_chart
     from offrecord.files import write_text
     from offrecord.paper import comparison
     from offrecord.theory.problem import budget
@@ -107,7 +106,7 @@ def compare(  # noqa: PLR0913, PLR0917 - what a person may write, by name
     if csv is not None:
         write_text(csv, found.csv(), force=force)
     if picture is not None:
-        write_chart(found.chart(), picture, force=force)
+        found.chart().write(picture, force=force)
     typer.echo(as_json_text(content) if as_json else str(found))
 
 

@@ -235,7 +235,7 @@ def _stream_place(table: Path, asked: FileOptions, *, as_json: bool) -> tuple[st
 def _check_report(report: Path, certificate: Path | None, asked: FileOptions) -> None:
     """InputError unless a report may be written there."""
     from offrecord.files import check_apart
-    from offrecord.reports.place import check_report
+    from offrecord.reports.report import check_report
 
     check_report(report, force=asked.force)
     check_apart(_key_file(asked), report)

@@ -40,7 +40,7 @@ def report(
     """A release on one page, from its files, after they are verified: exit 0 if they are, 1 if they
     do not hold, which the page then says first.
     """
-    from offrecord.reports.place import check_report
+    from offrecord.reports.report import check_report
     from offrecord.reports.report import report as reported
 
     page = _beside(certificate, released) if output is None else output
@@ -50,7 +50,7 @@ def report(
     with busy("reporting"):
         made = reported(certificate, released, private_list=private_list)
         made.write(page, force=force)
-    problems = made.content.checked.problems
+    problems = made.problems
     if as_json:
         typer.echo(as_json_text(made.to_dict() | {"report": str(page)}))
     else:

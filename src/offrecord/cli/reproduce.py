@@ -63,12 +63,7 @@ def _folder(path: Path) -> Iterator[None]:
 
 def _reproduced(files: Sequence[Path], *, force: bool) -> _Reproduced:
     """All numbers and errata computed, all figures drawn: each in the two files of its own."""
-    from offrecord.charts import (
-        influence_chart,
-        redaction_chart,
-        utility_chart,
-        write_chart,
-    )
+    from offrecord.charts import influence_chart, redaction_chart, utility_chart
     from offrecord.paper import reproduce as paper
 
     checks = list(followed(list(paper.checks()), "numbers", bar))
@@ -79,13 +74,16 @@ def _reproduced(files: Sequence[Path], *, force: bool) -> _Reproduced:
         for epsilon in followed(paper.FIG2_EPSILONS, "Fig. 2", bar)
         for row in paper.fig2([epsilon])
     ]
+    told, threshold = paper.fig1()
+    influence = [row | {"name": f"value {row['value']}"} for row in told]
+    silent = [row | {"name": row["mechanism"]} for row in profile]
     charts = [
-        influence_chart(*paper.fig1()),
+        influence_chart(influence, threshold, ["value 0", "value 1"], name="ε′"),
         utility_chart(points, paper.FIG2_NAMES),
-        redaction_chart(profile, profile_names),
+        redaction_chart(silent, profile_names),
     ]
     for index, file in enumerate(files):
-        write_chart(charts[index // 2], file, force=force)
+        charts[index // 2].write(file, force=force)
     return _Reproduced(checks, errata, files)
 
 
