@@ -75,8 +75,7 @@ def opened(browser, address):
         page.on("console", lambda said: said.type == "error" and faults.append(said.text))
         page.goto(f"{address}?{query}{fragment}")
         if ready:
-            shown = page.locator("body[data-pictures][data-drawn][data-settled=true]")
-            shown.wait_for(state="attached")
+            page.locator("body[data-settled=true]").wait_for(state="attached")
         return page
 
     yield opened
