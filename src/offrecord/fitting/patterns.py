@@ -101,8 +101,15 @@ class Pattern(NamedTuple):
     key: Integers
 
 
-def patterns(line: Line, left_window: int, right_window: int) -> Iterator[Pattern]:
-    """The patterns just beyond a window of so many records: nearest values, and levels."""
+def patterns(line: Line, left_window: int, right_window: int | None = None) -> Iterator[Pattern]:
+    """The patterns just beyond a window: nearest values, and levels.
+
+    Args:
+        line: the records.
+        left_window: records on the left that patterns are beyond.
+        right_window: on the right; None: as many.
+    """
+    right_window = left_window if right_window is None else right_window
     before: list[Integers] = []
     after: list[Integers] = []
     for count in range(1, _NEAREST + 1):
@@ -190,8 +197,8 @@ def _separate(group: Integers, clump: Integers, weight: Floats, size: int) -> tu
     clumps = int(clump.max()) + 1
     keys, where = numbered(group * clumps + clump)
     weights, groups = np.bincount(where, weight), keys // clumps
-    sums = np.bincount(groups, weights, size)
-    squares = np.bincount(groups, weights**2, size)
+    sums: Floats = np.bincount(groups, weights, size).astype(np.float64)
+    squares: Floats = np.bincount(groups, weights**2, size).astype(np.float64)
     return sums, np.divide(sums**2, squares, out=np.zeros(size), where=squares > 0)
 
 

@@ -174,9 +174,8 @@ class Members:
         known = self._powers.get((0, steps))
         if known is None:
             # bisection asks for sums of two powers of two: one product each
-            part = (
-                steps - 1 if (0, steps - 1) in self._powers else 1 << (steps - 1).bit_length() - 1
-            )
+            half = 1 << (int(steps) - 1).bit_length() - 1
+            part = steps - 1 if (0, steps - 1) in self._powers else half
             known = self._power(part) @ self._power(steps - part)
             self._powers[0, steps] = known
         return known
