@@ -165,6 +165,10 @@ class Window(Section):
     window: Annotated[int, Field(ge=0, le=10**7)]
     values: Annotated[int, Field(ge=2, le=64)]
 
+    def chances(self) -> NDArray[np.float64]:
+        """(window, values) ones."""
+        return np.ones((self.window, self.values))
+
 
 class Matrix(Section):
     """A local rule: a row for each distance, in it a probability for each value."""

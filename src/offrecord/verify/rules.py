@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.release.certificate import Policy, Rule, Stopping, Unknown, Window
+from offrecord.release.certificate import Policy, Rule, Stopping, Unknown
 from offrecord.verify.members import Floats, Integers, Kind
 
 
@@ -110,8 +110,7 @@ def _side(rule: Rule, kind: Kind) -> Side:
             raise InputError("policy.rules: a stopping rule must have the model's order and values")
         levels, far = (np.array(one, dtype=np.int64) for one in (rule.levels, rule.far))
         return Stops(rule.order, levels, far, rule.chances())
-    is_window = isinstance(rule, Window)
-    found = Local(np.ones((rule.window, rule.values)) if is_window else rule.chances())
+    found = Local(rule.chances())
     if found.redaction.shape[1] != kind.k:
         raise InputError(f"policy.rules: a local rule must be for {kind.k} values")
     if kind.order > 1 and not found.is_window:
