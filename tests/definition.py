@@ -16,11 +16,11 @@ import offrecord as off
 
 def sequences(chain, n):
     """All k^n sequences with their probabilities."""
-    paths = np.array(list(product(range(chain.k), repeat=n)))
-    weight = chain.start[paths[:, 0]].copy()
-    for t in range(n - 1):
-        kernel = chain.transition if chain.transition.ndim == 2 else chain.transition[t]
-        weight *= kernel[paths[:, t], paths[:, t + 1]]
+    paths, order = np.array(list(product(range(chain.k), repeat=n))), chain.order
+    weight = chain.start[tuple(paths[:, :order].T)].copy()
+    for t in range(order, n):
+        kernel = chain.transition if chain.is_homogeneous else chain.transition[t - 1]
+        weight *= kernel[tuple(paths[:, t - order : t + 1].T)]
     return paths[weight > 0], weight[weight > 0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
@@ -18,6 +19,7 @@ from offrecord.theory.problem import budget
 
 _MOST_REALIZATIONS = 4096
 _MOST_STEPS = 1_000_000  # records that a chain which forgets slowly is followed: a minute
+_SMALL = 1e-150  # probabilities below are multiplied by logarithms
 _NEVER_TOGETHER = "these values cannot occur together"
 #: Far above what rounding may add to an influence (docs/proofs/rounding.md, "What F4 forces").
 _FORCED_RELATIVE, _FORCED_ABSOLUTE = 1e-9, 1e-12
@@ -110,16 +112,29 @@ def log_likelihoods(chain: MarkovChain, private: int, direction: int, count: int
     )
     support = chain.support(private)
     state = np.diag(support.astype(np.float64))
+    smallest = float(kernels[kernels > 0].min()) if count else 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        for step in range(count):
+        logs, step = np.log(state), 0
+        while step < count and smallest > _SMALL and not np.any((state > 0) & (state < _SMALL)):
             state = state @ kernels[step]
-            found[step] = np.log(state)
+            logs = found[step] = np.log(state)
+            step += 1
+        for further in range(step, count):  # products of small numbers would vanish
+            logs = _log_product(logs, np.log(kernels[further]))
+            found[further] = logs
         highest = found.max(axis=1, keepdims=True)
         return np.where(np.isfinite(highest), found - highest, -np.inf)
 
 
+def _log_product(left: Floats, right: Floats) -> Floats:
+    """The logarithm of a product of matrices, from their logarithms."""
+    return np.asarray(np.logaddexp.reduce(left[:, :, np.newaxis] + right, axis=1))
+
+
 def binary_influence(alpha: float, beta: float, distances: Integers) -> Floats:
-    """Pointwise influence at some distances in the paper's setting (Proposition 1).
+    """Pointwise influence at some distances in the paper's setting (Prop. 1), without cancellation.
+
+    With s = (1 − α − β)^Δ, value 0 has |log (1 + (α/β)·s) − log(1 − s)|, value 1 the same with β/α.
 
     Args:
         alpha, beta: P(0→1) and P(1→0).
@@ -128,17 +143,48 @@ def binary_influence(alpha: float, beta: float, distances: Integers) -> Floats:
     Returns:
         (m, 2) of the values 0 and 1.
     """
-    total = alpha + beta
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # |1 − α − β|^d by logarithms, accurate near α + β = 0
-        log_gap = np.log1p(-total) if total < 1 else np.log(total - 1)
-        power = np.exp(distances * log_gap) if total != 1 else np.zeros(len(distances))
-        signed = np.where((distances % 2 == 1) & (total > 1), -power, power)
-        # P^d(0, 0) = (β + α·g)/(α+β), P^d(1, 0) = (β − β·g)/(α+β), with g = (1 − α − β)^d
-        one_less = -np.expm1(distances * log_gap) if total < 1 else 1.0 - signed
-        zero = np.log((beta + alpha * signed) / (beta * one_less))
-        one = np.log((alpha + beta * signed) / (alpha * one_less))
-    return np.asarray(np.abs(np.stack((zero, one), axis=1)))
+    steps: Floats = np.asarray(distances, dtype=np.float64)
+    gap = math.fsum((1.0, -alpha, -beta))
+    if alpha + beta == 1.0:  # independent, as in MarkovChain.binary
+        return np.zeros((len(steps), 2))
+    log_size = _log_size(alpha, beta, gap)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        power = np.exp(steps * log_size)  # |s|
+        odd = (steps % 2 == 1) & (gap < 0)  # where s is negative
+        shortfall = -np.expm1(steps * log_size)  # 1 − |s|
+        log_rest = np.where(
+            odd, np.log1p(power), np.where(power > 0.5, np.log(shortfall), np.log1p(-power))
+        )
+        signed = np.where(odd, -power, power)
+        columns = [
+            np.abs(_log_top(own, other, signed, steps, abs(gap), log_size) - log_rest)
+            for own, other in ((beta, alpha), (alpha, beta))
+        ]
+    return np.stack(columns, axis=1)
+
+
+def _log_size(alpha: float, beta: float, gap: float) -> float:
+    """log |1 − α − β|, from α + β or 2 − α − β where that is small, so that no digits are lost."""
+    if gap > 0.5:
+        return float(np.log1p(-(alpha + beta)))
+    if gap < -0.5:
+        return float(np.log1p(-((1.0 - alpha) + (1.0 - beta))))
+    return float(np.log(abs(gap)))
+
+
+def _log_top(
+    own: float, other: float, signed: Floats, steps: Floats, size: float, log_size: float
+) -> Floats:
+    """log(1 + (other/own)·s), s = signed, |s| = size^steps."""
+    ratio = other / own
+    if ratio > 1e300:
+        # Too large to be multiplied; 1 + ratio·s is then that product, as far as s > 0 can be told
+        # from 0.
+        return np.asarray(np.logaddexp(0.0, np.log(other) - np.log(own) + steps * log_size))
+    # Where s < 0 brings 1 + ratio·s near 0, it is a sum of positive terms all the same:
+    # 1 − ratio·|1 − α − β| = (α + β)(1 − other)/own, and what is gained beyond the first step.
+    inner = (own + other) * (1.0 - other) / own - ratio * size * np.expm1((steps - 1) * log_size)
+    return np.where(ratio * signed < -0.5, np.log(inner), np.log1p(ratio * signed))
 
 
 def _influence_of_joint(chain: MarkovChain, private: int, record: int) -> Floats:

@@ -19,10 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers, Label
 from offrecord.models.members import Members
-from offrecord.theory.pairs import ROUNDING, log_ratios, record_leakages
+from offrecord.theory.pairs import log_ratios, record_leakages
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.redaction import checked_redaction, rows_beside
 from offrecord.theory.sides import (
+    LEAST,
     Direction,
     context_outcomes,
     first_releases,
@@ -77,11 +78,6 @@ class WorstOutput:
     right: FirstRelease | None = None
     itself: bool = False
     member: int = 0
-
-    @property
-    def upper(self) -> float:
-        """A number the true leakage does not exceed."""
-        return self.leakage + ROUNDING
 
     def __str__(self) -> str:
         records = f"X_{self.secret.first}"
@@ -350,6 +346,10 @@ class Around:
                     state if held is not None else self._moved(members, state, record, direction)
                 )
                 moved = moved / max(float(moved.max()), np.finfo(float).tiny)
+                if np.any((moved > 0) & (moved < LEAST)):
+                    raise InputError(
+                        "probabilities of this redaction are too small to compute with"
+                    )
                 if row.any():
                     going.append((seen, 0, moved * row[values]))
                 for value in np.flatnonzero(row < 1).tolist():
@@ -390,10 +390,12 @@ class Around:
             labels = self._labels_of(np.flatnonzero(self._law_of(self.secret.first)[0] > 0))
             more, less = (labels[0],) * 2, (labels[-1],) * 2
             return WorstOutput(np.inf, self.secret, more, less, itself=True, member=member)
+        exact = float(self.leakages()[0])
         left, right = (list(self._seen(side)) for side in ("left", "right"))
         matrices = [np.stack([one[0] for _, one in side]) for side in (left, right)]
         search = _worst_of_pairs if self.is_long else _worst_of_groups
         found, (i, j), (more, less) = search(self, *matrices)
+        found = exact if exact == np.inf else found  # where probabilities are too small
         return WorstOutput(found, self.secret, more, less, left[i][0], right[j][0], member=member)
 
     def _labels_of(self, values: Integers) -> list[Label]:
@@ -461,7 +463,7 @@ def _worst_of_pairs(around: Around, left: Floats, right: Floats) -> _Found:
 
 def _most_telling(outcomes: Floats, x: int, other: int) -> int:
     """The outcome with the largest ratio of two start contexts."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.where(outcomes[:, x] > 0, outcomes[:, x] / outcomes[:, other], -1.0)
     return int(np.argmax(np.where(np.isnan(ratios), 1.0, ratios)))
 
@@ -478,7 +480,7 @@ def _worst_of_groups(around: Around, left: Floats, right: Floats) -> _Found:
             given.append((left[:, chosen] * (law[chosen] / mass)) @ right[:, chosen].T)
             values.append(int(code))
     likely, unlikely = np.max(given, axis=0), np.min(given, axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.where(likely > 0, likely / unlikely, 1.0)
     i, j = np.unravel_index(int(np.argmax(ratios)), ratios.shape)
     here = np.array(given)[:, i, j]

@@ -86,7 +86,7 @@ def _widest_first(outcomes: Floats, possible: Floats) -> tuple[Floats, Integers]
     occurs = (possible > 0)[:, np.newaxis]
     likely = np.where(occurs, outcomes, 0.0).max(axis=2)
     unlikely = np.where(occurs, outcomes, np.inf).min(axis=2)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.where(likely > 0, np.log(likely / unlikely), -np.inf)
     order = np.argsort(-ratios, axis=1, kind="stable")
     return np.take_along_axis(ratios, order, axis=1), order
@@ -120,7 +120,7 @@ def log_ratios(outcomes: Floats, possible: Floats) -> Floats:
     """
     contexts = outcomes.shape[2]
     found = np.ones((len(outcomes), contexts, contexts))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for x in range(contexts):
             for y in range(contexts):
                 if x != y:
@@ -134,7 +134,7 @@ def log_ratios(outcomes: Floats, possible: Floats) -> Floats:
 
 def _largest_log_ratio(likely: Floats, unlikely: Floats) -> Floats:
     """(M,) the largest log(likely / unlikely) over outcomes that can occur; at least 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.where(likely > 0, likely / unlikely, 1.0)
         found = np.log(ratios).max(axis=1, initial=0.0)
     return np.where(found > _NOTHING, found, 0.0)

@@ -25,7 +25,7 @@ Direction = Literal["left", "right"]
 
 #: Likelihoods below this, relative to the largest at the same distance, might vanish in the next
 #: step; a chain that comes to them counts as leaking without limit. Products of two stay normal.
-_LEAST = 1e-150
+LEAST = 1e-150
 
 
 def local_outcomes(
@@ -177,6 +177,65 @@ def _forwards(members: Members, place: int, steps: int) -> Floats:
     return product
 
 
+def has_vanished(
+    product: Floats, members: Members, place: int, steps: int, direction: Direction
+) -> NDArray[np.bool_]:
+    """Members some of whose probabilities are too small for floating point.
+
+    Args:
+        product: what `kernel_product` found.
+        members: the chains.
+        place: where the last record of the start context stands.
+        steps: how far.
+        direction: which way.
+
+    Returns:
+        (M,) true where a possible step has probability below 1e-150, or vanished in the product;
+        their leakage counts as endless.
+    """
+    tiny = np.any((members.rows > 0) & (members.rows < LEAST), axis=(1, 2, 3))
+    empty = np.any(product < LEAST, axis=(1, 2))
+    if not empty.any():
+        return np.asarray(tiny)
+    # zeros are common where steps are impossible: compare with what is possible
+    some = np.flatnonzero(empty)
+    part = members.part(some)
+    begin = place if direction == "right" else place_at(members, place, -steps)
+    possible = _pattern(part, begin, steps)
+    if direction == "left":
+        possible = np.swapaxes(possible, 1, 2) & (part.law(place) > 0)[:, :, np.newaxis]
+        possible &= (_occurs(part, place, steps) > 0)[:, np.newaxis, :]
+    else:
+        possible &= (part.law(place) > 0)[:, :, np.newaxis]
+    tiny[some] |= np.any(possible & (product[some] < LEAST), axis=(1, 2))
+    return np.asarray(tiny)
+
+
+def _pattern(members: Members, place: int, steps: int) -> NDArray[np.bool_]:
+    """(M, S, S) which contexts are possible so many steps on."""
+    size = (members.count, members.contexts, members.contexts)
+    found = np.broadcast_to(np.eye(members.contexts, dtype=bool), size)
+    if members.rows.shape[1] == 1:
+        power = members.kernel() > 0
+        while steps:
+            if steps & 1:
+                found = found @ power
+            power, steps = power @ power, steps >> 1
+        return found.copy()
+    for step in range(steps):
+        found = found @ (members.kernel(place_at(members, place, step)) > 0)
+    return found.copy()
+
+
+def _refused(outcomes: Floats, members: NDArray[np.bool_]) -> Floats:
+    """(M, O, S) outcomes with more of them, of endless leakage for these members."""
+    if not np.any(members):
+        return outcomes
+    contexts = outcomes.shape[2]
+    endless = members[:, np.newaxis, np.newaxis] * np.eye(contexts)
+    return np.concatenate((outcomes, endless), axis=1)
+
+
 def _inverse(law: Floats) -> Floats:
     """1 / law, and 0 where that is 0."""
     return np.divide(1.0, law, out=np.zeros_like(law), where=law > 0)
@@ -230,16 +289,17 @@ def context_outcomes(
         direction: which way.
 
     Returns:
-        (M, k**seen, S)
+        (M, k**seen, S), with outcomes of endless leakage where probabilities are too small.
     """
     found = kernel_product(members, place, steps, direction)
+    vanished = has_vanished(found, members, place, steps, direction)
     values = members.k**seen
     if seen < members.order and direction == "right":
         found = found.reshape(*found.shape[:2], -1, values).sum(axis=2)
     elif seen < members.order:
         first = members.law(members.order - 1 if members.places is not None else 0)
         found = (found * first[:, np.newaxis, :]).reshape(*found.shape[:2], values, -1).sum(axis=3)
-    return np.swapaxes(found, 1, 2)
+    return _refused(np.swapaxes(found, 1, 2), vanished)
 
 
 class Release(NamedTuple):
@@ -269,10 +329,10 @@ def first_releases(
     Returns:
         What may be seen first, by distance.
     """
-    certain = np.ones(members.count, dtype=bool)
     reach = len(redaction) if room is None else min(len(redaction), room)
     always = int(np.argmin(np.append(np.all(redaction[:reach] == 1, axis=1), False)))
     state = kernel_product(members, place, always, direction)
+    certain = ~has_vanished(state, members, place, always, direction)
     for distance in range(always + 1, reach + 1):
         reached = _step(state, members, place, distance, direction)
         row = redaction[distance - 1]
@@ -283,7 +343,7 @@ def first_releases(
         state = reached * row
         largest = state.max(axis=(1, 2), keepdims=True)
         state = state / np.where(largest > 0, largest, 1.0)
-        certain = certain & ~np.any((state > 0) & (state < _LEAST), axis=(1, 2))
+        certain = certain & ~np.any((state > 0) & (state < LEAST), axis=(1, 2))
     if room is None or room > reach:
         reached = _step(state, members, place, reach + 1, direction)
         yield Release(reach + 1, np.arange(members.k), reached, certain)
@@ -345,10 +405,7 @@ class _Kept:
 
     def refuse(self, members: NDArray[np.bool_]) -> None:
         """Members whose likelihoods became too small: they count as leaking without limit."""
-        if np.any(members):
-            endless = np.zeros((self.count, self.k, 2))
-            endless[members, 0, 0] = endless[members, 1, 1] = 1.0
-            self.add(endless)
+        self.found = _refused(self.found, members)
 
     def _reduce(self) -> None:
         k, rows = self.k, np.arange(self.count)
@@ -356,7 +413,7 @@ class _Kept:
         for x in range(k):
             for y in range(k):
                 if x != y:
-                    with np.errstate(divide="ignore", invalid="ignore"):
+                    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                         ratio = self.found[:, :, x] / self.found[:, :, y]
                     ratio[self.found[:, :, x] == 0] = -1.0
                     best.append(self.found[rows, np.argmax(ratio, axis=1)])
