@@ -73,7 +73,7 @@ def random_chain(rng, k, order, *, steps=0):
 def random_rule(rng, k, order, furthest):
     """A stopping rule with random levels up to `furthest`, far classes and chances."""
     contexts = k**order
-    count = min(int(rng.integers(1, 4)), furthest - order + 1)
+    count = min(int(rng.choice([1, 2, 2, 3, 3, 4])), furthest - order + 1)
     levels = np.sort(rng.choice(np.arange(order, furthest + 1), size=count, replace=False))
     classes = int(rng.integers(1, contexts + 1)) if rng.random() < 0.7 else contexts
     far = rng.permutation(
@@ -90,7 +90,7 @@ def random_rule(rng, k, order, furthest):
 
 def random_side(rng, k, order, furthest):
     """A stopping rule, or at times a window."""
-    if rng.random() < 0.12:
+    if rng.random() < 0.06:
         return LocalRule.window(int(rng.integers(0, furthest - order + 1)), k)
     return random_rule(rng, k, order, furthest)
 
@@ -135,10 +135,12 @@ def random_table(rng, n, order, *, holes=True):
 
 
 def near_table(rng, n, order, deadline):
-    """Two runs with a gap of up to twice the deadline between their cores, one with a hole or two
-    at times.
+    """Two runs with a gap of up to twice the deadline between their cores, one with a hole at
+    times.
     """
-    gap = min(int(rng.integers(0, 2 * deadline + 1)), n - 2 * order)
+    # most are too far apart to be one: then both walk, and may meet
+    least = deadline if rng.random() < 0.7 else 0
+    gap = min(int(rng.integers(least, 2 * deadline + 1)), n - 2 * order)
     first = int(rng.integers(order, max(n - gap - order, order) + 1)) - 1
     second = first + gap + order
     private = {first, min(second, n - 1)}
@@ -147,7 +149,7 @@ def near_table(rng, n, order, deadline):
     empty = set()
     if rng.random() < 0.3:
         others = [place for place in range(n) if place not in private]
-        empty = {int(one) for one in rng.choice(others, size=int(rng.integers(1, 3)))}
+        empty = {int(rng.choice(others))}
     return Table(n, tuple(sorted(private)), tuple(sorted(empty)))
 
 
@@ -158,10 +160,12 @@ def random_case(seed, most=4096):
     longest = int(np.log(most) / np.log(k) + 1e-9)
     n = int(rng.integers(max(order + 2, longest - 4), longest + 1))
     steps = n if rng.random() < 0.2 else 0
-    furthest = order + int(rng.integers(0, max((n - order) // 2, 1) + 1))
-    near = seed % 3 == 0
+    furthest = order + int(
+        rng.integers(0 if rng.random() < 0.1 else 1, max((n - order) // 2, 1) + 1)
+    )
+    near = seed % 3 != 2
     if near:
-        n, furthest = longest, order + int(rng.integers(1, 3))
+        n, furthest = longest, order + int(rng.choice([1, 1, 2, 3]))
         steps = n if steps else 0
     chain, members = random_chain(rng, k, order, steps=steps)
     policy = random_policy(rng, k, order, furthest, steps)
