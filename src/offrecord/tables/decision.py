@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from offrecord.mechanisms import deciding
 from offrecord.mechanisms.table_policy import TablePolicy
-from offrecord.models.base import Integers, Mask
+from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.members import Places
 from offrecord.models.records import MISSING, UNKNOWN
 from offrecord.tables.chains import Arranged
@@ -32,9 +32,9 @@ from offrecord.tables.writing import emptied, released_values, without_hidden
 if TYPE_CHECKING:
     import polars as pl
 
-#: What a record is by its position: the columns of an explanation, and the names of the counts.
-PRIVATE, ALWAYS, SOMETIMES, NEVER, WAITS = "private", "always", "sometimes", "never", "waits"
-REGIONS = (PRIVATE, ALWAYS, SOMETIMES, NEVER)
+#: What a record is by its position, as in the paper: S never redacted, L always, M sometimes.
+NEVER, SOMETIMES, ALWAYS, PRIVATE, WAITS = "S", "M", "L", "private", "waits"
+REGIONS = (NEVER, SOMETIMES, ALWAYS, PRIVATE)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,8 +163,36 @@ class Rule:
         arranged = table.arranged
         names = arranged.columns.released[: -1 - len(arranged.columns.keep)]
         name = "region of the record" if "region" in names else "region"
-        region = pl.Series(name, self.regions(table))
-        return arranged.frame.select(names).with_columns(region) if names else region.to_frame()
+        added = [pl.Series(name, self.regions(table)), *self._chances(table)]
+        return arranged.frame.select(names).with_columns(added) if names else pl.DataFrame(added)
+
+    def _chances(self, table: Table) -> list[pl.Series]:
+        """For each value, the probability that a record with it is redacted; none where stopping
+        rules act.
+        """
+        import polars as pl
+
+        labels, gone = table.arranged.labels, self._local_redaction(table)
+        if gone is None:
+            return []
+        if self.holding is not None:
+            gone[self.holding.waits(table.arranged, table.private)] = 1.0
+        return [
+            pl.Series(f"Pr(redacted | {label})", gone[:, code]) for code, label in enumerate(labels)
+        ]
+
+    def _local_redaction(self, table: Table) -> Floats | None:
+        """(n, k) by record and value."""
+        chains, values = table.chains, len(table.arranged.labels)
+        if self.policy is None:
+            gone = table.touched[chains.chain_of].astype(np.float64)
+            return np.repeat(gone[:, np.newaxis], values, axis=1)
+        acting = chains if self.holding is None else open_ended(chains)
+        runs, place_of = table.runs(self.protect), table.place_of(self.places)
+        found = deciding.local_redaction(acting, runs, self.policy, place_of, self.order)
+        if found is None or self.holding is None:
+            return found
+        return np.stack([closed(one, chains) for one in found.T], axis=1)
 
     @property
     def _reach(self) -> int:
@@ -214,9 +242,9 @@ class Rule:
         counts = table.valued & ~waits
         always, never = always & counts & ~table.is_private, never & counts
         private = int(np.count_nonzero(table.is_private & counts))
-        numbers = [private, int(np.count_nonzero(always)), 0, int(np.count_nonzero(never))]
         records = int(np.count_nonzero(counts))
-        numbers[2] = records - sum(numbers)
+        small, large = int(np.count_nonzero(never)), int(np.count_nonzero(always))
+        numbers = [small, records - small - large - private, large, private]
         by_chain = np.add.reduceat(leaves, chains.starts[:-1], dtype=np.int64)[table.touched]
         there = np.add.reduceat(counts, chains.starts[:-1], dtype=np.int64)[table.touched]
         return Decision(

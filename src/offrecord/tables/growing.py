@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.mechanisms.rules import Setting, SettingKind, StoppingRule
@@ -118,8 +119,8 @@ def open_ended(chains: Chains) -> Chains:
     )
 
 
-def closed(mask: Mask, chains: Chains) -> Mask:
-    """(n,) what was decided of chains that go on, without the records added to them."""
+def closed(mask: NDArray[Any], chains: Chains) -> NDArray[Any]:
+    """(n,) what is said of chains that go on, without the records added to them."""
     return np.delete(mask, chains.starts[1:] + np.arange(chains.count))
 
 

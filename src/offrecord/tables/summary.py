@@ -85,9 +85,10 @@ class Summary:
     dropped_rows. released: share of the records that leaves; expected: the share that was expected,
     by positions and model. window: the same for windows, None where they were not compared.
     runner_up: the mechanism that came next, with what was expected of it. regions: records by what
-    their position says: private, always redacted, sometimes, never. leakage: what the rules leak;
-    promise: for which chains. gain: what that means. erasure: what erasing private records alone
-    would have leaked under the mean chain. waiting: records of a growing table that leave later.
+    their position says: S never redacted, M sometimes, L always, private. leakage: what the rules
+    leak; promise: for which chains. gain: what that means. erasure: what erasing private records
+    alone would have leaked under the mean chain. waiting: records of a growing table that leave
+    later.
     verdict: of the model at this ε, None if it was not tested.
     """
 
@@ -203,7 +204,7 @@ class Summary:
             "promise": self.promise,
             "meaning": None if self.gain is None else str(self.gain),
             "plain erasure": self._erasure(),
-            "records": self._regions(),
+            "regions": self._regions(),
             "mechanism": self._mechanism(),
             "model": self.verdict,
             "time": f"{self.seconds:.1f} s",
@@ -252,8 +253,8 @@ class Summary:
             return None
         said = {name: f"{count:,}" for name, count in self.regions.items()}
         return (
-            f"{said['private']} private, {said['always']} always redacted, {said['sometimes']}"
-            f" sometimes, {said['never']} never"
+            f"{said['private']} private, {said['L']} L (always redacted), {said['M']} M"
+            f" (sometimes), {said['S']} S (never)"
         )
 
     def _mechanism(self) -> str | None:

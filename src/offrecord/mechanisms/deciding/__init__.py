@@ -3,7 +3,15 @@ needs; local.py, stopping.py: the two kinds of rules; decide.py: what acts; geom
 what is expected of it.
 """
 
-from offrecord.mechanisms.deciding.decide import ALWAYS, AT_TIMES, NEVER, Certainty, certain, decide
+from offrecord.mechanisms.deciding.decide import (
+    ALWAYS,
+    AT_TIMES,
+    NEVER,
+    Certainty,
+    certain,
+    decide,
+    local_redaction,
+)
 from offrecord.mechanisms.deciding.expect import expected_released
 from offrecord.mechanisms.deciding.geometry import Geometry, geometry
 from offrecord.mechanisms.deciding.layout import Draw, Mask, PlaceOf, everywhere
@@ -23,5 +31,6 @@ __all__ = [
     "everywhere",
     "expected_released",
     "geometry",
+    "local_redaction",
     "settings_needed",
 ]

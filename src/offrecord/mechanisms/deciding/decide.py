@@ -20,6 +20,7 @@ from offrecord.mechanisms.deciding.stopping import (
 )
 from offrecord.mechanisms.rules import StoppingRule
 from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.models.base import Floats
 from offrecord.models.records import Chains, Runs
 
 #: Whether a record is redacted, whatever the values and the coins are: for none of them, for some,
@@ -75,6 +76,20 @@ def walked(
     layout, book = layout_of(chains, runs, order, place_of), stopping_book(policy, order)
     clusters = clusters_of(layout, book)
     return covered(chains, clusters, stops_of(chains, runs.order, book, clusters, coin), order)
+
+
+def local_redaction(
+    chains: Chains, runs: Runs, policy: TablePolicy, place_of: PlaceOf, order: int
+) -> Floats | None:
+    """(n, k) the probability that each record is redacted, by its value; None for stopping rules,
+    which look at more than one record.
+
+    Args and Raises: see `decide`.
+    """
+    if STOPPING in policy.kinds:
+        return None
+    layout = layout_of(chains, runs, order, place_of)
+    return LocalPlan.of(chains, layout, local_book(policy)).redaction()
 
 
 def certain(

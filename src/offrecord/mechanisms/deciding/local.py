@@ -88,6 +88,18 @@ class LocalPlan:
         touched = self._laid(ever[:, np.newaxis], nothing, np.bitwise_or) > 0
         return self.surely | surely, self.surely | touched
 
+    def redaction(self) -> Floats:
+        """(n, k) the probability that each record is redacted, by its value."""
+        rows = self._rows
+        found = np.zeros((len(self.chains.codes), rows.shape[1]))
+        limits = _by_code(rows)
+        for value in range(rows.shape[1]):
+            codes = np.broadcast_to(np.int8(value), self.chains.codes.shape)
+            laid = self._laid(limits, codes, np.maximum)
+            found[:, value] = np.where(laid == ALWAYS, 1.0, laid / 2.0**64)
+        found[self.surely] = 1.0
+        return found
+
     @property
     def _is_partial(self) -> bool:
         """Whether a rule that acts has distances at which some values go and others need not."""
