@@ -155,7 +155,7 @@ def first_redact() -> None:
         table = ("--value", "ill", "--order", "day", "--by", "who", "--step", "1")
         seconds, memory = command(
             "redact", folder / "table.parquet", *table, "--private", "private", "--fit",
-            "--epsilon", "1", "--dataset", "bench", "--key-file", folder / "key.json",
+            "--epsilon", "1", "--dataset", "bench", "--key-file", folder / "key" / "key.json",
             "-o", folder / "out.parquet",
         )  # fmt: skip
         report("first redact --fit, 5,400 rows of 2 values, report included", seconds, 15.0)
@@ -213,7 +213,7 @@ def whole_table() -> None:
             seconds, memory = command(
                 "redact", folder / "table.parquet", *table, "--model", folder / "model.json",
                 "--mechanism", mechanism, "--epsilon", "1", "--dataset", mechanism, "--key-file",
-                folder / "key.json", "--max-rows", 10**9, "--no-report", "--accept-model",
+                folder / "key" / "key.json", "--max-rows", 10**9, "--no-report", "--accept-model",
                 "--in-memory", "-o", out,
             )  # fmt: skip
             report(f"redact, 20,000,000 rows, {mechanism}", seconds, None)

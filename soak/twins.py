@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+import shutil
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -11,6 +13,7 @@ import numpy as np
 import polars as pl
 
 import offrecord as off
+from offrecord.release.keys import Key
 from soak.running import Campaign, Notes, ViolationError
 
 _ENDINGS = (".csv", ".parquet", ".arrow", ".ndjson")
@@ -27,8 +30,9 @@ def _twins(ending: str, rng: random.Random, folder: Path) -> Notes:
     asked = {
         "value": "v", "order": "t", "by": "id", "private": "p", "dataset": "twins", "step": 1,
         "epsilon": rng.choice([0.5, 1.0, 2.0]), "mechanism": rng.choice(["window", "best-local"]),
-        "model": off.Posterior(counts, 1), "accept_model": True, "key_file": folder / "key.json",
+        "model": off.Posterior(counts, 1), "accept_model": True,
     }  # fmt: skip
+    Key.new(folder / "key" / "key.json")
     left = []
     for name, one in (("one", values), ("other", other)):
         frame = pl.DataFrame(
@@ -39,11 +43,13 @@ def _twins(ending: str, rng: random.Random, folder: Path) -> Notes:
                 "p": private,
             }
         )
-        release = off.redact(frame, **asked)
+        key = shutil.copytree(folder / "key", folder / f"key of {name}") / "key.json"
+        release = off.redact(frame, **asked, key_file=key)
         file = folder / f"{name}{ending}"
         release.write(file)
         certificate = file.with_name(f"{file.name}.certificate.json").read_bytes()
-        left.append((file.read_bytes(), certificate, str(release.summary)))
+        said = re.sub(r"(?m)^time .*$", "", str(release.summary))
+        left.append((file.read_bytes(), certificate, said))
     for what, one, twin in zip(("table", "certificate", "summary"), *left, strict=True):
         if one != twin:
             raise ViolationError(f"another {what} for other private values")
