@@ -41,7 +41,7 @@ def answer(
     """
     from offrecord.mechanisms.answer import answer as answer_one
     from offrecord.mechanisms.answer import value_of
-    from offrecord.mechanisms.local.policy import LocalPolicy
+    from offrecord.mechanisms.local_policy import LocalPolicy
     from offrecord.release.keys import Key, default_key_file
     from offrecord.release.ledger import ledger
 

@@ -26,7 +26,7 @@ from offrecord.errors import InputError
 from offrecord.tables.options import FileOptions, MemoryOptions, Options
 
 if TYPE_CHECKING:
-    from offrecord.mechanisms import Mechanism
+    from offrecord.mechanisms.base import Mechanism
 
 #: Options that only a chain without data has.
 _CHAIN = ("n", "alpha", "beta")

@@ -15,7 +15,7 @@ from offrecord.cli.progress import bar, busy
 from offrecord.errors import InputError
 
 if TYPE_CHECKING:
-    from offrecord.mechanisms import Mechanism
+    from offrecord.mechanisms.base import Mechanism
     from offrecord.mechanisms.table_policy import TablePolicy
 
 #: What only a chain without a table has.
@@ -72,9 +72,7 @@ def design(
     if output is not None:
         check_writable(output, force=force)
     if table:
-        policy = _of_table(chosen, described, output)
-        policy.save(output, force=force)
-        typer.echo(as_json_text(_validated(policy)) if as_json else _shown(policy))
+        _of_table(chosen, described, output, force=force, as_json=as_json)
         return
     if described["n"] is None or described["private"] is None:
         raise InputError("give --n and --private, or --table with --model and --output")
@@ -87,8 +85,15 @@ def design(
         policy.save(output, force=force)
 
 
-def _of_table(mechanism: Mechanism, described: dict[str, Any], output: Path | None) -> TablePolicy:
-    """The rules of every setting at every place of a model."""
+def _of_table(
+    mechanism: Mechanism,
+    described: dict[str, Any],
+    output: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """The rules of every setting at every place of a model, saved."""
     from offrecord.mechanisms.design_table import design_table
     from offrecord.mechanisms.rules import SETTINGS, Setting
     from offrecord.models.file import load_model
@@ -106,7 +111,9 @@ def _of_table(mechanism: Mechanism, described: dict[str, Any], output: Path | No
     places = range(promise.mean.place_count)
     settings = [Setting(kind, place) for kind in SETTINGS for place in places]
     epsilon, protect = described["epsilon"], described["protect"]
-    return design_table(mechanism, promise, epsilon, protect, settings, bar)
+    policy = design_table(mechanism, promise, epsilon, protect, settings, bar)
+    policy.save(output, force=force)
+    typer.echo(as_json_text(_validated(policy)) if as_json else _shown(policy))
 
 
 def _validated(policy: TablePolicy) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The whole job on real data: rain at New York's JFK airport, hour by hour, in 2013.
 
-README.md here says where the data are from.
+README.md here says where the data are from, and how policy.json was made.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from offrecord.fitting.fit import Fit
+    from offrecord.mechanisms.base import Policy
+    from offrecord.mechanisms.table_policy import TablePolicy
+    from offrecord.models.chain import MarkovChain
     from offrecord.tables.engines.memory import Release
     from offrecord.tables.options import Listwise
 
@@ -36,6 +39,8 @@ PRIVATE_HOURS = (
 )
 EPSILON = 1.0
 DATASET = "offrecord demo: rain at JFK, July to December 2013"
+_SHOWN = 24  #: hours shown on each side of a private one
+_LETTERS = {"L": "L", "M": "M", "S": "S"}
 _COLUMNS: dict[str, Any] = {"value": "rain", "order": "time", "single_chain": True, "step": "1h"}
 
 
@@ -110,25 +115,25 @@ def run(
     """Fit the first half of the year, redact the second, and say what happened."""
     from offrecord.reports.report import report_of
     from offrecord.tables.engines.memory import redact
-    from offrecord.tables.reference import fit
 
     written = Files(folder)
     written.check(force=force)
     first, second = halves()
-    records = f"{first.height + second.height:,} records"
-    say(f"Rain at JFK airport, hour by hour, 2013: {records}, gaps and all.\n")
-    say(f"1. fit: learn from January to June ({first.height:,} records) how rain follows rain\n")
-    fitted = fit(first, chain_order=2, **_COLUMNS)
-    fitted.model.save(written.model, force=force)
-    say(str(fitted))
     say(
-        f"\n2. redact: July to December ({second.height:,} records), {len(PRIVATE_HOURS)} hours off"
-        f" the record, ε = {EPSILON:g}\n"
+        f"Rain at JFK airport, hour by hour, 2013. {len(PRIVATE_HOURS)} hours between July and"
+        " December are off the record.\n"
+    )
+    fitted = learned(first)
+    fitted.save(written.model, force=force)
+    say(
+        f"1. fit learns from January to June ({fitted.records:,} records) which chains are"
+        f" plausible: memory of {fitted.posterior.order} hours.\n"
     )
     release = redact(
         second,
         private_list=_private_hours(),
-        model=fitted.model,
+        model=fitted,
+        policy=shipped_policy(),
         epsilon=EPSILON,
         dataset=DATASET,
         key_file=written.key,
@@ -138,14 +143,16 @@ def run(
     )
     certificate, _ = release.write(written.released, force=force)
     report_of(release, certificate, written.released).write(written.report, force=force)
+    say(f"2. redact releases the rest of July to December ({second.height:,} records):\n")
     say(release.summary.figures())
+    say("\n3. What an attacker can infer about a private hour, as odds between rain and none:\n")
+    say(_odds(release))
+    say("\n4. One private hour (P), and what left around it (· is redacted):\n")
+    say(_around(release.frame))
+    say("\n5. The paper's mechanisms, if rain were known to follow a chain of order 1:\n")
+    say(_paper(first))
     say(f"\nwritten: {written.model}, {written.released} and its certificate {certificate.name}")
-    say(
-        "\nAround the first private hours, the rule that decided and what came of it (· is a"
-        " redaction):\n"
-    )
-    say(_around(release.explain(), release.frame))
-    say(f"\nThe release on one page, for a browser: {written.report}")
+    say(f"The release on one page, for a browser: {written.report}")
     return Done(written, fitted, release, certificate)
 
 
@@ -161,35 +168,90 @@ def halves() -> tuple[pl.DataFrame, pl.DataFrame]:
     return year.filter(is_first), year.filter(~is_first)
 
 
+def learned(reference: pl.DataFrame) -> Fit:
+    """The fit to a half of the year, tested at the demo's ε."""
+    from offrecord.tables.reference import fit
+
+    return fit(reference, epsilons=(EPSILON,), **_COLUMNS)
+
+
+def designed(fitted: Fit) -> TablePolicy:
+    """The rules that policy.json holds: the owner's, for all settings of a single chain."""
+    from offrecord.mechanisms import OwnerStopping
+    from offrecord.mechanisms.design_table import design_table
+    from offrecord.mechanisms.rules import SETTINGS, Setting
+
+    settings = [Setting(kind) for kind in SETTINGS]
+    return design_table(OwnerStopping(), fitted.posterior, EPSILON, "run", settings)
+
+
+def shipped_policy() -> TablePolicy:
+    """The rules of `designed`, made beforehand: designing them takes a minute."""
+    from offrecord.files import read_json
+    from offrecord.mechanisms.table_policy import TablePolicy
+
+    with as_file(files("offrecord") / "demo" / "policy.json") as path:
+        return TablePolicy.from_dict(read_json(path))
+
+
 def _private_hours() -> pl.DataFrame:
     import polars as pl
 
     return pl.DataFrame({"time": PRIVATE_HOURS})
 
 
-def _around(rule: pl.DataFrame, released: pl.DataFrame) -> str:
-    """The rows about the first secret: rule and outcome side by side.
+def _odds(release: Release) -> str:
+    """Bars of the odds after plain erasure and after the release, on a logarithmic scale."""
+    from offrecord.text import odds
 
-    Those under the same rule stand together.
-    """
-    low, high = _first_secret(rule["region"].to_list())
-    rows = [["from hour", "region", *rule.columns[2:], "released"]]
-    before = None
-    for i in range(max(low - 5, 0), min(high + 6, rule.height)):
-        hour, *same = rule.row(i)
-        value = released["rain"][i]
-        if same != before:
-            rows.append([hour, same[0], *(f"{chance:.4g}" for chance in same[1:]), ""])
-            before = same
-        rows[-1][-1] += "·" if value is None else str(value)
+    summary = release.summary
+    shown = [("plain erasure", summary.erasure or 0.0), ("this release", summary.leakage)]
+    rows = [[name, "█" * max(round(4 * it), 1), f"{odds(it)} to 1"] for name, it in shown]
     return aligned(rows)
 
 
-def _first_secret(regions: list[str]) -> tuple[int, int]:
-    """The rows of the first secret and what is redacted about it, and a free one on each side."""
-    low = high = regions.index("private")
-    while low > 0 and regions[low] != "S":
-        low -= 1
-    while high < len(regions) - 1 and regions[high] != "S":
-        high += 1
-    return low, high
+def _around(released: pl.DataFrame) -> str:
+    """The hours around the private one of 15 August, a character each."""
+    hour = PRIVATE_HOURS[3]
+    times = released["time"].to_list()
+    at = times.index(hour)
+    cells = ["·" if cell is None else str(cell) for cell in released["rain"].to_list()]
+    cells[at] = "P"
+    begin = max(at - _SHOWN, 0)
+    return f"{times[begin]}  {''.join(cells[begin : at + _SHOWN + 1])}  {times[at + _SHOWN]}"
+
+
+def _paper(reference: pl.DataFrame) -> str:
+    """Windows, the paper's constant q and the best local mechanism around one hour: for dry hours
+    and for hours of rain, which records are redacted always, sometimes and never.
+    """
+    from offrecord.mechanisms import design
+    from offrecord.theory.problem import Problem
+
+    chain = _chain_of_order_1(reference)
+    problem = Problem(chain, n=2 * _SHOWN + 1, private=[_SHOWN + 1], epsilon=EPSILON)
+    rows = [["mechanism", "regions around the private hour (P)", "expected redactions"]]
+    for name in ("window", "3r-constant", "best-local", "owner"):
+        policy = design(problem, name)
+        redacted = problem.n * (1 - policy.utility)
+        rows.append([name, _regions(policy), f"{redacted:.1f}"])
+    legend = "L: always redacted, M: redacted for some values or sometimes, S: never."
+    left_out = (
+        "A chain of order 1 leaves out what the longer memory above counts with: real rain"
+        " needs more."
+    )
+    return f"{aligned(rows)}\n{legend}\n{left_out}"
+
+
+def _chain_of_order_1(reference: pl.DataFrame) -> MarkovChain:
+    from offrecord.tables.reference import fit
+
+    return fit(reference, chain_order=1, epsilons=(EPSILON,), **_COLUMNS).chain
+
+
+def _regions(policy: Policy) -> str:
+    """A character for each record; the owner's walk has no regions."""
+    regions = getattr(policy, "regions", None)
+    if regions is None:
+        return "stops at a random distance on each side"
+    return "".join(_LETTERS.get(str(getattr(one, "value", one)), "P") for one in regions)
