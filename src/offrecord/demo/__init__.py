@@ -177,12 +177,12 @@ def learned(reference: pl.DataFrame) -> Fit:
 
 def designed(fitted: Fit) -> TablePolicy:
     """The rules that policy.json holds: the owner's, for all settings of a single chain."""
-    from offrecord.mechanisms import OwnerStopping
+    from offrecord.mechanisms import mechanism_named
     from offrecord.mechanisms.design_table import design_table
     from offrecord.mechanisms.rules import SETTINGS, Setting
 
     settings = [Setting(kind) for kind in SETTINGS]
-    return design_table(OwnerStopping(), fitted.posterior, EPSILON, "run", settings)
+    return design_table(mechanism_named("owner"), fitted.posterior, EPSILON, "run", settings)
 
 
 def shipped_policy() -> TablePolicy:
