@@ -331,10 +331,10 @@ def test_a_comparison_of_ten_thousand_budgets():
 def test_an_attack_on_ten_thousand_secrets():
     ratios = np.random.default_rng(3).normal(0, 0.2, 10_000)
     ratios[:10] = np.inf
-    attackers = (Attacker(IMAGE, "promised", ratios), Attacker(SCRIPT, "beyond", ratios))
+    attackers = (Attacker(IMAGE, "promised", ratios), Attacker(SCRIPT, "instead", ratios))
     beliefs = np.full((10_000, 2), 0.5)
     notes = (SCRIPT,) * 1000
-    found = Attack(IMAGE, 1.0, 10_000, attackers, beliefs, beliefs, 1, ((SCRIPT, 2),), notes)
+    found = Attack(IMAGE, 1.0, 10_000, attackers, beliefs, beliefs, 1, notes)
     read = page_of(found)
     assert read.text.startswith("NOT WITHIN ε = 1")
     assert "infinite" in read.text

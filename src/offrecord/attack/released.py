@@ -162,7 +162,7 @@ class Released:
             return deciding.certain(chains, runs, self.policy, self.place_of, order)
         acting = open_ended(chains)
         found = deciding.certain(acting, runs, self.policy, self.place_of, order)
-        return closed(found, chains)  # type: ignore[arg-type, return-value]
+        return closed(found, chains)
 
     def _standing(self, missing: Mask) -> Chains:
         known = self.arranged.chains

@@ -30,6 +30,7 @@ from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Label
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
+from offrecord.tables.plan import erased
 from offrecord.text import many, odds, share_text
 from offrecord.theory.window import smallest_windows
 
@@ -232,21 +233,12 @@ def belief_of(policy: TablePolicy, promise: Promise) -> Belief:
     """What an attacker may come to believe, by the mean chain and the policy's leakage."""
     setting, _ = shown_setting(policy)
     mean = promise.mean
-    prior = np.bincount(mean.last_value, mean.law(setting.place)[0], minlength=mean.k).astype(np.float64)
-    after, erased = (_most(prior, one) for one in (policy.epsilon, erasure_of(policy, promise)))
+    law = mean.law(setting.place)[0]
+    prior = np.bincount(mean.last_value, law, minlength=mean.k).astype(np.float64)
+    after, without = (_most(prior, one) for one in (policy.epsilon, erased(policy, promise)))
     worst = int(np.argmax(after - prior))
     label = promise.labels[worst]
-    return Belief(label, float(prior[worst]), float(erased[worst]), float(after[worst]))
-
-
-def erasure_of(policy: TablePolicy, promise: Promise) -> float:
-    """What erasing private records alone would leak under the mean chain."""
-    nothing = LocalRule.window(0, promise.k)
-    rules = {
-        setting: Pair(*(None if rule is None else nothing for rule in pair))
-        for setting, pair in policy.rules.items()
-    }
-    return float(replace(policy, rules=rules).leakages(promise.mean)[0])
+    return Belief(label, float(prior[worst]), float(without[worst]), float(after[worst]))
 
 
 def _most(prior: Floats, leakage: float) -> Floats:

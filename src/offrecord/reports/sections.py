@@ -24,14 +24,13 @@ from offrecord.reports.pictures import (
     SIDES,
     belief_picture,
     curve_picture,
-    erasure_of,
     influence_picture,
     leakage_picture,
     odds_text,
     rule_picture,
     shown_setting,
 )
-from offrecord.tables.plan import about_verdict
+from offrecord.tables.plan import about_verdict, erased
 from offrecord.text import many, share_text
 
 MECHANISMS = {
@@ -62,8 +61,10 @@ def _lead(content: Content) -> str:
     if not content.holds:
         return "The certificate of this release does not verify: what follows is what it claims."
     counts = content.certificate.counts
-    if not counts.private and not counts.dropped_chains:
-        return f"Of a table of {many(counts.rows, 'row')} no record is private."
+    if not counts.private:
+        out = many(counts.dropped_chains, "chain")
+        gone = f"; {out} with private records went as a whole" if counts.dropped_chains else ""
+        return f"In this table of {many(counts.rows, 'row')} no record is private{gone}."
     return (
         f"{many(counts.private, 'private record')} of a table of {many(counts.rows, 'row')} stay"
         f" off the record, and with them what would give them away."
@@ -164,9 +165,9 @@ def _compared(content: Content) -> Iterator[Block]:
     rows = [("This release", share_text(summary.released), f"at most {promised}")]
     if summary.window is not None:
         rows.append(("Windows (expected)", share_text(summary.window), f"at most {promised}"))
-    erased = 1 - summary.private / max(summary.rows - summary.missing - summary.waiting, 1)
-    told = f"up to {odds_text(erasure_of(*acting))}"
-    rows.append(("Erasing private records alone", share_text(erased), told))
+    left = 1 - summary.private / max(summary.rows - summary.missing - summary.waiting, 1)
+    told = f"up to {odds_text(erased(*acting))}"
+    rows.append(("Erasing private records alone", share_text(left), told))
     head = ("", "Released", "Odds between two values of a private record")
     yield Listing("What leaves, and what the rest gives away", head, rows)
     if summary.touched and summary.touched < summary.chains:
