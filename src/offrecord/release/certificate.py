@@ -225,7 +225,7 @@ class Stopping(Section):
             content = packed.decompress(base64.b64decode(self.stop, validate=True), size + 8)
         except (ValueError, zlib.error):
             raise ValueError("stop must be packed probabilities") from None
-        if len(content) != size:
+        if len(content) != size or not packed.eof:
             raise ValueError(f"stop must hold {size // 8:,} probabilities")
         found = np.frombuffer(content, dtype="<f8").astype(np.float64)
         return _drawable(found.reshape(self._shape))

@@ -61,6 +61,10 @@ def check_table(
         if records is not None:
             judged = None if promised is None or rules is None else (promised, rules)
             _check_records(certificate, judged, given, records, random, found)
+    except InputError as error:
+        if not found.problems:
+            raise
+        found.wrong(str(error))  # another file than the certificate is about
     except (pl.exceptions.PolarsError, OverflowError):
         raise InputError(f"{given.released} holds cells that cannot be compared") from None
     found.not_checked.append("What the files hold beside cells: metadata, spelling, making.")
