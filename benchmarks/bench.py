@@ -161,8 +161,8 @@ def first_redact() -> None:
         report("first redact --fit, 5,400 rows of 2 values, report included", seconds, 15.0)
         report("    its memory", memory, 2.0, "GB")
         certificate = folder / "out.parquet.certificate.json"
-        seconds, memory = command("verify", certificate, folder / "out.parquet")
-        report("verify of that release", seconds, 60.0)
+        seconds, _ = command("verify", certificate, folder / "out.parquet")
+        report("verify of that release", seconds, 3.0)
 
 
 def deciding() -> None:
@@ -207,7 +207,6 @@ def whole_table() -> None:
         promise = off.KnownChains([off.MarkovChain.binary(0.05, 0.3)])
         (folder / "model.json").write_text(json.dumps({**model, "model": promise.to_dict()}))
         table = ("--value", "v", "--order", "t", "--by", "chain", "--private", "private")
-        reading = busy(lambda: pl.read_parquet(folder / "table.parquet"))
         for mechanism in ("window", "owner"):
             out = folder / f"{mechanism}.parquet"
             seconds, memory = command(
@@ -219,8 +218,7 @@ def whole_table() -> None:
             report(f"redact, 20,000,000 rows, {mechanism}", seconds, None)
             report("    its memory", memory, None, "GB")
             verified, _ = command("verify", f"{out}.certificate.json", out)
-            limit = 3.0 + 3 * reading if mechanism == "window" else 60.0
-            report(f"verify of it (reading alone: {reading:.2f} s)", verified, limit)
+            report("verify of it / redact", verified / seconds, 1.5, "×")
 
 
 def simulated(path: Path) -> None:

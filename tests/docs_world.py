@@ -42,7 +42,7 @@ def rooms() -> None:
 
 def released(frame: pl.DataFrame, asked: dict, reference: pl.DataFrame, dataset: str) -> None:
     """A model, and a release by a key of its own, in two formats."""
-    off.fit(reference, **asked).save("model.json")
+    off.fit(reference, **asked, chain_order=1).save("model.json")
     release = off.redact(
         frame,
         **asked,
