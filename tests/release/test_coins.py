@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offrecord.mechanisms.answer import draw
-from offrecord.mechanisms.owner.deciding import bridging, completion, walking
+from offrecord.mechanisms.deciding.stopping import STOPS
 from offrecord.release import coins as draws
 from offrecord.release.keys import Key
 
@@ -111,7 +111,7 @@ def test_the_vectors_of_several_draws_hold():
         record = KEY, dataset, column, values, int(order), number, purpose.encode(), int(counter)
         assert f"{drawn(*record):016x}" == expected
         assert f"{draw_by_the_book(*record):016x}" == expected
-    purposes = {*walking.PURPOSES.values(), bridging.PURPOSE, completion.PURPOSE}
+    purposes = {STOPS}
     assert {row[5].encode() for row in rows} == purposes
     told = re.findall(r"^\| `(offrecord/[^`]*)` \|", DOCS.read_text("utf-8"), re.M)
     assert {purpose.encode() for purpose in told} == purposes

@@ -108,7 +108,7 @@ def test_releases_that_start_together_have_one_key_and_see_each_other(tmp_path):
             process.wait()
     proofs = [json.loads((tmp_path / f"{name}.csv.certificate.json").read_text()) for name in names]
     assert {proof["key_id"] for proof in proofs} == {Key.load(tmp_path / "keys" / "key.json").id}
-    assert sorted(proof["release"]["other_releases"] for proof in proofs) == [0, 1, 2, 3]
+    assert sorted(proof["release"]["others"] for proof in proofs) == [0, 1, 2, 3]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")

