@@ -43,7 +43,7 @@ def test_answers_follow_the_policy_and_repeat(policy, tmp_path):
 
 
 def test_a_policy_that_leaks_more_than_it_says_gets_no_answer(policy, tmp_path):
-    leaky = off.LocalPolicy(policy.problem, off.Redaction.of(10, 2, [(0, 1, np.ones(2))]), "mine")
+    leaky = off.LocalPolicy(policy.problem, first_alone(10), "mine")
     with pytest.raises(off.InputError, match="do not answer"):
         answer(leaky, 2, 0, Key(bytes(32), tmp_path / "key"))
 
@@ -52,9 +52,14 @@ def with_row(policy, record, row):
     """The same policy but for one record."""
     matrix = policy.redaction.copy()
     matrix[record - 1] = row
-    return off.LocalPolicy(
-        policy.problem, off.Redaction.from_matrix(matrix, *matrix.shape), policy.mechanism
-    )
+    return off.LocalPolicy(policy.problem, matrix, policy.mechanism)
+
+
+def first_alone(n):
+    """A matrix that redacts record 1."""
+    matrix = np.zeros((n, 2))
+    matrix[0] = 1
+    return matrix
 
 
 def test_the_coin_is_none_of_the_askers_business(policy, tmp_path):
@@ -63,13 +68,12 @@ def test_the_coin_is_none_of_the_askers_business(policy, tmp_path):
     """
     keys = [Key(bytes([i]) + bytes(31), tmp_path / "key") for i in range(200)]
     texts = [
-        off.LocalPolicy(policy.problem, policy.sparse, f"mechanism {i}", None, {"note": i})
+        off.LocalPolicy(policy.problem, policy.redaction, f"mechanism {i}", None, {"note": i})
         for i in range(10)
     ]
     another = off.Problem(off.MarkovChain.binary(0.02, 0.7), 12, [1], 2.0)
-    silent = off.Redaction.of(
-        12, 2, [(0, 1, [1, 1]), (1, 2, policy.sparse.row(1)), (2, 12, [1, 1])]
-    )
+    silent = np.ones((12, 2))
+    silent[1] = policy.redaction[1]
     texts.append(off.LocalPolicy(another, silent, "another model"))
     for key in keys:
         assert len({answer(one, 2, 0, key, remember=False) for one in texts}) == 1
@@ -115,7 +119,7 @@ def test_two_questions_about_a_record_leak_their_minimum_and_the_second_is_refus
         leakage_of_table(joint_table(policy.problem.chain, 4, rules, [1], shared=False)) > together
     )
     asked = off.LocalPolicy(
-        off.Problem(policy.problem.chain, 4, [1], 3.0), asked.sparse, "asks again"
+        off.Problem(policy.problem.chain, 4, [1], 3.0), asked.redaction, "asks again"
     )
     assert asked.is_private
     for i in range(
@@ -170,7 +174,7 @@ def test_an_owner_has_an_epsilon_of_their_own(policy, tmp_path):
     key = Key.new(tmp_path / "data" / "key.json")
     everything = off.LocalPolicy(
         off.Problem(policy.problem.chain, n=10, private=[1], epsilon=50.0),
-        off.Redaction.of(10, 2, [(0, 1, [1, 1])]),
+        first_alone(10),
         "all",
     )
     assert everything.is_private
@@ -236,8 +240,8 @@ def test_two_policies_for_records_of_one_owner_may_not_add_up(tmp_path):
     problem = off.Problem(chain, n, [21], 1.0)
     side = off.design(off.Problem(chain, 21, [1], 1.0)).redaction[1:]
     rows = np.vstack([np.ones((21, 2)), side])
-    right = off.LocalPolicy(problem, off.Redaction.from_matrix(rows, n, 2), "right")
-    left = off.LocalPolicy(problem, off.Redaction.from_matrix(rows[::-1], n, 2), "left")
+    right = off.LocalPolicy(problem, rows, "right")
+    left = off.LocalPolicy(problem, rows[::-1], "left")
     assert right.is_private
     assert left.is_private
     assert off.leakage(problem, np.minimum(right.redaction, left.redaction)) > 1.2

@@ -194,6 +194,7 @@ def has_vanished(
         their leakage counts as endless.
     """
     tiny = np.any((members.rows > 0) & (members.rows < LEAST), axis=(1, 2, 3))
+    tiny |= np.any((members.law(place) > 0) & (members.law(place) < LEAST), axis=1)
     empty = np.any(product < LEAST, axis=(1, 2))
     if not empty.any():
         return np.asarray(tiny)
@@ -237,8 +238,8 @@ def _refused(outcomes: Floats, members: NDArray[np.bool_]) -> Floats:
 
 
 def _inverse(law: Floats) -> Floats:
-    """1 / law, and 0 where that is 0."""
-    return np.divide(1.0, law, out=np.zeros_like(law), where=law > 0)
+    """1 / law, and 0 where that is 0 or too small."""
+    return np.divide(1.0, law, out=np.zeros_like(law), where=law > LEAST)
 
 
 def _occurs(members: Members, place: int, steps: int) -> Floats:

@@ -32,6 +32,7 @@ _MANY = 64  # secrets of which each is bounded by its own optimum
 #: Chains that optimum.py takes: budgets at most, 1 − α − β and the rarer transition at least
 #: (docs/proofs/rounding.md, "Bounds on every mechanism").
 _LARGEST_BUDGET, _LEAST_GAP, _LEAST_STEP = 300, 1e-7, 1e-15
+_RAREST = 1e-100  # transition below which derivatives are no longer floating-point numbers
 _BOUND_SLACK = 1e-12  # what rounding may have taken from a bound on the utility
 
 
@@ -94,7 +95,8 @@ class BestLocal(Mechanism):
             starts += [ThreeRegion(tuning).design(alone) for tuning in ("convex", "constant")]
         start = max(starts, key=lambda policy: policy.utility)
         matrix = start.redaction
-        if problem.epsilon > 0 and (bound is None or start.utility < bound - _TOLERANCE):
+        ordinary = float(problem.chain.transition[problem.chain.transition > 0].min()) > _RAREST
+        if ordinary and problem.epsilon > 0 and start.utility < bound - _TOLERANCE:
             matrix = _improved(problem, matrix, self.programs)
         return LocalPolicy(problem, matrix, self.name, bound)
 

@@ -23,10 +23,11 @@ import numpy as np
 
 from offrecord.models.base import Floats, Integers
 
-_POINTS = 1 << 14  # of a curve: chords then miss less than 1e-6 of a record
+_POINTS = 1 << 16  # of a curve: chords then miss less than 1e-6 of a record
 _MOST_RECORDS = 400  # of a path with q < 1: slower chains have thousands, and no curves
 _TOLERANCE = 2e-7  # of n: how close the bound is brought to the design
 _SHARES, _CUTS, _MOST_INTERVALS = 64, 4, 20_000  # of the budget's range, in branch and bound
+_CHUNK = 2**20  # costs looked at together
 _RAISED = 2.0**-50  # by which probabilities are rounded up, always safe (F3)
 _SLACK = 1e-12  # relative: what rounding may add to a bound from below
 _FREE = 1e-12  # relative: a state this close to s_free is free
@@ -176,6 +177,7 @@ class _Chain:
 
 
 @lru_cache(maxsize=16)
+@np.errstate(divide="ignore", invalid="ignore")  # of points that are no paths any more
 def _curves(alpha: float, beta: float, end: float) -> list[_Curve] | None:
     """The curves to one end, while some q of the first record is at most 1: q grows backwards."""
     chain = _Chain(alpha, beta)
@@ -199,8 +201,7 @@ def _curves(alpha: float, beta: float, end: float) -> list[_Curve] | None:
         count += 1
         if count > _MOST_RECORDS:
             return None
-        with np.errstate(divide="ignore", invalid="ignore"):  # beyond where the first state falls
-            earlier, q = chain.before(first, following)
+        earlier, q = chain.before(first, following)
         following, first = first, earlier
         costs = costs + pi1 + pi0 * q
         # where the first state falls, a path is no minimum any more (Jacobi's condition)
@@ -231,25 +232,39 @@ class _Side:
         rest = np.full(states.shape, np.inf)
         choice = np.zeros(states.shape, dtype=np.int64)
         is_free = (states <= chain.free * (1 + _FREE)) & (budgets[:, np.newaxis] > 0)
-        remaining = np.broadcast_to(room - always, states.shape)
-        rest[is_free | (remaining == 0)] = 0.0
+        rest[is_free | (always == room)] = 0.0
         with np.errstate(divide="ignore"):
             x = chain.image(states)
-        for sign, curves in ((1, chain.curves), (-1, chain.end_curves)):
-            assert curves is not None
-            for number, curve in enumerate(curves, start=1):
-                fits = remaining >= curve.records if sign > 0 else remaining == curve.records
-                some = fits & ~is_free & (x >= curve.images[0]) & (x <= curve.images[-1])
-                cost = np.interp(x[some], curve.images, curve.costs)
-                better = cost < rest[some]
-                at = np.flatnonzero(some.ravel())[better]
-                rest.ravel()[at], choice.ravel()[at] = cost[better], sign * number
+        assert chain.curves is not None
+        assert chain.end_curves is not None
+        some = np.flatnonzero(~is_free & (x <= max(c.images[-1] for c in chain.curves)))
+        remaining = np.broadcast_to(room - always, states.shape).ravel()[some]
+        for number, curve in enumerate(chain.curves, start=1):
+            _lower((rest, choice), x, some[remaining >= curve.records], curve, number)
+        columns = np.arange(states.size).reshape(states.shape)
+        for number, curve in enumerate(chain.end_curves, start=1):
+            if 0 <= (column := room - curve.records) < width - 1:
+                here = columns[~is_free[:, column], column]
+                _lower((rest, choice), x, here, curve, -number)
         costs = np.minimum(always + rest, float(room))
         # once all is free, waiting for the common value costs its own mass alone
         freed = np.where(is_free.any(axis=1), np.argmax(is_free, axis=1), width)[:, np.newaxis]
         waited = freed + chain.masses[0] * (always - freed)
         least = np.where(is_free, np.minimum(waited, costs), costs)
         return cls(chain, room, costs, _least_from(least) * (1 - _SLACK), choice)
+
+
+def _lower(
+    found: tuple[Floats, Integers], x: Floats, some: Integers, curve: _Curve, number: int
+) -> None:
+    """Lower costs to those of a curve where it costs less; some: which entries it may serve."""
+    (rest, choice), at = found, x.ravel()[some]
+    reached = (at >= curve.images[0]) & (at <= curve.images[-1])
+    cost = np.interp(at[reached], curve.images, curve.costs)
+    some = some[reached]
+    better = cost < rest.ravel()[some]
+    rest.ravel()[some[better]] = cost[better]
+    choice.ravel()[some[better]] = number
 
 
 def _least_from(costs: Floats) -> Floats:
@@ -271,11 +286,11 @@ class _Search:
     ) -> None:
         self.chain, self.rooms, self.together = chain, rooms, together
         self.epsilon, self.ceiling, self.tolerance = epsilon, ceiling, tolerance
-        # from here on half of the budget frees a side, and so does a little of it soon
+        # half of the budget frees each side after so many records: no side needs twice as many
         begin = -math.expm1(-epsilon / 2) / (math.exp(-epsilon / 2) + chain.alpha / chain.beta)
         end = (1.0 - chain.free) / (chain.free + chain.alpha / chain.beta)
         freed = max(math.log(end / begin) / -chain.log_gap, 0.0)
-        self.widths = [min(room, 3 * math.ceil(freed) + 64) + 1 for room in rooms]
+        self.widths = [min(room, 2 * math.ceil(freed) + 8) + 1 for room in rooms]
 
     def solve(self) -> tuple[tuple[_Path, _Path], float]:
         """The best paths within epsilon, and a bound on every mechanism within the ceiling."""
@@ -311,6 +326,10 @@ class _Search:
 
     def _bounds(self, intervals: Floats) -> Floats:
         """(B,) what shares within each interval cost at least."""
+        size = max(_CHUNK // max(self.widths), 1)
+        if len(intervals) > size:
+            parts = np.split(intervals, range(size, len(intervals), size))
+            return np.concatenate([self._bounds(part) for part in parts])
         most = self.ceiling * intervals[:, 1], self.ceiling * (1.0 - intervals[:, 0])
         left, right = self._sides(*most)
         costs = self._paired(left.bounds, right.bounds, most, self.ceiling)
