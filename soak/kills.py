@@ -62,9 +62,11 @@ def _tables(folder: Path, ending: str) -> None:
     import table_files
 
     frame, private = table()
-    frames = [frame.with_columns(pl.col("id") + f"{i}") for i in range(_TIMES)]
+    frames, lists = (
+        [one.with_columns(pl.col("id") + f"{i}") for i in range(_TIMES)] for one in (frame, private)
+    )
     table_files.write(pl.concat(frames), folder / f"table{ending}")
-    private.with_columns(pl.col("id") + "0").write_csv(folder / "list.csv")
+    pl.concat(lists).write_csv(folder / "list.csv")
     rows = [[600, 300, 100], [300, 500, 200], [200, 300, 500]]
     known = {"kind": "chain", "labels": ["low", "mid", needles.VALUE]}
     known["transition"] = [[one / 1000 for one in row] for row in rows]

@@ -60,12 +60,18 @@ def test_borrowers_share_one_draw_unless_units_vary():
     counts[0], counts[2], counts[1] = (400, 100), (1, 0), (60, 50)
     rows = Posterior(counts, 2).members(50, 1).rows[:, 0]
     assert not np.array_equal(rows[:, 0], rows[:, 2])  # the suffix is not the other context
-    counts[0], counts[2] = (0, 1), (1, 0)
-    counts[1], counts[3] = (60, 50), (3, 0)
-    same = Posterior(counts, 2).members(50, 1).rows[:, 0]
-    assert np.array_equal(same[:, 0], same[:, 2])
-    apart = Posterior(counts, 2, kappa=4).members(50, 1).rows[:, 0]
-    assert not np.array_equal(apart[:, 0], apart[:, 2])
+    counts = np.zeros((8, 2), dtype=int)  # 010 and 110 take the row of 0
+    counts[0], counts[2], counts[6] = (60, 50), (1, 0), (0, 1)
+    same = Posterior(counts, 3).members(50, 1).rows[:, 0]
+    assert np.array_equal(same[:, 2], same[:, 6])
+    apart = Posterior(counts, 3, kappa=4).members(50, 1).rows[:, 0]
+    assert not np.array_equal(apart[:, 2], apart[:, 6])
+
+
+def test_no_context_takes_the_row_of_all_records():
+    """It knows no memory, so the promise would not cover chains that have one."""
+    rain = Posterior([[133, 2], [1, 3], [3, 0], [3, 5]], 2)
+    assert rain.borrowed.tolist() == [2]  # 01 keeps its own row
 
 
 def test_draws_depend_on_the_seed_alone():

@@ -112,8 +112,9 @@ class Posterior(Promise):
     def lenders(self) -> Integers:
         """(S,) number of the row in `_rows_seen` that each context takes.
 
-        Its own, unless it was seen fewer than BORROWER times and a suffix of it (possibly the
-        empty one) LENDER times: then that of the longest such suffix.
+        Its own, unless it was seen fewer than BORROWER times and a suffix of it LENDER times: then
+        that of the longest such suffix. The empty one does not count: the row of all records knows
+        no memory, and of rain with 150 records 4 of 12 tables were then covered, with windows of 3.
         """
         return np.array([self._lender(context) for context in range(len(self.counts))])
 
@@ -122,7 +123,7 @@ class Posterior(Promise):
         own = len(visits) - len(self.counts) + context
         if visits[own] >= BORROWER:
             return own
-        for length in range(self.order - 1, -1, -1):
+        for length in range(self.order - 1, 0, -1):
             suffix = self._suffixes.begins[length] + context % self.k**length
             if visits[suffix] >= LENDER:
                 return int(suffix)

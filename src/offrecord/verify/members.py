@@ -213,7 +213,7 @@ def _lenders(counts: Integers, order: int) -> list[tuple[int, int]]:
     for context in range(len(counts)):
         takes = (order, context)
         if counts[context].sum() < _SELDOM:
-            suffixes = ((length, context % k**length) for length in reversed(range(order)))
+            suffixes = ((length, context % k**length) for length in reversed(range(1, order)))
             often = (one for one in suffixes if _total(counts, one, k).sum() >= _OFTEN)
             takes = next(often, takes)
         found.append(takes)
