@@ -41,7 +41,7 @@ QUICK = {"mechanism": "window", "epsilon": 2.0, "dataset": "d", "exact_model": T
 
 
 def fitted(frame=TABLE, **wanted):
-    return off.fit(frame, **COLUMNS, chain_order=1, no_audit=True, **wanted)
+    return off.fit(frame, **COLUMNS, chain_order=1, **wanted)
 
 
 def redacted(frame, model, value, tmp_path, **options):
@@ -176,7 +176,7 @@ def test_what_the_reference_never_showed_is_other_too(tmp_path):
 def test_numbers_are_the_same_values_however_they_are_written(kind, tmp_path):
     codes = pl.Series("v", [1, 2] * 700 + [7, 8, 9])
     frame = pl.DataFrame({"c": ["a"] * 701 + ["b"] * 702, "t": range(1403), "v": codes.cast(kind)})
-    found = off.fit(frame, value="v", order="t", by="c", merge="rare", no_audit=True, chain_order=1)
+    found = off.fit(frame, value="v", order="t", by="c", merge="rare", chain_order=1)
     assert found.model.labels == ("1", "2", "other")
     assert found.values == {"1": 700, "2": 700, "other": 3}
 

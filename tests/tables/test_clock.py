@@ -198,7 +198,6 @@ def test_records_that_lie_beside_the_hour_have_the_phase_of_their_own_clock():
         single_chain=True,
         phase="hour",
         step="1h",
-        no_audit=True,
     )
     assert np.flatnonzero(fitted.counts.sum(axis=(1, 2))).tolist() == [5, 7, 8, 9, 10, 11]
 

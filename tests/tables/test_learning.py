@@ -262,7 +262,7 @@ def test_which_blocks_were_seen(tmp_path_factory, corrected, first, size, mechan
     stretch = frame.filter(pl.col("t").is_between(first, first + size - 1))
     if stretch.height < 40 or stretch["v"].n_unique() < 2:
         return
-    model = off.fit(stretch, no_audit=True, chain_order=1, **SINGLE).model
+    model = off.fit(stretch, chain_order=1, **SINGLE).model
     off_by = pl.col("t").is_in(corrected)
     now = frame.with_columns(v=pl.when(off_by).then(1 - pl.col("v")).otherwise(pl.col("v")))
     release = redacted(now, SINGLE, tmp_path, model=model, mechanism=mechanism, accept_model=True)
@@ -287,7 +287,7 @@ def test_other_data_under_the_same_names(rare, tmp_path):
     chain = off.MarkovChain([[1 - rare, rare], [0.3, 0.7]])
     private = tuple((room, 60) for room in range(0, 30, 3))
     one, other = (rooms(seed=seed, private=private, chain=chain) for seed in (5, 1))
-    model = off.fit(other, no_audit=True, chain_order=1, **BY_ROOM).model
+    model = off.fit(other, chain_order=1, **BY_ROOM).model
     given = dict(mechanism="window", accept_model=True)
     release = redacted(one, BY_ROOM, tmp_path, model=model, **given)
     assert release.certificate["model_check"]["unseen"] is True
@@ -351,7 +351,7 @@ def test_model_files_remember_under_their_key(stream, run, tmp_path):
     frame, key, other = rooms(), tmp_path / "a" / "key.json", tmp_path / "b" / "key.json"
     model, out = tmp_path / "model.json", tmp_path / "out.csv"
     release = dict(private="p", epsilon=1, model=model, output=out, stream=stream, force=True)
-    fitting = dict(output=model, force=True, no_audit=True)
+    fitting = dict(output=model, force=True)
     assert run("fit", frame, BY_ROOM, key_file=key, **fitting)[0] == 0
     held = _held(tmp_path)
     dry = release | dict(output=None, dry_run=True, dataset="d")
@@ -392,7 +392,7 @@ def test_what_is_kept_is_the_same_again_and_refused_if_damaged(run, tmp_path):
     frame, key = rooms(), tmp_path / "a" / "key.json"
     models = [tmp_path / "one.json", tmp_path / "two.json"]
     for model in models:
-        assert run("fit", frame, BY_ROOM, key_file=key, output=model, no_audit=True)[0] == 0
+        assert run("fit", frame, BY_ROOM, key_file=key, output=model)[0] == 0
     assert models[0].read_bytes() == models[1].read_bytes()
     (kept,) = (tmp_path / "a" / "key.fits").iterdir()
     content = kept.read_bytes()

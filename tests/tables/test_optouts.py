@@ -300,7 +300,7 @@ def test_a_fit_takes_the_same_lists():
     zones = pl.DataFrame({"chain": ["a"]})
     ranges = pl.DataFrame({"chain": ["a"], "from": [date(2024, 3, 1)], "to": [date(2024, 3, 1)]})
     records = pl.DataFrame({"chain": ["a"], "t": [datetime(2024, 3, 1, 5)]})
-    columns = dict(value="v", order="t", by="chain", no_audit=True)
+    columns = dict(value="v", order="t", by="chain")
     fits = [off.fit(HOURS, private_list=one, **columns) for one in (zones, ranges, records)]
     assert fits[0].model.to_dict() == fits[1].model.to_dict() == fits[2].model.to_dict()
     marked = HOURS.with_columns(p=pl.col("chain") == "b")

@@ -142,7 +142,7 @@ def test_a_stream_gives_the_same_bytes_and_its_certificate_says_the_unit(tmp_pat
 
 
 def test_a_model_learned_in_another_unit_is_of_another_order(tmp_path):
-    reading = {"value": "v", "order": "t", "by": "c", "no_audit": True, "chain_order": 1}
+    reading = {"value": "v", "order": "t", "by": "c", "chain_order": 1}
     model = off.fit(table("float"), **reading, order_unit="0.1").model
     assert model.learned.unit == "0.1"
     assert model.learned.spacing == 1
@@ -185,6 +185,6 @@ def test_a_unit_is_about_a_column_of_numbers():
     with pytest.raises(off.InputError, match="not about --order row"):
         off.fit(days, order="row", **reading)
     with pytest.raises(off.InputError, match=r"--order-unit 0\.1"):
-        off.fit(table("float"), order="t", value="v", by="c", no_audit=True)
+        off.fit(table("float"), order="t", value="v", by="c")
     with pytest.raises(off.InputError, match="it counts units"):
         off.fit(table("float"), order="t", **reading, step="0.1")

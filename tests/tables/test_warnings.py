@@ -74,7 +74,7 @@ def test_a_dry_run_warns(options, heard, tmp_path):
 
 def test_a_fit_warns(heard):
     apart = table().with_columns(t=5 * pl.col("t") - 4 * (pl.col("t") % 13 == 1))
-    fit = off.fit(apart, value="v", order="t", by="who", step=1, no_audit=True)
+    fit = off.fit(apart, value="v", order="t", by="who", step=1)
     assert texts(heard) == list(fit.warnings) != []
 
 

@@ -101,7 +101,7 @@ class Summary:
     chains: int
     missing: int
     private: int
-    secrets: int
+    runs: int
     touched: int
     touched_records: int
     touched_released: float
@@ -151,7 +151,7 @@ class Summary:
             chains=survey.chains,
             missing=survey.missing,
             private=survey.private,
-            secrets=survey.runs,
+            runs=survey.runs,
             touched=survey.touched,
             touched_records=decision.touched,
             touched_released=max(touched_released, 0.0) / max(decision.touched, 1),
@@ -223,7 +223,7 @@ class Summary:
         return share if self.kind != RULES else f"{share} ({share_text(self.expected)} expected)"
 
     def _protected(self) -> str:
-        said = f"{many(self.private, 'private record')} in {many(self.secrets, 'run')}"
+        said = f"{many(self.private, 'private record')} in {many(self.runs, 'run')}"
         said += f", in {self.touched:,} of {many(self.chains, 'chain')}"
         if self.dropped:
             rows = many(self.dropped_rows, "row")

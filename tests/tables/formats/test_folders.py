@@ -130,7 +130,7 @@ def test_chains_in_pieces_cannot_be_streamed_and_the_command_that_sorts_them_wor
 
 
 @pytest.mark.parametrize("name", ["parts", "parts/*.parquet"])
-@pytest.mark.parametrize("option", ["output", "explain", "designs"])
+@pytest.mark.parametrize("option", ["output", "explain"])
 def test_no_output_becomes_a_part_of_the_table(run, capsys, name, option):
     spread(frame())
     before = sorted(Path("parts").iterdir())

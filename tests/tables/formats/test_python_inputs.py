@@ -15,13 +15,13 @@ from hours import COLUMNS, EPSILON, MODEL, frame, rows_of
 
 def test_a_fit_is_taken_for_its_model(redact):
     table = frame()
-    fit = off.fit(frame(rooms=("d", "e"), seed=2), **COLUMNS, no_audit=True)
+    fit = off.fit(frame(rooms=("d", "e"), seed=2), **COLUMNS)
     assert redact(table, model=fit).frame.equals(redact(table, model=fit.model).frame)
 
 
 @pytest.mark.parametrize("model", [5, MODEL.transition, {"alpha": 0.1}], ids=repr)
 def test_what_is_no_model_is_said(redact, model):
-    with pytest.raises(off.InputError, match="model must be a chain, a fit or a model file, got"):
+    with pytest.raises(off.InputError, match="a list of chains, a fit or a model file, got"):
         redact(frame(), model=model)
 
 
@@ -32,10 +32,10 @@ def test_a_private_list_may_be_a_file(redact, tmp_path, path):
     listed.write_csv(file)
     release = redact(table, private=None, private_list=path(file))
     assert release.frame.equals(redact(table).frame)
-    whole = off.fit(table, **COLUMNS, private_list=listed[:1], no_audit=True)
+    whole = off.fit(table, **COLUMNS, private_list=listed[:1])
     listed[:1].write_csv(file)
-    assert off.fit(table, **COLUMNS, private_list=path(file), no_audit=True).dropped == 1
-    assert whole.dropped == 1
+    assert off.fit(table, **COLUMNS, private_list=path(file)).units == 2
+    assert whole.units == 2
 
 
 def test_a_file_takes_a_list_in_a_file(tmp_path):
@@ -72,8 +72,8 @@ def test_marks_may_stand_beside_the_table(redact, kind):
     assert rows_of(release.frame) == rows_of(expected.frame)
     assert release.certificate["private"] == expected.certificate["private"]
     few = [False] * (table.height - 1) + [True]
-    held = off.fit(given, **COLUMNS, private=few, no_audit=True)
-    assert held.dropped == 1
+    held = off.fit(given, **COLUMNS, private=few)
+    assert held.units == 2
 
 
 WRONG = {
@@ -214,13 +214,7 @@ def test_what_stands_in_the_index_of_a_list_is_said(redact, index):
     [
         ({"mechanism": 5}, "mechanism must be one of .*, or an object such as .*, got int$"),
         ({"mechanism": off.BestLocal}, r"such as BestLocal\(\), got the class BestLocal$"),
-        ({"after": 5}, "--after must be the path of a certificate, or a list of paths, got int$"),
-        (
-            {"after": [5]},
-            "--after must be the path of a certificate, or a list of paths, got list$",
-        ),
         ({"key_file": 5}, "--key-file must be the path of a file, got int$"),
-        ({"designs": ["a"]}, "--designs must be the path of a file, got list$"),
         ({"problems": 5}, "--problems must be the path of a file, got int$"),
         ({"model": None, "fit": True, "fit_distance": "2"}, "a whole number, got .2.$"),
         ({"private_list": 5}, "the private list must be a frame .*, got int$"),
@@ -250,5 +244,5 @@ def test_a_release_prints_its_figures_and_no_table(redact, tmp_path):
 
 
 def test_a_fit_is_a_page_and_its_repr_a_line():
-    fit = off.fit(frame(), **COLUMNS, no_audit=True)
+    fit = off.fit(frame(), **COLUMNS)
     assert repr(fit) == f"<Fit of {str(fit).splitlines()[0]}>"

@@ -97,14 +97,14 @@ def test_private_missing_private_is_one_run(redact, how):
     table = single(range(n), private, states=states, gaps=between if how == "gap" else ())
     release = redact(table, **ALONE, step=1)
     rows = [i for i in range(n) if how == "null" or i not in between]
-    assert release.summary.secrets == 1
+    assert release.summary.runs == 1
     assert rule_of(release) == pytest.approx(
         expected(n, [15, 16, 17, 18]).redaction[rows], abs=1e-6
     )
     each = redact(table, **ALONE, step=1, protect="each", dataset="each")
-    assert each.summary.secrets == 2
+    assert each.summary.runs == 2
     near = redact(single(range(n), private, states=[0] * n), **ALONE, step=1, dataset="near")
-    assert near.summary.secrets == 2
+    assert near.summary.runs == 2
 
 
 def test_a_long_memory(redact):

@@ -46,7 +46,7 @@ def desk_of_descriptors(tmp_path, key, store, capfd, monkeypatch):
 @pytest.fixture(scope="session")
 def large(tmp_path_factory):
     """200,000 rows whose private records alone say NEEDLE, and the options to redact them; caches
-    warm, designs made.
+    warm, rules made.
     """
     folder, key = tmp_path_factory.mktemp("large"), new_key(tmp_path_factory)
     chains, each = 4_000, 50
@@ -79,7 +79,7 @@ def large(tmp_path_factory):
         "--model",
         folder / "model.json",
     ]
-    options += ["--designs", folder / "designs.json", "--key-file", key, "--accept-model"]
+    options += ["--key-file", key, "--accept-model"]
     options = [str(option) for option in options]
     out = folder / "warm.arrow"
     subprocess.run(

@@ -1,5 +1,5 @@
 """Releases, and all that an attacker sees of them: the released file, its certificate and report,
-both output streams, the explain file and the designs file.
+both output streams and the explain file.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class Desk:
         file = self.store / f"{name}.model.json"
         if not file.exists():
             model(labels).save(file)
-        return ["--model", file, "--designs", self.store / f"{name}.designs.json"]
+        return ["--model", file]
 
     def run(self, folder, *arguments):
         """Exit code, standard output and standard error, times apart."""

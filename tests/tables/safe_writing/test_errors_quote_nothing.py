@@ -189,7 +189,7 @@ def test_an_error_from_anywhere_is_one_line(desk, monkeypatch, error):
     def failing(*_, **__):
         raise error(f"in cell {NEEDLE}")
 
-    monkeypatch.setattr("offrecord.tables.batch.arrange", failing)
+    monkeypatch.setattr("offrecord.tables.table.arrange", failing)
     given, folder = desk.folder / "in.csv", desk.folder / "out"
     folder.mkdir()
     given.write_text(CSV)

@@ -25,13 +25,13 @@ def test_the_same_command_gives_the_same_bytes(desk):
     again = desk.release("two", frame, "csv", "parquet", labels=labels)
     assert_same(first, again)
     release = json.loads(first["out.parquet.certificate.json"])["release"]
-    assert release == {"other_releases": 0, "composed": True, "why": None}
+    assert release == {"others": 0, "accepted": False, "why": None}
 
 
 OTHERS = {
     "epsilon": ["--epsilon", "0.5"],
-    "mechanism": ["--mechanism", "3r-relaxed"],
-    "model": ["--model", "other.json", "--designs", "other.designs.json"],
+    "set of rules": ["--protect", "each"],
+    "model": ["--model", "other.json"],
     "choice of columns": ["--keep", "kept"],
     "private list": ["--private", "q"],
 }
@@ -68,19 +68,18 @@ def test_another_release_under_the_same_name_is_refused(desk, differs):
         re.search(r"with (another .+?);", err)[1].removeprefix("another ").split(" and another ")
     )
     assert differs in named
-    assert set(named) <= {differs, "set of designs"}
+    assert set(named) <= {differs, "set of rules"}
     assert before == {
         file.name: content
         for file, content in ((f, f.read_bytes()) for f in folder.iterdir())
-        if "designs" not in file.name
     }
     code, _, err = desk.run(
         folder, *command, *OTHERS[differs], "-o", "out2.csv", "--another-release"
     )
     assert code == 0
-    assert "1 other release;" in err
+    assert "has had 1 other release" in err
     certificate = json.loads((folder / "out2.csv.certificate.json").read_text())
-    assert certificate["release"] == {"other_releases": 1, "composed": False, "why": None}
+    assert certificate["release"] == {"others": 1, "accepted": True, "why": None}
     assert (
         desk.run(folder, *command, *OTHERS[differs], "-o", "out3.csv")[0] == 0
     )  # it has been released like this before
@@ -118,7 +117,6 @@ def test_how_a_table_is_laid_out_does_not_decide_what_is_redacted(key, tmp_path)
         "key_file": key,
         "dataset": "layouts",
         "by": ["id"],
-        "designs": tmp_path / "designs.json",
     }
     for name, frame in variants():
         release = redacted(frame, model((0, -5, NEEDLE_INT)), **options)

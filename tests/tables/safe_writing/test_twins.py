@@ -72,14 +72,11 @@ def test_twins_with_other_options(desk, options):
             "csv",
             "csv",
             *options,
-            "--designs",
-            "designs.json",
             labels=labels,
         )
         for name, codes in (("one", one), ("two", other))
     ]
     assert_same(*results)
-    assert "designs.json" in results[0]
 
 
 @pytest.mark.parametrize("source", SUFFIX)
@@ -91,15 +88,13 @@ def test_twins_whose_model_is_learned_from_the_other_chains(desk, kind, source):
     for place in [place for place, key in enumerate(AUDITED) if key in PRIVATE]:
         one[place], other[place] = 2, place % 2
     left = desk.release(
-        "one", table(kind, one, keys=AUDITED), source, source, "--designs", "designs.json", fit=True
+        "one", table(kind, one, keys=AUDITED), source, source, fit=True
     )
     right = desk.release(
         "two",
         table(kind, other, keys=AUDITED),
         source,
         source,
-        "--designs",
-        "designs.json",
         fit=True,
     )
     assert_same(left, right)
