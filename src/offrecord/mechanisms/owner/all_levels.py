@@ -7,6 +7,8 @@ tolerance. What the tolerance allowed beyond the target is clipped afterwards.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
@@ -41,9 +43,7 @@ def all_levels(side: Side, levels: list[int], target: float) -> Floats:
     return stop
 
 
-def _optimum(
-    side: Side, walk: Steps, levels: list[int], far: int, target: float
-) -> Floats | None:
+def _optimum(side: Side, walk: Steps, levels: list[int], far: int, target: float) -> Floats | None:
     """(n − 1, S, S) the mass that stops at each level; None where the solver fails."""
     free = [walk.first[0]]
     for kernel in walk.between:
@@ -71,7 +71,10 @@ def _optimum(
     matrix = coo_array(
         (
             np.concatenate(entries),
-            (np.repeat(np.arange(len(most)), [len(one) for one in columns]), np.concatenate(columns)),
+            (
+                np.repeat(np.arange(len(most)), [len(one) for one in columns]),
+                np.concatenate(columns),
+            ),
         ),
         shape=(len(most), number.size),
     )
@@ -80,7 +83,8 @@ def _optimum(
     for level, further in enumerate(np.diff(levels).tolist()):
         reaching = free[level] * walk.beyond[level][0, :, far]
         costs[level] = walk.start[0][:, np.newaxis] * reaching * further
-    found = linprog(costs.ravel(), matrix.tocsr(), most, bounds=(0.0, 1.0), method="highs")
+    program: Any = linprog  # its types know no sparse matrices
+    found = program(costs.ravel(), matrix.tocsr(), most, bounds=(0.0, 1.0), method="highs")
     if found.x is None or found.status != 0:
         return None
     return stopping.all(found.x.reshape(number.shape))

@@ -35,7 +35,8 @@ class Greedy:
         kernel = chain.ahead if direction == "right" else chain.back
         law = chain.law(place)[0]
         self.room, self.order = room, order
-        stop, waiting, ratios = [], [], [0.0]
+        stop: list[Floats] = []
+        waiting, ratios = [], [0.0]
         # masses are those of walks that have not stopped, which keeps totals of different start
         # contexts together; else their difference, however small, would outlast both
         law = law[occurs := law > 0]

@@ -11,6 +11,7 @@ with likelihood U_n(x, l).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -59,7 +60,7 @@ def steps(
     distances = [0, *(int(level) for level in levels)]
     found = [
         kernel(members.place_after(place, sign * near), beyond - near)
-        for near, beyond in zip(distances, distances[1:], strict=False)
+        for near, beyond in pairwise(distances)
     ]
     classes = np.zeros((members.contexts, int(far.max()) + 1))
     classes[np.arange(members.contexts), far] = 1.0
@@ -116,7 +117,9 @@ def _outcomes(rule: StoppingRule, walk: Steps) -> Floats:
 def stop_law(rule: StoppingRule, members: Members, place: int, direction: Direction) -> Floats:
     """(M, n) probability that the walk stops at each level."""
     if is_closed(rule, members, place, direction):
-        return np.tile(np.arange(len(rule.levels)) == len(rule.levels) - 1, (members.count, 1)) * 1.0
+        return (
+            np.tile(np.arange(len(rule.levels)) == len(rule.levels) - 1, (members.count, 1)) * 1.0
+        )
     parts = []
     for part in members.parts(_size(members, rule)):
         walk = steps(part, place, direction, rule.levels.tolist(), rule.far)

@@ -8,12 +8,14 @@ violated.
 
 from __future__ import annotations
 
+from typing import Any
+
 import highspy
 import numpy as np
 
 from offrecord.mechanisms.owner.law import Steps
 from offrecord.mechanisms.owner.side import Pairs, Side
-from offrecord.models.base import Floats, Integers
+from offrecord.models.base import Floats, Integers, Mask
 
 #: Rows that are added at a time, and the largest violation that stands: ten times the solver's own.
 _ADDED, _TOLERANCE = 8, 1e-8
@@ -54,7 +56,7 @@ def level_by_level(side: Side, levels: list[int], target: float, patience: float
             if level:
                 masses, own = masses @ walk.between[level - 1], own @ mean.between[level - 1]
             gain = mean.start[0][:, np.newaxis] * own[0] * mean.beyond[level][0, :, far]
-            seen = (walk.beyond[level][:, :, far] > 0).any(axis=0)
+            seen = np.any(walk.beyond[level][:, :, far] > 0, axis=0)
             left = masses * walk.beyond[level][:, np.newaxis, :, far]
             chances = _most(
                 gain, masses, left, side.pairs, (target, target * shares[level]), possible, seen
@@ -79,8 +81,8 @@ def _most(
     left: Floats,
     pairs: Pairs,
     targets: tuple[float, float],
-    possible: Floats,
-    seen: Floats,
+    possible: Mask,
+    seen: Mask,
 ) -> Floats:
     """(S, S) the stop probabilities of one level that gain the most.
 
@@ -124,17 +126,13 @@ def _most(
             high, low = used[more], used[less]
             columns = np.concatenate([number[more, high], number[less, low]])
             # left(more)(1 − σ) ≤ bound · left(less)(1 − σ)
-            entries = np.concatenate(
-                [-left[member, more, high], limit * left[member, less, low]]
-            )
+            entries = np.concatenate([-left[member, more, high], limit * left[member, less, low]])
             room = limit * totals[member, less] - totals[member, more]
             program.add(columns, entries / scale, room / scale)
     return _repaired(np.clip(chances, 0.0, 1.0), limits, left, pairs, bound)
 
 
-def _repaired(
-    chances: Floats, limits: Floats, left: Floats, pairs: Pairs, bound: Floats
-) -> Floats:
+def _repaired(chances: Floats, limits: Floats, left: Floats, pairs: Pairs, bound: Floats) -> Floats:
     """What the solver's tolerance allowed is taken back: outcomes first, then what is left."""
     for _ in range(len(chances)):
         for pair, (more, less) in enumerate(zip(*pairs, strict=True)):
@@ -145,7 +143,7 @@ def _repaired(
         tried = (1.0 - share) * chances
         rest = (left * (1.0 - tried)).sum(axis=2)
         if np.all(rest[:, pairs.more] <= bound * rest[:, pairs.less] * (1.0 + 1e-9)):
-            return tried
+            return np.asarray(tried)
     return np.zeros_like(chances)
 
 
@@ -153,14 +151,14 @@ def _outcome_limits(masses: Floats, pairs: Pairs, target: float) -> Floats:
     """(pairs, S) how many times as likely one start context may stop at a context as another."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = (masses[:, pairs.less] / masses[:, pairs.more]).min(axis=0)
-    return np.nan_to_num(np.exp(target) * ratios, nan=0.0, posinf=1e12)
+    return np.asarray(np.nan_to_num(np.exp(target) * ratios, nan=0.0, posinf=1e12))
 
 
 class _Program:
     """A linear program over probabilities, to which rows are added until it holds."""
 
     def __init__(self, gain: Floats) -> None:
-        self._solver = highspy.Highs()
+        self._solver: Any = highspy.Highs()  # type: ignore[no-untyped-call] # its own
         self._solver.setOptionValue("output_flag", False)
         self._solver.setOptionValue("parallel", "off")
         self._solver.setOptionValue("primal_feasibility_tolerance", 1e-9)
@@ -170,7 +168,9 @@ class _Program:
         costs = -gain / gain.max()
         self._solver.changeColsCost(count, np.arange(count, dtype=np.int32), costs)
 
-    def add(self, columns: Integers | list[int], entries: Floats | list[float], most: float) -> None:
+    def add(
+        self, columns: Integers | list[int], entries: Floats | list[float], most: float
+    ) -> None:
         """A row: entries · columns ≤ most."""
         where = np.asarray(columns, dtype=np.int32)
         self._solver.addRow(-highspy.kHighsInf, most, len(where), where, np.asarray(entries))

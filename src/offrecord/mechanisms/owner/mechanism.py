@@ -36,7 +36,7 @@ class OwnerStopping(Mechanism):
     third to a half of what the best window does.
     """
 
-    name: ClassVar[str] = "owner"  # type: ignore[misc] # a property of the base
+    name: ClassVar[str] = "owner"
 
     def design(self, problem: Problem) -> OwnerPolicy:
         """See `Mechanism.design`."""
@@ -80,9 +80,7 @@ def plausible(promise: Promise, epsilon: float) -> Plausible:
     if rule is None:
         known = promise.members(0, 0)
         return Plausible(promise.mean, known, known)
-    makers, judges = next(
-        counts for most, *counts in _DRAWN if promise.mean.contexts <= most
-    )
+    makers, judges = next(counts for most, *counts in _DRAWN if promise.mean.contexts <= most)
     exceed = rule.publisher / rule.drawn
     return Plausible(
         promise.mean,

@@ -94,7 +94,7 @@ class OwnerPolicy(Policy):
                 law[rule.levels - rule.order + 1] = found[0]
                 return law
             if rule is not None:
-                return (np.arange(rule.reach + 2) == rule.reach + 1) * 1.0
+                return np.asarray((np.arange(rule.reach + 2) == rule.reach + 1) * 1.0)
         return np.zeros(0)
 
     def outcomes(self, values: Sequence[int]) -> Iterator[tuple[Mask, float]]:
@@ -163,14 +163,14 @@ class OwnerPolicy(Policy):
         given = content["n"], content["private"], content["epsilon"], content["protect"]
         problem = Problem(MarkovChain.from_dict(content["model"]), *given)
         table = TablePolicy.from_dict(content["rules"])
-        missing = Records(problem).settings() - set(table.rules)
+        missing, kind = Records(problem).settings() - set(table.rules), cls
         if problem.epsilon == 0 and not table.rules:
             from offrecord.mechanisms.owner.greedy import GreedyPolicy
 
-            cls = GreedyPolicy  # type: ignore[assignment] # nothing but the problem decides it
+            kind = GreedyPolicy  # type: ignore[assignment] # nothing but the problem decides it
         elif missing:
             raise InputError(f"this policy has no rules for {sorted(missing)[0]}")
-        return cls(problem, table, str(content.get("mechanism", "unnamed")))
+        return kind(problem, table, str(content.get("mechanism", "unnamed")))
 
     # ---- for people
 
@@ -274,7 +274,7 @@ def mean_of(problem: Problem) -> Members:
 # ---- every outcome
 
 
-class _Unsure(Exception):
+class _UnsureError(Exception):
     """A coin whose outcome is not fixed yet."""
 
 
@@ -286,9 +286,7 @@ def enumerated(records: Records, table: TablePolicy, order: int) -> Iterator[tup
         fixed, chance = waiting.pop()
         known = dict(fixed)
 
-        def coin(
-            limits: Any, chain: Any, first: Any, counter: Any, known: Any = known
-        ) -> Mask:
+        def coin(limits: Any, chain: Any, first: Any, counter: Any, known: Any = known) -> Mask:
             stops = np.zeros(len(limits), dtype=bool)
             for i, (limit, *who) in enumerate(zip(limits, first, counter, strict=True)):
                 name = (int(who[0]), int(who[1]))
@@ -296,13 +294,13 @@ def enumerated(records: Records, table: TablePolicy, order: int) -> Iterator[tup
                     stops[i] = True
                 elif limit > 0:
                     if name not in known:
-                        raise _Unsure(name, float(limit) / 2.0**64)
+                        raise _UnsureError(name, float(limit) / 2.0**64)
                     stops[i] = known[name]
             return stops
 
         try:
             yield _walked(records, table, coin, order), chance
-        except _Unsure as unsure:
+        except _UnsureError as unsure:
             name, stops = unsure.args
             waiting.append(([*fixed, (name, True)], chance * stops))
             waiting.append(([*fixed, (name, False)], chance * (1.0 - stops)))

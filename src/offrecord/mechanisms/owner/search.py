@@ -37,8 +37,8 @@ _MOST_PROGRAMS, _MOST_PROGRAMS_KNOWN = 5, 8
 _LEVELS, _LEVELS_KNOWN = 16, 40
 #: Level by level, κ: the best at orders 1 and 2 of rain, with no longer deadline than needed.
 _PATIENCE = 0.8
-#: δ of common mass: 0 and .04 come within 1 %.
-_SLACK = 0.02
+#: δ of common mass: from .02 to .1 rules of rain differ by 3 %, but sides fail less often.
+_SLACK = 0.06
 #: Its outcomes are judged apart, so each may exceed in more members than the whole may.
 _LENIENT = 4.0
 #: A deadline beyond it means that the chain hardly forgets.
@@ -48,8 +48,10 @@ _MOST_DEADLINE_PLACES = 800  # with a product of kernels for every distance from
 #: known chain of order 1 needs.
 _RANGES = {"record": (0.3, 1.0), "run": (0.2, 0.6), "first": (0.4, 1.0), "last": (0.4, 1.0)}
 _EVEN = {"record": 0.5, "run": 0.5, "first": 1.0, "last": 1.0}
-#: Designs that are tried, and how near to ε is near enough.
-_STEPS, _CLOSE = 6, 0.01
+#: Designs that are tried, more where none keeps ε; how near to ε is near enough.
+_STEPS, _MOST_STEPS, _CLOSE = 4, 8, 0.01
+#: Before, as many are tried under the first of so many parts of the judges: half of the time.
+_FEW = 4
 
 _Design = Callable[[Side, float], StoppingRule | None]
 
@@ -109,19 +111,35 @@ class Search:
             return
         levels = _LEVELS_KNOWN if self.chains.known else _LEVELS
         if contexts <= _MOST_PROGRAMS:
-            yield _designing(levels, lambda *given: level_by_level(*given, _PATIENCE))
-        yield _designing(levels, lambda *given: common_mass(*given, _SLACK), _LENIENT)
+            yield _designing(
+                levels, lambda side, at, target: level_by_level(side, at, target, _PATIENCE)
+            )
+        yield _designing(
+            levels, lambda side, at, target: common_mass(side, at, target, _SLACK), _LENIENT
+        )
 
     def largest(self, design: _Design) -> Pair | None:
         """The cheapest pair within ε on the way to the largest target that keeps it."""
-        low, high = (share * self.epsilon for share in _RANGES[self.setting.kind])
         target = _EVEN[self.setting.kind] * self.epsilon * (1.0 - 1e-6)
+        judges, exceed = self.chains.judges, self.chains.exceed[1]
+        if exceed > 0:  # a few of the judges say about where the target is
+            few = judges.part(slice(0, judges.count // _FEW))
+            target, _ = self._towards(design, target, few)
+        return self._towards(design, target, judges)[1]
+
+    def _towards(
+        self, design: _Design, target: float, judges: Members
+    ) -> tuple[float, Pair | None]:
+        """The largest target found that keeps ε, from one on, and the cheapest pair."""
+        low, high = (share * self.epsilon for share in _RANGES[self.setting.kind])
         best: Pair | None = None
-        for _ in range(_STEPS):
+        for step in range(_MOST_STEPS):
+            if best is not None and step >= _STEPS:
+                break
             if time.process_time() > self.latest:
                 raise Unserved("designing stopping rules takes too long")
             pair = self._pair(design, target)
-            figure = np.inf if pair is None else self.figure(pair)
+            figure = np.inf if pair is None else self.figure(pair, judges)
             if pair is not None and figure <= self.epsilon:
                 low = max(low, target)
                 if best is None or self.cost(pair) < self.cost(best):
@@ -133,7 +151,7 @@ class Search:
             # leakage grows about as the target does; where that leads outside, the middle
             aimed = target * self.epsilon * (1.0 - _CLOSE / 2) / figure if figure > 0 else high
             target = aimed if low < aimed < high else (low + high) / 2
-        return best
+        return (low if best is not None else target), best
 
     def _pair(self, design: _Design, target: float) -> Pair | None:
         sides = [self.left, self.right]
@@ -180,13 +198,13 @@ class Search:
 
     # ---- judging
 
-    def figure(self, pair: Pair) -> float:
+    def figure(self, pair: Pair, judges: Members) -> float:
         """The leakage that as many judges exceed as may; about a lone record exactly, which is
         computed only where the sum of both sides, a bound, leaves it open.
         """
-        count = int(self.chains.exceed[1] * self.chains.judges.count) + 1
+        count = int(self.chains.exceed[1] * judges.count) + 1
         largest = np.full(count, -np.inf)
-        for part in self.chains.judges.parts(_part(pair, self.chains.judges)):
+        for part in judges.parts(_part(pair, judges)):
             law = part.law(self.setting.place)
             seen = [
                 rule.outcomes(part, self.setting.place, direction)

@@ -11,7 +11,7 @@ import numpy as np
 
 from offrecord.mechanisms.owner.law import Steps, records_beyond, steps
 from offrecord.mechanisms.rules import Direction
-from offrecord.models.base import Floats, Integers
+from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.members import Members
 
 
@@ -27,9 +27,9 @@ class Side:
     """One side of a core.
 
     mean: the chain (M = 1) that utility is computed under. members: those that judge. exceed: the
-    share of them that may exceed a target. by_value: the secret is the last value of the start context, and
-    contexts with the same last value need not look alike. far: (S,) the class of each context at
-    the deadline.
+    share of them that may exceed a target. by_value: the secret is the last value of the start
+    context, and contexts with the same last value need not look alike. far: (S,) the class of each
+    context at the deadline.
     """
 
     mean: Members
@@ -70,7 +70,7 @@ class Side:
         return Pairs(*np.nonzero(differ))
 
     @cached_property
-    def _absent(self) -> Floats | None:
+    def _absent(self) -> Mask | None:
         absent = self.members.law(self.place) <= 0
         return absent if absent.any() else None
 
