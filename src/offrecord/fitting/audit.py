@@ -68,7 +68,7 @@ def verdicts(
         learned_from = reference.only(mask)
         if learned_from.transitions:
             posterior = learn(learned_from)
-            sizes = windows(posterior, epsilons, seed)
+            sizes = windows(posterior, epsilons, seed, reference.longest)
             halves.append(_Half(reference.only(~mask), posterior, sizes))
     return [_verdict(halves, labels, one, number, place) for number, one in enumerate(epsilons)]
 

@@ -63,6 +63,11 @@ class Reference:
         """How many chains have a value."""
         return len(np.unique(self.chains.chain_of[self.codes >= 0]))
 
+    @cached_property
+    def longest(self) -> int:
+        """Number of steps that the longest chain spans."""
+        return int(self.chains.places.max(initial=0)) + 1
+
     def reaching(self, order: int) -> Mask:
         """(n,) whether a record has `order` predecessors, each linked to the next."""
         if order == 0:

@@ -172,10 +172,10 @@ def fit(  # noqa: PLR0913 - what there is to choose, by name
     posterior = rule.learn(known)
     place = None if placed is None else placed.of_record
     found = verdicts(known, rule.learn, labels, epsilons, place)
-    acting = windows(posterior, epsilons)
+    acting = windows(posterior, epsilons, longest=known.longest)
     if placed is None:
         found = _with_ratios(found, rule, orders, acting)
-    both = zip(acting, mean_windows(posterior, epsilons), strict=True)
+    both = zip(acting, mean_windows(posterior, epsilons, known.longest), strict=True)
     seen = np.bincount(known.codes[known.codes >= 0], minlength=len(labels)).tolist()
     counted = {
         "chains": known.units,
@@ -265,8 +265,12 @@ def _with_ratios(
 ) -> list[Verdict]:
     """The verdicts with both sensitivities."""
     epsilons, other = [one.epsilon for one in verdicts], orders.chosen_by_aic
-    by_order = acting if other == rule.order else windows(rule.of_order(other), epsilons)
-    by_time = windows(rule.with_blocks(), epsilons)
+    by_order = (
+        acting
+        if other == rule.order
+        else windows(rule.of_order(other), epsilons, longest=rule.whole.longest)
+    )
+    by_time = windows(rule.with_blocks(), epsilons, longest=rule.whole.longest)
     ratios = [
         (_ratio(wider, other, own, rule.order), _ratio(later, rule.order, own, rule.order))
         for wider, own, later in zip(by_order, acting, by_time, strict=True)

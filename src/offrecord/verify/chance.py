@@ -9,18 +9,16 @@ taken to be independent.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 import numpy as np
 
-from offrecord.verify.coins import Coins
 from offrecord.verify.found import Found
 from offrecord.verify.law import stop_law
 from offrecord.verify.local import certain
 from offrecord.verify.members import Drawn, Floats, Integers
 from offrecord.verify.reading import Records
-from offrecord.verify.rules import Local, Rules, Side
-from offrecord.verify.runs import Clusters
+from offrecord.verify.rules import Local, Rules
+from offrecord.verify.runs import Case
 from offrecord.verify.walks import nearest_shown, walks_of
 
 LEAST = 1e-6  #: a release less likely than this does not verify
@@ -28,41 +26,26 @@ CHAINS = 200  #: that the probability is the largest of
 _RATES = np.concatenate(([0.0], np.geomspace(1e-4, 20.0, 80)))  # λ that are tried
 
 
-def check_chance(
-    records: Records,
-    clusters: Clusters,
-    rules: Rules,
-    drawn: Drawn,
-    coins: Coins | None,
-    missing: int,
-    found: Found,
-) -> None:
+def check_chance(case: Case, drawn: Drawn, found: Found) -> None:
     """A problem where walks redacted less than chance explains."""
-    if coins is not None or not rules.walks:
-        return
+    records, clusters, kind = case.records, case.clusters, case.rules.kind
     bounds = []
     for name in ("left", "right"):
-        right = name == "right"
-        seen, chains = 0, []
-        room = records.ends[clusters.chain] - clusters.last if right else clusters.first
-        between = clusters.gaps()
-        near = np.append(between, np.iinfo(np.int64).max)
-        near = near if right else np.roll(near, 1)
-        room = np.minimum(room, near)
+        right, laws, least = name == "right", [], 0
+        room, _ = clusters.rooms(records, right=right)
         empty = nearest_shown(records, clusters, room, right=right)
-        for walks in walks_of(records, clusters, rules, name):
-            sure = ~walks.absent() if not missing else np.zeros(len(walks.which), dtype=bool)
-            if not sure.any():
-                continue
-            which, side = walks.which[sure], walks.side
+        for walks in walks_of(case, name):
+            # walks that cannot look redact more, so it is no less likely that others redact so few
+            which, side = walks.which, walks.side
             # where nothing shows at all the stop is not seen: it is at most the deadline
-            most = np.where(empty[which] >= room[which], side.reach, empty[which])
-            seen += int(np.minimum(most, side.reach).sum())
+            hidden = np.where(empty[which] >= room[which], side.reach, empty[which])
+            least += int(np.minimum(hidden, side.reach).sum())
             edge = clusters.last[which] if right else clusters.first[which] + side.order - 1
-            places = Counter(records.placed(rules.kind, clusters.chain[which], edge).tolist())
-            chains += [(stop_law(side, drawn, place, name), side.levels - side.order, count)
-                       for place, count in places.items()]  # fmt: skip
-        bounds.append(_log_bound(chains, seen))
+            places = Counter(records.placed(kind, clusters.chain[which], edge).tolist())
+            for place, count in places.items():
+                law = stop_law(side, drawn, place, name)
+                laws.append((law, side.levels - side.order, count))
+        bounds.append(_log_bound(laws, least))
     _judge(bounds, found)
 
 
@@ -81,23 +64,20 @@ def check_holes(
     holes = int(inside.sum()) - missing
     hidden = int(np.count_nonzero(records.codes < 0)) - private
     absent = int((apart - np.diff(shown) + 1)[inside].sum())
-    if holes <= 0 or not rules.sides:
+    if holes <= 0:
         return
-    laws = [_least_law(side, drawn, place, name) for (_, place, name), side in _inner(rules)]
-    # a hole's two walks may depend on each other: E e^(−λ(A + B)) ≤ max E e^(−2λA)
-    logs = np.max([_log_means(2 * _RATES, *law) for law in laws], axis=0)
-    _judge([_least(holes * logs, hidden + absent)], found)
-
-
-def _inner(rules: Rules) -> Iterable[tuple[tuple[str, int, str], Side]]:
-    return ((key, side) for key, side in rules.sides.items() if key[0] in ("record", "run"))
-
-
-def _least_law(side: Side, drawn: Drawn, place: int, name: str) -> tuple[Floats, Integers]:
-    """(M, n) law of how many records a side redacts at least, and these numbers."""
-    if isinstance(side, Local):
-        return np.ones((len(drawn.rows), 1)), np.array([certain(side)])
-    return stop_law(side, drawn, place, name), side.levels - side.order
+    inner = ((key, one) for key, one in rules.sides.items() if key[0] in ("record", "run"))
+    logs = []
+    for (_, place, name), side in inner:
+        law, sizes = np.ones((len(drawn.rows), 1)), np.array([0])
+        if isinstance(side, Local):
+            sizes[0] = certain(side)
+        else:
+            law, sizes = stop_law(side, drawn, place, name), side.levels - side.order
+        # a hole's two walks may depend on each other: E e^(−λ(A + B)) ≤ max E e^(−2λA)
+        logs.append(_log_means(2 * _RATES, law, sizes))
+    if logs:
+        _judge([_least(holes * np.max(logs, axis=0), hidden + absent)], found)
 
 
 def _log_means(rates: Floats, law: Floats, sizes: Integers) -> Floats:

@@ -12,7 +12,7 @@ from offrecord.verify.found import Found
 from offrecord.verify.members import Integers, Mask
 from offrecord.verify.reading import Codes, Records
 from offrecord.verify.rules import Local
-from offrecord.verify.runs import Clusters, covered
+from offrecord.verify.runs import Case, Clusters, covered
 
 _PAIRS = 1 << 22  # pairs of a run and a record near it that are looked at together
 
@@ -82,11 +82,12 @@ def _expanded(low: Integers, high: Integers) -> tuple[Integers, Integers]:
     return low[of] + within, of
 
 
-def redacted_exactly(records: Records, limits: Limits, coins: Coins) -> Mask:
+def redacted_exactly(case: Case, limits: Limits) -> Mask:
     """(n,) which records the rules redact, with the values before and the coins."""
-    assert records.original is not None
-    found = limits.sure.copy()
-    found[limits.rows] = _redacts(records, limits, coins, records.original[limits.rows])
+    assert case.records.original is not None
+    assert case.coins is not None
+    found, codes = limits.sure.copy(), case.records.original[limits.rows]
+    found[limits.rows] = _redacts(case.records, limits, case.coins, codes)
     return found
 
 
@@ -96,18 +97,9 @@ def _redacts(records: Records, limits: Limits, coins: Coins, codes: Codes) -> Ma
     return np.asarray((asked == ALWAYS) | (drawn < asked))
 
 
-def check_local(
-    records: Records,
-    limits: Limits,
-    waits: Mask,
-    missing: int,
-    coins: Coins | None,
-    found: Found,
-) -> None:
-    """Cells without the values before: what shows may show, what is empty may be.
-
-    waits: rows of a growing table that leave later. missing: rows that had no value.
-    """
+def check_local(case: Case, limits: Limits, found: Found) -> None:
+    """Cells without the values before: what shows may show, what is empty may be."""
+    records, coins = case.records, case.coins
     rows, shown = limits.rows, records.codes >= 0
     always = shown & limits.sure
     always[rows] |= shown[rows] & (limits.of(records.codes[rows]) == ALWAYS)
@@ -122,12 +114,12 @@ def check_local(
         found.wrong_at(records.named(rows[against]), int(against.sum()), says)
         may[rows] = drawn
         found.checked.append(f"Coins of {len(rows):,} records near private ones, drawn anew.")
-    check_empty(records, (records.codes < 0) & ~may & ~waits, missing, found)
+    check_empty(case, may, found)
 
 
-def check_empty(records: Records, unexplained: Mask, missing: int, found: Found) -> None:
+def check_empty(case: Case, may: Mask, found: Found) -> None:
     """A problem where more rows are empty without a reason than had no value."""
-    rows = np.flatnonzero(unexplained)
-    if len(rows) > missing:
-        said = f"empty without a reason, as {len(rows):,} rows are; {missing:,} had no value"
-        found.wrong_at(records.named(rows), len(rows), said)
+    rows = np.flatnonzero((case.records.codes < 0) & ~may & ~case.waits)
+    if len(rows) > case.missing:
+        said = f"empty without a reason, as {len(rows):,} rows are; {case.missing:,} had no value"
+        found.wrong_at(case.records.named(rows), len(rows), said)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from offrecord.tables.private import Private
+from offrecord.verify.coins import Coins
 from offrecord.verify.members import Integers, Mask
 from offrecord.verify.reading import Records
 from offrecord.verify.rules import Rules, Side
+
+_APART = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,13 +32,6 @@ class Runs:
     def count(self) -> int:
         """How many there are."""
         return len(self.chain)
-
-    def joined(self) -> Runs:
-        """The same, where all that may go on do."""
-        head = np.flatnonzero(~self.open)
-        tail = np.append(head[1:], self.count)[: len(head)] - 1
-        last, none = self.last[tail], np.zeros(len(head), dtype=bool)
-        return Runs(self.chain[head], self.first[head], last, self.order[head], none)
 
     def without(self, chains: Integers) -> Runs:
         """The runs of other chains."""
@@ -107,7 +103,15 @@ class Clusters:
     def gaps(self) -> Integers:
         """(c - 1,) records strictly between neighbours; a large number between chains."""
         between = self.first[1:] - self.last[:-1] - 1
-        return np.where(self.chain[1:] == self.chain[:-1], between, np.iinfo(np.int64).max)
+        return np.where(self.chain[1:] == self.chain[:-1], between, _APART)
+
+    def rooms(self, records: Records, *, right: bool) -> tuple[Integers, Mask]:
+        """(c,) records up to the next cluster on a side, or the chain's end; whether it is one."""
+        between = np.append(self.gaps(), _APART)
+        if not right:
+            between = np.roll(between, 1)
+        end = records.ends[self.chain] - self.last if right else self.first
+        return np.minimum(between, end), between < _APART
 
 
 def clusters_of(
@@ -180,3 +184,17 @@ def covered(records: Records, chain: Integers, low: Integers, high: Integers) ->
     np.add.at(edges, records.row_from(chain, np.maximum(low, 0)), 1)
     np.add.at(edges, records.row_from(chain, np.minimum(high, records.ends[chain]) + 1), -1)
     return np.asarray(np.cumsum(edges[:-1]) > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What cells are checked by. coins: None without the key. waits: (n,) rows of a growing table
+    that leave later. missing: how many rows had no value.
+    """
+
+    records: Records
+    clusters: Clusters
+    rules: Rules
+    coins: Coins | None
+    waits: Mask
+    missing: int

@@ -12,7 +12,7 @@ from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate, Growing
 from offrecord.tables.private import Private
 from offrecord.verify.chance import CHAINS, check_chance, check_holes
-from offrecord.verify.coins import Coins, check_key, read_coins
+from offrecord.verify.coins import check_key, read_coins
 from offrecord.verify.found import Found
 from offrecord.verify.local import check_local, limits_of, redacted_exactly
 from offrecord.verify.members import Drawn, Mask, Promised
@@ -27,7 +27,7 @@ from offrecord.verify.reading import (
 )
 from offrecord.verify.recount import check_counts
 from offrecord.verify.rules import Rules
-from offrecord.verify.runs import Clusters, clusters_of, runs_of
+from offrecord.verify.runs import Case, clusters_of, runs_of
 from offrecord.verify.walks import check_walks, redacted_by_walks
 
 
@@ -103,16 +103,13 @@ def _check_records(
     else:
         found.not_checked.append("Coins: the key was not given.")
     runs = runs_of(records, private, certificate.claim.protect, counts.missing)
-    if not runs.joined().count <= counts.runs <= runs.count:
+    if not runs.count - int(runs.open.sum()) <= counts.runs <= runs.count:
         found.unequal("counts.runs", counts.runs, runs.count)
     if judged is None or drawn is None:
         _check_whole(records, private, certificate, found)
         return
-    unsure = np.zeros(0, dtype=np.int64)
-    if counts.runs == runs.joined().count:
-        runs = runs.joined()
-    elif counts.runs < runs.count:
-        unsure = np.unique(runs.chain[runs.open])
+    unsure = np.unique(runs.chain[runs.open]) if counts.runs < runs.count else runs.chain[:0]
+    if len(unsure):
         runs = runs.without(unsure)
         found.not_checked.append(
             f"Cells of {len(unsure):,} chains: whether rows between private ones are redacted or"
@@ -124,7 +121,8 @@ def _check_records(
     if not lacking:
         waits = _waiting(records, private, certificate.growing)
         waits |= np.isin(records.chain_of, unsure) & (records.codes < 0)
-        _check_cells((records, clusters, judged[1]), coins, drawn, waits, counts.missing, found)
+        case = Case(records, clusters, judged[1], coins, waits, counts.missing)
+        _check_cells(case, drawn, found)
     check_counts(records, private, certificate, judged[0], found)
 
 
@@ -143,23 +141,13 @@ def _check_whole(
     found.checked.append("That every chain with a private record has left as a whole.")
 
 
-def _check_cells(
-    acting: tuple[Records, Clusters, Rules],
-    coins: Coins | None,
-    drawn: Drawn,
-    waits: Mask,
-    missing: int,
-    found: Found,
-) -> None:
-    records, clusters, rules = acting
-    local = None if rules.walks else limits_of(records, clusters, rules.kind.k)
+def _check_cells(case: Case, drawn: Drawn, found: Found) -> None:
+    records, rules, waits = case.records, case.rules, case.waits
+    local = None if rules.walks else limits_of(records, case.clusters, rules.kind.k)
     early = np.flatnonzero(waits & (records.codes >= 0))
     found.wrong_at(records.named(early), len(early), "a value is released that has to wait")
-    if records.original is not None and coins is not None:
-        if local is not None:
-            gone = redacted_exactly(records, local, coins)
-        else:
-            gone = redacted_by_walks(records, clusters, rules, coins)
+    if records.original is not None and case.coins is not None:
+        gone = redacted_by_walks(case) if local is None else redacted_exactly(case, local)
         gone |= waits
         shown = records.codes >= 0
         says = "a value is released that rules and coins redact"
@@ -172,14 +160,14 @@ def _check_cells(
         found.checked.append("Every cell, recomputed from rules, coins and the original values.")
         return
     if local is not None:
-        check_local(records, local, waits, missing, coins, found)
+        check_local(case, local, found)
         check_kept_beside(records, local.sure | waits, found)
     else:
-        check_walks(records, clusters, rules, missing, waits, coins, found)
-        if not waits.any():
-            check_chance(records, clusters, rules, drawn, coins, missing, found)
+        check_walks(case, found)
+        if case.coins is None and not waits.any():
+            check_chance(case, drawn, found)
     found.checked.append("That each released value may be released by the rules around it.")
-    if coins is not None:
+    if case.coins is not None:
         found.not_checked.append("What coins decided by values that are redacted: no original.")
 
 

@@ -16,8 +16,8 @@ from offrecord.verify.found import Found
 from offrecord.verify.local import check_empty
 from offrecord.verify.members import Floats, Integers, Mask
 from offrecord.verify.reading import Codes, Records
-from offrecord.verify.rules import Local, Rules, Side, Stops
-from offrecord.verify.runs import Clusters, covered
+from offrecord.verify.rules import Local, Side, Stops
+from offrecord.verify.runs import Case, Clusters, covered
 
 _PURPOSE = b"offrecord/stops"
 _SIDE = 1 << 20  # counters of the right side begin here
@@ -130,15 +130,13 @@ def _extremes(stop: Floats) -> list[Floats]:
     return found
 
 
-def walks_of(records: Records, clusters: Clusters, rules: Rules, direction: str) -> list[Walks]:
+def walks_of(case: Case, direction: str) -> list[Walks]:
     """All walks to one side, by their rule."""
-    right, order = direction == "right", rules.kind.order
+    kind, right = case.rules.kind, direction == "right"
     return [
-        Walks(
-            records, clusters, which[at : at + _TOGETHER], as_walk(side, order), right, rules.kind.k
-        )
-        for side, which in clusters.by_rule(direction)
-        for at in range(0, len(which), _TOGETHER)
+        Walks(case.records, case.clusters, some, as_walk(side, kind.order), right, kind.k)
+        for side, which in case.clusters.by_rule(direction)
+        for some in np.split(which, range(_TOGETHER, len(which), _TOGETHER))
     ]
 
 
@@ -153,33 +151,6 @@ def as_walk(side: Side, order: int) -> Stops:
     return side
 
 
-@dataclass(frozen=True, eq=False)
-class _Gaps:
-    """What lies on each side of every cluster: records up to the next one or the chain's end."""
-
-    room: Integers
-    faces: Mask
-    other: Integers  # the deadline of the side that faces this one
-
-    @classmethod
-    def of(
-        cls, records: Records, clusters: Clusters, deadlines: dict[str, Integers], right: bool
-    ) -> _Gaps:
-        """To the right, or to the left."""
-        between, count = clusters.gaps(), clusters.count
-        limit = np.iinfo(np.int64).max
-        faces = np.zeros(count, dtype=bool)
-        room = records.ends[clusters.chain] - clusters.last if right else clusters.first.copy()
-        other = np.zeros(count, dtype=np.int64)
-        mine, theirs = (
-            (slice(None, -1), slice(1, None)) if right else (slice(1, None), slice(None, -1))
-        )
-        faces[mine] = between < limit
-        room[mine] = np.where(between < limit, between, room[mine])
-        other[mine] = deadlines["left" if right else "right"][theirs]
-        return cls(room, faces, other)
-
-
 def deadlines_of(clusters: Clusters, order: int) -> dict[str, Integers]:
     """(c,) by direction, L of each side; m where there is none."""
     return {
@@ -188,69 +159,56 @@ def deadlines_of(clusters: Clusters, order: int) -> dict[str, Integers]:
     }
 
 
-def redacted_by_walks(records: Records, clusters: Clusters, rules: Rules, coins: Coins) -> Mask:
+def redacted_by_walks(case: Case) -> Mask:
     """(n,) which records go, with the values before and the coins (rules 1 to 5)."""
-    order, deadlines = rules.kind.order, deadlines_of(clusters, rules.kind.order)
+    records, clusters, order = case.records, case.clusters, case.rules.kind.order
+    deadlines = deadlines_of(clusters, order)
+    assert case.coins is not None
     stops = {name: one.copy() for name, one in deadlines.items()}
     for name, drawn in stops.items():
-        for walks in walks_of(records, clusters, rules, name):
-            drawn[walks.which] = walks.stops(coins)
-    low, high = clusters.first.copy(), clusters.last.copy()
-    right = _Gaps.of(records, clusters, deadlines, right=True)
-    left = _Gaps.of(records, clusters, deadlines, right=False)
-    high += np.minimum(stops["right"] - order, right.room)
-    low -= np.minimum(stops["left"] - order, left.room)
-    if clusters.count > 1:
-        near = stops["right"][:-1] <= right.room[:-1] + order - right.other[:-1]
-        near &= stops["left"][1:] <= left.room[1:] + order - left.other[1:]
-        whole = right.faces[:-1] & ~near  # rule 5
-        high[:-1][whole] = clusters.first[1:][whole] - 1
+        for walks in walks_of(case, name):
+            drawn[walks.which] = walks.stops(case.coins)
+    gap, faces = clusters.rooms(records, right=True)
+    near = stops["right"] <= gap + order - np.roll(deadlines["left"], -1)
+    near &= np.roll(stops["left"], -1) <= gap + order - deadlines["right"]
+    whole = faces & ~near  # rule 5
+    high = clusters.last + np.where(whole, gap, np.minimum(stops["right"] - order, gap))
+    low = clusters.first - np.minimum(
+        stops["left"] - order, clusters.rooms(records, right=False)[0]
+    )
     return covered(records, clusters.chain, low, high)
 
 
-def check_walks(
-    records: Records,
-    clusters: Clusters,
-    rules: Rules,
-    missing: int,
-    waits: Mask,
-    coins: Coins | None,
-    found: Found,
-) -> None:
+def check_walks(case: Case, found: Found) -> None:
     """Cells without the values before: each gap must show a stop that may have been drawn."""
-    order, deadlines = rules.kind.order, deadlines_of(clusters, rules.kind.order)
+    records, clusters, order = case.records, case.clusters, case.rules.kind.order
+    deadlines = deadlines_of(clusters, order)
     inside = covered(records, clusters.chain, clusters.first, clusters.last)
     shown = np.flatnonzero(inside & (records.codes >= 0))
     found.wrong_at(records.named(shown), len(shown), "a value beside a private one is released")
-    low, high = clusters.first.copy(), clusters.last.copy()
-    for name in ("left", "right"):
-        gaps = _Gaps.of(records, clusters, deadlines, right=name == "right")
-        empty = nearest_shown(records, clusters, gaps.room, right=name == "right")
-        for walks in walks_of(records, clusters, rules, name):
+    edges = {"left": clusters.first.copy(), "right": clusters.last.copy()}
+    for name, edge in edges.items():
+        right, sign = name == "right", 1 if name == "right" else -1
+        room, faces = clusters.rooms(records, right=right)
+        facing = np.roll(deadlines["left" if right else "right"], -sign)
+        empty = nearest_shown(records, clusters, room, right=right)
+        for walks in walks_of(case, name):
             which, levels = walks.which, walks.side.levels
+            whole = empty[which] >= room[which]
             most = empty[which] + order
-            meets = gaps.faces[which] & (empty[which] < gaps.room[which])
-            most = np.where(
-                meets, np.minimum(most, gaps.room[which] + order - gaps.other[which]), most
-            )
-            fits = walks.possible(coins, missing) & (levels <= most[:, np.newaxis])
-            whole = empty[which] >= gaps.room[which]
-            latest = np.where(
-                fits.any(axis=1), levels[len(levels) - 1 - fits[:, ::-1].argmax(axis=1)], 0
-            )
-            wrong = which[~fits.any(axis=1) & ~whole]
-            at = clusters.last[wrong] + 1 if name == "right" else clusters.first[wrong] - 1
-            rows = np.maximum(records.row_at(clusters.chain[wrong], at), 0)
+            meeting = np.minimum(most, room[which] + order - facing[which])  # rule 5
+            most = np.where(faces[which] & ~whole, meeting, most)
+            fits = walks.possible(case.coins, case.missing) & (levels <= most[:, np.newaxis])
+            latest = levels[len(levels) - 1 - fits[:, ::-1].argmax(axis=1)] - order
+            wrong = ~fits.any(axis=1) & ~whole
+            beside = records.row_at(clusters.chain[which], edge[which] + sign)[wrong]
             says = f"the walk to the {name} cannot have stopped where values are released"
-            found.wrong_at(records.named(rows), len(wrong), says)
-            gone = np.where(whole, gaps.room[which], latest - order)
-            if name == "right":
-                high[which] += np.maximum(gone, 0)
-            else:
-                low[which] -= np.maximum(gone, 0)
+            found.wrong_at(records.named(np.maximum(beside, 0)), len(beside), says)
+            edge[which] += sign * np.where(whole, room[which], np.where(wrong, 0, latest))
+    low, high = edges["left"], edges["right"]
     may = covered(records, clusters.chain, low, high)
-    check_empty(records, (records.codes < 0) & ~may & ~waits, missing, found)
-    if coins is not None:
+    check_empty(case, may, found)
+    if case.coins is not None:
         found.checked.append(
             f"Stops of {clusters.count:,} clusters, by coins that were drawn anew."
         )
