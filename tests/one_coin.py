@@ -13,9 +13,6 @@ from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
-
-from offrecord.files import read_number
-from offrecord.mechanisms.base import Made, Mechanism, Policy, Shared
 from offrecord.mechanisms.blocks import (
     ALWAYS,
     AT_TIMES,
@@ -26,6 +23,9 @@ from offrecord.mechanisms.blocks import (
     Explanation,
 )
 from offrecord.mechanisms.surroundings import Surrounding
+
+from offrecord.files import read_number
+from offrecord.mechanisms.base import Made, Mechanism, Policy, Shared
 from offrecord.mechanisms.window import BestWindow, window_of
 from offrecord.release.certificate import Composition
 from offrecord.release.coins import redacts, thresholds

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from offrecord.models.loading import load_model
 
 import offrecord as off
 from offrecord import cli
-from offrecord.models.loading import load_model
 from offrecord.models.records import MISSING, UNKNOWN
 from offrecord.tables.alphabet import Alphabet, Wanted, bin_labels
 from offrecord.tables.engines import stream

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from offrecord.tables.secrets import Private
 
 import offrecord as off
 from command_line import flags
@@ -17,7 +18,6 @@ from offrecord import cli
 from offrecord.errors import InputError
 from offrecord.models.records import Chains
 from offrecord.tables.reference import apart
-from offrecord.tables.secrets import Private
 
 CHAIN = off.MarkovChain([[0.95, 0.05], [0.3, 0.7]])
 PRIVATE = (400, 1500, 1501, 2900)

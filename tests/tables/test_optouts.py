@@ -6,13 +6,13 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from offrecord.tables.secrets import private_records
 
 import offrecord as off
 from offrecord.errors import InputError
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import Columns, arrange
 from offrecord.tables.optouts import OptOuts
-from offrecord.tables.secrets import private_records
 from offrecord.tables.steps import Step
 from offrecord.verify import verify
 

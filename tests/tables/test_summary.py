@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from offrecord.models.learned import Learned
 
 import offrecord as off
-from offrecord.models.learned import Learned
 from offrecord.tables.engines import stream
 
 CHAIN = off.MarkovChain.binary(0.02, 0.28)  # 1 holds in 1 of 15 records

@@ -8,10 +8,10 @@ from threading import Barrier, Event
 import numpy as np
 import polars as pl
 import pytest
-
-import offrecord as off
 from offrecord.mechanisms.owner.deciding.contraction import Contraction
 from offrecord.mechanisms.owner.way import Way
+
+import offrecord as off
 from offrecord.tables import acting, rule, threads
 from offrecord.tables.engines import stream
 

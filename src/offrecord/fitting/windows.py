@@ -105,11 +105,11 @@ def _quantile(members: Members, place: int, allowed: int, size: int) -> float:
     before, after = (room_beyond(members, place, side) for side in _SIDES)
     left = left if before is None else min(left, before)
     right = right if after is None else min(right, after)
-    outcomes = [
+    seen_left, seen_right = (
         local_outcomes(np.ones((count, members.k)), members, place, side)
         for count, side in zip((left, right), _SIDES, strict=True)
-    ]
-    leakages = _leakages(*outcomes, members.law(place), members.last_value)
+    )
+    leakages = _leakages(seen_left, seen_right, members.law(place), members.last_value)
     return float(np.sort(leakages)[-1 - allowed])
 
 

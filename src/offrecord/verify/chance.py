@@ -58,8 +58,8 @@ def check_holes(
     reaches an end of its chain.
     """
     shown = np.flatnonzero(records.codes >= 0)
-    chain, place = records.chain_of[shown], records.places[shown]
-    apart = np.diff(place) - 1
+    chain = records.chain_of[shown]
+    apart = np.diff(records.places[shown]) - 1
     inside = (np.diff(chain) == 0) & (np.diff(shown) > 1)  # a gap without a row hides nothing
     holes = int(inside.sum()) - missing
     hidden = int(np.count_nonzero(records.codes < 0)) - private

@@ -1,7 +1,7 @@
 """Tables whose cells are wrong, and some that only look so."""
 
-from datetime import date, timedelta
 import re
+from datetime import date, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -253,9 +253,7 @@ def test_more_steps_than_can_be_counted(desk, private):
             .filter(pl.col("room").is_in(private))
             .partition_by("room", include_key=False)
         )
-        assert all(
-            chain["region"].to_list()[2:5] == ["L", "private", "L"] for chain in rule
-        )
+        assert all(chain["region"].to_list()[2:5] == ["L", "private", "L"] for chain in rule)
         assert pl.read_csv("out.csv")["state"].filter(pl.Series(hidden)).null_count() == len(
             private
         )

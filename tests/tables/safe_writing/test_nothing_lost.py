@@ -15,8 +15,7 @@ from twins import FRAMES, KEYS, MARKED, NAMES, SUFFIX, TEXTS, model, redacted, t
 
 
 def test_no_output_over_what_was_given(desk):
-    """--force overwrites an older output, never the table, the private list or the model.
-    """
+    """--force overwrites an older output, never the table, the private list or the model."""
     folder = desk.folder / "one"
     folder.mkdir()
     table("long text", twins(3)[0]).drop("p").write_csv(folder / "in.csv")

@@ -70,8 +70,7 @@ def test_another_release_under_the_same_name_is_refused(desk, differs):
     assert differs in named
     assert set(named) <= {differs, "set of rules"}
     assert before == {
-        file.name: content
-        for file, content in ((f, f.read_bytes()) for f in folder.iterdir())
+        file.name: content for file, content in ((f, f.read_bytes()) for f in folder.iterdir())
     }
     code, _, err = desk.run(
         folder, *command, *OTHERS[differs], "-o", "out2.csv", "--another-release"

@@ -87,9 +87,7 @@ def test_twins_whose_model_is_learned_from_the_other_chains(desk, kind, source):
     one, other = codes.copy(), codes.copy()
     for place in [place for place, key in enumerate(AUDITED) if key in PRIVATE]:
         one[place], other[place] = 2, place % 2
-    left = desk.release(
-        "one", table(kind, one, keys=AUDITED), source, source, fit=True
-    )
+    left = desk.release("one", table(kind, one, keys=AUDITED), source, source, fit=True)
     right = desk.release(
         "two",
         table(kind, other, keys=AUDITED),
