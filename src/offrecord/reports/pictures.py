@@ -171,7 +171,7 @@ def influence_picture(promise: Promise, place: int, epsilon: float) -> Chart:
                 break
             band = influence_at(members, place, sign * distance)
             assert band is not None
-            low, high = np.quantile(band, (0.005, 0.995))
+            low, high = np.quantile(band, (0.005, 0.995), method="higher")  # some may be infinite
             finite = {"low": float(low), "high": float(high)} if np.isfinite(high) else {}
             row = {"record": sign * distance, "name": "mean chain", "influence": float(told[0])}
             rows.append(row | finite)
