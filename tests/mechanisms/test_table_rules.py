@@ -220,9 +220,8 @@ def test_the_smallest_windows_are_those_of_the_definition():
                     return int((policy.leakages(members) > 1.0).sum())
 
                 assert above(*found) <= allowed
-                size = max(found)
-                if size > 0:
-                    assert above(size - 1, size - 1) > allowed
+                if max(found) > 0:
+                    assert above(*(max(size - 1, 0) for size in found)) > allowed
 
 
 def test_windows_of_chosen_chains():
@@ -257,8 +256,11 @@ def test_a_staircase_is_walked_to_its_smallest_sum():
 # ---- plausible chains
 
 
-def test_a_posterior_is_validated_on_draws_of_its_own():
-    posterior = off.Posterior([[3889, 96], [95, 263]], 1)
+@pytest.mark.parametrize(
+    ("counts", "strict"), [([[3889, 96], [95, 263]], False), ([[38890, 960], [950, 2630]], True)]
+)
+def test_a_posterior_is_validated_on_draws_of_its_own(counts, strict):
+    posterior = off.Posterior(counts, 1)
     settings = [Setting("record"), Setting("run"), Setting("first")]
     costs = {}
     for mechanism in (off.BestWindow(), off.BestLocal()):
@@ -274,7 +276,8 @@ def test_a_posterior_is_validated_on_draws_of_its_own():
             float(rule.expected_redactions(posterior.mean, 0, side)[0])
             for rule, side in zip(pair, ("left", "right"), strict=True)
         )
-    assert costs["best-local"] < costs["window"] <= 21
+    assert costs["best-local"] <= costs["window"] <= 20
+    assert costs["best-local"] < costs["window"] or not strict
 
 
 def test_a_policy_of_the_mean_alone_is_not_accepted():
@@ -286,9 +289,12 @@ def test_a_policy_of_the_mean_alone_is_not_accepted():
 
 
 def test_chains_that_never_forget_have_no_rules():
-    promise = off.KnownChains([off.MarkovChain([[1.0, 0.0], [0.0, 1.0]], start=[0.5, 0.5])])
+    still = off.KnownChains([off.MarkovChain([[1.0, 0.0], [0.0, 1.0]], start=[0.5, 0.5])])
+    with pytest.raises(off.InputError, match="never forgets its start"):
+        design_table(off.BestWindow(), still, 1.0, "run", [Setting("record", 0)])
+    swinging = off.KnownChains([off.MarkovChain([[0.0, 1.0], [1.0, 0.0]])])
     with pytest.raises(Unserved, match="no window"):
-        design_table(off.BestWindow(), promise, 1.0, "run", [Setting("record", 0)])
+        design_table(off.BestWindow(), swinging, 1.0, "run", [Setting("record", 0)])
 
 
 # ---- mechanisms of one's own
@@ -332,9 +338,10 @@ def test_a_mechanism_needs_rules_or_a_design(mechanism):
     promise = off.KnownChains([chain])
     policy = check(promise, mechanism, 7, lambda t: 0, lambda i: chain)
     assert policy.mechanism == mechanism.name
-    designed = off.design(off.Problem(chain, 60, [20, 40], 1.0, "each"), mechanism)
+    problem = off.Problem(chain, 60, [20, 40], 1.0, "each")
+    designed = off.design(problem, mechanism)
     assert designed.is_private
-    assert 0 < designed.utility < off.design(designed.problem, "window").utility
+    assert 0 < designed.utility < off.design(problem, "window").utility
     posterior = off.Posterior([[900, 100], [60, 140]], 1)
     listed = design_table(mechanism, posterior, 1.0, "run", [Setting("record"), Setting("last")])
     assert listed.validation.above <= 20

@@ -190,12 +190,14 @@ def rules_of_mean(
         return {one: mechanism.rules(promise.mean, one, epsilon) for one in settings}
     if len(settings) > _MOST_DESIGNS:
         raise Unserved(f"{len(settings)} settings are too many to design {mechanism.name} for")
+    few = allowed
     if promise.acceptance is not None:  # rules that meet ε exactly need room for other draws
-        allowed = int(promise.acceptance.publisher * _ROOM_FOR_CHANCE)
+        few = int(promise.acceptance.publisher * _ROOM_FOR_CHANCE)
     found = {}
     with watch(mechanism.name, len(settings)) as done:
         for setting in settings:
-            search = _Search(mechanism, promise.mean, setting, epsilon, members, allowed)
+            sizes = smallest_windows(members, *setting, epsilon, allowed)
+            search = _Search(mechanism, promise.mean, setting, epsilon, members, few, sizes)
             found[setting] = search.best()
             done(1)
     return found
@@ -212,14 +214,19 @@ class _Search:
         epsilon: float,
         members: Members,
         allowed: int,
+        window: tuple[int, int] | None,
     ) -> None:
         self.mechanism, self.mean, self.setting = mechanism, mean, setting
         self.epsilon, self.members, self.allowed = epsilon, members, allowed
+        self.window = window
 
     def best(self) -> Pair:
         """The rules that redact least of those tried, the window among them."""
-        window = self._window()
-        found = [] if window is None else [window]
+        from offrecord.mechanisms.window import pair_of_window
+
+        found = []
+        if self.window is not None:
+            found.append(pair_of_window(self.setting, self.window, self.members.k))
         budget, tried = self.epsilon, [(0.0, 0.0)]
         for _ in range(_STEPS):
             pair = self.mechanism.rules(self.mean, self.setting, budget)
@@ -241,12 +248,6 @@ class _Search:
         above = min((one for one in tried if one[1] > self.epsilon), default=(self.epsilon,) * 2)
         share = (aim - below[1]) / max(above[1] - below[1], 1e-12)
         return below[0] + min(max(share, 0.05), 0.95) * (above[0] - below[0])
-
-    def _window(self) -> Pair | None:
-        from offrecord.mechanisms.window import pair_of_window
-
-        sizes = smallest_windows(self.members, *self.setting, self.epsilon, self.allowed)
-        return None if sizes is None else pair_of_window(self.setting, sizes, self.members.k)
 
     def _leakage(self, pair: Pair) -> float:
         """What all but the allowed number of members keep."""

@@ -377,8 +377,11 @@ class MarkovChain:
         """
         if self.is_stationary:
             return 1
-        kernel, stationary = self.lifted.transition, stationary_distribution(self.lifted.transition)
-        law = self.lifted.start.ravel()
+        kernel, law = self.lifted.transition, self.lifted.start.ravel()
+        try:
+            stationary = stationary_distribution(kernel)
+        except InputError:  # values between which the chain never moves
+            raise InputError("the chain never forgets its start: no promise is possible") from None
         for count in range(self.order, _MOST_STEPS):
             if np.all(np.abs(law - stationary) <= _FORGOTTEN * stationary):
                 return count
