@@ -20,16 +20,12 @@ _NAMED = 5  # contexts that a warning names
 
 
 def page(fit: Fit) -> str:
-    """All that a person who has fitted a model should read."""
+    """All that a person who has fitted a model should read beside its warnings."""
     parts = [headline(fit), *_wrapped(listed_values(fit.values)), ""]
     for table in (_order_table(fit), _verdict_table(fit)):
         parts += [aligned(table, right=True), ""]
     for sentence in _sentences(fit):
         parts += _wrapped(sentence)
-    if fit.warnings:
-        parts.append("")
-    for warning in fit.warnings:
-        parts += _wrapped(f"warning: {warning}")
     return "\n".join(parts)
 
 

@@ -113,9 +113,9 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     found = _learned(Table(arranged, held), how, wanted, table)[1]
     if key_file is not None:
         found = _remembered(found, Key.load_or_new(Path(key_file)))
-    warnings = (*arranged.warnings, *filter(None, [sparse(*arranged.pairs)]))
-    advise(warnings)
-    return found.with_warnings(*warnings)
+    found = found.with_warnings(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)]))
+    advise(found.warnings)
+    return found
 
 
 def fit_table(table: Table, given: Given) -> tuple[Table, Fit]:
