@@ -131,6 +131,16 @@ def test_panels_whose_steps_differ_get_a_kernel_each():
     assert fit(table(values), [0, 1], epsilons=(1.0,), phase=None).posterior.places is None
 
 
+@pytest.mark.parametrize("first_missing", [(), (0, 2)])
+def test_few_chains_with_a_kernel_for_each_step_are_tested_chain_by_chain(first_missing):
+    """The later half of every chain has no first records, and knows nothing of early steps."""
+    values = np.random.default_rng(3).integers(0, 2, (4, 60))
+    values[list(first_missing), 0] = -1
+    found = fit(table(values), [0, 1], phase="step", chain_order=1, epsilons=(1.0,))
+    assert found.posterior.first_counts.sum() == 4 - len(first_missing)
+    assert [one.verdict for one in found.verdicts] == ["not shown"]
+
+
 def test_places_that_make_no_difference_are_left_out():
     chains = drawn(RAIN, 20, 100, seed=6)
     hours = {"hour": chains.order % 24}

@@ -50,6 +50,8 @@ def verdicts(
     labels: Sequence[Label],
     epsilons: Sequence[float],
     place: Keys | None = None,
+    *,
+    by_step: bool = False,
 ) -> list[Verdict]:
     """Test the windows of each half in the other half.
 
@@ -59,11 +61,12 @@ def verdicts(
         labels: the k values.
         epsilons: to be tested.
         place: (n,) the place of each record, if kernels depend on it.
+        by_step: places are steps of a chain, so that halves must be whole chains.
 
     Returns:
         A verdict for each ε.
     """
-    first, halves = _first_half(reference), []
+    first, halves = _first_half(reference, by_step=by_step), []
     for seed, mask in enumerate((first, ~first)):
         learned_from = reference.only(mask)
         if learned_from.transitions:
@@ -78,10 +81,10 @@ def is_near(verdict: Verdict) -> bool:
     return verdict.counted is not None and verdict.counted > _NEAR * verdict.promised
 
 
-def _first_half(reference: Reference) -> Mask:
+def _first_half(reference: Reference, *, by_step: bool) -> Mask:
     """(n,) every other chain, or the first half of each where there are few."""
     chains = reference.chains
-    if reference.units >= ENOUGH_UNITS:
+    if by_step or reference.units >= ENOUGH_UNITS:
         return np.asarray(chains.chain_of % 2 == 0)
     lengths = np.repeat(np.diff(chains.starts), np.diff(chains.starts))
     begins = np.repeat(chains.starts[:-1], np.diff(chains.starts))

@@ -171,7 +171,8 @@ def fit(  # noqa: PLR0913 - what there is to choose, by name
     rule = _Rule(known, order, tuple(labels), coverage, placed)
     posterior = rule.learn(known)
     place = None if placed is None else placed.of_record
-    found = verdicts(known, rule.learn, labels, epsilons, place)
+    by_step = placed is not None and placed.places.kind == STEP
+    found = verdicts(known, rule.learn, labels, epsilons, place, by_step=by_step)
     acting = windows(posterior, epsilons, longest=known.longest)
     if placed is None:
         found = _with_ratios(found, rule, orders, acting)
@@ -229,6 +230,11 @@ class _Rule:
                 part.counts(self.order)[0], self.order, self.labels, self.coverage, kappa=self.kappa
             )
         counts = part.counts(self.order, placed.of_record, placed.places.count)
+        first_counts = None
+        if placed.places.kind == STEP:  # a part may hold no chain's first records
+            first_counts = part.first_counts(self.order)
+            if not first_counts.any():
+                first_counts = self.whole.first_counts(self.order)
         return Posterior(
             counts.sum(axis=0),
             self.order,
@@ -238,7 +244,7 @@ class _Rule:
             places=placed.places,
             place_counts=counts,
             place_kappa=placed.kappa,
-            first_counts=part.first_counts(self.order) if placed.places.kind == STEP else None,
+            first_counts=first_counts,
         )
 
     def of_order(self, order: int) -> Posterior:
