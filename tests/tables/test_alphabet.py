@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from offrecord.models.loading import load_model
 
 import offrecord as off
 from offrecord import cli
+from offrecord.models.file import load_model
 from offrecord.models.records import MISSING, UNKNOWN
 from offrecord.tables.alphabet import Alphabet, Wanted, bin_labels
 from offrecord.tables.engines import stream
@@ -95,7 +95,7 @@ def test_a_model_file_carries_its_cuts(tmp_path):
     found = fitted(value="x", bins=[-1, 0.5])
     path = tmp_path / "m.json"
     found.model.save(path)
-    labels = load_model(path).labels
+    labels = load_model(path).promise.labels
     assert labels == ("under -1", "from -1 to under 0.5", "from 0.5")
     out = redacted(TABLE, path, "x", tmp_path)
     assert out.schema["x"] == pl.String
@@ -110,14 +110,14 @@ def test_a_model_file_carries_its_cuts(tmp_path):
 
 def test_cuts_that_are_not_those_of_the_labels_are_refused(tmp_path):
     found = fitted(value="x", bins=[-1, 0.5])
-    content = found.model.to_dict() | {"learned": found.model.learned.to_dict()}
+    content = found.model.to_dict()
     for bins in ([-1, 0.6], [0.5], [0.5, -1], ["a"], "0", [1e300], [True, 2]):
-        changed = content | {"learned": content["learned"] | {"bins": bins}}
+        changed = content | {"origin": content["origin"] | {"bins": bins}}
         path = tmp_path / "m.json"
         path.write_text(json.dumps(changed))
         with pytest.raises(off.InputError, match="bins"):
             redacted(TABLE, path, "x", tmp_path)
-    changed = content | {"learned": content["learned"] | {"bins": None, "others": "rest"}}
+    changed = content | {"origin": content["origin"] | {"bins": None, "others": "rest"}}
     (tmp_path / "m.json").write_text(json.dumps(changed))
     with pytest.raises(off.InputError, match="rest"):
         redacted(TABLE, tmp_path / "m.json", "x", tmp_path)
@@ -156,8 +156,9 @@ def test_values_below_one_in_a_hundred_are_one():
     counts = Counter(TABLE["name"][150:])
     total = sum(counts.values())
     kept = {name for name, count in counts.items() if 100 * count >= total}
-    assert set(found.model.labels) == kept | {"other"}
-    assert found.merged == len(counts) - len(kept) >= 2
+    assert set(found.posterior.labels) == kept | {"other"}
+    rare = len(counts) - len(kept)
+    assert f"{rare} rare values became one, 'other'" in found.warnings
     assert found.values["other"] == sum(counts[name] for name in set(counts) - kept)
 
 
@@ -169,7 +170,7 @@ def test_what_the_reference_never_showed_is_other_too(tmp_path):
     out = redacted(frame, model, "name", tmp_path)
     assert out["name"][300] == "other"
     seen = {label for label in out["name"] if label is not None}
-    assert seen == set(model.labels)
+    assert seen == set(model.promise.labels)
 
 
 @pytest.mark.parametrize("kind", [pl.Int64, pl.Float64, pl.String])
@@ -177,13 +178,13 @@ def test_numbers_are_the_same_values_however_they_are_written(kind, tmp_path):
     codes = pl.Series("v", [1, 2] * 700 + [7, 8, 9])
     frame = pl.DataFrame({"c": ["a"] * 701 + ["b"] * 702, "t": range(1403), "v": codes.cast(kind)})
     found = off.fit(frame, value="v", order="t", by="c", merge="rare", chain_order=1)
-    assert found.model.labels == ("1", "2", "other")
+    assert found.posterior.labels == ("1", "2", "other")
     assert found.values == {"1": 700, "2": 700, "other": 3}
 
 
 def test_merging_leaves_values_alone_where_fewer_than_two_are_rare():
     frame = TABLE.head(300).with_columns(pl.col("x") > 0)
-    assert fitted(frame, value="x", merge="rare").model.labels == (False, True)
+    assert fitted(frame, value="x", merge="rare").posterior.labels == (False, True)
 
 
 def test_a_value_called_other_is_refused():
@@ -207,9 +208,8 @@ def test_too_many_values_are_an_error_that_says_what_to_do():
 def test_declared_values_are_those_of_the_model_whether_they_occur_or_not():
     frame = TABLE.with_columns((pl.col("x") > 0).cast(pl.Int64))
     found = fitted(frame, value="x", values=["1", "0", "2"])
-    assert found.model.labels == (0, 1, 2)
+    assert found.posterior.labels == (0, 1, 2)
     assert found.values[2] == 0
-    assert "never seen" in found.verdict
     same = fitted(frame, value="x", values=[1, 0])
     assert same.model.to_dict() == fitted(frame, value="x").model.to_dict()
 
@@ -223,7 +223,7 @@ def test_values_that_were_not_declared_are_named():
 def test_undeclared_values_beside_private_records_are_not_named():
     names = [*(["secret"] * 150), *(["a", "b", "b"] * 350)]
     frame = TABLE.with_columns(pl.Series("name", names))
-    assert fitted(frame, value="name", values=["a", "b"]).model.labels == ("a", "b")
+    assert fitted(frame, value="name", values=["a", "b"]).posterior.labels == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_only_one_of_them_says_what_values_are():
     with pytest.raises(off.InputError, match="--merge must be rare"):
         Wanted.of(None, None, "some")
     model = fitted(value="x", bins=[0]).model
-    with pytest.raises(off.InputError, match="--merge and --no-audit are for --fit"):
+    with pytest.raises(off.InputError, match="--merge are for --fit"):
         off.redact(TABLE, **COLUMNS, **QUICK, value="x", model=model, bins=[0])
 
 
@@ -279,7 +279,7 @@ def test_a_private_cell_tells_nothing(value, wanted, learned, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     described = [str(tmp_path / "t.csv"), "--value", value, "--order", "t", "--by", "c"]
     described += ["--private", "p"]
-    learning = [*wanted, "--chain-order", "1", "--no-audit"]
+    learning = [*wanted, "--chain-order", "1"]
     for cell in (None, "0.7", "b", "rare9", "no such thing"):
         cells = frame[value].cast(pl.String).to_list()
         cells[row] = cell
@@ -308,4 +308,4 @@ def test_rare_values_are_not_learned_beside_private_records():
     marked = TABLE.with_columns(p=pl.col("t") == 75)
     with pytest.raises(off.InputError, match="without a private record"):
         fitted(marked, value="name", merge="rare")
-    assert len(fitted(marked, value="x", bins=[-1, 0.5]).model.labels) == 3
+    assert len(fitted(marked, value="x", bins=[-1, 0.5]).posterior.labels) == 3

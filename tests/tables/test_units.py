@@ -144,8 +144,7 @@ def test_a_stream_gives_the_same_bytes_and_its_certificate_says_the_unit(tmp_pat
 def test_a_model_learned_in_another_unit_is_of_another_order(tmp_path):
     reading = {"value": "v", "order": "t", "by": "c", "chain_order": 1}
     model = off.fit(table("float"), **reading, order_unit="0.1").model
-    assert model.learned.unit == "0.1"
-    assert model.learned.spacing == 1
+    assert (model.origin.unit, model.origin.spacing) == ("0.1", 1)
     path = tmp_path / "m.json"
     model.save(path)
     using = {"value": "v", "order": "t", "by": "c", "model": path, "epsilon": 1.0, "dataset": "d"}
