@@ -12,7 +12,7 @@ import pytest
 import offrecord as off
 from definition import samples
 from offrecord import cli
-from offrecord.tables.engines import spark, stream
+from offrecord.tables.engines import memory, spark, stream
 
 CHAIN = off.MarkovChain([[0.8, 0.2], [0.4, 0.6]])
 NEVER = off.MarkovChain([[0.5, 0.5], [1.0, 0.0]])
@@ -252,16 +252,20 @@ def test_what_holds_the_table_or_the_key_prints_neither(tmp_path):
         accept_model=True,
         publish_positions=True,
     )
-    outcome, batch = release._outcome, release._batch
-    worker, secret = outcome.plan.worker, outcome.plan.job.key.secret
-    assert "NEEDLE" in repr(batch.arranged.frame)
-    assert outcome.plan.survey.positions
-    values = repr(batch.arranged.chains.codes)[:30]
-    places = repr(batch.private.order)
-    held = spark._Held(None, secret, worker.spec.columns, [(outcome.plan.survey, [])])
-    keyed = worker.keyed(batch.arranged, batch.private)
-    blocks = list(worker.rule.blocks(batch, worker.rule.acting(batch)))
-    for one in (worker, keyed, batch, outcome, outcome.plan, outcome.tally, held, *blocks):
+    made, outcome = release.table, release.outcome
+    plan, given = outcome.plan, outcome.plan.given
+    read = memory.read_table(frame, given)
+    held = spark._Held(None, given.key.secret, None, [(plan.survey, [])])
+    assert "NEEDLE" in repr(made.arranged.frame)
+    assert plan.survey.positions
+    hidden = (
+        "NEEDLE",
+        repr(made.chains.codes)[:30],
+        repr(made.private.order),
+        given.key.secret.hex(),
+        repr(given.key.secret),
+    )
+    objects = (release, made, made.arranged, made.private, made.coins, read, given, given.key)
+    for one in (*objects, plan, plan.rule, outcome, outcome.decision, held):
         printed = repr(one)
-        hidden = ("NEEDLE", values, places, secret.hex(), repr(secret))
         assert [text for text in hidden if text in printed] == [], type(one).__name__
