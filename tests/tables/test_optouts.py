@@ -6,13 +6,13 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from offrecord.tables.secrets import private_records
 
 import offrecord as off
 from offrecord.errors import InputError
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import Columns, arrange
 from offrecord.tables.optouts import OptOuts
+from offrecord.tables.private import private_records
 from offrecord.tables.steps import Step
 from offrecord.verify import verify
 
@@ -282,18 +282,21 @@ def test_a_range_of_very_many_steps_is_not_counted_one_by_one():
         protected(orders, listed, 1)
 
 
-def test_whole_chains_leave_nothing(tmp_path):
-    key = tmp_path / "k" / "key.json"
-    key.parent.mkdir()
-    release = redacted(
-        HOURS, pl.DataFrame({"chain": ["a"]}), dry_run=False, key_file=key, step="1h"
-    )
+@pytest.mark.parametrize("keep_rows", [False, True])
+def test_whole_chains_leave_nothing(keep_rows, tmp_path):
+    """Nothing else goes, and no model is asked for."""
+    options = {"model": None, "dry_run": False, "key_file": tmp_path / "k" / "key.json"}
+    listed = pl.DataFrame({"chain": ["a"]})
+    release = redacted(HOURS, listed, **options, step="1h", keep_rows=keep_rows)
     by_chain = release.frame.group_by("chain", maintain_order=True).agg(pl.col("v").count())
-    assert by_chain.rows() == [("a", 0), ("b", 72)]
-    assert release.certificate["counts"]["private"] == 72
-    assert release.certificate["counts"]["secrets"] == 1
-    design = release.certificate["designs"]["designs"][0]
-    assert (design["left"], design["right"]) == (0, 0)
+    assert by_chain.rows() == ([("a", 0)] if keep_rows else []) + [("b", 72)]
+    found = release.certificate
+    assert (found["kind"], found["policy"], found["model"]) == ("none", None, None)
+    kept = {"rows": 144, "private": 72, "runs": 1, "dropped_chains": 0}
+    dropped = {"rows": 72, "private": 0, "runs": 0, "dropped_chains": 1}
+    assert (kept if keep_rows else dropped).items() <= found["counts"].items()
+    said = [one for one in release.summary.warnings if "is an assumption" in one]
+    assert len(said) == keep_rows
 
 
 def test_a_fit_takes_the_same_lists():

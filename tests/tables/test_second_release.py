@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from definition import joint_table, leakage_of_table, output_table
-from offrecord import cli
 from offrecord.release.keys import Key
-from offrecord.tables import contents, rule
+from offrecord.tables import contents
+
+ALONE = {"others": 0, "accepted": False, "why": None}
+SECOND = {"others": 1, "accepted": True, "why": None}
 
 
 def test_no_frame_leaves_before_the_ledger_knows_it(tmp_path):
@@ -34,10 +36,10 @@ def test_no_frame_leaves_before_the_ledger_knows_it(tmp_path):
     assert release.frame is None
     ledger = tmp_path / "key" / "key.ledger.json"
     assert json.loads(ledger.read_text())["releases"] == {}
-    assert release.certificate["release"]["composed"] is None
+    assert release.certificate["release"]["others"] is None
     release.write(tmp_path / "out.csv")
     assert len(json.loads(ledger.read_text())["releases"]["d"]) == 1
-    assert release.certificate["release"] == {"other_releases": 0, "composed": True, "why": None}
+    assert release.certificate["release"] == ALONE
     assert off.redact(frame, **options).frame is not None
 
 
@@ -81,8 +83,8 @@ FIGURE_2 = off.MarkovChain.binary(0.01, 0.8)
 
 
 def test_two_releases_that_share_their_coins_leak_their_pointwise_minimum(again):
-    """By brute force over coins (F3). A table that has grown is one: what was not there is what was
-    redacted.
+    """By brute force over coins (F3). A table that has grown takes the same rules: as what was not
+    there is what was redacted, it adds nothing.
     """
     n = 5
     whole = chains_of([[0] * n], private=[1])
@@ -95,7 +97,7 @@ def test_two_releases_that_share_their_coins_leak_their_pointwise_minimum(again)
 
     another_epsilon = rule(whole, 1.0, "3r-constant"), rule(whole, 1.5, "3r-constant")
     grown = rule(whole.head(4), 1.0, "best-local"), rule(whole, 1.0, "best-local")
-    for pair, together, apart in ((another_epsilon, 1.789, 1.888), (grown, 1.277, 2.550)):
+    for pair, together, apart in ((another_epsilon, 1.789, 1.888), (grown, 1.0, 1.869)):
         shared = leakage_of_table(joint_table(FIGURE_2, n, pair, [1], shared=True))
         fresh = leakage_of_table(joint_table(FIGURE_2, n, pair, [1], shared=False))
         assert shared == pytest.approx(
@@ -126,15 +128,9 @@ def test_releases_under_one_name_share_their_coins_and_under_another_do_not(agai
     assert np.any(shown[2] & ~shown[0] & more)
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    """Where one key lies, and the designs it needs, made once."""
-    return tmp_path_factory.mktemp("told")
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(0, 1), min_size=12, max_size=12), min_size=2, max_size=2))
-def test_the_ledger_tells_apart_what_leaves_and_nothing_else(told, tmp_path_factory, rows):
+def test_the_ledger_tells_apart_what_leaves_and_nothing_else(tmp_path_factory, rows):
     """Two tables are the same release if and only if the chains that hold a secret leave
     the same.
     """
@@ -150,14 +146,14 @@ def test_the_ledger_tells_apart_what_leaves_and_nothing_else(told, tmp_path_fact
         "dataset": "d",
         "key_file": tmp_path_factory.mktemp("k") / "key.json",  # of its own for every example
         "mechanism": "3r-constant",
-        "designs": told / "designs.json",
     }
     shown = []
     for row in rows:
         table = chains_of([row, row]).with_columns(p=pl.col("p") & (pl.col("chain") == 0))
         release = off.redact(table, another_release=True, **options)
         shown.append(release.frame.filter(pl.col("chain") == 0))
-        assert release.certificate["release"]["composed"] == shown[0].equals(shown[-1])
+        is_first = shown[0].equals(shown[-1])
+        assert release.certificate["release"] == (ALONE if is_first else SECOND)
     if shown[0].equals(shown[1]):
         off.redact(table, **options)
 
@@ -168,7 +164,6 @@ def test_what_the_ledger_remembers_of_what_left_is_what_the_documentation_says(
 ):
     """docs/coins.md, one record at a time."""
     monkeypatch.setattr(contents, "_STRIP", 5)
-    monkeypatch.setattr(rule, "BLOCK", 14)
     frame = chains_of(np.random.default_rng(2).integers(2, size=(7, 9))).with_columns(
         p=pl.col("p") & (pl.col("chain") != 2),
         v=pl.when(pl.col("t") != 8).then("v"),
@@ -212,7 +207,7 @@ def test_ones_elsewhere_are_another_release(again, ones):
 
     again(table((8, 11)))
     if ones == (8, 11):
-        assert again(table(ones)).certificate["release"]["composed"] is True
+        assert again(table(ones)).certificate["release"] == ALONE
         return
     with pytest.raises(off.InputError, match="another set of released values") as refused:
         again(table(ones))
@@ -220,26 +215,8 @@ def test_ones_elsewhere_are_another_release(again, ones):
         "Another --dataset"
     )
     release = again(table(ones), another_release=True)
-    assert release.certificate["release"] == {"other_releases": 1, "composed": False, "why": None}
+    assert release.certificate["release"] == SECOND
     assert [warning for warning in release.summary.warnings if "1 other release;" in warning]
-
-
-def test_what_was_released_before_content_was_remembered_is_another_release(again, tmp_path):
-    frame = chains_of([[0, 1, 1, 0, 0, 1]])
-    again(frame)
-    file = tmp_path / "key" / "key.ledger.json"
-    content = json.loads(file.read_text())
-    del content["releases"]["d"][0]["set of released values"]
-    file.write_text(
-        json.dumps({name: content[name] for name in ("format", "version", "key", "releases")})
-    )
-    with pytest.raises(off.InputError, match="another set of released values"):
-        again(frame)
-    assert again(frame, another_release=True).certificate["release"] == {
-        "other_releases": 1,
-        "composed": False,
-        "why": None,
-    }
 
 
 def test_the_certificate_counts_what_others_released_while_it_was_made(again, tmp_path):
@@ -248,14 +225,14 @@ def test_the_certificate_counts_what_others_released_while_it_was_made(again, tm
     again(frame, epsilon=2.0, another_release=True)
     warnings = slow.write(tmp_path / "out.csv")[1]
     assert [warning for warning in warnings if "1 other release;" in warning]
-    assert slow.certificate["release"] == {"other_releases": 1, "composed": False, "why": None}
+    assert slow.certificate["release"] == SECOND
     assert (
         json.loads((tmp_path / "out.csv.certificate.json").read_text())["release"]
         == slow.certificate["release"]
     )
     late = again(frame, remember=False, epsilon=2.0)
     assert slow.write(tmp_path / "out.csv", force=True)[1] == []
-    assert late.certificate["release"]["composed"] is None
+    assert late.certificate["release"]["others"] is None
 
 
 class TestAnotherName:
@@ -276,7 +253,7 @@ class TestAnotherName:
     def test_is_told(self, redact):
         frame = chains_of([[0, 0, 1, 1, 0, 0], [1, 0, 0, 0, 1, 1]])
         first = redact(frame, "jan")
-        assert first.certificate["release"]["composed"] is True
+        assert first.certificate["release"] == ALONE
         told = redact(frame, "february", dry_run=True).summary.warnings
         assert any("were released as data set 'jan' before" in one for one in told)
         # another ε, model, mechanism or value makes it no other record
@@ -285,26 +262,13 @@ class TestAnotherName:
             with pytest.warns(off.OffrecordWarning, match="released as data set 'jan' before"):
                 second = redact(table, name, epsilon=epsilon)
             said = second.certificate["release"]
-            assert (said["other_releases"], said["composed"]) == (None, None)
+            assert said["others"] is None
             assert "of other data sets had the very same private records" in said["why"]
         # the first one, made again, is no longer alone either
         with pytest.warns(off.OffrecordWarning, match="as data set 'february' before"):
             again = redact(frame, "jan")
         assert again.frame.equals(first.frame)
         assert again.certificate["release"]["why"].startswith("2 releases of other data sets")
-
-    def test_after_another_too(self, redact, tmp_path):
-        frame = chains_of([[0, 0, 1, 1, 0, 0, 1, 0, 0]])
-        redact(frame, "jan")
-        with pytest.warns(off.OffrecordWarning, match="released as data set 'jan' before"):
-            redact(frame, "more", mechanism="window").write(tmp_path / "first.csv")
-        after = [tmp_path / "first.csv.certificate.json"]
-        with pytest.warns(off.OffrecordWarning, match="released as data set 'jan' before"):
-            second = redact(frame, "more", mechanism="window", epsilon=2.0, after=after)
-        second.write(tmp_path / "second.csv")
-        assert second.certificate["joint"] is not None
-        assert second.certificate["release"]["composed"] is None
-        assert cli.main(["verify", str(tmp_path / "second.csv.certificate.json")]) == 0
 
     def test_other_records_and_columns_are_free(self, redact):
         frame = chains_of([[0, 0, 1, 1, 0, 0]])
@@ -315,16 +279,4 @@ class TestAnotherName:
             ("fewer", chains_of([[0, 0, 1, 1, 0, 0]], private=(4,)), {}),
             ("a column", frame.rename({"v": "w"}), {"value": "w"}),
         ):
-            said = redact(other, name, **more).certificate["release"]
-            assert (said["other_releases"], said["composed"]) == (0, True)
-
-    def test_entries_of_before_are_read(self, redact, tmp_path):
-        frame = chains_of([[0, 0, 1, 1, 0, 0]])
-        first = redact(frame, "jan")
-        file = tmp_path / "drawer" / "key.ledger.json"
-        book = json.loads(file.read_text())
-        del book["releases"]["jan"][0]["records"]
-        file.write_text(json.dumps(book))
-        again = redact(frame, "jan")
-        assert again.certificate == first.certificate
-        assert again.frame.equals(first.frame)
+            assert redact(other, name, **more).certificate["release"] == ALONE
