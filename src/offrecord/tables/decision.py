@@ -184,7 +184,7 @@ class Rule:
     def _local_redaction(self, table: Table) -> Floats | None:
         """(n, k) by record and value."""
         chains, values = table.chains, len(table.arranged.labels)
-        if self.policy is None:
+        if self.policy is None or not self.policy.rules:  # whole chains go
             gone = table.touched[chains.chain_of].astype(np.float64)
             return np.repeat(gone[:, np.newaxis], values, axis=1)
         acting = chains if self.holding is None else open_ended(chains)

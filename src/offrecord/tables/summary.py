@@ -43,11 +43,12 @@ class Gain:
 
     @classmethod
     def of(cls, plan: Plan) -> Gain | None:
-        """Of the rules of a plan; None where no rules act."""
-        if plan.chosen.policy is None or plan.model is None or plan.survey.runs == 0:
+        """Of the rules of a plan; None where no rules act, as where only whole chains go."""
+        policy = plan.chosen.policy
+        if policy is None or plan.model is None or plan.survey.runs == 0 or not policy.rules:
             return None
         mean = plan.model.promise.mean
-        place = next(iter(sorted(plan.chosen.policy.rules))).place
+        place = min(policy.rules).place
         before = np.bincount(mean.last_value, mean.law(place)[0], minlength=mean.k)
         factor = math.exp(min(leakage_of(plan), 700.0))
         after = before * factor / (before * factor + 1 - before)

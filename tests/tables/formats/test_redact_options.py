@@ -151,18 +151,17 @@ def test_order_by_row(run):
 
 def test_fit_then_redact_is_the_same_in_python(run, tmp_path):
     reference, table = frame(seed=2), frame(seed=3)
-    out, _ = run("fit", write(reference, "reference.csv"), output="fit.json", chain_order=2)
-    run("redact", write(table, "table.csv"), model="fit.json", output="out.csv")
-    fitted = off.fit(reference, **COLUMNS, chain_order=2)
+    asked = {"epsilon": EPSILON, "mechanism": "window"}
+    out, _ = run("fit", write(reference, "reference.csv"), output="fit.json", chain_order=1)
+    run("redact", write(table, "table.csv"), model="fit.json", output="out.csv", **asked)
+    key = {"key_file": tmp_path / "share" / "offrecord" / "key.json"}
+    fitted = off.fit(reference, **COLUMNS, **key, chain_order=1, table="reference.csv")
     assert str(fitted) in out
     written = json.loads(Path("fit.json").read_text())
-    assert written["learned"].pop("seen") is not None  # which a key remembers
-    learned = fitted.model.learned.to_dict()
-    assert learned.pop("seen") is None
-    assert written == fitted.model.to_dict() | {"learned": learned}
-    key_file = tmp_path / "share" / "offrecord" / "key.json"
-    options = {"private": "hidden", "epsilon": EPSILON, "dataset": "rooms", "key_file": key_file}
-    release = off.redact(table.to_pandas(), **COLUMNS, model=fitted.model, **options)
+    assert written["origin"]["seen"] is not None  # which records: a key remembers
+    assert written == fitted.model.to_dict()
+    options = asked | key | {"private": "hidden", "dataset": "rooms"}
+    release = off.redact(table.to_pandas(), **COLUMNS, model=fitted, **options)
     assert rows_of(release.frame) == rows_of(pl.read_csv("out.csv"))
     certificate = json.loads(Path("out.csv.certificate.json").read_text())
     assert json.loads(json.dumps(release.certificate)) == {**certificate, "output": None}
@@ -171,17 +170,13 @@ def test_fit_then_redact_is_the_same_in_python(run, tmp_path):
 def test_fit_within_redact_learns_from_chains_without_a_private_record(run):
     table = frame(rooms=("a", "b", "c", "d"))
     table = table.with_columns(hidden=pl.col("hidden") & (pl.col("room") == "a"))
-    out, _ = run(
-        "redact", write(table, "table.parquet"), model=None, fit=True, output="out.csv", json=True
-    )
+    asked = {"model": None, "fit": True, "chain_order": 1, "mechanism": "window"}
+    run("redact", write(table, "table.parquet"), output="out.csv", **asked)
     certificate = json.loads(Path("out.csv.certificate.json").read_text())
-    learned = certificate["model"]
-    expected = off.fit(table.filter(pl.col("room") != "a"), **COLUMNS).model
-    assert learned["stationary"]
-    assert learned["start"] == expected.start.tolist()  # spelled out
-    assert {**expected.to_dict(), "start": learned["start"]}.items() <= learned.items()
-    assert certificate["learned"]["audit"]["verdict"] == "good"
-    assert json.loads(out)["fit"]["chains_dropped"] == 1
+    expected = off.fit(table.filter(pl.col("room") != "a"), **COLUMNS, chain_order=1)
+    assert certificate["model"] == expected.posterior.to_dict()
+    assert (certificate["origin"]["chains"], certificate["evidence"]["unseen"]) == (3, True)
+    assert [verdict["epsilon"] for verdict in certificate["verdicts"]] == [EPSILON]
 
 
 def test_rules_are_kept_and_reused(run, monkeypatch):

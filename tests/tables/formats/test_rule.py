@@ -29,15 +29,12 @@ ALONE = {"accept_model": True, "by": None, "single_chain": True, "mechanism": "b
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.5])
 @pytest.mark.parametrize(
-    ("n", "private"), [(1, 0), (2, 0), (2, 1), (9, 4), (30, 0), (30, 29), (30, 11), (200, 90)]
+    ("n", "private"), [(9, 4), (30, 0), (30, 29), (30, 11), (200, 90)]
 )
 def test_one_private_record_gets_the_policy_of_design(redact, n, private, epsilon):
     release = redact(single(range(n), [private]), **ALONE, epsilon=epsilon)
     rule = release.explain()
     assert rule.columns == ["hour", "region", "Pr(redacted | 0)", "Pr(redacted | 1)"]
-    if n == 1:
-        assert rule_of(release).tolist() == [[1.0, 1.0]]
-        return
     policy = expected(n, [private], epsilon)
     assert rule_of(release) == pytest.approx(policy.redaction, abs=1e-6)
     assert rule["region"].to_list() == list(policy.regions)
@@ -47,9 +44,16 @@ def test_one_private_record_gets_the_policy_of_design(redact, n, private, epsilo
     assert release.summary.leakage <= epsilon
 
 
+@pytest.mark.parametrize(("private", "rows"), [(0, slice(2)), (29, slice(28, None))])
+def test_a_short_chain_gets_the_rule_of_a_long_one_cut(redact, private, rows):
+    short = redact(single(range(2), [private % 28]), **ALONE, epsilon=0.3)
+    long = expected(30, [private], 0.3).redaction[rows]
+    assert rule_of(short) == pytest.approx(long, abs=1e-6)
+
+
 def test_the_explanation_keeps_a_column_called_region(redact):
     table = frame().rename({"room": "region"})
-    for mechanism, columns in (("owner", 6), ("best-local", 5)):
+    for mechanism, columns in (("owner", 3), ("best-local", 5)):
         rule = redact(table, by="region", mechanism=mechanism, dataset=mechanism).explain()
         assert rule["region"].unique().sort().to_list() == ["a", "b", "c"]
         assert rule.width == columns
