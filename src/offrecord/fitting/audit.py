@@ -49,6 +49,7 @@ def verdicts(
     learn: Learn,
     labels: Sequence[Label],
     epsilons: Sequence[float],
+    order: int,
     place: Keys | None = None,
     *,
     by_step: bool = False,
@@ -60,6 +61,7 @@ def verdicts(
         learn: how a posterior is learned from some of them.
         labels: the k values.
         epsilons: to be tested.
+        order: of the posterior; a half without any context of this order tells nothing.
         place: (n,) the place of each record, if kernels depend on it.
         by_step: places are steps of a chain, so that halves must be whole chains.
 
@@ -69,7 +71,7 @@ def verdicts(
     first, halves = _first_half(reference, by_step=by_step), []
     for seed, mask in enumerate((first, ~first)):
         learned_from = reference.only(mask)
-        if learned_from.transitions:
+        if learned_from.reaching(order).any():
             posterior = learn(learned_from)
             sizes = windows(posterior, epsilons, seed, reference.longest)
             halves.append(_Half(reference.only(~mask), posterior, sizes))

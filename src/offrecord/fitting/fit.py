@@ -172,7 +172,7 @@ def fit(  # noqa: PLR0913 - what there is to choose, by name
     posterior = rule.learn(known)
     place = None if placed is None else placed.of_record
     by_step = placed is not None and placed.places.kind == STEP
-    found = verdicts(known, rule.learn, labels, epsilons, place, by_step=by_step)
+    found = verdicts(known, rule.learn, labels, epsilons, order, place, by_step=by_step)
     acting = windows(posterior, epsilons, longest=known.longest)
     if placed is None:
         found = _with_ratios(found, rule, orders, acting)
