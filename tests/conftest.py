@@ -3,11 +3,13 @@
 from itertools import count
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from offrecord import cli
 
-settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
+# explaining a failure runs it again and again under a tracer, for minutes
+_PHASES = tuple(phase for phase in Phase if phase is not Phase.explain)
+settings.register_profile("fixed", derandomize=True, database=None, deadline=None, phases=_PHASES)
 settings.load_profile("fixed")
 _numbers = count()
 
@@ -19,12 +21,6 @@ def _own_data_directory(tmp_path_factory, monkeypatch):
     """
     folder = tmp_path_factory.getbasetemp() / "data" / str(next(_numbers))
     monkeypatch.setenv("XDG_DATA_HOME", str(folder))
-
-
-@pytest.fixture(autouse=True)
-def _one_process(monkeypatch):
-    """Tests run side by side: commands that take other cores as well would only be in their way."""
-    monkeypatch.setenv("OFFRECORD_PROCESSES", "1")
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from offrecord.tables.secrets import Private
 
 import offrecord as off
 from command_line import flags
@@ -17,6 +16,7 @@ from definition import leakage_of_table, samples, sequences
 from offrecord import cli
 from offrecord.errors import InputError
 from offrecord.models.records import Chains
+from offrecord.tables.private import Private
 from offrecord.tables.reference import apart
 
 CHAIN = off.MarkovChain([[0.95, 0.05], [0.3, 0.7]])

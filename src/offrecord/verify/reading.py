@@ -129,6 +129,8 @@ def check_bytes(output: Output, released: Path, found: Found) -> None:
     """Compare the bytes of a release with what the certificate says."""
     if not released.exists():
         raise InputError(f"{released} does not exist")
+    if not (released.is_file() or released.is_dir()):
+        raise InputError(f"{released} is not a file")
     if released.is_dir() != (output.files is not None):
         kinds = ("one file", "a folder")
         said, there = kinds[output.files is not None], kinds[released.is_dir()]

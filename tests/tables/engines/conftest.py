@@ -15,33 +15,37 @@ from streams import CHAIN, COLUMNS
 from table_files import write
 
 
+def table_policy(folder, model, **options):
+    """The options that redact by the rules of a file, as `offrecord design --table` makes it."""
+    chain, file = folder / "chain.json", folder / "rules.json"
+    model.save(chain)
+    asked = {"model": chain, "epsilon": 1.5, "mechanism": "owner", "output": file} | options
+    assert cli.main(["design", "--table", *flags(asked)]) == 0
+    return {"model": model, "policy": file}
+
+
 @pytest.fixture(scope="session")
-def drawer(tmp_path_factory):
-    """Where the designs that are shared lie."""
-    return tmp_path_factory.mktemp("drawer")
+def rules(tmp_path_factory):
+    """Those that tests of standard options share."""
+    return table_policy(tmp_path_factory.mktemp("rules"), CHAIN)
 
 
 @pytest.fixture
-def both(tmp_path, drawer, monkeypatch):
+def both(tmp_path, rules, monkeypatch):
     """A table redacted in memory and as a stream in small parts, both written: they must be the
-    same to the last byte.
-
-    Each makes its own designs unless those of other tests are shared, for which options must be
-    the standard ones.
+    same to the last byte. Both take the standard rules unless options ask for others.
     """
 
-    def redact(table, ending=".parquet", part=100, source=None, shared=False, **options):
+    def redact(table, ending=".parquet", part=100, source=None, **options):
         monkeypatch.setattr(stream, "_PART", part)
         chosen = (
             COLUMNS
             | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "dataset": tmp_path.name}
+            | ({} if options.keys() & {"model", "epsilon", "mechanism", "protect"} else rules)
             | options
         )
         chosen["accept_model"] = True  # of some order, some start: the table is that of one
-        chosen["design_minutes"] = 1000  # a machine may be busy
         chosen["key_file"] = tmp_path / "key.json"
-        if shared:
-            chosen["designs"] = drawer / "designs.json"
         out = tmp_path / "out"
         out.mkdir(exist_ok=True)
         file = write(table, tmp_path / f"table{source or ending}")

@@ -28,9 +28,7 @@ ALONE = {"accept_model": True, "by": None, "single_chain": True, "mechanism": "b
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.5])
-@pytest.mark.parametrize(
-    ("n", "private"), [(9, 4), (30, 0), (30, 29), (30, 11), (200, 90)]
-)
+@pytest.mark.parametrize(("n", "private"), [(9, 4), (30, 0), (30, 29), (30, 11), (200, 90)])
 def test_one_private_record_gets_the_policy_of_design(redact, n, private, epsilon):
     release = redact(single(range(n), [private]), **ALONE, epsilon=epsilon)
     rule = release.explain()

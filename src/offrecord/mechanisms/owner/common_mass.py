@@ -23,7 +23,13 @@ _LEAST_GAIN = 1e-10
 _FIRST = 60
 
 
-def common_mass(side: Side, levels: list[int], target: float, slack: float) -> Floats:
+#: What designs of a side have forbidden, by its direction and levels, with their targets.
+Forbidden = dict[tuple[str, ...], list[tuple[float, Mask]]]
+
+
+def common_mass(
+    side: Side, levels: list[int], target: float, slack: float, forbidden: Forbidden
+) -> Floats:
     """Stop probabilities of one side.
 
     Args:
@@ -32,15 +38,23 @@ def common_mass(side: Side, levels: list[int], target: float, slack: float) -> F
         target: s, the largest log-ratio of an outcome between start contexts that count as
             different, in as many members as `side` asks for.
         slack: δ, the share of the common mass that waits.
+        forbidden: what designs before have forbidden, to which this one is added. What was too much
+            for a larger target is so for this one.
 
     Returns:
         (n − 1, C, S, S) probability of stopping.
     """
     mean = side.steps(levels, mean=True)
-    allowed = np.ones((len(levels) - 1, side.classes, side.contexts), dtype=bool)
+    before = forbidden.setdefault((side.direction, *map(str, levels)), [])
+    larger = [one for one in before if one[0] >= target]
+    if larger:
+        allowed = min(larger, key=lambda one: one[0])[1].copy()
+    else:
+        allowed = np.ones((len(levels) - 1, side.classes, side.contexts), dtype=bool)
     few = side.first_members(_FIRST)
     for one in (few, side) if few.members.count < side.members.count else (side,):
         _forbid(one, mean, one.steps(levels), allowed, (target, slack))
+    before.append((target, allowed))
     return bridges_in_common(mean, side.starts, allowed, slack)
 
 

@@ -16,13 +16,13 @@ import numpy as np
 
 from offrecord.mechanisms.base import Unserved
 from offrecord.mechanisms.owner.all_levels import all_levels
-from offrecord.mechanisms.owner.common_mass import common_mass
+from offrecord.mechanisms.owner.common_mass import Forbidden, common_mass
 from offrecord.mechanisms.owner.law import expected_redactions
 from offrecord.mechanisms.owner.level_by_level import level_by_level
 from offrecord.mechanisms.owner.levels import far_classes, placed_levels
 from offrecord.mechanisms.owner.side import Side
 from offrecord.mechanisms.rules import Direction, Pair, Setting, StoppingRule
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Integers
 from offrecord.models.members import Members
 from offrecord.theory.pairs import record_leakages, side_leakages
 
@@ -50,8 +50,9 @@ _RANGES = {"record": (0.3, 1.0), "run": (0.2, 0.6), "first": (0.4, 1.0), "last":
 _EVEN = {"record": 0.5, "run": 0.5, "first": 1.0, "last": 1.0}
 #: Designs that are tried, more where none keeps ε; how near to ε is near enough.
 _STEPS, _MOST_STEPS, _CLOSE = 4, 8, 0.01
-#: Before, as many are tried under the first of so many parts of the judges: half of the time.
-_FEW = 4
+#: Before, as many are tried under the first of so many parts of the judges, and then under so many
+#: times the judges that may exceed, those that come out worst: a third of the time.
+_FEW, _WORST = 4, 30
 
 _Design = Callable[[Side, float], StoppingRule | None]
 
@@ -114,39 +115,64 @@ class Search:
             yield _designing(
                 levels, lambda side, at, target: level_by_level(side, at, target, _PATIENCE)
             )
+        forbidden: Forbidden = {}
         yield _designing(
-            levels, lambda side, at, target: common_mass(side, at, target, _SLACK), _LENIENT
+            levels,
+            lambda side, at, target: common_mass(side, at, target, _SLACK, forbidden),
+            _LENIENT,
         )
 
     def largest(self, design: _Design) -> Pair | None:
-        """The cheapest pair within ε on the way to the largest target that keeps it."""
+        """The cheapest pair within ε on the way to the largest target that keeps it.
+
+        Of many judges a part says about where the target is, and those that come out worst say it
+        exactly; all of them confirm it.
+        """
         target = _EVEN[self.setting.kind] * self.epsilon * (1.0 - 1e-6)
-        judges, exceed = self.chains.judges, self.chains.exceed[1]
-        if exceed > 0:  # a few of the judges say about where the target is
-            few = judges.part(slice(0, judges.count // _FEW))
-            target, _ = self._towards(design, target, few)
-        return self._towards(design, target, judges)[1]
+        judges = self.chains.judges
+        allowed = int(self.chains.exceed[1] * judges.count)
+        if allowed == 0:
+            return self._towards(design, target, judges, 0)[1]
+        few = judges.part(slice(0, judges.count // _FEW))
+        target, pair = self._towards(design, target, few, allowed // _FEW)
+        worst: Integers = np.empty(0, dtype=np.int64)
+        for _ in range(_MOST_STEPS):
+            if pair is None:
+                return None
+            figure, found = self.figure(pair, judges, allowed)
+            if len(worst) and figure <= self.epsilon:
+                return pair
+            worst = np.union1d(worst, found)
+            target, pair = self._towards(design, target, judges.part(worst), allowed)
+        return None
 
     def _towards(
-        self, design: _Design, target: float, judges: Members
+        self, design: _Design, target: float, judges: Members, allowed: int
     ) -> tuple[float, Pair | None]:
         """The largest target found that keeps ε, from one on, and the cheapest pair."""
         low, high = (share * self.epsilon for share in _RANGES[self.setting.kind])
         best: Pair | None = None
+        least, failed = np.inf, set[float]()
         for step in range(_MOST_STEPS):
             if best is not None and step >= _STEPS:
                 break
             if time.process_time() > self.latest:
                 raise Unserved("designing stopping rules takes too long")
             pair = self._pair(design, target)
-            figure = np.inf if pair is None else self.figure(pair, judges)
-            if pair is not None and figure <= self.epsilon:
+            cost = np.inf if pair is None else self.cost(pair)
+            figure = np.inf
+            if pair is not None and cost == least:  # the same rules again
+                break
+            if pair is not None and cost not in failed:
+                figure = self.figure(pair, judges, allowed)[0]
+            if figure <= self.epsilon:
                 low = max(low, target)
-                if best is None or self.cost(pair) < self.cost(best):
-                    best = pair
+                if cost < least:
+                    best, least = pair, cost
                 if figure >= self.epsilon * (1.0 - _CLOSE):
                     break
             else:
+                failed.add(cost)
                 high = min(high, target)
             # leakage grows about as the target does; where that leads outside, the middle
             aimed = target * self.epsilon * (1.0 - _CLOSE / 2) / figure if figure > 0 else high
@@ -198,12 +224,14 @@ class Search:
 
     # ---- judging
 
-    def figure(self, pair: Pair, judges: Members) -> float:
-        """The leakage that as many judges exceed as may; about a lone record exactly, which is
-        computed only where the sum of both sides, a bound, leaves it open.
+    def figure(self, pair: Pair, judges: Members, allowed: int) -> tuple[float, Integers]:
+        """The leakage that so many judges may exceed, and the judges that come out worst.
+
+        About a lone record it is computed exactly only where the sum of both sides, a bound, leaves
+        it open.
         """
-        count = int(self.chains.exceed[1] * judges.count) + 1
-        largest = np.full(count, -np.inf)
+        count = allowed + 1
+        largest, every = np.full(count, -np.inf), []
         for part in judges.parts(_part(pair, judges)):
             law = part.law(self.setting.place)
             seen = [
@@ -211,6 +239,7 @@ class Search:
                 for rule, direction in self._rules(pair)
             ]
             bounds = np.sum([side_leakages(one, law) for one in seen], axis=0)
+            every.append(bounds)
             if self.setting.kind != "record":
                 largest = np.sort(np.concatenate([largest, bounds]))[-count:]
                 continue
@@ -223,7 +252,8 @@ class Search:
                 left, right = (one[asked] for one in seen)
                 exact = record_leakages(left, right, law[asked], part.last_value)
                 largest = np.sort(np.concatenate([largest, exact]))[-count:]
-        return float(largest[0])
+        worst = np.argsort(-np.concatenate(every), kind="stable")[: _WORST * count]
+        return float(largest[0]), worst
 
     def cost(self, pair: Pair) -> float:
         """Expected redactions beyond the core."""
@@ -246,7 +276,6 @@ def _designing(
 ) -> _Design:
     def rule(side: Side, target: float) -> StoppingRule | None:
         """A rule whose deadline keeps the target; None where none within reach does."""
-        side = replace(side, exceed=side.exceed * lenience)
         room, order, k = side.room, side.mean.order, side.mean.k
         reach = _MOST_DEADLINE if side.mean.places is None else _MOST_DEADLINE_PLACES
         nearest = side.deadline(target, reach if room is None else min(reach, room))
@@ -255,6 +284,7 @@ def _designing(
                 return None
             closed = np.zeros((0, side.classes, side.contexts, side.contexts))
             return StoppingRule(order, k, np.array([room + order]), side.far, closed)
+        side = replace(side, exceed=side.exceed * lenience)
         levels = placed_levels(side, nearest, most)
         stop = np.floor(stops(side, levels, target) * _UNIT) / _UNIT
         return StoppingRule(order, k, np.array(levels), side.far, stop)
