@@ -19,12 +19,14 @@ from offrecord.mechanisms.deciding.geometry import Geometry, geometry
 from offrecord.mechanisms.deciding.layout import PlaceOf
 from offrecord.mechanisms.deciding.settings import settings_needed
 from offrecord.mechanisms.rules import Setting
+from offrecord.models.file import Model
 from offrecord.models.members import Places
 from offrecord.models.records import Chains, Runs
 from offrecord.tables.chains import Columns, order_warnings
 from offrecord.tables.growing import Before, open_ended
 from offrecord.tables.steps import Step
 from offrecord.tables.table import Table
+from offrecord.text import many
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,6 +48,7 @@ _COUNTED = (
     "linked",
     "known",
     "reached",
+    "too_long",
 )
 _DIGESTS = ("private_digest", "records_digest", "known_digest")
 
@@ -67,11 +70,10 @@ class Surveyor:
     open_ended: bool = False
 
     def survey(self, table: Table) -> Survey:
-        """What is known about a table; InputError for chains longer than the model's."""
+        """What is known about a table."""
         import polars as pl
 
         arranged, private, chains = table.arranged, table.private, table.chains
-        _check_lengths(self.places, table)
         acting = chains if not self.open_ended else open_ended(chains)
         runs, place_of = table.runs(self.protect), table.place_of(self.places)
         known, reached = np.zeros(private.count, dtype=bool), 0
@@ -108,6 +110,7 @@ class Surveyor:
             known=int(known.sum()),
             known_digest=table.set_digest(private.chain[known], private.order[known]),
             reached=reached,
+            too_long=_too_long(self.places, chains),
         )
 
     def _settings(
@@ -131,7 +134,7 @@ class Survey:
     private_digest: of the private records; records_digest: the same, whatever the name of the data
     set. newest: the largest order value. known, known_digest, reached: where the table was released
     before it grew, the private records that were known, and runs that were not but reach records
-    that have left.
+    that have left. too_long: chains with more steps than the model has kernels for.
     """
 
     rows: int
@@ -161,6 +164,7 @@ class Survey:
     known: int
     known_digest: NDArray[np.uint64]
     reached: int
+    too_long: int
 
     @property
     def is_timed(self) -> bool:
@@ -196,6 +200,17 @@ class Survey:
         for name in _DIGESTS:
             told.update(getattr(self, name).tobytes())
         return told.hexdigest()
+
+    def check_lengths(self, model: Model | None) -> None:
+        """InputError for chains with more steps than the model has kernels for."""
+        if self.too_long:
+            assert model is not None
+            assert model.promise.places is not None
+            have = "has" if self.too_long == 1 else "have"
+            raise InputError(
+                f"the model knows chains of {model.promise.places.count} steps, but"
+                f" {many(self.too_long, 'chain')} {have} more"
+            )
 
     def warnings(self, columns: Columns, step: Step | None) -> list[str]:
         """What a person should know about the order of records."""
@@ -263,17 +278,12 @@ def _alike(one: Survey, other: Survey) -> bool:
     return not one.is_timed or one.order_type == other.order_type
 
 
-def _check_lengths(places: Places | None, table: Table) -> None:
-    """InputError for chains with more steps than the model has kernels for."""
+def _too_long(places: Places | None, chains: Chains) -> int:
+    """How many chains have more steps than the model has kernels for."""
     if places is None or places.cyclic or places.goes_on:
-        return
-    chains = table.chains
+        return 0
     ends = chains.places[chains.starts[1:] - 1] + 1
-    longer = int(np.count_nonzero(ends > places.count))
-    if longer:
-        raise InputError(
-            f"the model knows chains of {places.count} steps, but {longer} chains have more"
-        )
+    return int(np.count_nonzero(ends > places.count))
 
 
 def _positions(table: Table) -> list[list[Any]]:

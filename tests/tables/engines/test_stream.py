@@ -91,7 +91,7 @@ def test_times_and_phases(both):
             "%Y-%m-%dT%H:%M:%S"
         )
     )
-    counts = np.tile(500 * np.array([[0.8, 0.2], [0.4, 0.6]]).astype(int), (24, 1, 1))
+    counts = np.tile([[400, 100], [200, 300]], (24, 1, 1))
     places = Places("hour", 24)
     hours = off.Posterior(counts.sum(axis=0), 1, places=places, place_counts=counts, place_kappa=50)
     both(table, ".csv", part=30, model=hours, step="1h", mechanism="window")

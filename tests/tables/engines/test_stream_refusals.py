@@ -11,6 +11,7 @@ import pytest
 
 import offrecord as off
 from offrecord.tables.engines import stream
+from offrecord.tables.formats import Source
 from streams import CHAIN, COLUMNS, ROOMS, frame, refused
 from table_files import STREAMED, write
 
@@ -107,7 +108,7 @@ def test_bad_rows_say_where(desk, monkeypatch):
 def test_lengths_that_the_model_does_not_serve_are_refused_in_the_same_words(desk):
     off.MarkovChain([CHAIN.transition] * 15, CHAIN.start).save("steps.json")
     write(frame([1, 2]), "t.csv")
-    said = "kernel for each of 15 steps, but 2 chains have another length"
+    said = "the model knows chains of 16 steps, but 2 chains have more"
     lines = [
         refused(desk, said, arguments=["t.csv", how], output="o.csv", model="steps.json")
         for how in ("--stream", "--in-memory")
@@ -148,7 +149,7 @@ def test_a_table_that_changes_between_the_looks_is_not_released(tmp_path, monkey
         file
     )
     # as if the file's times and size were the same
-    monkeypatch.setattr(stream, "_state", lambda source: (0,))
+    monkeypatch.setattr(Source, "state", (0,))
     options["progress"] = swap_unseen
     with pytest.raises(off.InputError, match="changed while it was read"):
         off.redact_file(

@@ -1,11 +1,13 @@
 """How many records a policy is expected to release, by positions and the mean chain.
 
 Exact for one side of a run; between two runs their stops count as independent, and of local rules
-the nearest run's on each side alone.
+the nearest run's on each side alone. Sums are rounded once, so that they do not depend on the order
+in which an engine meets the chains.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -127,10 +129,10 @@ def _chunks(which: Integers, sizes: Integers) -> Iterator[Integers]:
 def _redacted(geometry: Geometry, cores: _Cores, sides: _Sides) -> float:
     """Expected number of records with a value that are redacted."""
     copies, gaps = geometry.copies, _gaps(geometry, cores, sides)
-    total = float(copies[gaps.chain] @ sides.cost(gaps, np.ones_like(gaps.size), gaps.size))
+    terms = [copies[gaps.chain] * sides.cost(gaps, np.ones_like(gaps.size), gaps.size)]
     # cores of short runs may overlap
     first = cores.first - np.minimum(cores.rooms[:, LEFT], 0)
-    total += float(copies[cores.chain] @ (cores.last - first + 1))
+    terms.append(copies[cores.chain] * (cores.last - first + 1))
     width = int(geometry.layout.ends.max()) + 2
     hole_chain, hole_first, hole_last = geometry.layout.holes
     spans = hole_chain * width + hole_first, hole_chain * width + hole_last
@@ -140,12 +142,12 @@ def _redacted(geometry: Geometry, cores: _Cores, sides: _Sides) -> float:
     ):
         piece, low, high = _overlaps(chain * width + begin, chain * width + end, *spans)
         if within is None:
-            total -= float(copies[chain[piece]] @ (high - low + 1))
+            terms.append(-copies[chain[piece]] * (high - low + 1))
         else:
             offset = chain[piece] * width + begin[piece] - 1
             cost = sides.cost(gaps.part(piece), low - offset, high - offset)
-            total -= float(copies[chain[piece]] @ cost)
-    return total
+            terms.append(-copies[chain[piece]] * cost)
+    return math.fsum(np.concatenate(terms).tolist())
 
 
 def _gaps(geometry: Geometry, cores: _Cores, sides: _Sides) -> _Gaps:

@@ -226,6 +226,7 @@ def read_table(frame: Native, given: Given) -> Read:
         table, fitted = fit_table(table, given)
         model = given.promised(fitted.model)
     survey = surveyor(given, model).survey(table)
+    survey.check_lengths(model)
 
     def again() -> Table:
         return reader.read(rows, optouts, touched=True).keyed(given.coins)

@@ -179,6 +179,7 @@ def _redacted(df: DataFrame, options: SparkOptions) -> SparkRelease:
     )
     with _Held.surveying(table, shared, options.partitions) as read:
         held, survey = read, read.survey(given.columns)
+        survey.check_lengths(model)
         given.check_private(survey.private + held.dropped.private)
         chosen = choose(given, model, survey)
         if chosen.kind == WHOLE and not options.keep_rows:

@@ -144,6 +144,7 @@ def _planned(looks: _Looks, started: float) -> _Passage:
     """What is done to a table, after a look at all of its positions."""
     given, model = looks.given, looks.given.model
     surveyed = looks.survey(surveyor(given, model))
+    surveyed.survey.check_lengths(model)
     given.check_private(surveyed.survey.private + surveyed.dropped.private)
     chosen = choose(given, model, surveyed.survey)
     if chosen.kind == WHOLE and not given.options.keep_rows:
