@@ -51,7 +51,8 @@ def test_neither_names_of_files_nor_their_order_matter(run):
     assert Path("o.parquet").read_bytes() == Path("expected.parquet").read_bytes()
     run("fit", "whole.parquet", output="one.json")
     run("fit", "parts", output="two.json")
-    assert Path("one.json").read_bytes() == Path("two.json").read_bytes()
+    one, two = (Path(name).read_text() for name in ("one.json", "two.json"))
+    assert one.replace('"table": "whole.parquet"', '"table": "parts"') == two
     keys = table.filter("hidden").select("room", "hour")
     run("redact", "parts", private=None, private_list=spread(keys, "keys", 5), output="p.parquet")
     assert Path("p.parquet").read_bytes() == Path("expected.parquet").read_bytes()

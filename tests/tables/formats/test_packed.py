@@ -61,7 +61,8 @@ def test_packed_lists_and_references(run):
     Path("t.csv.gz").write_bytes(gzip.compress(table.write_csv().encode()))
     for source, model in (("t.parquet", "one.json"), ("t.csv.gz", "two.json")):
         run("fit", source, output=model)
-    assert Path("one.json").read_bytes() == Path("two.json").read_bytes()
+    one, two = (Path(name).read_text() for name in ("one.json", "two.json"))
+    assert one.replace('"table": "t.parquet"', '"table": "t.csv.gz"') == two
 
 
 def _written(table, path):

@@ -108,13 +108,14 @@ def test_twins_of_fit(desk):
     held = np.array([key[0] in {name for name, _ in PRIVATE} for key in AUDITED])
     results = []
     for name, cells in (("one", codes), ("two", np.where(held, others, codes))):
-        folder = desk.folder / name
+        folder, given = desk.folder / name, desk.folder / f"{name} input"
         folder.mkdir()
-        written(table("long text", cells, keys=AUDITED), desk.folder / f"{name}.csv")
+        given.mkdir()
+        path = written(table("long text", cells, keys=AUDITED), given / "table.csv")
         code, out, err = desk.run(
             folder,
             "fit",
-            desk.folder / f"{name}.csv",
+            path,
             *COLUMNS,
             "--private",
             "p",
