@@ -44,7 +44,9 @@ def all_levels(side: Side, levels: list[int], target: float) -> Floats:
 
 
 def _optimum(side: Side, walk: Steps, levels: list[int], far: int, target: float) -> Floats | None:
-    """(n − 1, S, S) the mass that stops at each level; None where the solver fails."""
+    """(n − 1, S, S) the mass that stops at each level; None where no walk ends there, and where the
+    solver fails.
+    """
     free = [walk.first[0]]
     for kernel in walk.between:
         free.append(free[-1] @ kernel[0])
@@ -57,6 +59,8 @@ def _optimum(side: Side, walk: Steps, levels: list[int], far: int, target: float
         seen = range(contexts) if level < count else [far]
         for context in (one for one in seen if walk.beyond[level][0, one, far] > 0):
             scale = free[level][side.starts, context].max()
+            if scale == 0.0:  # no walk is there
+                continue
             rows = [stopping.row(level, start, context) for start in range(contexts)]
             if level < count:
                 for start in side.starts.tolist():  # what stops is there
@@ -68,6 +72,8 @@ def _optimum(side: Side, walk: Steps, levels: list[int], far: int, target: float
                 both = [rows[more][1], -bound * rows[less][1]]
                 entries.append(np.concatenate(both) / scale)
                 most.append((bound * rows[less][2] - rows[more][2]) / scale)
+    if not most:
+        return None
     matrix = coo_array(
         (
             np.concatenate(entries),
