@@ -93,18 +93,20 @@ COLUMNS = ["--value", "ill", "--order", "day", "--by", "who"]
 TABLE = ["table.csv", *COLUMNS]
 
 
+EACH = ["--private-list", "list.csv", "--model", "model.json", "--protect", "each"]
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("options", "named"),
     [
-        ["--private", "p", "--model", "model.json"],
-        ["--private-list", "list.csv", "--model", "model.json", "--protect", "each"],
-        ["--private", "p", "--fit", "--chain-order", 1],
+        (["--private", "p", "--model", "model.json"], "owner,best-local,window"),
+        (EACH, "best-local,window"),
+        (["--private", "p", "--fit", "--chain-order", 1], "owner,best-local,window"),
     ],
     ids=["model", "list", "fit"],
 )
-def test_a_table_gets_the_figures_of_dry_runs(run, desk, options):
+def test_a_table_gets_the_figures_of_dry_runs(run, desk, options, named):
     given = [*TABLE, *options]
-    named = "owner,best-local,window"
     code, out, _ = run("compare", *given, "--epsilon", "0.5,2", "--mechanism", named, "--json")
     assert code == 0
     content = json.loads(out)
@@ -152,6 +154,21 @@ def test_a_mechanism_that_does_not_serve_the_model_says_so_in_its_row(run, desk)
     code, _, err = run("compare", *asked, "--mechanism", "quilt")
     assert code == 2
     assert "quilt takes stationary chains" in err
+
+
+def test_stopping_rules_for_each_record_by_itself_are_refused(run, desk):
+    said = "stopping rules protect whole runs: protect must be 'run'"
+    asked = [*TABLE, *EACH, "--epsilon", 1, "--json", "--mechanism"]
+    code, out, _ = run("compare", *asked, "owner,window")
+    assert code == 0
+    owner, window = json.loads(out)["results"]
+    assert (owner["utility"], owner["leakage"], owner["why"]) == (None, None, said)
+    assert window["utility"] > 0
+    refused = (2, "", f"offrecord: {said}\n")
+    assert run("redact", *asked, "owner", "--dataset", "d", "--dry-run") == refused
+    rules = ["--table", "--epsilon", 1, *EACH[2:], "--mechanism", "owner", "-o", "rules.json"]
+    assert run("design", *rules) == refused
+    assert not (desk / "rules.json").exists()
 
 
 def test_a_table_is_read_as_redact_reads_it(run, desk):

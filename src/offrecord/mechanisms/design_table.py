@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from offrecord.errors import InputError
 from offrecord.mechanisms.base import Mechanism, Unserved
 from offrecord.mechanisms.rules import Pair, Setting
 from offrecord.mechanisms.table_policy import TablePolicy, Validation
@@ -88,6 +89,7 @@ def design_table(
         the window's where it serves no such table (policy.mechanism says which).
 
     Raises:
+        InputError: For stopping rules where each record is protected by itself.
         Unserved: Where no window within reach keeps ε either.
     """
     from offrecord.mechanisms.window import BestWindow
@@ -113,6 +115,8 @@ def _designed(
     for number, share in enumerate(_TIGHTENED):
         rules = mechanism.table_rules(promise, settings, epsilon * share, watch)
         policy = TablePolicy(mechanism.name, epsilon, protect, promise.coverage, rules)
+        if protect != "run" and "stopping" in policy.kinds:
+            raise InputError("stopping rules protect whole runs: protect must be 'run'")
         content = policy.to_dict()["rules"]
         if content == before:  # other draws would be tried until some pass
             continue

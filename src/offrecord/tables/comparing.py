@@ -19,6 +19,7 @@ from offrecord.tables.frames import Native
 from offrecord.tables.given import Given
 from offrecord.tables.options import MemoryOptions
 from offrecord.tables.plan import designed
+from offrecord.tables.summary import leakage_of
 from offrecord.tables.survey import Survey
 from offrecord.text import Progress, followed, unwatched
 
@@ -39,9 +40,8 @@ class Trial(NamedTuple):
 
     @property
     def leakage(self) -> float | None:
-        """The largest of the chains drawn in its validation."""
-        checked = None if self.policy is None else self.policy.validation
-        return None if checked is None else checked.largest
+        """As a dry run's summary says it; None where the mechanism serves no such table."""
+        return None if self.policy is None else leakage_of(self.policy, self.epsilon)
 
     def of_touched(self, survey: Survey) -> float | None:
         """The share of the records of chains with a private record that is expected to leave."""

@@ -22,6 +22,7 @@ from offrecord.text import (
 )
 
 if TYPE_CHECKING:
+    from offrecord.mechanisms.table_policy import TablePolicy
     from offrecord.tables.decision import Decision
     from offrecord.tables.plan import Plan
 
@@ -50,7 +51,7 @@ class Gain:
         mean = plan.model.promise.mean
         place = min(policy.rules).place
         before = np.bincount(mean.last_value, mean.law(place)[0], minlength=mean.k)
-        factor = math.exp(min(leakage_of(plan), 700.0))
+        factor = math.exp(min(leakage_of(policy, plan.given.epsilon), 700.0))
         after = before * factor / (before * factor + 1 - before)
         worst = int(np.argmax(after - before))
         value = plan.model.promise.labels[worst]
@@ -66,9 +67,8 @@ class Gain:
         )
 
 
-def leakage_of(plan: Plan) -> float:
+def leakage_of(policy: TablePolicy | None, epsilon: float) -> float:
     """What the rules leak: of a list at most, of a posterior in the share that is promised."""
-    policy, epsilon = plan.chosen.policy, plan.given.epsilon
     if policy is None:
         return 0.0
     if policy.validation is None or policy.coverage is not None:
@@ -165,7 +165,7 @@ class Summary:
             window=chosen.window,
             runner_up=chosen.runner_up,
             runner_up_expected=chosen.runner_up_expected,
-            leakage=leakage_of(plan),
+            leakage=leakage_of(policy, plan.given.epsilon),
             promise=promise_text(plan),
             gain=Gain.of(plan),
             erasure=erasure,
