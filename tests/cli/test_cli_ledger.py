@@ -79,7 +79,7 @@ def test_list_and_show(released, ledger, run, tmp_path):
     assert lines["release"] == ["1", "2"]
     assert lines["epsilon"] == ["1.0", "2.0"]
     assert lines["model"][0] == lines["model"][1]
-    assert lines["set of designs"][0] != lines["set of designs"][1]
+    assert lines["set of rules"][0] != lines["set of rules"][1]
     assert "rooms     2" in run("ledger", "list", "--key-file", key.file)[1]
 
 

@@ -51,7 +51,9 @@ def test_a_release_is_verified_and_says_what_was_not_checked(released, capsys):
     verdict = json.loads(capsys.readouterr().out)
     assert verdict["verified"] is True
     assert verdict["problems"] == []
-    assert 0 < verdict["leakage"] <= verdict["epsilon"] == 1.0
+    assert (verdict["epsilon"], verdict["coverage"]) == (1.0, None)
+    assert (verdict["drawn"]["chains"], verdict["drawn"]["above"]) == (1, 0)
+    assert 0 < verdict["drawn"]["largest"] <= 1.0
     original = str(released.with_name("original.csv"))
     assert cli.main(["verify", *given, "--key-file", key, "--original", original]) == 0
     assert "is that of the original table" in capsys.readouterr().out

@@ -123,8 +123,10 @@ def _validated(policy: TablePolicy) -> dict[str, Any]:
 
 def _shown(policy: TablePolicy) -> str:
     """A policy in two lines."""
+    from offrecord.text import many
+
     lines = [f"{policy.mechanism}: rules for {len(policy.rules)} settings, ε = {policy.epsilon:g}"]
     if policy.validation is not None:
         found = policy.validation
-        lines.append(f"{found.drawn:,} chains drawn: {found.above} exceed ε")
+        lines.append(f"{many(found.drawn, 'chain')} judged: {found.above:,} exceed ε")
     return "\n".join(lines)

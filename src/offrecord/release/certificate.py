@@ -30,7 +30,7 @@ from pydantic import (
 from offrecord.errors import InputError
 from offrecord.models.file import promise_from_dict
 from offrecord.models.origin import Origin, Verdict
-from offrecord.text import html_facts, html_list, html_note, odds
+from offrecord.text import html_facts, html_list, html_note, many, odds
 
 FORMAT: Literal["offrecord-certificate"] = "offrecord-certificate"
 CERTIFICATE_VERSION: Literal[6] = 6
@@ -518,8 +518,8 @@ def _facts(certificate: Certificate) -> list[tuple[str, str]]:
     if policy is not None:
         facts.append(("mechanism", policy.mechanism))
         if policy.validation is not None:
-            drawn, above = policy.validation.drawn, policy.validation.above
-            facts.append(("validation", f"{drawn:,} chains drawn, {above:,} exceed ε"))
+            judged, above = many(policy.validation.drawn, "chain"), policy.validation.above
+            facts.append(("validation", f"{judged} judged, {above:,} exceed ε"))
     facts += [(f"at {odds(one.epsilon)} to 1", one.verdict) for one in certificate.verdicts]
     facts += [("accepted", one) for one in certificate.evidence.accepted]
     others = "unknown" if release.others is None else f"{release.others:,} of the data set"
