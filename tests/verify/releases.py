@@ -49,14 +49,14 @@ def rule(rng, kind, k, order):
 
 
 def posterior(rng, k, order, places=None):
-    """Counts, with places of a week or without."""
+    """Counts, with places of a day or without."""
     labels, contexts = [f"v{i}" for i in range(k)], k**order
     if places is None:
         return Posterior(rng.integers(20, 80, (contexts, k)), order, labels, 0.95)
-    counts = rng.integers(20, 60, (7, contexts, k))
+    counts = rng.integers(20, 60, (24, contexts, k))
     return Posterior(
         counts.sum(axis=0), order, labels, 0.95,
-        places=Places("weekday", 7, "UTC"), place_counts=counts, place_kappa=50.0,
+        places=Places("hour", 24, "UTC"), place_counts=counts, place_kappa=50.0,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ KINDS = ("local", "stopping", "mixed")
 def made(folder, seed, kind=None, **changes):
     rng = np.random.default_rng(seed)
     k, order = ((2, 1), (3, 1), (2, 2), (2, 3))[seed % 4]
-    promise = posterior(rng, k, order, places="week" if seed % 3 == 0 else None)
+    promise = posterior(rng, k, order, places="day" if seed % 3 == 0 else None)
     kind = kind or KINDS[seed % 3]
     protect = "each" if kind == "local" and seed % 2 else "run"
     share = (0.02, 0.05, 0.15, 0.4)[seed % 4]

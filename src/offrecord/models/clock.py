@@ -21,6 +21,8 @@ Nanoseconds = NDArray[np.int64]
 
 HOUR = 3600 * 10**9
 DAY = 24 * HOUR
+#: How far apart records are that stand one phase apart.
+STEPS = {"hour": "1h", "weekday": "1d", "month": "1mo"}
 #: A zone for each rule by which clocks have been changed since 1970, by date or by hour.
 CHANGING = (
     "America/New_York",

@@ -165,8 +165,12 @@ class Arranged:
         """What orders the records: "row", "integer" or "time"."""
         return "row" if self.columns.order is None else "time" if self.chains.timed else "integer"
 
-    def phases(self, phase: str, zone: str | None) -> NDArray[np.int8]:
-        """(n,) the phase of each record, by its own clock; zone: must be the table's own."""
+    def phases(self, phase: str, zone: str | None) -> NDArray[np.int64]:
+        """(n,) the phase of each record: that of its chain's first one by the clock, and the next
+        one with each step, also where clocks are changed or a row comes early, as kernels go round.
+
+        zone: must be the table's own.
+        """
         import polars as pl
 
         if not self.chains.timed:
@@ -183,26 +187,30 @@ class Arranged:
                 f"the model tells the {phase} from times {there}, but those of column"
                 f" {self.columns.order!r} are {here}; give both the same zone, or phases would slip"
             )
-        return clock.phases_of(self.chains.order.astype(np.int64), phase, zone)
+        count = clock.phase_count(phase)
+        if not self._steps_by(phase):
+            raise InputError(
+                f"a kernel for each {phase} needs --step {clock.STEPS[phase]}: it leads from one"
+                f" {phase} to the next"
+            )
+        begins = self.chains.order[self.chains.starts[:-1]].astype(np.int64)
+        first = clock.phases_of(begins, phase, zone).astype(np.int64)
+        return np.asarray((first[self.chains.chain_of] + self.chains.places) % count)
 
     def tells(self, phase: str) -> bool:
-        """Whether the order column tells records apart by their hour or weekday: dates have no
-        hour, months and years no weekday either.
-        """
+        """Whether records stand an hour, a weekday or a month apart, and show more than one."""
         import polars as pl
 
-        if not self.chains.timed or (self.step is not None and self.step.kind == "months"):
-            return False
-        if self.order_type == pl.Date and (phase == "hour" or self._are_months):
+        dates = phase == "hour" and self.order_type == pl.Date
+        if not self.chains.timed or dates or not self._steps_by(phase):
             return False
         shown = self.phases(phase, self.zone)
         return bool(shown.min() < shown.max())
 
-    @property
-    def _are_months(self) -> bool:
-        """Every date is the first day of a month, as months are told."""
-        days = self.chains.order.astype(np.int64).astype("datetime64[ns]").astype("datetime64[D]")
-        return bool(np.all(days == days.astype("datetime64[M]")))
+    def _steps_by(self, phase: str) -> bool:
+        """Whether a step leads from one phase to the next."""
+        step = self.step
+        return step is not None and step.same(Step.parsed(clock.STEPS[phase]), self.zone)
 
     def gap_times(self, chain: int, places: Integers) -> Integers:
         """(m,) the times of a chain's places without a row.

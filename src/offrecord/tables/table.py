@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.mechanisms.deciding.layout import PlaceOf
-from offrecord.models import clock
 from offrecord.models.base import Integers, Mask
 from offrecord.models.members import Places
 from offrecord.models.records import MISSING, Chains, Runs
@@ -25,7 +24,7 @@ from offrecord.release.coins import RECORDS, ChainTags, Coins, Counter, Draws
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.optouts import OptOuts
-from offrecord.tables.private import Private, private_records, rows_of, runs_of
+from offrecord.tables.private import Private, private_records, runs_of
 from offrecord.tables.steps import Step
 
 if TYPE_CHECKING:
@@ -213,24 +212,11 @@ class Table:
         if not places.cyclic:
             last = places.count - 1
             return lambda chain, steps: np.minimum(steps, last)
-        kind, zone = places.kind, places.zone
-        shown = self.arranged.phases(kind, zone).astype(np.int64)
-        chains = self.chains
-
-        def by_clock(chain: Integers, steps: Integers) -> Integers:
-            before, after = rows_of(chains, chain, steps)
-            found = shown[np.minimum(before, len(shown) - 1)]
-            for gap in np.flatnonzero(after == before).tolist():
-                times = self.arranged.gap_times(int(chain[gap]), steps[gap : gap + 1])
-                found[gap] = clock.phases_of(times, kind, zone)[0]
-            return found
-
-        return by_clock
+        first = self.arranged.phases(places.kind, places.zone)[self.chains.starts[:-1]]
+        return lambda chain, steps: (first[chain] + steps) % places.count
 
     def record_places(self, places: Places | None) -> Integers:
         """(n,) the place of each record."""
-        if places is not None and places.cyclic:
-            return self.arranged.phases(places.kind, places.zone).astype(np.int64)
         return self.place_of(places)(self.chains.chain_of, self.chains.places)
 
     # ---- coins

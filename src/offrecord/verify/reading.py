@@ -108,11 +108,8 @@ class Records:
             return np.zeros(len(steps), dtype=np.int64)
         if kind.clock is None:
             return np.minimum(steps, kind.places - 1)
-        row = self.row_at(chain, np.minimum(steps, self.ends[chain] - self.open_ended))
-        times = self.order[np.maximum(row, 0)].copy()
-        for gap in np.flatnonzero(row < 0).tolist():
-            times[gap] = self.arranged.gap_times(int(chain[gap]), steps[gap : gap + 1])[0]
-        return clock.phases_of(times, kind.clock, kind.zone).astype(np.int64)
+        first = clock.phases_of(self.order[self.starts[chain]], kind.clock, kind.zone)
+        return np.asarray((first + steps) % kind.places)
 
     def named(self, rows: Integers) -> Iterator[str]:
         """How some rows are told."""
