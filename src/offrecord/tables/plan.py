@@ -138,7 +138,7 @@ _COMPARED = ("runner_up", "runner_up_expected", "window")
 
 def compared(chosen: Chosen, survey: Survey) -> dict[str, Any]:
     """What is kept of a choice beside its rules."""
-    return {name: getattr(chosen, name) for name in _COMPARED} | {"table": survey.fingerprint}
+    return {name: getattr(chosen, name) for name in _COMPARED} | {"table": survey.table_fingerprint}
 
 
 # ---- whether the model is believed
@@ -188,7 +188,7 @@ def _rules(given: Given, promise: Promise, survey: Survey) -> Chosen:
     if known is not None and _settings(survey, known[0]) <= set(known[0].rules):
         policy, compared = known
         chosen = _expected(promise, survey, [policy])
-        if compared.get("table") != survey.fingerprint:
+        if compared.get("table") != survey.table_fingerprint:
             return chosen
         return replace(chosen, **{name: compared[name] for name in _COMPARED})
     return _expected(promise, survey, list(_candidates(given, promise, survey)))

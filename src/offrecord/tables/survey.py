@@ -46,11 +46,13 @@ _COUNTED = (
     "beside",
     "pairs",
     "linked",
+    "too_long",
     "known",
     "reached",
-    "too_long",
 )
 _DIGESTS = ("private_digest", "records_digest", "known_digest")
+#: Of these, what depends on the release before.
+_BEFORE = ("known", "reached", "known_digest")
 
 
 @dataclass(frozen=True)
@@ -195,9 +197,18 @@ class Survey:
     @property
     def fingerprint(self) -> str:
         """The same for another survey of the same records, and of no others."""
-        counted = tuple(getattr(self, name) for name in _COUNTED)
-        told = hashlib.sha256(repr((counted, sorted(self.settings))).encode())
-        for name in _DIGESTS:
+        return self._digest(_COUNTED, _DIGESTS)
+
+    @property
+    def table_fingerprint(self) -> str:
+        """As `fingerprint`, and the same whatever was released before the table grew."""
+        counted = [name for name in _COUNTED if name not in _BEFORE]
+        return self._digest(counted, [name for name in _DIGESTS if name not in _BEFORE])
+
+    def _digest(self, counted: Iterable[str], digests: Iterable[str]) -> str:
+        numbers = tuple(getattr(self, name) for name in counted)
+        told = hashlib.sha256(repr((numbers, sorted(self.settings))).encode())
+        for name in digests:
             told.update(getattr(self, name).tobytes())
         return told.hexdigest()
 

@@ -71,6 +71,11 @@ def test_rules_of_order_2_from_a_file(both, tmp_path):
     assert found.summary.mechanism == "owner"
 
 
+def test_a_growing_table_that_has_not_grown_has_the_same_certificate(both):
+    found = both(frame(ROOMS["another order"]), ".csv", growing=True, step=1, mechanism=None)
+    assert found.summary.runner_up is not None
+
+
 def test_private_lists_whose_keys_lie_in_any_part(both):
     table = frame(ROOMS["text among numbers"], gaps=0.2).filter(
         ~pl.col("hour").is_in([0, 16]) | (pl.col("hour") % 16 == 0)
