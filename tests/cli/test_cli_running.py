@@ -63,7 +63,7 @@ def test_help_answers_without_loading_anything_heavy():
         "import sys, offrecord.cli as c; c.main(['--help']); print([m for m in sys.modules if m in"
         " set(sys.argv[1:])])"
     )
-    heavy = ["numpy", "scipy", "numba", "altair", "rich"]
+    heavy = ["numpy", "scipy", "polars", "pydantic", "rich"]
     done = subprocess.run(
         [sys.executable, "-c", program, *heavy], capture_output=True, text=True, check=True
     )
