@@ -206,6 +206,12 @@ def _sampled(read: Posterior, kind: Kind, count: int, random: np.random.Generato
     return Drawn(kind, rows, first)
 
 
+def mean_rows(read: Posterior) -> Floats:
+    """(S, k) the posterior mean of each context's row, all places together."""
+    seen = [_total(read.counts, one, read.k) for one in _lenders(read.counts, read.order)]
+    return np.array([(one + 1 / read.k) / (one.sum() + 1) for one in seen])
+
+
 def _lenders(counts: Integers, order: int) -> list[tuple[int, int]]:
     """Whose row each context takes: (length, number) of itself or of a suffix."""
     k = counts.shape[1]
