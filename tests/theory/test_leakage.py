@@ -347,3 +347,7 @@ def test_the_worst_output_reads_as_a_sentence():
     problem = off.Problem(FIG2, n=10, private=[1], epsilon=1.0)
     text = str(off.design(problem, off.ThreeRegion()).worst)
     assert text == "X_4 = 1 first on the right: e^1 times likelier if X_1 = 1 than 0"
+    weak = off.MarkovChain([[0.6, 0.4], [0.4, 0.6]])
+    of_two = off.Problem(FIG2, n=10, private=[1], epsilon=1.0, models=[weak, FIG2])
+    window = np.arange(10)[:, np.newaxis] < [3, 3]
+    assert str(off.worst_output(of_two, window)).endswith(" than 0, under member 1 of 2")

@@ -56,3 +56,23 @@ def test_one_private_record_may_be_given_as_a_number():
 def test_what_is_no_problem_is_refused(arguments, message):
     with pytest.raises(off.InputError, match=message):
         off.Problem(*arguments)
+
+
+THREE = off.MarkovChain(np.full((3, 3), 1 / 3))
+
+
+@pytest.mark.parametrize(
+    ("models", "coverage", "message"),
+    [
+        ([], None, "the list of chains must hold at least one chain"),
+        ([CHAIN, THREE], None, "chains of one list must have the same values"),
+        ([THREE], None, "models must have the chain's values"),
+        (CHAIN, None, "models must be a list of chains or a posterior, got MarkovChain"),
+        ([CHAIN, 0.5], None, "the list must hold chains, got float"),
+        ([CHAIN], 0.9, r"coverage must be 0.99 or 0.95, got 0.9"),
+    ],
+)
+def test_what_is_no_list_of_models_is_refused(models, coverage, message):
+    with pytest.raises(off.InputError, match=message) as refused:
+        off.Problem(CHAIN, 10, [1], 1.0, models=models, coverage=coverage)
+    assert "\n" not in str(refused.value)

@@ -10,7 +10,7 @@ its values is a sum over the contexts that hold them (R6).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +67,7 @@ class WorstOutput:
     more_likely, less_likely: the values of the secret's first and last record under which it is
     most and least likely. left, right: the first release on each side, None where nothing is
     released to the end. itself: a record of the secret is released. member: number of the chain
-    that it is worst under.
+    that it is worst under, from 0. members: how many chains were judged.
     """
 
     leakage: float
@@ -78,6 +78,7 @@ class WorstOutput:
     right: FirstRelease | None = None
     itself: bool = False
     member: int = 0
+    members: int = 1
 
     def __str__(self) -> str:
         records = f"X_{self.secret.first}"
@@ -96,8 +97,12 @@ class WorstOutput:
         ]
         return (
             f"{' and '.join(seen)}: e^{self.leakage:.6g} times likelier if {records} = {more} than"
-            f" {less}"
+            f" {less}{self._under}"
         )
+
+    @property
+    def _under(self) -> str:
+        return "" if self.members == 1 else f", under member {self.member} of {self.members:,}"
 
 
 def leakage(problem: Problem, redaction: ArrayLike) -> float:
@@ -174,10 +179,11 @@ def worst_output(problem: Problem, redaction: ArrayLike) -> WorstOutput:
     by_member = leakages(problem, matrix)
     member = int(np.flatnonzero(by_member == figure(problem, by_member))[0])
     one = problem.members.part(slice(member, member + 1))
-    return max(
+    worst = max(
         (Around.of(problem, one, secret, matrix).worst(member) for secret in problem.secrets),
         key=lambda output: output.leakage,
     )
+    return replace(worst, members=problem.members.count)
 
 
 class Around:

@@ -190,11 +190,11 @@ def _promise(
             f"models must have the chain's values {list(chain.labels)} and order {chain.order},"
             f" got {list(models.labels)} and {models.order}"
         )
-    if coverage is None or models.coverage is None:
-        return models
-    if coverage not in ACCEPTANCE:
+    if coverage is not None and coverage not in ACCEPTANCE:
         accepted = " or ".join(map(str, ACCEPTANCE))
         raise InputError(f"coverage must be {accepted}, got {coverage!r}")
+    if coverage is None or models.coverage is None:
+        return models
     assert isinstance(models, Posterior)
     return models.with_coverage(coverage)
 
