@@ -7,7 +7,7 @@ from offrecord.errors import InputError
 from offrecord.models.file import Model, load_model, promise_from_dict
 from offrecord.models.members import Places
 from offrecord.models.origin import Origin, Verdict
-from offrecord.models.posterior import LEAST, Posterior
+from offrecord.models.posterior import LEAST, Posterior, never_followed
 
 RAIN = np.array([[3813, 77], [37, 59], [76, 19], [58, 204]])
 
@@ -149,3 +149,11 @@ def test_what_cannot_be_a_posterior_is_refused_in_one_line(change, message):
     with pytest.raises(InputError, match=message) as caught:
         promise_from_dict(content)
     assert "\n" not in str(caught.value)
+
+
+def test_values_that_nothing_follows_are_told():
+    ending = Posterior([[40, 20, 5], [20, 40, 5], [0, 0, 0]], 1, labels=["a", "b", "end"])
+    assert ending.never_followed == ("end",)
+    assert never_followed(ending)[0].startswith("nothing was counted after 'end'")
+    assert Posterior([[5, 0, 0], [0, 0, 0], [0, 0, 0]], 1).never_followed == ()
+    assert never_followed(Posterior(RAIN, 2)) == []

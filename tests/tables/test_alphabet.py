@@ -280,6 +280,7 @@ def test_a_private_cell_tells_nothing(value, wanted, learned, tmp_path, capsys):
     described = [str(tmp_path / "t.csv"), "--value", value, "--order", "t", "--by", "c"]
     described += ["--private", "p"]
     learning = [*wanted, "--chain-order", "1"]
+    key = ["--key-file", str(tmp_path / "keys" / "key.json")]
     for cell in (None, "0.7", "b", "rare9", "no such thing"):
         cells = frame[value].cast(pl.String).to_list()
         cells[row] = cell
@@ -287,11 +288,11 @@ def test_a_private_cell_tells_nothing(value, wanted, learned, tmp_path, capsys):
         model = ["--fit", *learning]
         if not learned:
             made = ["--model", str(tmp_path / "m.json")]
-            arguments = ["fit", *described, *learning, "-o", made[1], "--force"]
+            arguments = ["fit", *described, *learning, "-o", made[1], "--force", *key]
             assert cli.main(arguments) == 0
             model = made
         asked = ["--epsilon", "2", "--dataset", "d", "--mechanism", "window", "--exact-model"]
-        asked += ["--key-file", str(tmp_path / "keys" / "key.json"), "--force"]
+        asked += [*key, "--force"]
         output = str(tmp_path / "out" / "o.csv")
         code = cli.main(["redact", *described, *model, *asked, "-o", output])
         files = {file.name: file.read_bytes() for file in sorted((tmp_path / "out").iterdir())}

@@ -13,6 +13,8 @@ from command_line import flags
 from definition import leakage_of_table, samples, sequences, table_of_paths
 from offrecord import cli
 from offrecord.errors import InputError
+from offrecord.models.file import Model
+from offrecord.models.origin import Verdict
 from offrecord.models.records import Chains
 from offrecord.tables.private import Private
 from offrecord.tables.reference import apart
@@ -323,14 +325,19 @@ def test_model_files_remember_under_their_key(stream, run, tmp_path):
     saw = "the model was learned from records that are not released for certain here"
     assert "this would be refused" in said
     assert saw in said
+    unknown = "the model was learned from a column 'v' under another key"
     code, said = run("redact", frame, BY_ROOM, key_file=other, **dry)
-    assert (code, _held(tmp_path)) == (0, held)
-    assert "is not known, as it was not fitted under this key" in said
+    assert (code, _held(tmp_path)) == (2, held)
+    assert unknown in said
     code, said = run("redact", frame, BY_ROOM, dataset="d", key_file=key, **release)
     assert (code, out.exists()) == (2, False)
     assert saw in said
     # under another key nobody can know
     code, said = run("redact", frame, BY_ROOM, dataset="d", key_file=other, **release)
+    assert (code, out.exists(), said.count("\n")) == (2, False, 1)
+    assert unknown in said
+    accepted = release | {"accept_model": True}
+    code, said = run("redact", frame, BY_ROOM, dataset="d", key_file=other, **accepted)
     assert code == 0
     assert "is not known, as it was not fitted under this key" in said
     assert _certificate(out)["evidence"]["unseen"] is None
@@ -341,6 +348,55 @@ def test_model_files_remember_under_their_key(stream, run, tmp_path):
     held = sorted(path.name for path in (tmp_path / "a" / "key.fits").iterdir())
     assert len(held) == 2
     assert (tmp_path / "a" / "key.fits" / held[0]).stat().st_mode & 0o077 == 0
+
+
+COUNTS = [[90, 10], [10, 90]]
+UNIFORM = [
+    {"kind": "chain", "labels": list(range(k)), "transition": [[1 / k] * k] * k} for k in (2, 3)
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "file", "says"),
+    [
+        ({"counts": [[90, -1], [10, 90]]}, {}, "counts must be from 0"),
+        ({"counts": [[90, 0.5], [10, 90]]}, {}, "valid integer"),
+        ({"counts": [[0, 0], [0, 0]]}, {}, "counts must not all be 0"),
+        ({"coverage": 0.9}, {}, "coverage must be 0.99 or 0.95"),
+        ({"kind": "chains", "chains": []}, {}, "at least 1 item"),
+        ({"kind": "chains", "chains": UNIFORM}, {}, "must have the same values"),
+        ({}, {"version": 1}, "fit again"),
+        ({}, {"origin": {"column": "v", "order": "integer", "step": "2"}}, "give --step 2"),
+        ({}, {"origin": {"column": "w", "order": "integer"}}, "the column 'w', not 'v'"),
+        ({}, {"origin": {"column": "v", "order": "time"}}, "ordered by times, not by whole"),
+        ({}, {"origin": {"column": "v", "order": "integer", "seen": "abc"}}, "another key"),
+    ],
+)
+def test_bad_models_get_one_line(model, file, says, run, tmp_path):
+    posterior = off.Posterior(COUNTS, 1).to_dict()
+    if "chains" in model:
+        posterior = {}
+    content = {"format": "offrecord-model", "version": 2, "model": posterior | model}
+    (tmp_path / "model.json").write_text(json.dumps(content | file))
+    code, said = run(
+        "redact", rooms(), BY_ROOM, private="p", epsilon=1, dataset="d", output=tmp_path / "o.csv",
+        model=tmp_path / "model.json", key_file=tmp_path / "k" / "key.json", mechanism="window",
+    )  # fmt: skip
+    assert (code, said.count("\n")) == (2, 1), said
+    assert says in said
+
+
+@pytest.mark.parametrize(("verdict", "remedy"), [("broken", "--chain-order"), (None, "larger")])
+def test_a_single_chain_is_refused_with_what_helps(verdict, remedy, tmp_path):
+    """A broken model is not mended by a larger ε alone, nor endless windows by --accept-model."""
+    told = [] if verdict is None else [
+        Verdict(epsilon=1.0, verdict=verdict, counted=9.0, promised=2.7, cases=[9, 9])
+    ]  # fmt: skip
+    counts = COUNTS if verdict else [[1, 0], [0, 1]]
+    model = Model(off.Posterior(counts, 1), None, tuple(told))
+    with pytest.raises(InputError, match=remedy) as refused:
+        redacted(one_chain(60, private=(20,)), SINGLE, tmp_path, model=model)
+    assert ("--accept-model" in str(refused.value)) == (verdict is not None)
 
 
 def _held(folder):

@@ -29,7 +29,7 @@ from offrecord.models.base import Floats, Integers, Label, Mask
 from offrecord.models.chain import MarkovChain
 from offrecord.models.file import Model
 from offrecord.models.origin import Origin, Verdict
-from offrecord.models.posterior import Posterior
+from offrecord.models.posterior import Posterior, never_followed
 from offrecord.models.records import Chains
 
 EPSILONS = (0.5, 1.0, 2.0)  #: that a fit is tested at unless told otherwise
@@ -301,7 +301,7 @@ def _taken(window: int, order: int) -> int:
 
 def _warnings(found: Fit) -> list[str]:
     """What to be warned of: too few records, broken models, sensitivities."""
-    order, said = found.posterior.order, []
+    order, said = found.posterior.order, never_followed(found.posterior)
     for epsilon, (acting, mean) in found.windows.items():
         wide = acting is None or mean is None
         if wide or _taken(acting or 0, order) > _TOO_WIDE * _taken(mean or 0, order):

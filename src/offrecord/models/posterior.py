@@ -139,6 +139,15 @@ class Posterior(Promise):
         own = self._suffixes.begins[-1] + np.arange(len(self.counts))
         return np.flatnonzero(self.lenders != own)
 
+    @cached_property
+    def never_followed(self) -> tuple[Label, ...]:
+        """Values that were counted after others, but after which nothing was: as of a value that
+        ends every chain. What follows them is left to the prior.
+        """
+        after = self.counts.sum(axis=0)
+        followed = self.counts.reshape(-1, self.k, self.k).sum(axis=(0, 2))
+        return tuple(self.labels[value] for value in np.flatnonzero((after > 0) & (followed == 0)))
+
     # ---- the mean chain and draws
 
     @cached_property
@@ -251,6 +260,17 @@ class Posterior(Promise):
     def __repr__(self) -> str:
         seen = int(self.counts.sum())
         return f"<Posterior k={self.k} order={self.order} of {seen:,} transitions>"
+
+
+def never_followed(posterior: Posterior) -> list[str]:
+    """The warning that nothing is known of what follows some values, if that is so."""
+    if not posterior.never_followed:
+        return []
+    listed = ", ".join(f"{label!r:.40}" for label in posterior.never_followed[:5])
+    return [
+        f"nothing was counted after {listed}, so any record may follow there, and windows may be"
+        " endless: leave out the records that only end chains, or add --merge rare"
+    ]
 
 
 class _Suffixes(NamedTuple):

@@ -21,8 +21,8 @@ from offrecord.mechanisms.rules import LocalRule, Pair, Setting
 from offrecord.mechanisms.table_policy import TablePolicy, Validation
 from offrecord.models.base import Label
 from offrecord.models.file import Model
-from offrecord.models.origin import Verdict
-from offrecord.models.posterior import Posterior
+from offrecord.models.origin import Origin, Verdict
+from offrecord.models.posterior import Posterior, never_followed
 from offrecord.models.promise import Promise
 from offrecord.release.ledger import Ledger
 from offrecord.tables import remembered
@@ -120,15 +120,19 @@ def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
         )
     broken = _broken(given, model)
     if broken is not None:
-        return _whole_chains(given, survey, broken)
+        return _whole_chains(given, survey, broken, _BELIEVE)
     try:
         chosen = _rules(given, model.promise, survey)
     except Unserved as error:
         return _whole_chains(given, survey, str(error))
     left = chosen.expected * survey.records - (survey.records - survey.touched_records)
     fitted = isinstance(model.promise, Posterior) and given.options.policy is None
-    if fitted and left < 0.5 and survey.chains >= MANY_CHAINS and not given.options.growing:
+    if not fitted or left >= 0.5 or given.options.growing:
+        return chosen
+    if survey.chains >= MANY_CHAINS:
         return _whole_chains(given, survey, "the rules would release nothing of these chains")
+    if survey.touched_records == survey.records:
+        raise InputError(f"the rules would release nothing of this table. {_RELEASE}")
     return chosen
 
 
@@ -166,12 +170,21 @@ def about_verdict(verdict: Verdict) -> str:
     )
 
 
-def _whole_chains(given: Given, survey: Survey, why: str) -> Chosen:
+#: What helps against a broken model, and where rules would redact everything.
+_BELIEVE = (
+    "Fit a model with a coarser --step, a higher --chain-order or another --phase, take an"
+    " --epsilon at which it is not broken, or add --accept-model, and the certificate says so"
+)
+_RELEASE = "Take a larger --epsilon or a coarser --step, or fit a model to more data like these"
+
+
+def _whole_chains(given: Given, survey: Survey, why: str, remedies: str = _RELEASE) -> Chosen:
     """Every chain with a private record goes; InputError where that is no way out."""
-    if given.options.growing or survey.chains < MANY_CHAINS:
+    if given.options.growing:
+        raise InputError(f"{why}; whole chains cannot go from a table that grows. {remedies}")
+    if survey.chains < MANY_CHAINS:
         raise InputError(
-            f"{why}; with {many(survey.chains, 'chain')} whole ones cannot go instead. Take a"
-            " larger --epsilon, fit a model to more data like these, or add --accept-model"
+            f"{why}; with {many(survey.chains, 'chain')} whole ones cannot go instead. {remedies}"
         )
     return Chosen(WHOLE, why=why, expected=1 - survey.touched_records / max(survey.records, 1))
 
@@ -431,7 +444,8 @@ class Plan:
 
 
 #: How an objection begins that is about what a fit saw.
-SAW = "the model was learned from records that"
+_LEARNED = "the model was learned from"
+SAW = f"{_LEARNED} records that"
 
 
 def accept(given: Given, objections: Iterable[str | None]) -> tuple[str, ...]:
@@ -439,7 +453,7 @@ def accept(given: Given, objections: Iterable[str | None]) -> tuple[str, ...]:
     found = tuple(filter(None, objections))
     if found and not given.options.accept_model:
         said = found[0]
-        if not said.startswith(SAW):
+        if not said.startswith(_LEARNED):
             said = f"the model does not match these data: {said}; fit a model to data like these"
         raise InputError(f"{said}, or add --accept-model, and the certificate says so")
     return found
@@ -471,7 +485,23 @@ def _doubts(given: Given, model: Model, survey: Survey) -> list[str | None]:
         kind = "row" if given.columns.order is None else timed
         check_origin(model.origin, kind, given.step, survey.zone, given.columns.unit)
         doubts.append(spaced(model.origin, survey.spacing if survey.pairs >= NEIGHBOURS else None))
+        doubts.append(_elsewhere(given, model, model.origin))
     return doubts
+
+
+def _elsewhere(given: Given, model: Model, origin: Origin) -> str | None:
+    """What speaks against a model of another column, or one of this column that was made under
+    another key: which records it saw is not known here.
+    """
+    value = given.options.value
+    if origin.column != value:
+        return f"{_LEARNED} the column {origin.column!r}, not {value!r}: fit one of this column"
+    if origin.seen is not None and seen_of(given, model) is None:
+        return (
+            f"{_LEARNED} a column {value!r} under another key, so whether it saw records that are"
+            " redacted here is not known: fit it under this key"
+        )
+    return None
 
 
 _UNTOLD = (
@@ -499,6 +529,7 @@ def _model_warnings(given: Given, model: Model | None, chosen: Chosen) -> list[s
     warnings = about_origin(model, given.options.value)
     if isinstance(model.promise, Posterior) and not given.options.fit:
         warnings.append(published(model))
+        warnings += never_followed(model.promise)
     if isinstance(model.promise, Posterior):
         warnings += _verdict_warnings(given, model)
     if origin is not None and seen_of(given, model) is None:
@@ -512,11 +543,6 @@ def about_origin(model: Model, value: str) -> list[str]:
     if origin is None:
         return [_UNTOLD]
     warnings = []
-    if origin.column != value:
-        warnings.append(
-            f"the model was learned from a column called {origin.column!r}, not {value!r}: is it"
-            " about the same?"
-        )
     if origin.distance is not None:
         warnings.append(
             f"the model was learned from records {origin.distance} steps or more from every private"
@@ -531,9 +557,10 @@ def published(model: Model) -> str:
     if origin is None:
         return "the certificate publishes the counts that the model was learned from"
     table = "another table" if origin.table is None else repr(origin.table)
+    alone = f"; {many(origin.lone_cells, 'cell')} come from one chain alone"
     return (
-        f"the certificate publishes the counts of {many(origin.records, 'record')} of {table};"
-        f" {many(origin.lone_cells, 'cell')} come from one chain alone"
+        f"the certificate publishes the counts of {many(origin.records, 'record')} of {table}"
+        f"{alone if origin.lone_cells else ''}"
     )
 
 
