@@ -14,14 +14,17 @@ from offrecord.fitting.fit import Fit, fit
 from offrecord.mechanisms.rules import Setting
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.mechanisms.window import BestWindow
+from offrecord.models.members import Members, Places
 from offrecord.models.records import Chains
 from soak.running import Campaign, Notes
 
-SETTINGS = [Setting(kind) for kind in ("record", "run", "first", "last")]
+KINDS = ("record", "run", "first", "last")
+SETTINGS = [Setting(kind) for kind in KINDS]
 _RAIN = ([3813, 77], [37, 59], [76, 19], [58, 204])  # contexts 00, 01, 10, 11, hour by hour
 _STICKY = [[0.99, 0.01], [0.9, 0.1], [0.95, 0.05], [0.03, 0.97]]
 _SEEN = 6  # released records on each side that judge a chain with endless memory
 _UNIT = 40  # records of a unit
+_DEPTH = 6  # records that the chain of the deepest memory looks back
 
 
 def _chain(rows: object, order: int) -> off.MarkovChain:
@@ -37,19 +40,33 @@ def _drawn(k: int, order: int, seed: int) -> off.MarkovChain:
     return _chain(rows, order)
 
 
+def _deep() -> off.MarkovChain:
+    """A one is likelier after ones, up to six records back."""
+    recent = np.arange(2**_DEPTH)[:, np.newaxis] >> np.arange(_DEPTH) & 1
+    one = 0.03 + recent @ (0.28, 0.20, 0.14, 0.10, 0.07, 0.06)
+    return _chain(np.column_stack((1 - one, one)), _DEPTH)
+
+
+_THREE = (
+    [3744, 65], [31, 46], [33, 4], [17, 42], [64, 12], [6, 13], [43, 15], [41, 162],
+)  # fmt: skip
 _TWO = [[(a + 0.5) / (a + b + 1), (b + 0.5) / (a + b + 1)] for a, b in _RAIN]
+_RAIN_3 = [[(a + 0.5) / (a + b + 1), (b + 0.5) / (a + b + 1)] for a, b in _THREE]
 #: The chains that tables are drawn from.
 TRUTHS = {
     "rain, order 1": _chain([[0.979, 0.021], [0.295, 0.705]], 1),
     "rain, order 2": _chain(_TWO, 2),
+    "rain, order 3": _chain(_RAIN_3, 3),
     "rare sticky context, order 2": _chain(_STICKY, 2),
     "slow, order 1": _chain([[0.9964, 0.0036], [0.012, 0.988]], 1),
     "three values with zeros": _chain([[0.95, 0.05, 0], [0.1, 0.8, 0.1], [0, 0.08, 0.92]], 1),
     "five values, order 1": _drawn(5, 1, 3),
     "five values, order 2": _drawn(5, 2, 4),
+    "memory of depth 6": _deep(),
 }  # fmt: skip
 CELLS = (
     ("rain, order 1", 150), ("rain, order 2", 150), ("rain, order 2", 2000),
+    ("rain, order 3", 500), ("rain, order 3", 2000), ("memory of depth 6", 2000),
     ("rare sticky context, order 2", 500), ("rare sticky context, order 2", 2000),
     ("slow, order 1", 500), ("three values with zeros", 500), ("five values, order 1", 500),
     ("five values, order 1", 2000), ("five values, order 2", 2000),
@@ -82,6 +99,53 @@ def _judged(chains: Chains, k: int, *, verdict: bool = False) -> tuple[TablePoli
     found = fit(chains, list(range(k)), epsilons=(1.0,) if verdict else ())
     rules = BestWindow().table_rules(found.posterior, SETTINGS, 1.0)
     return TablePolicy("window", 1.0, "run", found.posterior.coverage, rules), found
+
+
+def _by_place(kind: str, rng: random.Random, folder: Path) -> Notes:
+    """A kernel for each weekday of one chain, or for each step of a panel."""
+    draw = np.random.default_rng(rng.randrange(2**62))
+    count, units, size = (7, 1, 1400) if kind == "weekday" else (16, 60, 16)
+    places = Places("weekday" if kind == "weekday" else "step", count)
+    rates = draw.uniform(0.05, 0.45, size=(count, 2))
+    rows = np.stack((1 - rates, rates), axis=2)
+    rows[:, 1] = rows[:, 1, ::-1]  # a one stays as often as a zero
+    first = None if places.cyclic else np.array([[0.6, 0.4]])
+    truth = Members(rows[np.newaxis], 1, places, first)
+    codes = np.zeros((units, size), dtype=np.int64)
+    codes[:, 0] = draw.random(units) < truth.law(0)[0, 1]
+    for step in range(1, size):
+        one = rows[(step - 1) % count, codes[:, step - 1], 1]
+        codes[:, step] = draw.random(units) < one
+    chains, steps = _units(codes), np.tile(np.arange(size), units)
+    chains = Chains(chains.starts, chains.codes, steps, False, steps)
+    clocks = {"weekday": steps % count} if places.cyclic else None
+    found = fit(chains, [0, 1], epsilons=(), phase=places.kind, clocks=clocks)
+    order = found.posterior.order
+    settings = [
+        Setting(one, place)
+        for one in KINDS
+        for place in range(0 if places.cyclic else order - 1, count)
+    ]
+    rules = BestWindow().table_rules(found.posterior, settings, 1.0)
+    policy = TablePolicy("window", 1.0, "run", found.posterior.coverage, rules)
+    leakage = float(policy.leakages(_lifted(truth, order))[0])
+    notes = Counter({"tables": 1, "covered": int(leakage <= 1 + 1e-9)})
+    pair = rules[Setting("record", count // 2)]
+    notes[f"window {(pair.left.reach + pair.right.reach + 1) // 2}"] = 1
+    return notes
+
+
+def _lifted(truth: Members, order: int) -> Members:
+    """A chain of order 1 and two values as one of a higher order."""
+    contexts = np.arange(2**order)
+    first = truth.first
+    if first is not None:
+        digits = contexts[:, np.newaxis] >> np.arange(order)[::-1] & 1
+        law = first[0, digits[:, 0]]
+        for step in range(order - 1):
+            law = law * truth.rows[0, step, digits[:, step], digits[:, step + 1]]
+        first = law[np.newaxis]
+    return Members(truth.rows[:, :, contexts % 2], order, truth.places, first)
 
 
 def _notes(policy: TablePolicy, found: Fit, leakage: float) -> Notes:
@@ -190,11 +254,15 @@ def _drift(records: int, rng: random.Random, folder: Path) -> Notes:
 
 
 #: Cells that must be covered in 95 % of the tables; all others are told as they come out.
-DUE = {f"{name}, {records}": partial(_fixed, name, records) for name, records in CELLS} | {
-    f"new unit, κ {kappa}, order {order}": partial(_new_unit, kappa, order)
-    for kappa in (8, 32, 128)
-    for order in (1, 2)
-}
+DUE = (
+    {f"{name}, {records}": partial(_fixed, name, records) for name, records in CELLS}
+    | {
+        f"new unit, κ {kappa}, order {order}": partial(_new_unit, kappa, order)
+        for kappa in (8, 32, 128)
+        for order in (1, 2)
+    }
+    | {f"a kernel for each {kind}": partial(_by_place, kind) for kind in ("step", "weekday")}
+)
 CAMPAIGN = Campaign(
     DUE
     | {f"hidden regimes, {n}": partial(_hidden, _regimes, n) for n in (1000, 5000)}
@@ -202,9 +270,10 @@ CAMPAIGN = Campaign(
     | {f"drift, {n}": partial(_drift, n) for n in (5000, 80_000)},
     limit=600.0,
     words="Tables are drawn from a known chain, the rule of `fit` chooses the order, and the"
-    " windows of a whole table policy (lone record, run, first, last; ε = 1, 99 %) are judged"
-    " under the chain the table came from. *Covered* is the share of tables for which the policy"
-    " keeps ε there. For hidden regimes and run lengths the leakage is a lower limit, by the six"
-    " nearest released records of each side; drift doubles the persistence over the reference and"
-    " is judged at its end. *Sensitive* is the share of tables with a sensitivity above 1.3.",
+    " windows of a whole table policy (lone record, run, first, last, each at every place; ε = 1,"
+    " 99 %) are judged under the chain the table came from. *Covered* is the share of tables for"
+    " which the policy keeps ε there. For hidden regimes and run lengths the leakage is a lower"
+    " limit, by the six nearest released records of each side; drift doubles the persistence over"
+    " the reference and is judged at its end. *Sensitive* is the share of tables with a sensitivity"
+    " above 1.3.",
 )
