@@ -4,9 +4,9 @@ All cells are in `make soak`; these are two of them, a minute each.
 """
 
 import pytest
+from soak.coverage import CAMPAIGN
 
 from soak import running
-from soak.coverage import CAMPAIGN
 
 CELLS = [("rain, order 2, 150", 100), ("a kernel for each weekday", 14)]
 
