@@ -430,3 +430,25 @@ def test_what_the_key_keeps_is_not_named_in_the_certificate(tmp_path):
     release = redacted(frame, BY_ROOM, tmp_path, model=model)
     assert release.certificate["evidence"]["unseen"] is True
     assert model.origin.seen not in json.dumps(release.certificate)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_whole_chains_go_only_where_chains_do_not_tell_of_each_other(alike, tmp_path):
+    """Beside a chain that is gone stands its neighbour: nothing was gained if both are alike."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, size=(20, 150))
+    if alike:
+        values[1::2] = values[::2]
+    keys = [(room, t) for room in range(20) for t in range(150)]
+    frame = pl.DataFrame(keys, schema=["room", "t"], orient="row")
+    frame = frame.with_columns(v=values.ravel(), p=pl.Series([key == (4, 60) for key in keys]))
+    learned = off.fit(frame, **BY_ROOM, private="p", step=1, **LEARNING).model
+    assert (learned.origin.dependence is not None) == alike
+    broken = Verdict(epsilon=1.0, verdict="broken", counted=9.0, promised=2.7, cases=[9, 9])
+    model = Model(learned.promise, learned.origin, (broken,))
+    if alike:
+        with pytest.raises(InputError, match="neighbouring ones tell of them"):
+            redacted(frame, BY_ROOM | {"step": 1}, tmp_path, model=model)
+    else:
+        release = redacted(frame, BY_ROOM | {"step": 1}, tmp_path, model=model)
+        assert release.summary.kind == "whole chains"

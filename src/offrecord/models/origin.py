@@ -23,8 +23,9 @@ class Origin(Content):
     others: the label of all values that were too rare to be learned. table: what the records are
     called. chains, records: how many were counted. lone_cells: transitions that one chain alone
     shows. distance: of the records counted from private ones, in steps, where the table itself
-    holds private records. seen: the name under which the key's folder keeps which records they
-    were.
+    holds private records. dependence: odds at least, to 1, between records of neighbouring chains
+    at the same time, None where chance gives as much. seen: the name under which the key's folder
+    keeps which records they were.
     """
 
     column: str
@@ -40,6 +41,7 @@ class Origin(Content):
     records: int = Field(default=0, ge=0)
     lone_cells: int = Field(default=0, ge=0)
     distance: int | None = Field(default=None, ge=1)
+    dependence: float | None = Field(default=None, ge=0)
     seen: str | None = None
     #: Which records were counted, as long as they are in memory; in no file.
     _counted: Any = PrivateAttr(default=None)

@@ -120,17 +120,18 @@ def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
         )
     broken = _broken(given, model)
     if broken is not None:
-        return _whole_chains(given, survey, broken, _BELIEVE)
+        return _whole_chains(given, model, survey, broken, _BELIEVE)
     try:
         chosen = _rules(given, model.promise, survey)
     except Unserved as error:
-        return _whole_chains(given, survey, str(error))
+        return _whole_chains(given, model, survey, str(error))
     left = chosen.expected * survey.records - (survey.records - survey.touched_records)
     fitted = isinstance(model.promise, Posterior) and given.options.policy is None
     if not fitted or left >= 0.5 or given.options.growing:
         return chosen
     if survey.chains >= MANY_CHAINS:
-        return _whole_chains(given, survey, "the rules would release nothing of these chains")
+        why = "the rules would release nothing of these chains"
+        return _whole_chains(given, model, survey, why)
     if survey.touched_records == survey.records:
         raise InputError(f"the rules would release nothing of this table. {_RELEASE}")
     return chosen
@@ -178,13 +179,21 @@ _BELIEVE = (
 _RELEASE = "Take a larger --epsilon or a coarser --step, or fit a model to more data like these"
 
 
-def _whole_chains(given: Given, survey: Survey, why: str, remedies: str = _RELEASE) -> Chosen:
+def _whole_chains(
+    given: Given, model: Model, survey: Survey, why: str, remedies: str = _RELEASE
+) -> Chosen:
     """Every chain with a private record goes; InputError where that is no way out."""
     if given.options.growing:
         raise InputError(f"{why}; whole chains cannot go from a table that grows. {remedies}")
     if survey.chains < MANY_CHAINS:
         raise InputError(
             f"{why}; with {many(survey.chains, 'chain')} whole ones cannot go instead. {remedies}"
+        )
+    dependence = None if model.origin is None else model.origin.dependence
+    if dependence is not None:
+        raise InputError(
+            f"{why}; whole chains cannot go instead, as neighbouring ones tell of them: odds of at"
+            f" least {dependence:.3g} to 1 at the same time. {remedies}"
         )
     return Chosen(WHOLE, why=why, expected=1 - survey.touched_records / max(survey.records, 1))
 

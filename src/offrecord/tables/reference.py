@@ -205,23 +205,25 @@ def _learned(
     if merged:
         found = found.with_warnings(f"{many(merged, 'rare value')} became one, {alphabet.others!r}")
     if table.chains.count > 1 and arranged.columns.order is not None:
-        found = found.with_warnings(*_dependence_warning(table.chains, codes, len(labels)))
+        found = _with_dependence(found, table.chains, codes)
     return table, found
 
 
-def _dependence_warning(chains: Chains, codes: Codes, k: int) -> list[str]:
-    """That neighbouring chains depend on each other, where they do."""
+def _with_dependence(found: Fit, chains: Chains, codes: Codes) -> Fit:
+    """The fit, with what neighbouring chains tell of each other, if they do."""
     from offrecord.fitting.audit import dependence
     from offrecord.fitting.counting import Reference
 
-    found = dependence(Reference(replace(chains, codes=codes), k))
-    if found is None or not found.exists:
-        return []
-    return [
-        f"neighbouring chains depend on each other: odds of at least {found.counted:.3g} to 1"
-        f" between records at the same time, by chance {found.by_chance:.3g}"
+    told = dependence(Reference(replace(chains, codes=codes), found.posterior.k))
+    origin = found.model.origin
+    if told is None or not told.exists or origin is None:
+        return found
+    found = found.with_origin(origin.model_copy(update={"dependence": told.counted}))
+    return found.with_warnings(
+        f"neighbouring chains depend on each other: odds of at least {told.counted:.3g} to 1"
+        f" between records at the same time, by chance {told.by_chance:.3g}"
         " (docs/fitting.md)"
-    ]
+    )
 
 
 def apart(chains: Chains, private: Private, distance: int | None) -> tuple[Mask, int | None]:
