@@ -87,7 +87,11 @@ class Members:
     def part(self, which: slice | Integers) -> Members:
         """Some of the chains."""
         first = None if self.first is None else self.first[which]
-        return Members(self.rows[which], self.order, self.places, first)
+        some = Members(self.rows[which], self.order, self.places, first)
+        for name in ("_laws", "_kernels"):  # half of the time that windows of panels take
+            if name in self.__dict__:
+                some.__dict__[name] = self.__dict__[name][which]
+        return some
 
     # ---- places
 

@@ -8,6 +8,8 @@ independent, so these arrays are all that is needed (F2; mathematics of stopping
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from offrecord.models.base import Floats, Integers
@@ -55,22 +57,70 @@ def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Intege
         both = (log_ratios(left, law) + log_ratios(right, law)).max(axis=(1, 2))
         return np.where(both > _NOTHING, both, 0.0)
     given = _given_values(law, last_value)
-    outer, order = zip(*(_widest_first(side, law) for side in (left, right)), strict=True)
+    if max(left.shape[1], right.shape[1]) <= _WIDEST:
+        return _joint_log_ratios(left, right, given)
+    spreads = [_Spreads.of(side, law, given) for side in (left, right)]
     some = [
-        np.take_along_axis(side, which[:, :_WIDEST, np.newaxis], axis=1)
-        for side, which in zip((left, right), order, strict=True)
+        np.take_along_axis(side, spread.order[:, :_WIDEST, np.newaxis], axis=1)
+        for side, spread in zip((left, right), spreads, strict=True)
     ]
     found = _joint_log_ratios(some[0], some[1], given)
-    # a pair of outcomes leaks no more than both log-ratios over all contexts add up to
-    with np.errstate(invalid="ignore"):  # outcomes that cannot occur beside unlimited ones
-        open_left = (outer[0] + outer[1][:, :1] > found[:, np.newaxis]).sum(axis=1)
-        open_right = (outer[1] + outer[0][:, :1] > found[:, np.newaxis]).sum(axis=1)
-    for member in np.flatnonzero((open_left > _WIDEST) | (open_right > _WIDEST)):
-        mine = left[member, order[0][member, : open_left[member]]]
-        other = right[member, order[1][member, : open_right[member]]]
+    open_left = np.greater(spreads[0].beside(spreads[1]), found[:, np.newaxis])
+    open_right = np.greater(spreads[1].beside(spreads[0]), found[:, np.newaxis])
+    for member in np.flatnonzero(open_left.any(axis=1) & open_right.any(axis=1)):
+        mine, other = left[member, open_left[member]], right[member, open_right[member]]
         more = _joint_log_ratios(mine[np.newaxis], other[np.newaxis], given[member, np.newaxis])
         found[member] = max(found[member], more[0])
     return found
+
+
+def record_bounds(left: Floats, right: Floats, law: Floats, last_value: Integers) -> Floats:
+    """(M,) no less than `record_leakages`, and much faster.
+
+    Args:
+        left, right, law, last_value: see `record_leakages`.
+    """
+    given = _given_values(law, last_value)
+    spreads = [_Spreads.of(side, law, given) for side in (left, right)]
+    return np.asarray(spreads[0].beside(spreads[1]).max(axis=1, initial=0.0))
+
+
+class _Spreads(NamedTuple):
+    """How much outcomes of a side differ, (M, O) log-ratios.
+
+    contexts: between any two start contexts. values: between mixtures of start contexts, given two
+    values. order: outcomes that differ most come first.
+    """
+
+    contexts: Floats
+    values: Floats
+    order: Integers
+
+    @classmethod
+    def of(cls, outcomes: Floats, possible: Floats, given: Floats) -> _Spreads:
+        occurs = (possible > 0)[:, np.newaxis]
+        likely = np.where(occurs, outcomes, 0.0).max(axis=2)
+        unlikely = np.where(occurs, outcomes, np.inf).min(axis=2)
+        of_value = outcomes @ np.nan_to_num(given).swapaxes(1, 2)
+        never = np.all(np.isnan(given), axis=2)[:, np.newaxis]
+        most = np.where(never, 0.0, of_value).max(axis=2)
+        least = np.where(never, np.inf, of_value).min(axis=2)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            contexts = np.where(likely > 0, np.log(likely / unlikely), -np.inf)
+            values = np.where(likely > 0, np.log(most / least), -np.inf)
+        order = np.argsort(-contexts - values, axis=1, kind="stable")
+        return cls(contexts, values, order)
+
+    def beside(self, other: _Spreads) -> Floats:
+        """(M, O) the most that an outcome leaks together with any outcome of the other side.
+
+        Σ_z Pr(z | v) a(z) b(z) is at most the mixture of a times the largest b(z), and at least
+        that of another value times the smallest, and the same with a and b exchanged.
+        """
+        with np.errstate(invalid="ignore"):  # outcomes that cannot occur beside unlimited ones
+            one = self.values + other.contexts.max(axis=1, keepdims=True)
+            two = self.contexts + other.values.max(axis=1, keepdims=True)
+        return np.asarray(np.fmin(one, two))
 
 
 def _given_values(law: Floats, last_value: Integers) -> Floats:
@@ -79,17 +129,6 @@ def _given_values(law: Floats, last_value: Integers) -> Floats:
     mass = law[:, np.newaxis] * same
     with np.errstate(invalid="ignore"):
         return np.asarray(mass / mass.sum(axis=2, keepdims=True))
-
-
-def _widest_first(outcomes: Floats, possible: Floats) -> tuple[Floats, Integers]:
-    """(M, O) log-ratios of outcomes over all start contexts in falling order, and their numbers."""
-    occurs = (possible > 0)[:, np.newaxis]
-    likely = np.where(occurs, outcomes, 0.0).max(axis=2)
-    unlikely = np.where(occurs, outcomes, np.inf).min(axis=2)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratios = np.where(likely > 0, np.log(likely / unlikely), -np.inf)
-    order = np.argsort(-ratios, axis=1, kind="stable")
-    return np.take_along_axis(ratios, order, axis=1), order
 
 
 def _joint_log_ratios(left: Floats, right: Floats, given: Floats) -> Floats:

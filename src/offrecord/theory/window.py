@@ -82,6 +82,7 @@ def smallest_windows(
         LONGEST records is enough.
     """
     judge = judge_of(kind, place)
+    members.law(place)  # once for all parts of the members
     # a lone record's core holds the records before it too: they are a part of its left side
     ahead = members.order - 1 if kind == "record" else 0
 

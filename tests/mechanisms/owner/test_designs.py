@@ -112,7 +112,7 @@ def test_rules_keep_the_promise_in_fresh_members(k, order, seed):
     policy = TablePolicy("owner", 1.0, "run", 0.99, rules)
     above = int((policy.leakages(promise.members(8000, 1234)) > 1.0).sum())
     assert above <= 53
-    again = OwnerStopping().table_rules(promise, settings[:1], 1.0)
+    again = OwnerStopping().table_rules(promise, settings, 1.0)
     np.testing.assert_array_equal(again[settings[0]].left.stop, rules[settings[0]].left.stop)
     for pair in rules.values():
         for rule in pair:
@@ -144,7 +144,7 @@ def test_rain_redacts_as_little_as_the_prototype():
     ):
         promise = Posterior(counts, order, (0, 1))
         chains = Plausible(
-            promise.mean, promise.members(400, 1), promise.members(2000, 2), (0.01, 0.01)
+            promise.mean, promise.members(400, 1), promise.members(2000, 2), 0.01, 20
         )
         pair = Search(chains, RECORD, 1.0).best()
         assert redactions(chains, pair) <= 1.1 * expected
@@ -156,7 +156,7 @@ def test_all_bridges_stop_the_same_mass():
     chain = Members(rng.dirichlet(np.ones(3), (1, 1, 3)))
     side = Side(chain, chain, 0, "right", 0.0, True, np.arange(3))
     walk = side.steps([1, 2, 3, 5])
-    stop = bridges_in_common(walk, side.starts, np.ones((3, 3, 3), dtype=bool), 0.0)
+    stop = bridges_in_common(walk, side)
     rule = StoppingRule(1, 3, np.array([1, 2, 3, 5]), np.arange(3), stop)
     seen = rule.outcomes(chain, 0, "right")[0]
     far = chain.ahead(0, 5)[0]

@@ -2,34 +2,31 @@
 
 Under the mean chain the walk to a far context l is a bridge from the start context x to l; level by
 level every x stops what all bridges have in common at a context, which needs no solver. Under other
-members the outcomes differ a little between start contexts. Those that differ by more than a target
-s for too many members are forbidden, and the mass waits for later levels.
+members the outcomes differ a little between start contexts. An outcome that differs by more than a
+target s in too many members is forbidden, and its mass waits for later levels. How much an outcome
+differs depends on earlier levels alone, so one walk decides all of them. Where the outcome of the
+deadline differs by more than s, a larger share of the common mass waits for it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from offrecord.mechanisms.owner.law import Steps, unstopped
+from offrecord.mechanisms.owner.law import Steps
 from offrecord.mechanisms.owner.side import Side
-from offrecord.models.base import Floats, Integers, Mask
+from offrecord.models.base import Floats, Integers
 
-#: A common mass below this share of a bridge does not stop: it would be noise of the division.
-_LEAST_MASS = 1e-7
-#: And so would what it has gained since the level before, below this.
-_LEAST_GAIN = 1e-10
-#: Members that forbid first, so that the others have less to look at: 40 % of the time at 32
-#: contexts, the same rules.
-_FIRST = 60
-
-
-#: What designs of a side have forbidden, by its direction and levels, with their targets.
-Forbidden = dict[tuple[str, ...], list[tuple[float, Mask]]]
+#: The least share of a bridge that stops at a level. Many small outcomes leak as much as a few
+#: large ones: without it rules of rain redact a tenth more, from .02 to .035 the same. Below the
+#: second one, for one chain, it would be noise of the division.
+_LEAST, _LEAST_KNOWN = 0.025, 1e-7
+#: δ, the share of the common mass that waits for the deadline, at least; one chain needs none.
+_SLACK = 0.05
+#: How often the share is halved towards the least one that the deadline's outcome keeps.
+_HALVINGS = 5
 
 
-def common_mass(
-    side: Side, levels: list[int], target: float, slack: float, forbidden: Forbidden
-) -> Floats:
+def common_mass(side: Side, levels: list[int], target: float) -> Floats:
     """Stop probabilities of one side.
 
     Args:
@@ -37,91 +34,69 @@ def common_mass(
         levels: distances; the last one keeps the target by itself.
         target: s, the largest log-ratio of an outcome between start contexts that count as
             different, in as many members as `side` asks for.
-        slack: δ, the share of the common mass that waits.
-        forbidden: what designs before have forbidden, to which this one is added. What was too much
-            for a larger target is so for this one.
 
     Returns:
         (n − 1, C, S, S) probability of stopping.
     """
-    mean = side.steps(levels, mean=True)
-    before = forbidden.setdefault((side.direction, *map(str, levels)), [])
-    larger = [one for one in before if one[0] >= target]
-    if larger:
-        allowed = min(larger, key=lambda one: one[0])[1].copy()
-    else:
-        allowed = np.ones((len(levels) - 1, side.classes, side.contexts), dtype=bool)
-    few = side.first_members(_FIRST)
-    for one in (few, side) if few.members.count < side.members.count else (side,):
-        _forbid(one, mean, one.steps(levels), allowed, (target, slack))
-    before.append((target, allowed))
-    return bridges_in_common(mean, side.starts, allowed, slack)
-
-
-def _forbid(
-    side: Side, mean: Steps, walk: Steps, allowed: Mask, target_slack: tuple[float, float]
-) -> None:
-    """Forbid outcomes, in place, until none exceeds the target. Far classes are independent."""
-    target, slack = target_slack
+    mean, walk = side.steps(levels, mean=True), side.steps(levels)
+    stop = np.zeros((len(levels) - 1, side.classes, side.contexts, side.contexts))
+    slack = np.full(side.classes, _SLACK if side.members.count > 1 else 0.0)
+    low, high = slack.copy(), np.ones(side.classes)
     active = np.arange(side.classes)
-    while len(active):
-        stop = bridges_in_common(_towards(mean, active), side.starts, allowed[:, active], slack)
-        ratios, at_deadline = judged(side, _towards(walk, active), stop, active)
-        done = []
-        over = ratios > target
-        worst = np.median(ratios[over]) if over.any() else np.inf
-        for number, far in enumerate(active):
-            if over[:, number].any():
-                allowed[:, far] &= ratios[:, number] < max(worst, np.nextafter(target, np.inf))
-            elif at_deadline[number] > target and stop[:, number].any():
-                allowed[np.flatnonzero(stop[:, number].any(axis=(1, 2)))[-1], far] = False
-            else:
-                done.append(number)
-        active = np.delete(active, done)
+    for halving in range(_HALVINGS + 1):
+        found, at_deadline = _forward(side, mean, walk, active, slack[active], target)
+        keeps = at_deadline <= target
+        stop[:, active[keeps]] = found[:, keeps]
+        high[active[keeps]] = slack[active[keeps]]
+        low[active[~keeps]] = slack[active[~keeps]]
+        if halving == 0:  # most classes keep the target with the least slack
+            active = active[~keeps]
+        slack = (low + high) / 2.0
+        if not len(active):
+            break
+    return stop
 
 
-def _towards(walk: Steps, active: Integers) -> Steps:
-    """The walk to some of the far classes."""
-    return walk._replace(beyond=[one[:, :, active] for one in walk.beyond])
-
-
-def bridges_in_common(mean: Steps, starts: Integers, allowed: Mask, slack: float) -> Floats:
-    """(n − 1, C, S, S) probability of stopping with what all bridges share, where it is allowed."""
-    beyond = [one[0].T for one in mean.beyond]  # (C, S)
-    kernels = [one[0] for one in mean.between]
-    chain = mean.first[0]
-    reached = (chain @ mean.beyond[0][0]).T[:, :, np.newaxis]  # of each far class, by the start
-    stop = np.zeros((*allowed.shape, len(chain))).swapaxes(2, 3)
-    taken = np.zeros(beyond[0].shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for level, may in enumerate(allowed):
-            if level:
-                carried = np.where(beyond[level - 1] > 0, taken / beyond[level - 1], 0.0)
-                taken = carried @ kernels[level - 1] * beyond[level]
-                chain = chain @ kernels[level - 1]
-            bridge = chain * beyond[level][:, np.newaxis] / reached
-            shared = (1.0 - slack) * np.nan_to_num(bridge[:, starts]).min(axis=1)
-            more = np.where(may & (shared > _LEAST_MASS), shared - taken, 0.0)
-            more = np.where(more > _LEAST_GAIN, more, 0.0)
-            chances = more[:, np.newaxis] / (bridge - taken[:, np.newaxis])
-            stop[level] = np.where(more[:, np.newaxis] > 0, np.clip(chances, 0.0, 1.0), 0.0)
-            taken = taken + more
-    return np.nan_to_num(stop)
-
-
-def judged(side: Side, walk: Steps, stop: Floats, classes: Integers) -> tuple[Floats, Floats]:
-    """How much each outcome may differ between start contexts, in as many members as asked for.
-
-    Returns:
-        (n − 1, C, S) log-ratio by level, far class and context, and (C,) of the deadline.
+def _forward(
+    side: Side, mean: Steps, walk: Steps, classes: Integers, slack: Floats, target: float
+) -> tuple[Floats, Floats]:
+    """(n − 1, C, S, S) probability of stopping with what all bridges share, where no outcome
+    exceeds the target, and (C,) how much the one at the deadline differs, for some far classes.
     """
-    ratios = np.zeros((*stop.shape[:2], side.contexts))
-    at_deadline = np.zeros(len(classes))
-    for level, mass in enumerate(unstopped(walk, stop)):
-        if level < len(stop):
-            ratios[level] = side.quantile(side.spread(mass * stop[level]))
-            continue
-        spread = side.quantile(side.spread(mass))
-        for number, far in enumerate(classes):
-            at_deadline[number] = spread[number, side.far == far].max()
-    return ratios, at_deadline
+    beyond = [one[0].T[classes] for one in mean.beyond]  # (C, S)
+    chain = mean.first[0]
+    reached = (chain @ mean.beyond[0][0]).T[classes, :, np.newaxis]  # of each class, by the start
+    taken = np.zeros(beyond[0].shape)
+    members, contexts = walk.first.shape[:2]
+    mass = np.broadcast_to(walk.first[:, np.newaxis], (members, len(classes), contexts, contexts))
+    stop, least = [], _LEAST if side.members.count > 1 else _LEAST_KNOWN
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for level, kernels in enumerate(walk.between):
+            bridge = chain * beyond[level][:, np.newaxis] / reached
+            shared = np.nan_to_num(bridge[:, side.starts]).min(axis=1)
+            more = shared * (1.0 - slack)[:, np.newaxis] - taken
+            more = np.where(more > least, more, 0.0)
+            chances = np.clip(more[:, np.newaxis] / (bridge - taken[:, np.newaxis]), 0.0, 1.0)
+            chances = np.where(more[:, np.newaxis] > 0, np.nan_to_num(chances), 0.0)
+            forbidden = side.quantile(side.spread(mass * chances)) > target
+            chances = np.where(forbidden[:, np.newaxis], 0.0, chances)
+            taken = taken + np.where(forbidden, 0.0, more)
+            stop.append(chances)
+            # on to the next level
+            left = (mass * (1.0 - chances)).reshape(members, -1, contexts)
+            mass = (left @ kernels).reshape(mass.shape)
+            carried = np.where(beyond[level] > 0, taken / beyond[level], 0.0)
+            kernel = mean.between[level][0]
+            taken = carried @ kernel * beyond[level + 1]
+            chain = chain @ kernel
+    spread = side.quantile(side.spread(mass))
+    at_deadline = [spread[i, side.far == far].max() for i, far in enumerate(classes)]
+    shape = (len(stop), len(classes), contexts, contexts)
+    return np.array(stop).reshape(shape), np.array(at_deadline)
+
+
+def bridges_in_common(mean: Steps, side: Side) -> Floats:
+    """(n − 1, C, S, S) probability of stopping with all that bridges of the mean chain share."""
+    known = side.of_mean()
+    none = np.zeros(side.classes)
+    return _forward(known, mean, mean, np.arange(side.classes), none, np.inf)[0]

@@ -17,13 +17,11 @@ from offrecord.models.members import Members
 
 def placed_levels(side: Side, deadline: int, most: int) -> list[int]:
     """At most `most` levels, the last one the deadline."""
-    nearest = side.mean.order
-    every = list(range(nearest, deadline + 1))
+    every = list(range(side.mean.order, deadline + 1))
     if len(every) <= most:
         return every
     mean = side.steps(every, mean=True)
-    allowed = np.ones((len(every) - 1, side.classes, side.contexts), dtype=bool)
-    stop = bridges_in_common(mean, side.starts, allowed, 0.0)
+    stop = bridges_in_common(mean, side)
     waiting = [
         float(np.einsum("x,cxi,ic->", mean.start[0], mass[0], beyond[0]))
         for mass, beyond in zip(unstopped(mean, stop), mean.beyond, strict=True)

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from offrecord.mechanisms.base import Unserved
 from offrecord.mechanisms.owner.all_levels import all_levels
-from offrecord.mechanisms.owner.common_mass import Forbidden, common_mass
+from offrecord.mechanisms.owner.common_mass import common_mass
 from offrecord.mechanisms.owner.law import expected_redactions
 from offrecord.mechanisms.owner.level_by_level import level_by_level
 from offrecord.mechanisms.owner.levels import far_classes, placed_levels
@@ -24,23 +25,20 @@ from offrecord.mechanisms.owner.side import Side
 from offrecord.mechanisms.rules import Direction, Pair, Setting, StoppingRule
 from offrecord.models.base import Floats, Integers
 from offrecord.models.members import Members
-from offrecord.theory.pairs import record_leakages, side_leakages
+from offrecord.theory.pairs import record_bounds, record_leakages, side_leakages
 
 _UNIT = 2.0**64
 #: Contexts up to which each far context is a class of its own, and classes beyond: six lost nothing
 #: at 8 and 32 contexts.
-_OWN_CLASSES, _CLASSES = 8, 6
+_OWN_CLASSES, _CLASSES = 9, 6
 #: Contexts up to which linear programs are solved: at 8 they take longer and redact more than
 #: common mass does.
 _MOST_PROGRAMS, _MOST_PROGRAMS_KNOWN = 5, 8
-#: Levels of rules for many chains, and for one, where 16 redact 9 % more.
-_LEVELS, _LEVELS_KNOWN = 16, 40
+#: Levels of rules for one known chain, where 16 redact 9 % more, of linear programs, and of common
+#: mass under many chains, where 10, 16 and 24 redact the same.
+_LEVELS_KNOWN, _LEVELS_PROGRAMS, _LEVELS = 40, 16, 16
 #: Level by level, κ: the best at orders 1 and 2 of rain, with no longer deadline than needed.
 _PATIENCE = 0.8
-#: δ of common mass: from .02 to .1 rules of rain differ by 3 %, but sides fail less often.
-_SLACK = 0.06
-#: Its outcomes are judged apart, so each may exceed in more members than the whole may.
-_LENIENT = 4.0
 #: A deadline beyond it means that the chain hardly forgets.
 _MOST_DEADLINE = 20_000
 _MOST_DEADLINE_PLACES = 800  # with a product of kernels for every distance from every place
@@ -48,11 +46,11 @@ _MOST_DEADLINE_PLACES = 800  # with a product of kernels for every distance from
 #: known chain of order 1 needs.
 _RANGES = {"record": (0.3, 1.0), "run": (0.2, 0.6), "first": (0.4, 1.0), "last": (0.4, 1.0)}
 _EVEN = {"record": 0.5, "run": 0.5, "first": 1.0, "last": 1.0}
-#: Designs that are tried, more where none keeps ε; how near to ε is near enough.
-_STEPS, _MOST_STEPS, _CLOSE = 4, 8, 0.01
-#: Before, as many are tried under the first of so many parts of the judges, and then under so many
-#: times the judges that may exceed, those that come out worst: a third of the time.
-_FEW, _WORST = 4, 30
+#: Designs that are made at most each time, and how near two targets are the same.
+_STEPS, _CLOSE = 7, 0.02
+#: Designs are compared under so many times the judges that may exceed, those that come out worst;
+#: all judges confirm the best, or say which else come out worst, so often.
+_WORST, _ROUNDS = 30, 4
 
 _Design = Callable[[Side, float], StoppingRule | None]
 
@@ -62,19 +60,41 @@ class Plausible:
     """The chains of a design.
 
     mean: M = 1. makers: under whom outcomes are allowed. judges: under whom a design is accepted;
-    of a list both are all of it. exceed: the share of the makers and of the judges that may leak
-    more.
+    of a list both are all of it. exceed: the share of the makers that may leak more. allowed: how
+    many judges may.
     """
 
     mean: Members
     makers: Members
     judges: Members
-    exceed: tuple[float, float] = (0.0, 0.0)
+    exceed: float = 0.0
+    allowed: int = 0
 
     @property
     def known(self) -> bool:
         """Whether there is one chain only."""
         return self.makers.count == 1
+
+    def without(self, judges: Integers) -> Plausible:
+        """The chains for the next setting of a table, which may exceed where others already do."""
+        rest = np.delete(np.arange(self.judges.count), judges)
+        return replace(self, judges=self.judges.part(rest), allowed=self.allowed - len(judges))
+
+
+class Judged(NamedTuple):
+    """What judges say. figure: the leakage that no more than those allowed exceed. worst: the
+    judges that come out worst. over: those above ε, all of them if the figure is not.
+    """
+
+    figure: float
+    worst: Integers
+    over: Integers
+
+
+class _Made(NamedTuple):
+    target: float
+    pair: Pair | None
+    cost: float
 
 
 @dataclass(frozen=True)
@@ -110,74 +130,63 @@ class Search:
         if self.chains.known and contexts <= _MOST_PROGRAMS_KNOWN:
             yield _designing(_LEVELS_KNOWN, all_levels)
             return
-        levels = _LEVELS_KNOWN if self.chains.known else _LEVELS
         if contexts <= _MOST_PROGRAMS:
             yield _designing(
-                levels, lambda side, at, target: level_by_level(side, at, target, _PATIENCE)
+                _LEVELS_PROGRAMS,
+                lambda side, at, target: level_by_level(side, at, target, _PATIENCE),
             )
-        forbidden: Forbidden = {}
-        yield _designing(
-            levels,
-            lambda side, at, target: common_mass(side, at, target, _SLACK, forbidden),
-            _LENIENT,
-        )
+        yield _designing(_LEVELS_KNOWN if self.chains.known else _LEVELS, common_mass)
 
     def largest(self, design: _Design) -> Pair | None:
-        """The cheapest pair within ε on the way to the largest target that keeps it.
-
-        Of many judges a part says about where the target is, and those that come out worst say it
-        exactly; all of them confirm it.
-        """
-        target = _EVEN[self.setting.kind] * self.epsilon * (1.0 - 1e-6)
-        judges = self.chains.judges
-        allowed = int(self.chains.exceed[1] * judges.count)
-        if allowed == 0:
-            return self._towards(design, target, judges, 0)[1]
-        few = judges.part(slice(0, judges.count // _FEW))
-        target, pair = self._towards(design, target, few, allowed // _FEW)
-        worst: Integers = np.empty(0, dtype=np.int64)
-        for _ in range(_MOST_STEPS):
+        """The cheapest pair within ε on the way to the largest target that keeps it."""
+        judges, allowed = self.chains.judges, self.chains.allowed
+        made = [self._made(design, _EVEN[self.setting.kind] * self.epsilon * (1.0 - 1e-6))]
+        if made[0].pair is None:
+            return None
+        if judges.count <= 2 * _WORST * (allowed + 1):
+            return self._towards(design, made, judges)
+        worst = self.judged(made[0].pair, judges).worst
+        for _ in range(_ROUNDS):
+            pair = self._towards(design, made, judges.part(worst))
             if pair is None:
                 return None
-            figure, found = self.figure(pair, judges, allowed)
-            if len(worst) and figure <= self.epsilon:
+            said = self.judged(pair, judges)
+            if said.figure <= self.epsilon:
                 return pair
-            worst = np.union1d(worst, found)
-            target, pair = self._towards(design, target, judges.part(worst), allowed)
+            worst = np.union1d(worst, said.worst)
         return None
 
-    def _towards(
-        self, design: _Design, target: float, judges: Members, allowed: int
-    ) -> tuple[float, Pair | None]:
-        """The largest target found that keeps ε, from one on, and the cheapest pair."""
+    def _towards(self, design: _Design, made: list[_Made], judges: Members) -> Pair | None:
+        """The cheapest pair within ε of those made, and of more, which are added, at targets
+        between the largest that keeps ε and the least that does not.
+        """
         low, high = (share * self.epsilon for share in _RANGES[self.setting.kind])
-        best: Pair | None = None
-        least, failed = np.inf, set[float]()
-        for step in range(_MOST_STEPS):
-            if best is not None and step >= _STEPS:
+        best = _Made(0.0, None, np.inf)
+        waiting, aimed = list(made), low
+        for _ in range(len(made) + _STEPS):
+            if waiting:
+                one = waiting.pop()
+            elif high <= low * (1.0 + _CLOSE):
                 break
-            if time.process_time() > self.latest:
-                raise Unserved("designing stopping rules takes too long")
-            pair = self._pair(design, target)
-            cost = np.inf if pair is None else self.cost(pair)
-            figure = np.inf
-            if pair is not None and cost == least:  # the same rules again
-                break
-            if pair is not None and cost not in failed:
-                figure = self.figure(pair, judges, allowed)[0]
-            if figure <= self.epsilon:
-                low = max(low, target)
-                if cost < least:
-                    best, least = pair, cost
-                if figure >= self.epsilon * (1.0 - _CLOSE):
-                    break
             else:
-                failed.add(cost)
-                high = min(high, target)
-            # leakage grows about as the target does; where that leads outside, the middle
-            aimed = target * self.epsilon * (1.0 - _CLOSE / 2) / figure if figure > 0 else high
-            target = aimed if low < aimed < high else (low + high) / 2
-        return (low if best is not None else target), best
+                inner = low + 0.15 * (high - low), high - 0.15 * (high - low)
+                one = self._made(design, min(max(aimed, inner[0]), inner[1]))
+                made.append(one)
+            figure = np.inf if one.pair is None else self.judged(one.pair, judges).figure
+            if figure <= self.epsilon:
+                low = max(low, one.target)
+                best = min(best, one, key=lambda it: it.cost)
+            else:
+                high = min(high, one.target)
+            # leakage grows about as the target does
+            aimed = one.target * self.epsilon / figure if figure > 0 else high
+        return best.pair
+
+    def _made(self, design: _Design, target: float) -> _Made:
+        if time.process_time() > self.latest:
+            raise Unserved("designing stopping rules takes too long")
+        pair = self._pair(design, target)
+        return _Made(target, pair, np.inf if pair is None else self.cost(pair))
 
     def _pair(self, design: _Design, target: float) -> Pair | None:
         sides = [self.left, self.right]
@@ -209,7 +218,7 @@ class Search:
             self.chains.makers,
             self.setting.place,
             direction,
-            self.chains.exceed[0],
+            self.chains.exceed,
             self.setting.kind == "record",
             far_classes(mean, self.setting.place, classes),
         )
@@ -224,36 +233,44 @@ class Search:
 
     # ---- judging
 
-    def figure(self, pair: Pair, judges: Members, allowed: int) -> tuple[float, Integers]:
-        """The leakage that so many judges may exceed, and the judges that come out worst.
+    def judged(self, pair: Pair, judges: Members) -> Judged:
+        """The leakage of a pair.
 
-        About a lone record it is computed exactly only where the sum of both sides, a bound, leaves
-        it open.
+        About a lone record it is computed exactly only where a bound leaves it open.
         """
-        count = allowed + 1
-        largest, every = np.full(count, -np.inf), []
+        count = self.chains.allowed + 1
+        largest = np.full(count, -np.inf)
+        found, over = [np.empty(0)], [np.empty(0, dtype=np.int64)]
         for part in judges.parts(_part(pair, judges)):
+            begin = sum(len(one) for one in found)
             law = part.law(self.setting.place)
             seen = [
                 rule.outcomes(part, self.setting.place, direction)
                 for rule, direction in self._rules(pair)
             ]
-            bounds = np.sum([side_leakages(one, law) for one in seen], axis=0)
-            every.append(bounds)
+            if self.setting.kind == "record":
+                bound = record_bounds(seen[0], seen[1], law, part.last_value)
+            else:
+                bound = np.sum([side_leakages(one, law) for one in seen], axis=0)
+            found.append(bound)
             if self.setting.kind != "record":
-                largest = np.sort(np.concatenate([largest, bounds]))[-count:]
+                largest = np.sort(np.concatenate([largest, bound]))[-count:]
+                over.append(begin + np.flatnonzero(bound > self.epsilon))
                 continue
-            order = np.argsort(-bounds)
-            for begin in range(0, len(order), 4 * count):
-                asked = order[begin : begin + 4 * count]
-                asked = asked[bounds[asked] > largest[0]]
+            order = np.argsort(-bound)
+            found[-1] = np.minimum(bound, largest[0])
+            for first in range(0, len(order), 4 * count):
+                asked = order[first : first + 4 * count]
+                asked = asked[bound[asked] > largest[0]]
                 if not len(asked):
                     break
                 left, right = (one[asked] for one in seen)
                 exact = record_leakages(left, right, law[asked], part.last_value)
+                found[-1][asked] = exact
                 largest = np.sort(np.concatenate([largest, exact]))[-count:]
-        worst = np.argsort(-np.concatenate(every), kind="stable")[: _WORST * count]
-        return float(largest[0]), worst
+                over.append(begin + asked[exact > self.epsilon])
+        worst = np.argsort(-np.concatenate(found), kind="stable")[: _WORST * count]
+        return Judged(float(largest[0]), worst, np.concatenate(over))
 
     def cost(self, pair: Pair) -> float:
         """Expected redactions beyond the core."""
@@ -272,7 +289,6 @@ class Search:
 def _designing(
     most: int,
     stops: Callable[[Side, list[int], float], Floats],
-    lenience: float = 1.0,
 ) -> _Design:
     def rule(side: Side, target: float) -> StoppingRule | None:
         """A rule whose deadline keeps the target; None where none within reach does."""
@@ -284,7 +300,6 @@ def _designing(
                 return None
             closed = np.zeros((0, side.classes, side.contexts, side.contexts))
             return StoppingRule(order, k, np.array([room + order]), side.far, closed)
-        side = replace(side, exceed=side.exceed * lenience)
         levels = placed_levels(side, nearest, most)
         stop = np.floor(stops(side, levels, target) * _UNIT) / _UNIT
         return StoppingRule(order, k, np.array(levels), side.far, stop)

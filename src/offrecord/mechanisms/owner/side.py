@@ -22,6 +22,14 @@ class Pairs(NamedTuple):
     less: Integers
 
 
+#: Contexts up to which both sides of a lone record are compared by its value, see `Side.spread`:
+#: rules redact a tenth less, but are judged slowly.
+_MOST_MIXED = 16
+#: Beyond, start contexts that have a smaller share of their value's probability are left out: rules
+#: of 32 contexts redact a sixth less.
+_RARE = 0.05
+
+
 @dataclass(eq=False)
 class Side:
     """One side of a core.
@@ -30,6 +38,9 @@ class Side:
     share of them that may exceed a target. by_value: the secret is the last value of the start
     context, and contexts with the same last value need not look alike. far: (S,) the class of each
     context at the deadline.
+
+    Of what both sides leak about a lone record each side knows its own part only. So a target for a
+    side is a guide, and the exact leakage of both decides.
     """
 
     mean: Members
@@ -57,9 +68,13 @@ class Side:
 
     @cached_property
     def starts(self) -> Integers:
-        """The start contexts that occur."""
-        occurs = (self.members.law(self.place) > 0).any(axis=0)
-        return np.flatnonzero(occurs | (self.mean.law(self.place)[0] > 0))
+        """The start contexts that must look alike: those that occur, of many the frequent ones."""
+        law = self.mean.law(self.place)[0]
+        occurs = (self.members.law(self.place) > 0).any(axis=0) | (law > 0)
+        if self.by_value and self.contexts > _MOST_MIXED:
+            of_value = law.reshape(-1, self.mean.k).sum(axis=0)
+            occurs &= law >= _RARE * of_value[self.mean.last_value]
+        return np.flatnonzero(occurs)
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -70,8 +85,16 @@ class Side:
         return Pairs(*np.nonzero(differ))
 
     @cached_property
+    def _weights(self) -> Floats:
+        """(M, S / k, k) law of the start context given its last value."""
+        law = self.members.law(self.place).reshape(self.members.count, -1, self.mean.k)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(law / law.sum(axis=1, keepdims=True))
+
+    @cached_property
     def _absent(self) -> Mask | None:
         absent = self.members.law(self.place) <= 0
+        absent[:, np.setdiff1d(np.arange(self.contexts), self.starts)] = True
         return absent if absent.any() else None
 
     def steps(self, levels: Sequence[int], *, mean: bool = False) -> Steps:
@@ -84,24 +107,28 @@ class Side:
         """How many members may exceed a target."""
         return int(self.exceed * self.members.count)
 
-    def first_members(self, count: int) -> Side:
-        """The same side under fewer members."""
-        return replace(self, members=self.members.part(slice(0, count)))
+    def of_mean(self) -> Side:
+        """The same side under the mean chain alone."""
+        return replace(self, members=self.mean)
 
     def spread(self, likelihoods: Floats) -> Floats:
-        """(M, …, S) log-ratio of (M, …, S, S) between start contexts of different groups."""
+        """(M, …, S) log-ratio of (M, …, S, S) between start contexts of different groups.
+
+        About a lone record: between mixtures of start contexts with the same last value, as the
+        chain mixes them, which is what this side alone leaks; of many contexts between the contexts
+        themselves.
+        """
+        if self.by_value and self.contexts <= _MOST_MIXED:
+            return self._spread_of_mixtures(likelihoods)
         highest = lowest = likelihoods
         if self._absent is not None:
             shape = (len(self._absent),) + (1,) * (likelihoods.ndim - 3) + (self.contexts, 1)
             absent = self._absent.reshape(shape)
             highest, lowest = np.where(absent, 0.0, highest), np.where(absent, np.inf, lowest)
-        if self.by_value:  # contexts are numbered with the latest value as the last digit
-            shape = likelihoods.shape
-            apart = (*shape[:-2], shape[-2] // self.mean.k, self.mean.k, shape[-1])
-            highest = highest.reshape(apart).max(axis=-3)
-            lowest = lowest.reshape(apart).min(axis=-3)
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.by_value:
+                highest = self._by_value(highest).max(axis=-3)
+                lowest = self._by_value(lowest).min(axis=-3)
                 pairs = [
                     highest[..., v, :] / np.delete(lowest, v, axis=-2).min(axis=-2)
                     for v in range(self.mean.k)
@@ -111,6 +138,20 @@ class Side:
                 ratio = highest.max(axis=-2) / lowest.min(axis=-2)
             found: Floats = np.log(np.where(np.isnan(ratio), 1.0, ratio))
         return np.maximum(found, 0.0)
+
+    def _spread_of_mixtures(self, likelihoods: Floats) -> Floats:
+        between = (1,) * (likelihoods.ndim - 3)
+        weights = self._weights.reshape(len(likelihoods), *between, *self._weights.shape[1:], 1)
+        of_value = (self._by_value(likelihoods) * weights).sum(axis=-3)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # values that do not occur compare with none
+            found = np.log(np.fmax.reduce(of_value, axis=-2) / np.fmin.reduce(of_value, axis=-2))
+        return np.maximum(np.where(np.isnan(found), 0.0, found), 0.0)
+
+    def _by_value(self, likelihoods: Floats) -> Floats:
+        """(M, …, S / k, k, S): contexts are numbered with the latest value as the last digit."""
+        *first, contexts, last = likelihoods.shape
+        return likelihoods.reshape(*first, contexts // self.mean.k, self.mean.k, last)
 
     def quantile(self, numbers: Floats) -> Floats:
         """(…) the number that at most `allowed` members exceed, of (M, …)."""
