@@ -36,10 +36,26 @@ def side_leakages(outcomes: Floats, possible: Floats) -> Floats:
     Returns:
         ∞ where an outcome is possible under one start context and not under another.
     """
-    occurs = possible > 0
-    likely = np.where(occurs[:, np.newaxis], outcomes, 0.0).max(axis=2)
-    unlikely = np.where(occurs[:, np.newaxis], outcomes, np.inf).min(axis=2)
-    return _largest_log_ratio(likely, unlikely)
+    return _largest_log_ratio(*_extremes(outcomes, possible))
+
+
+def _extremes(outcomes: Floats, possible: Floats) -> tuple[Floats, Floats]:
+    """(M, O) the largest and the least likelihood of each outcome over start contexts that occur.
+
+    Context by context: numpy takes twice to seven times as long over a last axis so short.
+    """
+    likely = np.zeros(outcomes.shape[:2])
+    unlikely = np.full(outcomes.shape[:2], np.inf)
+    for context in range(outcomes.shape[2]):
+        found, occurs = outcomes[:, :, context], possible[:, context] > 0
+        if occurs.all():
+            np.maximum(likely, found, out=likely)
+            np.minimum(unlikely, found, out=unlikely)
+        else:
+            one = occurs[:, np.newaxis]
+            np.maximum(likely, np.where(one, found, 0.0), out=likely)
+            np.minimum(unlikely, np.where(one, found, np.inf), out=unlikely)
+    return likely, unlikely
 
 
 def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Integers) -> Floats:
@@ -98,9 +114,7 @@ class _Spreads(NamedTuple):
 
     @classmethod
     def of(cls, outcomes: Floats, possible: Floats, given: Floats) -> _Spreads:
-        occurs = (possible > 0)[:, np.newaxis]
-        likely = np.where(occurs, outcomes, 0.0).max(axis=2)
-        unlikely = np.where(occurs, outcomes, np.inf).min(axis=2)
+        likely, unlikely = _extremes(outcomes, possible)
         of_value = outcomes @ np.nan_to_num(given).swapaxes(1, 2)
         never = np.all(np.isnan(given), axis=2)[:, np.newaxis]
         most = np.where(never, 0.0, of_value).max(axis=2)

@@ -80,7 +80,7 @@ def test_one_known_chain_reaches_the_optimum_of_all_levels(seed):
     k = 2 + seed % 2
     rows = 0.5 * rng.dirichlet(np.ones(k) * 0.7, k) + 0.5 * np.eye(k)
     chains = known(rows)
-    pair = Search(chains, RECORD, 1.0).best()
+    pair = Search(chains, RECORD, 1.0).best().pair
     law, back = chains.mean.law()[0], chains.mean.back(0, 1)[0]
     best = optimum(back, law, 0.5, pair.left.deadline) + optimum(
         rows, law, 0.5, pair.right.deadline
@@ -91,7 +91,7 @@ def test_one_known_chain_reaches_the_optimum_of_all_levels(seed):
 @pytest.mark.parametrize(("rows", "expected"), [(RAIN, 3.94), (OCCUPANCY, 83.2)])
 def test_known_chains_redact_what_they_did_in_the_prototype(rows, expected):
     chains = known(rows)
-    pair = Search(chains, RECORD, 1.0).best()
+    pair = Search(chains, RECORD, 1.0).best().pair
     assert redactions(chains, pair) == pytest.approx(expected, rel=0.01)
 
 
@@ -146,7 +146,7 @@ def test_rain_redacts_as_little_as_the_prototype():
         chains = Plausible(
             promise.mean, promise.members(400, 1), promise.members(2000, 2), 0.01, 20
         )
-        pair = Search(chains, RECORD, 1.0).best()
+        pair = Search(chains, RECORD, 1.0).best().pair
         assert redactions(chains, pair) <= 1.1 * expected
 
 
@@ -169,7 +169,7 @@ def test_sides_of_panels_are_closed_where_no_deadline_fits():
     rng = np.random.default_rng(5)
     rows = 0.9 * np.eye(2) + 0.1 * rng.dirichlet(np.ones(2), (1, 7, 2))
     panel = Members(rows, 1, Places("step", 8), np.full((1, 2), 0.5))
-    pair = Search(Plausible(panel, panel, panel), Setting("record", 3), 1.0).best()
+    pair = Search(Plausible(panel, panel, panel), Setting("record", 3), 1.0).best().pair
     assert (pair.left.deadline, pair.right.deadline) == (4, 5)
     policy = TablePolicy("owner", 1.0, "run", None, {Setting("record", 3): pair})
     assert policy.leakages(panel)[0] == 0.0

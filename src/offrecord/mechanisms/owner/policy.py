@@ -256,7 +256,7 @@ def designed_policy(problem: Problem, mechanism: Mechanism) -> OwnerPolicy:
         table = design_table(mechanism, problem.promise, problem.epsilon, "run", settings)
         return OwnerPolicy(problem, table, table.mechanism)
     chains = Plausible(mean_of(problem), problem.members, problem.members)
-    rules = {one: Search(chains, one, problem.epsilon).best() for one in settings}
+    rules = {one: Search(chains, one, problem.epsilon).best().pair for one in settings}
     return OwnerPolicy(problem, _policy(problem, mechanism.name, rules), mechanism.name)
 
 
