@@ -83,12 +83,12 @@ class Reference:
 
         The oldest record's value leads; all marked records must reach so far back.
         """
-        rows = np.flatnonzero(at)
-        found = np.zeros(len(rows), dtype=np.int64)
-        for back in range(order, -1, -1):
+        small = np.int32 if self.k ** (order + 1) < 2**31 else np.int64
+        found: Integers = np.zeros(len(self.codes), dtype=small)
+        for back in range(min(order, len(found) - 1), -1, -1):
             found *= self.k
-            found += self.codes[rows - back]
-        return found
+            found[back:] += self.codes[: len(found) - back]
+        return found[at].astype(np.int64)
 
     def counts(self, order: int, place: Keys | None = None, places: int = 1) -> Integers:
         """(places, k**order, k) how often each value follows each context.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,11 @@ class Chains:
     @property
     def chain_of(self) -> Integers:
         """(n,) the chain of each record."""
-        return np.repeat(np.arange(self.count), np.diff(self.starts))
+        return self.spread(np.arange(self.count))
+
+    def spread(self, of_chains: NDArray[Any]) -> NDArray[Any]:
+        """(n,) for each record what (chains,) holds for its chain."""
+        return np.repeat(of_chains, np.diff(self.starts))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -185,7 +185,7 @@ class Rule:
         """(n, k) by record and value."""
         chains, values = table.chains, len(table.arranged.labels)
         if self.policy is None or not self.policy.rules:  # whole chains go
-            gone = table.touched[chains.chain_of].astype(np.float64)
+            gone = chains.spread(table.touched).astype(np.float64)
             return np.repeat(gone[:, np.newaxis], values, axis=1)
         acting = chains if self.holding is None else open_ended(chains)
         runs, place_of = table.runs(self.protect), table.place_of(self.places)
@@ -205,7 +205,7 @@ class Rule:
         """(n,) which rows leave empty by the rules and the coins."""
         chains = table.chains
         if self.policy is None:
-            return np.asarray(table.touched[chains.chain_of])
+            return chains.spread(table.touched)
         if table.private.count == 0:
             return np.zeros(table.rows, dtype=bool)
         acting = chains if self.holding is None else open_ended(chains)
@@ -217,7 +217,7 @@ class Rule:
         """(n,) each: which rows wait, are redacted whatever the values and coins, and never are."""
         chains = table.chains
         if self.policy is None:
-            always = np.asarray(table.touched[chains.chain_of])
+            always = chains.spread(table.touched)
             return np.zeros(table.rows, dtype=bool), always, ~always
         acting = chains if self.holding is None else open_ended(chains)
         runs, place_of = table.runs(self.protect), table.place_of(self.places)
@@ -233,7 +233,7 @@ class Rule:
         stopping rules look. gone: (n,) which records cannot leave.
         """
         looks = self.policy is not None and "stopping" in self.policy.kinds
-        _check_known(table, ~gone | (table.touched[table.chains.chain_of] & looks))
+        _check_known(table, ~gone | (table.chains.spread(table.touched) & looks))
 
     def _counted(self, table: Table, leaves: Mask, certainty: tuple[Mask, Mask, Mask]) -> Decision:
         """Counts of a table. leaves: (n,) which records are released with a value."""

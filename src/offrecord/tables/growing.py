@@ -85,7 +85,7 @@ class Holding:
     def waits(self, arranged: Arranged, private: Private) -> Mask:
         """(n,) the rows that wait."""
         chains = arranged.chains
-        return np.asarray(chains.places >= self.begins(arranged, private)[chains.chain_of])
+        return np.asarray(chains.places >= chains.spread(self.begins(arranged, private)))
 
 
 def _has_value_between(
@@ -247,7 +247,7 @@ def settled(table: Table, holding: Holding, contents: Mask, numbers: Any) -> int
     if len(known) == 0:
         return 0
     old = private.of(private.place <= holding.known(arranged)[private.chain])
-    stays = chains.places < holding.begins(arranged, old)[chains.chain_of]
+    stays = chains.places < chains.spread(holding.begins(arranged, old))
     shown = ((chains.codes + np.int8(1)) * contents).view(np.uint8)
     mixed = numbers(chains.order, shown) * stays
     content = np.add.reduceat(mixed, chains.starts[:-1])[known]

@@ -93,7 +93,7 @@ class Surveyor:
             runs=len(runs.chain),
             touched=int(np.count_nonzero(table.touched)),
             partly=int(np.count_nonzero(table.touched & ~private.whole_chains(chains))),
-            touched_records=int(np.count_nonzero(table.valued & table.touched[chains.chain_of])),
+            touched_records=int(np.count_nonzero(table.valued & chains.spread(table.touched))),
             beside=arranged.beside,
             spread=arranged.spread,
             pairs=arranged.pairs[0],

@@ -254,6 +254,6 @@ def _labelled(table: Table, given: Given) -> Table:
     """A table of which whole chains go, with codes for its values: from rows that are released."""
     values = table.arranged.unlabelled
     assert values is not None
-    stays = ~table.touched[table.chains.chain_of]
+    stays = ~table.chains.spread(table.touched)
     alphabet = given.wanted.alphabet(values.filter(np.asarray(stays)))[0]
     return table.labelled(alphabet)

@@ -348,7 +348,7 @@ class _Chains:
 
         values = table.arranged.unlabelled
         assert values is not None
-        stays = np.asarray(~table.touched[table.chains.chain_of])
+        stays = ~table.chains.spread(table.touched)
         self._cells = [pl.concat([*self._cells, values.filter(stays)]).unique(maintain_order=True)]
         if len(self._cells[0]) > _MOST_VALUES:
             raise InputError(
