@@ -91,13 +91,3 @@ def test_fit_and_redact(run, desk):
     assert released["certificate"] == "out.csv.certificate.json"
     assert released["report"] == "out.csv.report.html"
     assert pl.read_csv("out.csv")["rain"].null_count() == released["redacted"]
-
-
-def test_demo(run, desk):
-    found = only_json(run("demo", "--json", "-o", "demo"))
-    assert found["fit"]["model"]["order"] == 5
-    assert found["redact"]["private"] == 8
-    for name in ("model", "output", "certificate", "report"):
-        assert (desk / found[name]).is_file()
-    released = pl.read_csv(found["output"])
-    assert released["rain"].null_count() == found["redact"]["redacted"]

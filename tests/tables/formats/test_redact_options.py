@@ -197,13 +197,20 @@ def test_demo(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     monkeypatch.chdir(tmp_path)
     released = []
-    for force in ([], ["--force"]):
-        assert cli.main(["demo", *force]) == 0
-        assert "released" in capsys.readouterr().out
+    for options in ([], ["--force", "--json"]):
+        assert cli.main(["demo", *options]) == 0
+        said = capsys.readouterr().out
         released.append(Path("offrecord-demo/released.csv").read_bytes())
     assert released[0] == released[1]
+    found = json.loads(said)
+    assert found["fit"]["model"]["order"] == 5
+    assert found["redact"]["private"] == 8
+    assert all(Path(found[name]).is_file() for name in ("model", "output", "certificate", "report"))
+    nulls = pl.read_csv(found["output"])["rain"].null_count()
+    assert nulls == found["redact"]["redacted"]
     assert cli.main(["demo"]) == 2
     assert "exists; add --force" in capsys.readouterr().err
     certificate = json.loads(Path("offrecord-demo/released.csv.certificate.json").read_text())
     assert certificate["output"]["sha256"] == hashlib.sha256(released[0]).hexdigest()
+    assert certificate["policy"]["mechanism"] == "owner"
     assert not (tmp_path / "share").exists()

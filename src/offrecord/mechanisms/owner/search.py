@@ -47,7 +47,8 @@ _MOST_DEADLINE_PLACES = 800  # with a product of kernels for every distance from
 _RANGES = {"record": (0.3, 1.0), "run": (0.2, 0.6), "first": (0.4, 1.0), "last": (0.4, 1.0)}
 _EVEN = {"record": 0.5, "run": 0.5, "first": 1.0, "last": 1.0}
 #: Designs that are made at most each time, how near two targets are the same, and how near to ε is
-#: near enough: nearer, rules redact 0.5 % less.
+#: near enough: nearer, rules redact 0.5 % less. With more contexts than have classes of their own
+#: the time counts, and twice that is near enough.
 _STEPS, _CLOSE, _NEAR = 7, 0.02, 0.02
 #: Designs are compared under so many times the judges that may exceed, those that come out worst;
 #: all judges confirm the best, or say which else come out worst, so often.
@@ -189,6 +190,7 @@ class Search:
         """
         low, high = (share * self.epsilon for share in _RANGES[self.setting.kind])
         best = _Made(0.0, None, np.inf)
+        near = _NEAR if self.chains.mean.contexts <= _OWN_CLASSES else 2 * _NEAR
         waiting, aimed = list(made), low
         for _ in range(len(made) + _STEPS):
             if waiting:
@@ -203,7 +205,7 @@ class Search:
             if figure <= self.epsilon:
                 low = max(low, one.target)
                 best = min(best, one, key=lambda it: it.cost)
-                if not waiting and figure >= (1.0 - _NEAR) * self.epsilon:
+                if not waiting and figure >= (1.0 - near) * self.epsilon:
                     break
             else:
                 high = min(high, one.target)
