@@ -71,19 +71,39 @@ def test_windows_of_order_two():
     assert found == pytest.approx([*rows, 4.093513480, 3.700728921, 3.347153901], abs=1e-9)
 
 
+# transitions of half a year of hourly rain, by the two and three hours before
+RAIN_2 = [[3813, 77], [37, 59], [76, 19], [58, 204]]
+RAIN_3 = [[3744, 65], [31, 46], [33, 4], [17, 42], [64, 12], [6, 13], [43, 15], [41, 162]]
+
+
+def rain(counts):
+    """The chain of rows (N + ½) / (row + 1)."""
+    rows = (np.array(counts) + 0.5) / (np.sum(counts, axis=1, keepdims=True) + 1)
+    order = len(rows).bit_length() - 1
+    return off.MarkovChain(rows.reshape((2,) * (order + 1)), order=order)
+
+
 @pytest.mark.parametrize(
     ("chain", "size", "expected"),
     [
         (off.MarkovChain.binary(0.024, 0.27), 0, 6.829981),
+        (off.MarkovChain.binary(0.024, 0.27), 4, 2.565),
         (off.MarkovChain.binary(0.024, 0.27), 7, 1.182038),
         (off.MarkovChain.binary(0.024, 0.27), 8, 0.88696),
         (off.MarkovChain.binary(0.0036, 0.012), 128, 1.009389),
         (off.MarkovChain.binary(0.0036, 0.012), 129, 0.995134),
+        (off.MarkovChain([[0.95, 0.05, 0], [0.1, 0.8, 0.1], [0, 0.08, 0.92]]), 26, 1.032977),
+        (off.MarkovChain([[0.95, 0.05, 0], [0.1, 0.8, 0.1], [0, 0.08, 0.92]]), 27, 0.966887),
+        (rain(RAIN_2), 12, 1.061865),
+        (rain(RAIN_3), 17, 1.011569),
+        (rain(RAIN_3), 18, 0.886175),
+        (rain(RAIN_3), (20, 16), 0.912187),
     ],
 )
 def test_windows_of_real_chains(chain, size, expected):
-    matrix = np.zeros((601, 2))
-    matrix[300 - size : 301 + size] = 1
+    left, right = size if isinstance(size, tuple) else (size, size)
+    matrix = np.zeros((601, chain.k))
+    matrix[300 - left : 301 + right] = 1
     problem = off.Problem(chain, 601, [301], 1.0)
     assert off.leakage(problem, matrix) == pytest.approx(expected, abs=1e-6)
 

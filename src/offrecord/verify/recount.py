@@ -20,7 +20,8 @@ from offrecord.verify.found import Found
 from offrecord.verify.members import Floats, Integers, Mask, Promised, mean_rows
 from offrecord.verify.reading import Records
 
-_OTHER = "The counts of the model, which inflated would narrow the plausible chains"
+#: What is said of counts, order and κ that were not counted again.
+OTHER = "The model's counts, order and κ, which inflated would narrow the plausible chains"
 #: The rule of orders and κ (docs/proofs/plausible.md): the longest order compared, contexts at
 #: most, transitions for each free parameter, chains from which the promise is about one more.
 _LONGEST, _CONTEXTS, _PER_PARAMETER, _UNITS = 6, 128, 10, 8
@@ -49,7 +50,7 @@ def check_counts(
         found.checked.append("The model's counts, which are those of released records here.")
         _check_rule(reference, read, found)
     elif distance is None:
-        found.not_checked.append(f"{_OTHER}: they are of other data.")
+        found.not_checked.append(f"{OTHER}: they are of other data.")
     else:
         found.wrong(
             f"the model's counts are not those of the records {distance} steps or more from every"

@@ -25,7 +25,7 @@ from offrecord.verify.reading import (
     read_records,
     with_original,
 )
-from offrecord.verify.recount import check_counts
+from offrecord.verify.recount import OTHER, check_counts
 from offrecord.verify.rules import Rules
 from offrecord.verify.runs import Case, clusters_of, runs_of
 from offrecord.verify.walks import check_walks, redacted_by_walks
@@ -92,6 +92,8 @@ def _check_records(
     drawn = None if judged is None else judged[0].draw(CHAINS, random)
     if private is None:
         found.not_checked.append("Cells against rules: nobody says which records are private.")
+        if judged is not None and judged[0].coverage is not None:
+            found.not_checked.append(f"{OTHER}: nobody says which records are private.")
         if judged is not None and drawn is not None and certificate.growing is None:
             check_holes(records, judged[1], drawn, counts.private, counts.missing, found)
         return

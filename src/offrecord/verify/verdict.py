@@ -16,6 +16,7 @@ from offrecord.release.certificate import Certificate
 from offrecord.text import html_list, html_note
 from offrecord.verify.law import ROUNDING, Judged, leakages
 from offrecord.verify.members import Promised
+from offrecord.verify.recount import OTHER
 from offrecord.verify.rules import Rules, UnknownRuleError
 from offrecord.verify.table import Given, check_table
 
@@ -178,6 +179,8 @@ def judge(certificate: Certificate, given: Given | None, seed: int) -> Verdict:
         not_checked += found.not_checked
     else:
         not_checked.append("The released table: none was given.")
+        if promised is not None and promised.coverage is not None:
+            not_checked.append(f"{OTHER}: no table was given.")
     if problems and status == VERIFIED:
         status = NOT_VERIFIED
     allowed = 0 if promised is None else promised.allowed
