@@ -31,7 +31,7 @@ _BUDGET = 60.0
 _DRAWN = ((5, 400, 2), (8, 400, 1), (_MOST_CONTEXTS, 200, 1))
 #: Of what a publisher may let exceed, the share that designs let exceed among the judges; of this,
 #: the share that the first settings may take from the last.
-_MARGIN, _SHARE = 0.5, 0.75
+_MARGIN, _SHARE = 0.6, 0.75
 #: The order in which settings are designed: most private records are alone.
 _ORDER: tuple[SettingKind, ...] = ("record", "run", "first", "last")
 

@@ -145,8 +145,7 @@ class Search:
         contexts = self.chains.mean.contexts
         if self.chains.known and contexts <= _MOST_PROGRAMS_KNOWN:
             yield _designing(_LEVELS_KNOWN, all_levels)
-            return
-        if contexts <= _MOST_PROGRAMS:
+        elif contexts <= _MOST_PROGRAMS:
             yield _designing(
                 _LEVELS_PROGRAMS,
                 lambda side, at, target: level_by_level(side, at, target, _PATIENCE),
