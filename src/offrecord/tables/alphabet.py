@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Label
@@ -32,9 +33,6 @@ from offrecord.tables.values import (
     value_cells,
 )
 from offrecord.text import many
-
-if TYPE_CHECKING:
-    import polars as pl
 
 OTHERS = "other"  #: what rare values become
 MERGES = ("rare",)
@@ -141,8 +139,6 @@ class Wanted:
 
 def _check_declared(series: pl.Series, labels: Sequence[Label], where: str) -> None:
     """InputError for a value of the reference that was not declared, and for none that was."""
-    import polars as pl
-
     codes = coded(series, labels)
     cells = value_cells(series).filter(pl.Series(codes == UNKNOWN)).unique().sort()
     if len(cells):
@@ -199,8 +195,6 @@ def _cut(series: pl.Series, bins: Sequence[float]) -> Codes:
 
 def _numbers(series: pl.Series) -> tuple[Floats, np.ndarray[Any, np.dtype[np.bool_]]]:
     """(n,) the cells of a column as numbers, NaN for what is none, and which cells there are."""
-    import polars as pl
-
     cells = value_cells(series)
     if cells.dtype == pl.Boolean:
         raise InputError(
@@ -212,8 +206,6 @@ def _numbers(series: pl.Series) -> tuple[Floats, np.ndarray[Any, np.dtype[np.boo
 
 def _check_bins_used(series: pl.Series, bins: Sequence[float], where: str) -> None:
     """InputError for cells of the reference that are no numbers, and for bins without any."""
-    import polars as pl
-
     cells = value_cells(series)
     if cells.dtype == pl.String:
         check_markers(cells, cells.drop_nulls().unique())
@@ -240,8 +232,6 @@ def _merged(series: pl.Series, where: str) -> tuple[tuple[str, ...], int]:
     """The labels that are left, OTHERS among them, and how many values are rare: none where fewer
     than two are.
     """
-    import polars as pl
-
     cells = value_cells(series)
     check_finite(cells)
     if cells.dtype == pl.String:
@@ -270,8 +260,6 @@ def _merged(series: pl.Series, where: str) -> tuple[tuple[str, ...], int]:
 
 def _plain_text(cells: pl.Series) -> pl.Series:
     """Cells as text, numbers in one form: 1.0 is 1, and 1.50 is 1.5, cell by cell."""
-    import polars as pl
-
     text = cells if cells.dtype == pl.String else cells.cast(pl.String)
     return (
         text.str.replace(r"^(-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9])0+$", "$1")

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
@@ -15,7 +16,6 @@ from offrecord.release import coins as draws
 from offrecord.tables.problems import Check, Places
 
 if TYPE_CHECKING:
-    import polars as pl
     from polars._typing import PolarsDataType
 
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6}
@@ -36,8 +36,6 @@ def check_filled(series: pl.Series, does: str, places: Places, column: int = 0) 
 
 def chain_column(series: pl.Series) -> pl.Series:
     """A column of chain names as whole numbers, text, truth values, dates or times."""
-    import polars as pl
-
     kind = series.dtype
     if isinstance(kind, (pl.Categorical, pl.Enum)):
         series, kind = series.cast(pl.String), pl.String()
@@ -57,8 +55,6 @@ def blank_names(names: pl.Series) -> NDArray[np.bool_] | None:
 
     With them a chain falls into two, and trimming could make one of two.
     """
-    import polars as pl
-
     if names.dtype != pl.String:
         return None
     blank = names.str.contains(_BLANK).fill_null(False)
@@ -72,16 +68,12 @@ def _blanks(series: pl.Series) -> str:
 
 def _decimals(series: pl.Series) -> str:
     """A word about numbers with a fraction, where all cells are numbers."""
-    import polars as pl
-
     are_numbers = not series.cast(pl.Float64, strict=False).null_count()
     return "; of decimals say the unit: --order-unit 0.1" if are_numbers else ""
 
 
 def whole_numbers(series: pl.Series) -> pl.Series:
     """Text as whole numbers where every cell is one in its plain form, else as it is."""
-    import polars as pl
-
     first = series[0]
     if first is None or not _WHOLE.fullmatch(first):  # mostly one look is enough
         return series
@@ -92,8 +84,6 @@ def whole_numbers(series: pl.Series) -> pl.Series:
 
 def order_column(series: pl.Series, places: Places) -> pl.Series:
     """A column that orders records, as whole numbers, dates or times."""
-    import polars as pl
-
     kind = series.dtype
     if kind == pl.String:
         numbers = whole_numbers(series)
@@ -131,8 +121,6 @@ def order_column(series: pl.Series, places: Places) -> pl.Series:
 
 def _strange(series: pl.Series) -> NDArray[np.bool_]:
     """Which cells are no whole numbers, days or times, or not what most others are."""
-    import polars as pl
-
     kinds = [series.str.contains(f"^{_WHOLE.pattern}$").to_numpy()]
     for pattern in (f"^{_DAY}$", f"^{_TIME}$", f"^{_TIME}{_ZONE}$"):
         fits = series.str.contains(pattern).to_numpy().copy()
@@ -150,8 +138,6 @@ def parsed_times(series: pl.Series) -> pl.Series | None:
 
     InputError for times of which some have a time zone and some have none.
     """
-    import polars as pl
-
     if series.str.contains(r"^\d{4}-\d\d$").all():  # a month is told by its first day
         series = series + "-01"
     if series.str.contains(rf"^{_DAY}$").all():
@@ -174,8 +160,6 @@ def parsed_times(series: pl.Series) -> pl.Series | None:
 
 def nanoseconds(series: pl.Series) -> NDArray[np.int64]:
     """Days and times as nanoseconds since 1970, UTC; without a zone, as they stand."""
-    import polars as pl
-
     kind = series.dtype
     unit = _UNITS[kind.time_unit] if isinstance(kind, pl.Datetime) else 86400 * 10**9
     ticks = series.to_physical().to_numpy().astype(np.int64)
@@ -186,8 +170,6 @@ def nanoseconds(series: pl.Series) -> NDArray[np.int64]:
 
 def private_marks(series: pl.Series, places: Places) -> NDArray[np.bool_]:
     """The private column as truth values; what says neither would be an opt-out lost in silence."""
-    import polars as pl
-
     name = series.name
 
     def check(known: pl.Series, what: str) -> None:
@@ -216,8 +198,6 @@ def plain(series: pl.Series) -> pl.Series:
 
     These may hold what was redacted.
     """
-    import polars as pl
-
     if isinstance(series.dtype, pl.BaseExtension):
         series = series.ext.storage()
     kind = _plain_type(series.dtype, series.name)
@@ -235,8 +215,6 @@ def _afresh(series: pl.Series) -> pl.Series:
 
     Cells cut from a longer text keep all of it, values of private records among them.
     """
-    import polars as pl
-
     if series.dtype != pl.String:
         return series
     buffer = io.BytesIO()
@@ -246,8 +224,6 @@ def _afresh(series: pl.Series) -> pl.Series:
 
 
 def _plain_type(kind: PolarsDataType, name: str) -> PolarsDataType:
-    import polars as pl
-
     if isinstance(kind, (pl.Categorical, pl.Enum)):
         return pl.String()
     if isinstance(kind, pl.List):
@@ -282,8 +258,6 @@ def type_name(kind: PolarsDataType) -> str:
 
 def encoded(series: pl.Series) -> list[bytes]:
     """The values of a chain column as bytes for their coins (draws.py)."""
-    import polars as pl
-
     kind = series.dtype
     if kind == pl.String:
         return [_encoded_name(text) for text in series.to_list()]

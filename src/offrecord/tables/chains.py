@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
@@ -31,9 +32,6 @@ from offrecord.tables.sorting import chain_starts, is_sorted, sorted_rows
 from offrecord.tables.steps import Step
 from offrecord.tables.units import Unit
 from offrecord.tables.values import value_cells
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: `order=ROW`: records stand in the order of the table's rows.
 ROW = "row"
@@ -171,8 +169,6 @@ class Arranged:
 
         zone: must be the table's own.
         """
-        import polars as pl
-
         if not self.chains.timed:
             raise InputError(f"a kernel for each {phase} needs an order column that holds times")
         if phase == "hour" and self.order_type == pl.Date:
@@ -199,8 +195,6 @@ class Arranged:
 
     def tells(self, phase: str) -> bool:
         """Whether records stand an hour, a weekday or a month apart, and show more than one."""
-        import polars as pl
-
         dates = phase == "hour" and self.order_type == pl.Date
         if not self.chains.timed or dates or not self._steps_by(phase):
             return False
@@ -259,8 +253,6 @@ def arrange(
 
     alphabet: what values may be; without it, values wait for their labels: see `labelled`.
     """
-    import polars as pl
-
     asked = [*columns.released, *([private] if private else [])]
     check_columns(asked, frame.columns, TABLE)
     if frame.height == 0:
@@ -339,8 +331,6 @@ def _read(
     frame: pl.DataFrame, columns: Columns, alphabet: Alphabet | None, private: str | None
 ) -> tuple[_Rows, OrderColumn]:
     """The columns of a table, each as what it is for."""
-    import polars as pl
-
     places = Places(frame, columns.by, columns.ordering)
     for at, name in enumerate(columns.by):
         check_filled(frame[name], "names chains", places, at)
@@ -373,8 +363,6 @@ def _read(
 
 def _ordering(series: pl.Series, unit: Unit | None, places: Places) -> pl.Series:
     """A column that orders records, as whole numbers, dates or times."""
-    import polars as pl
-
     if unit is None:
         return order_column(series, places)
     return pl.Series(series.name, unit.counted(series, "the table"))

@@ -7,9 +7,10 @@ engine hands whole chains to the same `decide`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.mechanisms import deciding
@@ -28,9 +29,6 @@ from offrecord.tables.seen import Seen, Sighting
 from offrecord.tables.table import Table
 from offrecord.tables.telling import Sample
 from offrecord.tables.writing import emptied, released_values, without_hidden
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: What a record is by its position, as in the paper: S never redacted, L always, M sometimes.
 NEVER, SOMETIMES, ALWAYS, PRIVATE, WAITS = "S", "M", "L", "private", "waits"
@@ -158,8 +156,6 @@ class Rule:
 
     def explain(self, table: Table) -> pl.DataFrame:
         """For each row its key and what its position says, never what was drawn."""
-        import polars as pl
-
         arranged = table.arranged
         names = arranged.columns.released[: -1 - len(arranged.columns.keep)]
         name = "region of the record" if "region" in names else "region"
@@ -170,8 +166,6 @@ class Rule:
         """For each value, the probability that a record with it is redacted; none where stopping
         rules act.
         """
-        import polars as pl
-
         labels, gone = table.arranged.labels, self._local_redaction(table)
         if gone is None:
             return []

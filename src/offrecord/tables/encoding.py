@@ -9,13 +9,14 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+import polars as pl
+
 from offrecord.errors import InputError
 from offrecord.tables.guarding import collected, engine, never_spill
 from offrecord.tables.packing import packed
 from offrecord.tables.workbooks import check_sheet, workbook_bytes
 
 if TYPE_CHECKING:
-    import polars as pl
     from _typeshed import ReadableBuffer
 
 _GROUP = 1 << 18  # rows of a row group or record batch
@@ -23,8 +24,6 @@ _GROUP = 1 << 18  # rows of a row group or record batch
 
 def check_holds(frame: pl.DataFrame, kind: str) -> None:
     """InputError for a column that a format cannot hold."""
-    import polars as pl
-
     for name, held in frame.schema.items():
         no_cell = held.is_nested() or held in (pl.Binary, pl.Duration)
         if (kind in ("csv", "xlsx") and no_cell) or (kind == "ndjson" and _holds_bytes(held)):
@@ -38,8 +37,6 @@ def check_holds(frame: pl.DataFrame, kind: str) -> None:
 
 def _holds_bytes(kind: pl.DataType) -> bool:
     """The type is bytes, or something within it is."""
-    import polars as pl
-
     inner = [getattr(kind, name) for name in ("inner", "key", "value") if hasattr(kind, name)]
     if isinstance(kind, pl.Struct):
         inner += [field.dtype for field in kind.fields]
@@ -53,8 +50,6 @@ def write_frame(frame: pl.LazyFrame, path: Path, kind: str, packing: str | None 
     an open file, never its name: after a failure its threads may still run, and would make the file
     anew when it has been removed.
     """
-    import polars as pl
-
     never_spill()
     sheet = b""
     if kind == "xlsx":
@@ -82,8 +77,6 @@ def write_frame(frame: pl.LazyFrame, path: Path, kind: str, packing: str | None 
 
 def stream_frame(frame: pl.DataFrame, out: BinaryIO, kind: str) -> str:
     """Write a table to a stream (Arrow IPC in its stream format); the SHA-256 of its bytes."""
-    import polars as pl
-
     hashing = _Hashing(out)
     there = cast("BinaryIO", hashing)
     with engine("the output stream was closed before the end"):
@@ -125,8 +118,6 @@ class _Hashing(io.RawIOBase):
 
 def _single_column(frame: pl.DataFrame) -> bytes:
     """One column of CSV: an empty cell as a pair of quotes, since readers skip empty lines."""
-    import polars as pl
-
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(frame.columns)

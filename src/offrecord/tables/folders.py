@@ -12,13 +12,11 @@ import os
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from offrecord.errors import InputError
 from offrecord.tables.guarding import check_readable, engine, unreadable
-
-if TYPE_CHECKING:
-    import polars as pl
 
 ENDINGS = (".parquet", ".pq")
 
@@ -55,8 +53,6 @@ def files_of(path: Path) -> list[Path]:
 
 def scanned(files: Sequence[Path], name: str) -> pl.LazyFrame:
     """Parquet files as one table; InputError unless all have the same columns and types."""
-    import polars as pl
-
     first: dict[str, pl.DataType] = {}
     for file in files:
         check_readable(file)

@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
+
+import polars as pl
 
 from offrecord.errors import InputError
 from offrecord.parquet import check_counts
@@ -28,11 +30,9 @@ from offrecord.tables.guarding import (
     unreadable,
 )
 from offrecord.tables.lines import check_end, check_lengths, check_lines
+from offrecord.tables.options import MAX_ROWS
 from offrecord.tables.packing import PACKINGS, packing_of
 from offrecord.tables.texts import UTF8, Text, encoding_beside, separator_of, text_at
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: Format names and the endings of file names that stand for them.
 FORMATS = {
@@ -48,7 +48,6 @@ TEXTS = ("csv", "ndjson")
 TABBED = (".tsv", ".tab")
 #: The formats that standard streams take; Arrow IPC in its stream format.
 STREAMS = ("csv", "ndjson", "ipc")
-MAX_ROWS = 200_000_000
 _IPC_END = b"\xff\xff\xff\xff\0\0\0\0"  # how a stream of Arrow IPC says that it is complete
 
 
@@ -196,8 +195,6 @@ class Source:
 
     def rows(self) -> int | None:
         """How many rows there are, where that can be told without reading them."""
-        import polars as pl
-
         if self.text is not None:
             return None
         with engine(self._unreadable):
@@ -355,8 +352,6 @@ def table_file(path: str | Path, said: Said = NOTHING_SAID) -> Source:
 
     InputError for anything that is none. An empty cell of CSV is null.
     """
-    import polars as pl
-
     path = Path(path)
     name = str(path)
     kind = table_format(path, said.format)
@@ -398,8 +393,6 @@ def _separated(text: Text, kind: str, said: Said, is_tabbed: bool) -> Text:
 
 def table_stream(stream: BinaryIO, said: Said) -> Source:
     """A table from a stream, held in memory: it takes two looks to redact one."""
-    import polars as pl
-
     kind, name = stream_format(said.format), "standard input"
     _check_said(said, kind, name)
     content = stream.read()
@@ -428,8 +421,6 @@ def _check_ipc(content: bytes, name: str) -> None:
 
 def _scanned_json(text: Text, schema: dict[str, pl.DataType | None] | None = None) -> pl.LazyFrame:
     """NDJSON. schema: instead of what all cells come to; None is text."""
-    import polars as pl
-
     source = escape(str(text.origin)) if isinstance(text.origin, Path) else text.origin
     if schema is None:
         return pl.scan_ndjson(source, infer_schema_length=None)
@@ -440,8 +431,6 @@ def _scanned_json(text: Text, schema: dict[str, pl.DataType | None] | None = Non
 
 
 def _scanned_text(text: Text, kind: str) -> pl.LazyFrame:
-    import polars as pl
-
     if kind == "ndjson":
         return _scanned_json(text)
     # quoted or not, an empty cell is a missing one: that is how a redaction is written

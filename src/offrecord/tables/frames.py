@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
+
+import polars as pl
 
 from offrecord.errors import InputError
 from offrecord.tables.formats import Said, read_list
 from offrecord.tables.guarding import collected, never_spill
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Native: TypeAlias = Any
 
@@ -42,8 +41,6 @@ def marked(
     """A table and the name of its column that says what is private: given, or made of the marks
     that are given, true or false for each row of the frame that the table comes from.
     """
-    import polars as pl
-
     if private is None or isinstance(private, str):
         return table, private
     marks = _marks(frame, private)
@@ -64,7 +61,6 @@ _EITHER = "or give the name of a column"
 def _marks(frame: Native, private: Native) -> pl.Series:
     """Marks that are given beside a frame, in the order of its rows."""
     import narwhals as nw
-    import polars as pl
 
     if isinstance(nw.from_native(frame), nw.LazyFrame):
         raise InputError("a lazy frame has no order of rows: private must be the name of a column")
@@ -101,8 +97,6 @@ def from_native(
     several types in pandas: they are text then, whatever each of them is, so that none decides what
     becomes of the others. called: what it is, in messages. instead: what to do with a path.
     """
-    import polars as pl
-
     never_spill()
     if isinstance(frame, pl.DataFrame):
         return frame
@@ -181,8 +175,6 @@ def to_native(frame: pl.DataFrame, like: Native, value: str) -> Native:
 
     Whole numbers and truth values stay such in pandas, nulls and all.
     """
-    import polars as pl
-
     if isinstance(like, pl.DataFrame):
         return frame
     import narwhals as nw

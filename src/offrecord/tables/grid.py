@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
@@ -13,9 +14,6 @@ from offrecord.models import clock
 from offrecord.models.base import Integers
 from offrecord.tables.problems import Check, Places
 from offrecord.tables.steps import Step
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _SPACINGS = 1 << 16  # pairs of neighbours from which their usual distance is told
 
@@ -40,8 +38,6 @@ class OrderColumn:
     @property
     def bare(self) -> bool:
         """Its times have no zone: nobody knows when clocks were changed."""
-        import polars as pl
-
         return isinstance(self.kind, pl.Datetime) and self.zone is None
 
 

@@ -7,12 +7,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from offrecord.errors import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _SPILL, _NEVER = "POLARS_OOC_SPILL_MIN_BYTES", str(10**15)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats
 from offrecord.tables.cells import parsed_times
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def changes_of(
@@ -32,8 +30,6 @@ def changes_of(
 
 def read_cells(series: pl.Series) -> tuple[Floats, Floats]:
     """Cells as names of categories, and as numbers; NaN where they are empty, or no numbers."""
-    import polars as pl
-
     kind = series.dtype
     if kind.is_numeric() or kind.is_temporal() or kind == pl.Boolean:
         plain = series.to_physical() if kind.is_temporal() else series
@@ -55,8 +51,6 @@ def _checksums(series: pl.Series) -> Floats:
 
 def _numbers_in(series: pl.Series) -> Floats:
     """Text as times where all of it is, else as numbers; NaN where it is none."""
-    import polars as pl
-
     try:
         times = parsed_times(series.drop_nulls())
     except InputError:  # with and without a zone: names of categories, then

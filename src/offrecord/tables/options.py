@@ -22,7 +22,6 @@ from typing import (
     overload,
 )
 
-from offrecord.tables.formats import MAX_ROWS
 from offrecord.text import Progress, unwatched
 
 if TYPE_CHECKING:
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
     from offrecord.models.chain import MarkovChain
     from offrecord.models.promise import Promise
     from offrecord.tables.frames import Native
+
+#: Rows that a table may have unless --max-rows says otherwise.
+MAX_ROWS = 200_000_000
 
 #: Goes through a list of steps, and may show how far it is.
 Listwise: TypeAlias = Callable[[list[Any]], Iterable[Any]]

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import time
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
@@ -19,9 +20,6 @@ from offrecord.tables.chains import ROW, Arranged, Columns
 from offrecord.tables.column_names import check_columns
 from offrecord.tables.problems import LIST, Check, LocatedError, Places
 from offrecord.tables.steps import Step
-
-if TYPE_CHECKING:
-    import polars as pl
 
 FROM, TO = "from", "to"  #: the columns of ranges
 _FORMS = {"records": "record", "ranges": "range", "chains": "chain"}
@@ -86,8 +84,6 @@ class OptOuts:
 
     def lost(self, rows: Integers, known: Mask, *, stepped: bool) -> LocatedError:
         """What is to be said of rows that find nothing."""
-        import polars as pl
-
         gaps = " (records in gaps can be protected with --step)"
         hint = "" if stepped or self.form == "chains" else gaps
         chain, record = "the table has no such chain", f"its chain has no such {self.thing}"
@@ -120,8 +116,6 @@ class OptOuts:
     @cached_property
     def _places(self) -> Places:
         """How its rows are told."""
-        import polars as pl
-
         by, order = self.columns.by, self.columns.order or ROW
         if self.form == "chains":
             return Places(self.frame, by, where=LIST)
@@ -158,8 +152,6 @@ class OptOuts:
 
     def _chains_of(self, arranged: Arranged) -> tuple[Integers, Integers]:
         """The rows whose chain is there, and their chains."""
-        import polars as pl
-
         columns, chains = self.columns, arranged.chains
         if not columns.by:
             return np.arange(self.count), np.zeros(self.count, dtype=np.int64)
@@ -205,8 +197,6 @@ class OptOuts:
         self, arranged: Arranged, name: str, rows: Mask | None = None
     ) -> NDArray[np.int64]:
         """The order values of keys as the table's are kept: whole numbers, or nanoseconds."""
-        import polars as pl
-
         kind = arranged.order_type
         series = self.frame[name] if rows is None else self.frame[name].filter(rows)
         if self.columns.unit is not None:
@@ -230,8 +220,6 @@ class OptOuts:
 
     def _times(self, series: pl.Series, kind: pl.DataType, name: str) -> NDArray[np.int64]:
         """Days and times of keys as nanoseconds."""
-        import polars as pl
-
         times = parsed_times(series) if series.dtype == pl.String else series
         is_day, ranged = kind == pl.Date, self.form == "ranges"
         if times is not None and times.dtype == pl.Datetime and is_day:
@@ -297,8 +285,6 @@ def form_of(listed: Sequence[str], columns: Columns) -> str:
 
 def are_days(series: pl.Series) -> bool:
     """All that is there are days, or midnights."""
-    import polars as pl
-
     told = series.drop_nulls()
     times = parsed_times(told) if told.dtype == pl.String and len(told) else told
     if times is None or not len(times):
@@ -313,15 +299,11 @@ def _is_midnight(times: pl.Series) -> bool:
 
 
 def _renamed(columns: list[pl.Series], names: list[str]) -> pl.DataFrame:
-    import polars as pl
-
     return pl.DataFrame([series.alias(name) for series, name in zip(columns, names, strict=True)])
 
 
 def as_type(series: pl.Series, kind: pl.DataType) -> pl.Series:
     """A key column as the type the table's has; null where a key is none."""
-    import polars as pl
-
     if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
         series = series.cast(pl.String)
     numeric = series.dtype.is_integer() or series.dtype == pl.String
@@ -345,8 +327,6 @@ def as_type(series: pl.Series, kind: pl.DataType) -> pl.Series:
 
 def zoned(times: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
     """The times, if they have a time zone just where the table's do."""
-    import polars as pl
-
     here, there = (
         isinstance(one, pl.Datetime) and bool(one.time_zone) for one in (kind, times.dtype)
     )

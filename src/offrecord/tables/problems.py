@@ -12,16 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.text import many
-
-if TYPE_CHECKING:
-    import polars as pl
 
 TABLE, LIST = "the table", "the private list"  #: whose rows are wrong
 _NAMED = 5  # keys that a line names
@@ -85,8 +83,6 @@ class Wrong:
     @property
     def frame(self) -> pl.DataFrame:
         """All of them, a row each."""
-        import polars as pl
-
         where = pl.Series([self.where.removeprefix("the ")] * len(self.rows), dtype=pl.String)
         added = {"in": where, "row": self.rows, "problem": self.problems}
         first, second, last = (
@@ -199,8 +195,6 @@ class Places:
         said: what comes before how many there are, what they are, and what comes after. unread: a
         column whose cells say nothing, and are not shown.
         """
-        import polars as pl
-
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         numbers = rows if self.numbers is None else self.numbers[rows]
         sorting = np.argsort(numbers, kind="stable")
@@ -223,8 +217,6 @@ class Places:
 
 def _text(series: pl.Series, *, empty: bool) -> pl.Series:
     """Cells of a key as text."""
-    import polars as pl
-
     if empty:
         return pl.Series(series.name, [None] * len(series), dtype=pl.String)
     if isinstance(series.dtype, pl.Datetime):
@@ -268,8 +260,6 @@ class Found:
 
 def merged(found: Sequence[Wrong]) -> Wrong:
     """What is wrong with the batches of a table as far as they fail the first check of all."""
-    import polars as pl
-
     first = min(found, key=lambda one: (one.check, one.column))
     alike = [one for one in found if (one.check, one.column) == (first.check, first.column)]
     if first.check in (Check.LIST_FILLED, Check.LIST_READABLE):

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
@@ -32,8 +33,6 @@ from offrecord.tables.contents import record_numbers
 from offrecord.tables.guarding import engine
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from offrecord.tables.chains import Arranged
 
 _BLOCK = 32  # records: one that was changed since hides so many others at most
@@ -113,8 +112,6 @@ class Seen:
 
     def sighting(self, key: bytes, arranged: Arranged, holding: Integers, marked: Mask) -> Sighting:
         """How many of some rows were seen, all of the chains `holding`, which hold a secret."""
-        import polars as pl
-
         chains = arranged.chains
         plain = _tags(arranged, holding)
         tags = _enciphered(key, plain, plain)[0]
@@ -154,8 +151,6 @@ class Seen:
     @cached_property
     def _blocks(self) -> pl.DataFrame:
         """Sorted by where they begin."""
-        import polars as pl
-
         at = np.argsort(self.first, kind="stable")
         columns = {"chain": self.chain[at], "first": self.first[at], "last": self.last[at]}
         return pl.DataFrame(columns | {"at": at})
@@ -164,8 +159,6 @@ class Seen:
 
     def save(self, key: Key) -> str:
         """Keep it beside a key: the name under which it is found again."""
-        import polars as pl
-
         mine = self.keyed(key.secret)
         columns = {name: getattr(mine, name) for name in _COLUMNS}
         digest = hashlib.blake2b(key=key.secret, digest_size=12, person=b"offrecord/saw")
@@ -184,8 +177,6 @@ class Seen:
     @classmethod
     def load(cls, key: Key, name: str) -> Seen | None:
         """What a fit kept beside a key; None if it did so elsewhere."""
-        import polars as pl
-
         file = _file(key, name)
         if not name.isalnum() or not file.exists():
             return None

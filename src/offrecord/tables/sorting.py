@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.models.base import Integers
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def chain_starts(by: list[pl.Series], rows: int) -> Integers:
@@ -54,8 +52,6 @@ def increasing(columns: list[pl.Series]) -> bool:
 
 def sorted_rows(by: list[pl.Series], order: NDArray[Any] | None, rows: int) -> NDArray[Any]:
     """The numbers of rows by chain and order; without order values, as they stand in a chain."""
-    import polars as pl
-
     columns = [_ranks(series) for series in by]
     if order is not None:
         low = int(order.min())
@@ -76,8 +72,6 @@ def sorted_rows(by: list[pl.Series], order: NDArray[Any] | None, rows: int) -> N
 
 def _ranks(series: pl.Series) -> tuple[NDArray[Any], int, int]:
     """Numbers in the order of chain names: the numbers, the lowest, and how many there may be."""
-    import polars as pl
-
     if series.dtype in (pl.String, pl.UInt64):
         # made anew, the series no longer claims to be sorted
         series = series + ("" if series.dtype == pl.String else 0)

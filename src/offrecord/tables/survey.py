@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
@@ -27,9 +28,6 @@ from offrecord.tables.growing import Before, open_ended
 from offrecord.tables.steps import Step
 from offrecord.tables.table import Table
 from offrecord.text import many
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _HELD = 64  # surveys at a time: few, as each holds its geometry
 #: What is counted in each part.
@@ -73,8 +71,6 @@ class Surveyor:
 
     def survey(self, table: Table) -> Survey:
         """What is known about a table."""
-        import polars as pl
-
         arranged, private, chains = table.arranged, table.private, table.chains
         acting = chains if not self.open_ended else open_ended(chains)
         runs, place_of = table.runs(self.protect), table.place_of(self.places)

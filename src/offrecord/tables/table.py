@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
@@ -26,9 +27,6 @@ from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.private import Private, private_records, runs_of
 from offrecord.tables.steps import Step
-
-if TYPE_CHECKING:
-    import polars as pl
 
 UNKEYED = Coins(b"", "", "")  #: of a table that is only read
 

@@ -8,6 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
+import polars as pl
+
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
@@ -18,8 +20,6 @@ def table_threads(parts: int | None = None) -> int:
     """How many threads work on so many parts, if that is known: one alone is worked on by whoever
     asks, as a thread would have memory of its own.
     """
-    import polars as pl
-
     threads = min(pl.thread_pool_size(), _AT_ONCE)
     return threads if parts is None else max(min(threads, parts), 1)
 

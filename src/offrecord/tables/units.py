@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from offrecord.errors import InputError
 from offrecord.models.base import Integers
 from offrecord.tables.cells import type_name
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _OFF = 1e-6  # of a unit: what floats may be off the grid, beside their own rounding
 _FARTHEST = 1e-3  # of a unit: rounding above which floats cannot tell neighbours apart
@@ -42,8 +40,6 @@ class Unit:
         """(n,) how many units each order value is; InputError with the first row that lies beside
         them. where: whose column it is, for messages.
         """
-        import polars as pl
-
         kind = series.dtype
         if not (kind.is_numeric() or kind == pl.String) or kind in (pl.Int128, pl.UInt128):
             raise InputError(

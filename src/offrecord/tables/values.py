@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from offrecord.errors import InputError
 from offrecord.models.base import Label
 from offrecord.models.records import MISSING, UNKNOWN, Codes
 from offrecord.tables.cells import type_name, whole_numbers
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MAX_VALUES = 64  #: that a value column may have
 _PIECE = 1 << 16  # numbers that are looked up together
@@ -30,8 +27,6 @@ _FAMILIES = {
 
 def value_cells(series: pl.Series) -> pl.Series:
     """The cells of a value column: numbers, truth values, or text without blanks around it."""
-    import polars as pl
-
     kind = series.dtype
     other = kind in (pl.Binary, pl.Duration, pl.Object, pl.Null, pl.Unknown)
     if kind.is_nested() or other or isinstance(kind, pl.BaseExtension):
@@ -53,8 +48,6 @@ def coded(series: pl.Series, labels: Sequence[Label]) -> Codes:
     A value that is no label is UNKNOWN, and for whoever decides to judge: a record that is redacted
     whatever it is may be anything, and an error would tell about it.
     """
-    import polars as pl
-
     cells = value_cells(series)
     family = _checked_family(labels)
     known = cells
@@ -91,8 +84,6 @@ def _checked_family(labels: Sequence[Label]) -> str:
 
 def _check_family(series: pl.Series, family: str) -> None:
     """InputError unless cells are text, or truth values, just where labels are."""
-    import polars as pl
-
     is_text, is_truth = series.dtype == pl.String, series.dtype == pl.Boolean
     if (family == "text") != is_text or (family == "truth") != is_truth:
         raise InputError(
@@ -116,8 +107,6 @@ def label_family(labels: Sequence[Label]) -> str:
 
 def _parsed_values(series: pl.Series, family: str) -> pl.Series:
     """Text cells as the truth values or numbers that labels are; null for a cell that is none."""
-    import polars as pl
-
     if family == "truth":
         known = series.str.to_lowercase().replace({"1": "true", "0": "false"})
         return known.replace_strict(
@@ -134,8 +123,6 @@ def _parsed_values(series: pl.Series, family: str) -> pl.Series:
 
 def _codes(series: pl.Series, labels: Sequence[Label]) -> Codes:
     """(n,) which label each cell is; MISSING for all others."""
-    import polars as pl
-
     if series.dtype == pl.String:
         texts = series.cast(pl.Enum([str(label) for label in labels]), strict=False)
         return texts.to_physical().cast(pl.Int8).fill_null(MISSING).to_numpy()
@@ -195,8 +182,6 @@ def labels_of(series: pl.Series, where: str = "") -> tuple[Label, ...]:
 
     where: for messages.
     """
-    import polars as pl
-
     series = value_cells(series)
     values = series.drop_nulls().unique()
     check_finite(series)
@@ -214,8 +199,6 @@ def listed_labels(values: Sequence[Label] | Label) -> tuple[Label, ...]:
     """Values that a person lists as labels, sorted as those that occur in a column are: the same
     values make the same model. InputError for what no column can hold.
     """
-    import polars as pl
-
     listed: list[Label] = [values] if isinstance(values, (str, int, float)) else list(values)
     if not all(isinstance(value, (str, int, float)) for value in listed):
         raise InputError("--values must be text, numbers, or true and false")
@@ -239,8 +222,6 @@ def _as_labels(values: pl.Series) -> tuple[Label, ...]:
     """Distinct values as labels, sorted: of text that is all numbers, or all true and false, these;
     whole numbers as such, however they were written.
     """
-    import polars as pl
-
     if values.dtype == pl.String:
         values = _typed(values)
     if values.dtype.is_float():
@@ -251,8 +232,6 @@ def _as_labels(values: pl.Series) -> tuple[Label, ...]:
 
 def _remedy(values: pl.Series) -> str:
     """What to do about too many values."""
-    import polars as pl
-
     if len(values) <= MAX_VALUES:
         return ""
     numbers = values.cast(pl.Float64, strict=False) if values.dtype == pl.String else values
@@ -271,8 +250,6 @@ def check_finite(series: pl.Series) -> None:
 
 def _typed(values: pl.Series) -> pl.Series:
     """Text that is all plain numbers, or all true and false, as these: as in a typed file."""
-    import polars as pl
-
     numbers = whole_numbers(values)
     if numbers.dtype != pl.String:
         return numbers
@@ -286,8 +263,6 @@ def _typed(values: pl.Series) -> pl.Series:
 
 def check_markers(series: pl.Series, values: pl.Series) -> None:
     """InputError where all cells are numbers or truth values but for some that say "missing"."""
-    import polars as pl
-
     marks = values.filter(values.str.to_lowercase().is_in(_MARKERS))
     rest = values.filter(~values.is_in(marks.implode()))
     if not len(marks) or not len(rest):
@@ -307,8 +282,6 @@ def check_markers(series: pl.Series, values: pl.Series) -> None:
 
 def released_type(kind: pl.DataType, labels: Sequence[Label]) -> pl.DataType:
     """The type of the released column, from the labels alone but for the input's width."""
-    import polars as pl
-
     family = label_family(labels)
     if family == "text":
         return pl.String()

@@ -13,12 +13,11 @@ from collections.abc import Callable
 from datetime import date, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from offrecord.errors import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MAX_ROWS = 1_048_575  #: rows of a sheet, its header apart
 _MAX_COLUMNS = 16_384
@@ -79,8 +78,6 @@ def _sheet(names: list[str], sheet: str | None, path: Path) -> str:
 
 def _without_empty(cells: pl.DataFrame) -> pl.DataFrame:
     """An empty text is an empty cell; rows at the end that hold nothing, as sheets have, go."""
-    import polars as pl
-
     cells = cells.select(pl.when(pl.all() != "").then(pl.all()))
     filled = cells.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
     return cells.head(0 if filled.is_empty() else int(filled[-1]) + 1)
@@ -102,8 +99,6 @@ def check_writer() -> None:
 
 def check_sheet(frame: pl.DataFrame) -> None:
     """InputError for what a sheet cannot hold: of numbers, what would not stay what it is."""
-    import polars as pl
-
     for series in frame.get_columns():
         kind = series.dtype
         if kind.is_integer() and not series.cast(pl.Int128).is_between(*_WHOLE).all():
@@ -154,8 +149,6 @@ def workbook_bytes(frame: pl.DataFrame) -> bytes:
 
 def _write_column(sheet: Any, column: int, series: pl.Series, styles: dict[str, Any]) -> None:
     """The cells of a column below its name; an empty one is not there at all."""
-    import polars as pl
-
     kind = series.dtype
     style: Any = None
     if kind == pl.Boolean:
@@ -200,8 +193,6 @@ def _are_excel_days(series: pl.Series) -> bool:
 
 def _are_excel_times(series: pl.Series) -> bool:
     """Times that a sheet holds as they are: without a zone, and in whole seconds."""
-    import polars as pl
-
     assert isinstance(series.dtype, pl.Datetime)
     if series.dtype.time_zone is not None:
         return False
@@ -211,8 +202,6 @@ def _are_excel_times(series: pl.Series) -> bool:
 
 def _as_text(series: pl.Series) -> pl.Series:
     """A column as CSV writes it."""
-    import polars as pl
-
     if series.dtype == pl.String:
         return series
     written = series.to_frame().write_csv(include_header=False, quote_style="never", null_value="")

@@ -9,9 +9,10 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
@@ -32,9 +33,6 @@ from offrecord.tables.packing import packing_of
 from offrecord.tables.threads import in_threads, table_threads
 from offrecord.tables.values import label_family
 
-if TYPE_CHECKING:
-    import polars as pl
-
 _PIECE, _PIECES = 1 << 16, 16  # values that are made together, and how often by one thread
 #: What a spreadsheet would run: a cell that begins like this and is no plain number.
 _FORMULA = r"^[=+\-@\t\r]"
@@ -45,8 +43,6 @@ def released_values(
     name: str, codes: Codes, redacted: NDArray[np.bool_], labels: Sequence[Label], kind: pl.DataType
 ) -> pl.Series:
     """The released column: made anew from codes and labels, with nothing under its nulls."""
-    import polars as pl
-
     if label_family(labels) == "text":
         indices = pl.Series(np.where(redacted, 0, codes).astype(np.uint32))
         indices = pl.select(pl.when(pl.Series(~redacted)).then(indices)).to_series()
@@ -76,16 +72,12 @@ def emptied(
 
     What they held still lies under the nulls: see `without_hidden`.
     """
-    import polars as pl
-
     kept = pl.Series(~redacted)
     return frame.with_columns(pl.when(kept).then(pl.col(name)).alias(name) for name in columns)
 
 
 def without_hidden(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """Kept columns by way of Parquet, which stores nothing under a null as Arrow does."""
-    import polars as pl
-
     if not columns:
         return frame
     buffer = io.BytesIO()
@@ -99,8 +91,6 @@ def _constant_nulls(series: pl.Series) -> pl.Series:
 
     What reading leaves there depends on how many rows were read at once.
     """
-    import polars as pl
-
     if not series.null_count() or series.dtype.is_nested() or series.dtype == pl.Null:
         return series
     there = series.is_not_null()
@@ -219,8 +209,6 @@ def ready(frame: pl.DataFrame, kept: Sequence[str], kind: str) -> tuple[pl.DataF
     Of cells in CSV that a spreadsheet would run, kept ones get an apostrophe in front, names of
     columns and chains and values are refused.
     """
-    import polars as pl
-
     check_holds(frame, kind)
     changed = Counter[str]()
     if kind != "csv":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from offrecord.errors import InputError, advise
 from offrecord.files import check_apart, check_outputs, check_writable
@@ -34,8 +35,6 @@ from offrecord.tables.table import Table, nothing_left
 from offrecord.tables.writing import ready, spreadsheet_warnings, write_release, write_to_stream
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from offrecord.fitting.fit import Fit
 
 

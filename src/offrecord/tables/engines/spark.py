@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from offrecord.errors import InputError, advise
 from offrecord.files import check_apart, check_writable, write_text
@@ -56,7 +57,6 @@ from offrecord.tables.table import Dropped, nothing_left
 from offrecord.tables.values import released_type
 
 if TYPE_CHECKING:
-    import polars as pl
     from pyspark import Broadcast
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
@@ -389,8 +389,6 @@ def _checked(df: DataFrame, given: Given) -> DataFrame:
 
 def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, _Listed]:
     """The rows of a private list with the types that the table has, and what they are."""
-    import polars as pl
-
     if not hasattr(listed, "mapInArrow"):
         read = listed_keys(listed, key_columns(columns))
         assert read is not None
@@ -434,8 +432,6 @@ def as_spark(session: SparkSession, frame: pl.DataFrame) -> DataFrame:
     """A frame of polars as one of Spark; times without a zone stay such, where Spark would give
     them its own.
     """
-    import polars as pl
-
     bare = [
         name
         for name, kind in frame.schema.items()
@@ -452,7 +448,6 @@ def as_spark(session: SparkSession, frame: pl.DataFrame) -> DataFrame:
 
 def _schema(df: DataFrame, columns: Columns, labels: Sequence[Any]) -> Any:
     """The schema of what leaves."""
-    import polars as pl
     from pyspark.sql import types as kinds
 
     widths = {

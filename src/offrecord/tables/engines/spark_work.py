@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
@@ -180,7 +181,6 @@ class _Work(ABC):
         """Rows, and those of a private list among them; None if there are none of the one or the
         other.
         """
-        import polars as pl
         import pyarrow as pa
 
         optouts = None
@@ -195,8 +195,6 @@ class _Work(ABC):
 
     def _optouts(self, listed: pa.Table) -> OptOuts:
         """The rows of a private list."""
-        import polars as pl
-
         columns, form = self._reader.columns, self._told.form
         ends = ENDS if form == "ranges" else {}
         keyed = [*columns.by, *(columns.ordering if form == "records" else [])]
@@ -345,7 +343,6 @@ class Releasing(_Again):
     """Gives the released rows."""
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import polars as pl
         import pyarrow as pa
 
         value = self._reader.columns.value

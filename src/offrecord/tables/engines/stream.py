@@ -16,9 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+import polars as pl
 
 from offrecord.errors import InputError, advise
 from offrecord.files import check_outputs, check_path, check_writable
@@ -48,9 +49,6 @@ from offrecord.tables.writing import (
     write_release,
     write_table,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _R = TypeVar("_R")
 
@@ -344,8 +342,6 @@ class _Chains:
             self._add_cells(table)
 
     def _add_cells(self, table: Table) -> None:
-        import polars as pl
-
         values = table.arranged.unlabelled
         assert values is not None
         stays = ~table.chains.spread(table.touched)
@@ -359,15 +355,11 @@ class _Chains:
     @property
     def values(self) -> pl.Series:
         """The different cells of released rows."""
-        import polars as pl
-
         return self._cells[0] if self._cells else pl.Series([])
 
 
 def _ascends(last: pl.DataFrame | None, names: pl.DataFrame) -> bool:
     """The next names come after the last one."""
-    import polars as pl
-
     if last is None:
         return True
     # a column of text may seem to be one of numbers in one part and not in another
@@ -499,8 +491,6 @@ class _Order:
         Where they wait has no name, or loses it at once: nothing is left of it, however this ends
         and whoever still holds it.
         """
-        import polars as pl
-
         before = np.empty_like(self.lengths)  # rows of the chains that come before each in the end
         before[np.argsort(self.ranks)] = np.cumsum(self.lengths[np.argsort(self.ranks)])
         groups = (before - self.lengths) // _PART
@@ -540,8 +530,6 @@ def whole_chains(batches: Iterator[pl.DataFrame], by: Sequence[str]) -> Iterator
     """Rows in stretches of whole chains, if chains stand together: what may go on in the next batch
     is held back.
     """
-    import polars as pl
-
     held: list[pl.DataFrame] = []
     count = 0
     for batch in batches:
@@ -577,8 +565,6 @@ def _check_together(names: list[pl.DataFrame], source: Source) -> None:
 
 def _ranks(names: list[pl.DataFrame]) -> Integers:
     """The place that each chain of a table has among all, sorted as they are in memory."""
-    import polars as pl
-
     chains = _together(names)
     ranks = np.empty(chains.height, dtype=np.int64)
     order = chains.select(pl.arg_sort_by(chains.columns)).to_series().to_numpy()
@@ -588,8 +574,6 @@ def _ranks(names: list[pl.DataFrame]) -> Integers:
 
 def _together(names: list[pl.DataFrame]) -> pl.DataFrame:
     """The names of chains, part by part, as those of one table."""
-    import polars as pl
-
     by = names[0].columns
     mixed = [
         name for name in by if len({frame.schema[name] for frame in names}) > 1
