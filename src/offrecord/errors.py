@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Iterable
 from itertools import count
-from typing import Any
 
 
 class InputError(ValueError):
@@ -39,21 +38,3 @@ def advise(messages: Iterable[str], kind: type[OffrecordWarning] = OffrecordWarn
             break
     for message in messages:
         warnings.warn(message, kind, stacklevel=level + 1)
-
-
-class renamed:  # noqa: N801 - used like property
-    """The old name of an attribute, which keeps working and warns: `old = renamed("new")`."""
-
-    def __init__(self, new: str) -> None:
-        self.new = new
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.owner, self.old = owner.__name__, name
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self
-        warnings.warn(
-            f"{self.owner}.{self.old} is now called {self.new}", DeprecationWarning, stacklevel=2
-        )
-        return getattr(instance, self.new)

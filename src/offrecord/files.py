@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -207,41 +206,3 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-# ---- parts of a file's content, if they are what they should be; ValueError otherwise
-
-
-def read_list(value: Any) -> list[Any]:
-    """A list."""
-    if not isinstance(value, list):
-        raise ValueError("not a list")
-    return value
-
-
-def read_count(value: Any, least: int = 0, most: int = 10**15) -> int:
-    """A whole number within limits."""
-    if type(value) is not int or not least <= value <= most:
-        raise ValueError("not a count")
-    return value
-
-
-def read_number(value: Any) -> float:
-    """A finite number of at least 0."""
-    if type(value) not in (int, float) or not 0 <= value < math.inf:
-        raise ValueError("not a number")
-    return float(value)
-
-
-def read_truth(value: Any) -> bool:
-    """True or false."""
-    if not isinstance(value, bool):
-        raise ValueError("not a truth value")
-    return value
-
-
-def read_text(value: Any) -> str:
-    """A text."""
-    if not isinstance(value, str):
-        raise ValueError("not a text")
-    return value

@@ -46,15 +46,6 @@ def odds(leakage: float) -> str:
     return "infinitely many" if leakage > 700 else f"{math.exp(leakage):.4g}"
 
 
-def odds_at_least(leakage: float) -> str:
-    """A log-ratio as odds to 1, of which the digits say no more than it does."""
-    if leakage > 700:
-        return "infinitely many"
-    exact = math.exp(leakage)
-    digit = 10.0 ** (math.floor(math.log10(exact)) - 2)
-    return f"{math.floor(exact / digit) * digit:,.6g}"
-
-
 def share_text(share: float) -> str:
     """A share in per cent, of which neither all nor nothing is said unless it is so."""
     inside = min(max(share, 0.0001), 0.9999)

@@ -12,8 +12,6 @@ Spec: TypeAlias = dict[str, Any]
 
 #: Colours that stay apart for colour-blind readers; the first three are those of the paper.
 PALETTE = ("#2e2585", "#337538", "#c26a77", "#dca237", "#5da899", "#9f4a96", "#7f7f7f", "#94cbec")
-#: The same by night, in the same order.
-NIGHT = ("#aaa2ff", "#7cc98c", "#ec9aa8", "#efc06a", "#86d4c5", "#dd96d5", "#b5b5b5", "#94cbec")
 #: Lines differ in their dashes too, for print in black and white.
 DASHES = ([1, 0], [6, 3], [2, 3], [8, 3, 2, 3], [4, 4], [10, 3], [1, 2], [12, 4])
 #: Shades of the paper's regions.

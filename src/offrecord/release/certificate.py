@@ -441,10 +441,6 @@ class Certificate(Section):
         except ValidationError as error:
             raise InputError(_first_error(error)) from None
 
-    def with_release(self, release: Standing) -> Self:
-        """The same, with how the release stands in the ledger."""
-        return self.model_copy(update={"release": release})
-
     def with_output(self, output: Output) -> Self:
         """The same, with what was written."""
         return self.model_copy(update={"output": output})

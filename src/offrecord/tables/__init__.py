@@ -1,15 +1,11 @@
 """Tables: frames and files in, released tables and certificates out.
 
-What is asked, and what comes of it:
+A row's way:
 
-options    what may be asked, once for all          job       the same, checked
-plan       designs for a survey, and the outcome    summary   a release in a few lines
-certifying what the certificate says                tally     what was decided, in numbers
-
-What is done to rows, whatever brings them:
-
-batch      whole chains and their secrets, no key   survey    what is found out before deciding
-rule       which records go, how likely, no key     worker    reads, surveys, decides: with the key
+options    what may be asked, written once          survey    positions, gaps and runs
+given      the same, checked                        plan      which rules act, and why
+decision   which records go, after all checks       writing   safe bytes, safe files
+summary    a release in a few lines                 engines/  memory, stream, Spark
 
 From cells to chains:
 
@@ -18,16 +14,12 @@ frames     any frame narwhals knows                 lines     whether CSV is who
 cells      types and names, never guessed           values    values and their labels
 chains     rows arranged in chains                  sorting   by chain and order
 steps      how far one record is from the next      grid      where records lie on it
-secrets    which records are private                reference fit
-writing    safe bytes, safe files
+private    which records are private                optouts   lists of them
+reference  what `fit` learns from                   growing   what waits for later opt-outs
 
-Before anything leaves, what the promise rests on is judged by what was decided:
+Checks, before anything leaves:
 
 model_check  does the table follow its model?       choice    were opt-outs chosen by their values?
-telling      does a kept column tell the value?     erasure   what plain erasure would have leaked
-kept         cells as comparable numbers            guessing  how well a value is guessed
-seen         what was the model learned from?       windows   what a window would have released
-contents     numbers for what records hold
-
-Three engines, one release (engines/): memory (redact), stream (redact_file) and spark (redact).
+telling      does a kept column tell the value?     guessing  how well a value is guessed
+seen         which records did the model see?       standing  what does the ledger know?
 """

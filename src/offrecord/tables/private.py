@@ -207,12 +207,3 @@ def rows_of(chains: Chains, chain: Integers, place: Integers) -> tuple[Integers,
     keys = chain * chains.width + place
     before = np.searchsorted(chains.keys, keys, side="left")
     return before, np.searchsorted(chains.keys, keys, side="right")
-
-
-def check_all_found(found: int, listed: int) -> None:
-    """InputError unless every row of a private list was found."""
-    if found != listed:
-        raise InputError(
-            f"the private list has {many(listed, 'row')}, but {found:,} name something in the"
-            " table; no opt-out may be lost"
-        )
