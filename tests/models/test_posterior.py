@@ -134,7 +134,7 @@ def test_files_keep_everything_that_draws_depend_on(posterior, tmp_path):
         ({"counts": [[1, 2], [3]]}, "rows of equal length"),
         ({"labels": ["a"]}, "labels must name 2 values"),
         ({"coverage": 0.5}, "coverage must be 0.99 or 0.95"),
-        ({"kappa": 0}, "kappa must be a positive number"),
+        ({"kappa": 0}, "kappa must be a number from 0.01 to 1e9"),
         ({"kappa": float("inf")}, "finite number"),
         ({"prior": "1"}, "prior"),
         ({"place_kappa": 3.0}, "need places"),

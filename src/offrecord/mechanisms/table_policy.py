@@ -37,7 +37,7 @@ class Validation:
     def of(cls, leakages: Floats, epsilon: float) -> Validation:
         """From the leakage of each member."""
         quantiles = np.quantile(leakages, (0.5, 0.95, 0.99), method="higher").tolist()
-        above = int((leakages > epsilon).sum())
+        above = int((~(leakages <= epsilon)).sum())  # nan exceeds it too
         return cls(len(leakages), above, tuple(quantiles), float(leakages.max()))
 
 

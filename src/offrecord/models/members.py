@@ -156,6 +156,8 @@ class Members:
             laws[:, begin] = self.first
         for place in range(begin, self.places.count - 1):
             laws[:, place + 1] = np.einsum("ms,mst->mt", laws[:, place], self.kernel(place))
+        if not np.isfinite(laws).all():  # nan would compare with ε as if nothing leaked
+            raise InputError("a chain of the model has probabilities that are no numbers")
         return laws
 
     def ahead(self, place: int, steps: int) -> Floats:

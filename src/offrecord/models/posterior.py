@@ -338,6 +338,6 @@ def _whole(name: str, counts: ArrayLike) -> Integers:
 def _checked_kappa(name: str, kappa: float | None) -> float | None:
     if kappa is None:
         return None
-    if isinstance(kappa, bool) or not isinstance(kappa, (int, float)) or not 0 < kappa < 1e9:
-        raise InputError(f"{name} must be a positive number, got {kappa!r:.40}")
+    if isinstance(kappa, bool) or not isinstance(kappa, (int, float)) or not 0.01 <= kappa < 1e9:
+        raise InputError(f"{name} must be a number from 0.01 to 1e9, got {kappa!r:.40}")
     return float(kappa)

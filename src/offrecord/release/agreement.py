@@ -87,7 +87,8 @@ def _policy(certificate: Certificate, coverage: float | None) -> Iterator[str]:
         return
     drawn, accepted = len(certificate.model.get("chains", ())), 0
     if coverage is not None:
-        drawn, accepted = ACCEPTANCE[coverage].drawn, ACCEPTANCE[coverage].publisher
+        # a policy that is given is judged once more, as a verifier would
+        drawn, accepted = ACCEPTANCE[coverage].drawn, ACCEPTANCE[coverage].verifier
     if validated.drawn != drawn or validated.above > accepted:
         yield (
             f"policy.validation must be of {drawn:,} chains of which {accepted} may exceed ε, is of"
@@ -126,6 +127,8 @@ def _model(certificate: Certificate) -> Iterator[str]:
         kind = "row" if columns.order == "row" else columns.order_kind
         if origin.order != kind:
             yield f"origin.order must be {kind!r}, is {origin.order!r}"
+        if origin.column != columns.value and not certificate.evidence.accepted:
+            yield f"origin.column is {origin.column!r}, and nobody accepted that"
         if origin.unit != columns.order_unit:
             yield f"origin.unit must be {columns.order_unit!r}, is {origin.unit!r}"
     for verdict in certificate.verdicts:
@@ -151,17 +154,14 @@ def left_out(certificate: Certificate) -> Iterator[str]:
         yield "That the model is right: that the truth is among its plausible chains."
     if certificate.policy is not None and certificate.policy.validation is not None:
         yield "The publisher's own validation: other draws were judged here."
-    if certificate.choice is not None:
-        yield "The expected shares by which the mechanism was chosen."
+    if certificate.policy is not None:
+        yield "Which mechanism made the rules, and the expected shares by which it was chosen."
     for objection in certificate.evidence.accepted:
         yield f"The model, against which speaks: {objection}."
-    if certificate.evidence.unseen is not True and certificate.model is not None:
-        yield "That the model was learned from no record that may be redacted."
-    if certificate.verdicts:
-        yield "What the model's test counted in its reference data."
+    if certificate.model is not None and certificate.model.get("coverage") is not None:
+        yield "Where the model was learned, and what its test counted in these data."
     if certificate.growing is not None:
         yield "That this release repeats those before, and that opt-outs were known in time."
-    if certificate.release.others != 0:
-        yield "Other releases of the data set: together they may tell more."
+    yield "Other releases of these records: together they may leak more."
     yield "That the assumptions hold, which the certificate lists."
     yield "Who made the certificate: it is not signed."

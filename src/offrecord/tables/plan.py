@@ -325,8 +325,14 @@ def _judged(given: Given, promise: Promise, survey: Survey, policy: TablePolicy)
 
 
 def _check_shape(policy: TablePolicy, promise: Promise) -> None:
-    """InputError for rules on other values, or of another order, than the model's."""
-    for pair in policy.rules.values():
+    """InputError for rules on other values, of another order or place, than the model's."""
+    places = 1 if promise.places is None else promise.places.count
+    for setting, pair in policy.rules.items():
+        sides = (pair.left is not None, pair.right is not None)
+        if sides != {"first": (False, True), "last": (True, False)}.get(setting.kind, (True, True)):
+            raise InputError(f"the policy has other sides for {setting.kind!r} than it needs")
+        if setting.place >= places:
+            raise InputError(f"the policy has rules for place {setting.place}, the model none")
         for rule in pair:
             if rule is None:
                 continue

@@ -131,10 +131,11 @@ class _Spreads(NamedTuple):
         Σ_z Pr(z | v) a(z) b(z) is at most the mixture of a times the largest b(z), and at least
         that of another value times the smallest, and the same with a and b exchanged.
         """
-        with np.errstate(invalid="ignore"):  # outcomes that cannot occur beside unlimited ones
+        with np.errstate(invalid="ignore"):
             one = self.values + other.contexts.max(axis=1, keepdims=True)
             two = self.contexts + other.values.max(axis=1, keepdims=True)
-        return np.asarray(np.fmin(one, two))
+        # an outcome that cannot occur leaks nothing beside an unlimited one either
+        return np.where(self.contexts == -np.inf, -np.inf, np.fmin(one, two))
 
 
 def _given_values(law: Floats, last_value: Integers) -> Floats:

@@ -38,8 +38,8 @@ class Judged:
 
     @property
     def above(self) -> int:
-        """How many chains exceed ε."""
-        return int(np.count_nonzero(self.leakages > self.epsilon + ROUNDING))
+        """How many chains exceed ε; a leakage that is no number does too."""
+        return int(np.count_nonzero(~(self.leakages <= self.epsilon + ROUNDING)))
 
     @property
     def quantiles(self) -> tuple[float, float, float]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from offrecord.errors import InputError
 from offrecord.models.file import promise_from_dict
 from offrecord.models.known import KnownChains
 from offrecord.models.posterior import Posterior
@@ -241,6 +242,8 @@ def _rows(alpha: Any, shape: tuple[int, ...], random: np.random.Generator) -> Fl
     logs = np.log(random.gamma(alpha + 1)) + np.log1p(-random.random(shape)) / alpha
     found: Any = np.exp(logs - logs.max(axis=-1, keepdims=True))
     found = np.maximum(found / found.sum(axis=-1, keepdims=True), _FLOOR)
+    if not np.isfinite(found).all():
+        raise InputError("chains of this model cannot be drawn: its counts or κ are out of range")
     return np.asarray(found / found.sum(axis=-1, keepdims=True))
 
 

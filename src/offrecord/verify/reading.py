@@ -111,6 +111,19 @@ class Records:
         first = clock.phases_of(self.order[self.starts[chain]], kind.clock, kind.zone)
         return np.asarray((first + steps) % kind.places)
 
+    def check_places(self, kind: Kind, found: Found) -> None:
+        """A problem where the model's places are not those of these records."""
+        if kind.clock is not None:
+            step, own = self.arranged.step, Step.parsed(clock.STEPS[kind.clock])
+            if not self.arranged.chains.timed or step is None or not step.same(own, kind.zone):
+                found.wrong(
+                    f"the model has a kernel for each {kind.clock}, which is not this table's step"
+                )
+        elif kind.places > 1 and not kind.goes_on:
+            longer = int(np.count_nonzero(self.ends >= kind.places))
+            if longer:
+                found.wrong(f"{longer:,} chains are longer than the model's {kind.places:,} steps")
+
     def named(self, rows: Integers) -> Iterator[str]:
         """How some rows are told."""
         columns, frame = self.arranged.columns, self.arranged.frame

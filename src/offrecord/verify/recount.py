@@ -21,7 +21,10 @@ from offrecord.verify.members import Floats, Integers, Mask, Promised, mean_rows
 from offrecord.verify.reading import Records
 
 #: What is said of counts, order and κ that were not counted again.
-OTHER = "The model's counts, order and κ, which inflated would narrow the plausible chains"
+OTHER = (
+    "The model's counts, order and κ, which inflated would narrow the plausible chains, and that it"
+    " saw no record that may be redacted"
+)
 #: The rule of orders and κ (docs/proofs/plausible.md): the longest order compared, contexts at
 #: most, transitions for each free parameter, chains from which the promise is about one more.
 _LONGEST, _CONTEXTS, _PER_PARAMETER, _UNITS = 6, 128, 10, 8

@@ -60,6 +60,8 @@ def check_table(
         records = read_records(certificate, given.released, labels, found)
         if records is not None:
             judged = None if promised is None or rules is None else (promised, rules)
+            if promised is not None:
+                records.check_places(promised.kind, found)
             _check_records(certificate, judged, given, records, random, found)
     except InputError as error:
         if not found.problems:
@@ -121,7 +123,7 @@ def _check_records(
     for setting, place in sorted(lacking):
         found.wrong(f"policy.rules: none for the setting {setting!r} at place {place}")
     if not lacking:
-        waits = _waiting(records, private, certificate.growing)
+        waits = _waiting(records, private, certificate.growing, found)
         waits |= np.isin(records.chain_of, unsure) & (records.codes < 0)
         case = Case(records, clusters, judged[1], coins, waits, counts.missing)
         _check_cells(case, drawn, found)
@@ -173,12 +175,14 @@ def _check_cells(case: Case, drawn: Drawn, found: Found) -> None:
         found.not_checked.append("What coins decided by values that are redacted: no original.")
 
 
-def _waiting(records: Records, private: Private, growing: Growing | None) -> Mask:
+def _waiting(records: Records, private: Private, growing: Growing | None, found: Found) -> Mask:
     """(n,) rows of a growing table that a later opt-out might still reach."""
     if growing is None:
         return np.zeros(len(records.codes), dtype=bool)
     step, zone = records.arranged.step, records.arranged.zone
     assert step is not None
+    if growing.until > records.order.max(initial=growing.until - 1):
+        found.wrong("growing.until lies beyond the newest record")
     first = records.order[records.starts[:-1]]
     until = np.full(len(first), growing.until)
     newest, _ = step.counted(first, until, zone)

@@ -12,7 +12,7 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.files import checked_content
-from offrecord.mechanisms.base import Policy
+from offrecord.mechanisms.base import Policy, Unserved
 from offrecord.mechanisms.deciding import expected_released, geometry, settings_needed
 from offrecord.mechanisms.deciding.decide import walked
 from offrecord.mechanisms.owner.law import stop_law
@@ -242,7 +242,7 @@ def designed_policy(problem: Problem, mechanism: Mechanism) -> OwnerPolicy:
     Raises:
         InputError: Where no stopping rules and no window keep ε.
     """
-    from offrecord.mechanisms.design_table import design_table
+    from offrecord.mechanisms.design_table import TIGHTENED, design_table
     from offrecord.mechanisms.owner.greedy import GreedyPolicy
     from offrecord.mechanisms.owner.search import Plausible, Search
 
@@ -256,8 +256,13 @@ def designed_policy(problem: Problem, mechanism: Mechanism) -> OwnerPolicy:
         table = design_table(mechanism, problem.promise, problem.epsilon, "run", settings)
         return OwnerPolicy(problem, table, table.mechanism)
     chains = Plausible(mean_of(problem), problem.members, problem.members)
-    rules = {one: Search(chains, one, problem.epsilon).best().pair for one in settings}
-    return OwnerPolicy(problem, _policy(problem, mechanism.name, rules), mechanism.name)
+    for share in TIGHTENED:  # sides of different places meet around a run
+        budget = share * problem.epsilon
+        rules = {one: Search(chains, one, budget).best().pair for one in settings}
+        policy = OwnerPolicy(problem, _policy(problem, mechanism.name, rules), mechanism.name)
+        if policy.is_private:
+            return policy
+    raise Unserved("stopping rules of these places do not keep ε together")
 
 
 def _policy(problem: Problem, name: str, rules: dict[Any, Pair]) -> TablePolicy:
@@ -266,9 +271,11 @@ def _policy(problem: Problem, name: str, rules: dict[Any, Pair]) -> TablePolicy:
 
 def mean_of(problem: Problem) -> Members:
     """The chain of a problem (M = 1), with the places of its members."""
-    return KnownChains([problem.chain]).of_length(
-        None if problem.members.places is None else problem.n
-    )
+    if not isinstance(problem.promise, KnownChains):
+        length = None if problem.members.places is None else problem.n
+        return KnownChains([problem.chain]).of_length(length)
+    chains = [problem.chain, *problem.promise.chains]
+    return KnownChains(chains).of_length(problem.n).part(slice(0, 1))
 
 
 # ---- every outcome
