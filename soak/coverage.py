@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 
 import offrecord as off
 from offrecord.fitting.fit import Fit, fit
+from offrecord.mechanisms.base import Unserved
 from offrecord.mechanisms.rules import Setting
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.mechanisms.window import BestWindow
@@ -94,10 +96,13 @@ def _walk(rows: np.ndarray, k: int, n: int, rng: np.random.Generator) -> np.ndar
     return np.minimum(values[500:], k - 1)
 
 
-def _judged(chains: Chains, k: int, *, verdict: bool = False) -> tuple[TablePolicy, Fit]:
-    """The windows of the rule for a whole table."""
+def _judged(chains: Chains, k: int, *, verdict: bool = False) -> tuple[TablePolicy | None, Fit]:
+    """The windows of the rule for a whole table; None where no window is long enough."""
     found = fit(chains, list(range(k)), epsilons=(1.0,) if verdict else ())
-    rules = BestWindow().table_rules(found.posterior, SETTINGS, 1.0)
+    try:
+        rules = BestWindow().table_rules(found.posterior, SETTINGS, 1.0)
+    except Unserved:
+        return None, found
     return TablePolicy("window", 1.0, "run", found.posterior.coverage, rules), found
 
 
@@ -148,9 +153,14 @@ def _lifted(truth: Members, order: int) -> Members:
     return Members(truth.rows[:, :, contexts % 2], order, truth.places, first)
 
 
-def _notes(policy: TablePolicy, found: Fit, leakage: float) -> Notes:
+def _notes(
+    policy: TablePolicy | None, found: Fit, leakage: Callable[[TablePolicy], float]
+) -> Notes:
+    """A table without rules is covered: nothing of its chains leaves."""
+    if policy is None:
+        return Counter({"tables": 1, "covered": 1, "no window": 1})
     pair = policy.rules[SETTINGS[0]]
-    notes = Counter({"tables": 1, "covered": int(leakage <= 1 + 1e-9)})
+    notes = Counter({"tables": 1, "covered": int(leakage(policy) <= 1 + 1e-9)})
     notes[f"window {(pair.left.reach + pair.right.reach + 1) // 2}"] = 1
     for one in found.model.verdicts:
         ratios = [ratio for ratio in (one.order_ratio, one.time_ratio) if ratio is not None]
@@ -165,7 +175,7 @@ def _fixed(name: str, records: int, rng: random.Random, folder: Path) -> Notes:
     rows = truth.transition.reshape(-1, truth.k).cumsum(axis=1)
     codes = _walk(rows, truth.k, records, np.random.default_rng(rng.randrange(2**62)))
     policy, found = _judged(_one_chain(codes), truth.k)
-    return _notes(policy, found, float(policy.leakages(truth.members())[0]))
+    return _notes(policy, found, lambda made: float(made.leakages(truth.members())[0]))
 
 
 def _new_unit(kappa: float, order: int, rng: random.Random, folder: Path) -> Notes:
@@ -180,7 +190,7 @@ def _new_unit(kappa: float, order: int, rng: random.Random, folder: Path) -> Not
     policy, found = _judged(_units(np.array(codes)), 2)
     rows = unit()
     another = _chain(rows / rows.sum(axis=1, keepdims=True), order)
-    return _notes(policy, found, float(policy.leakages(another.members())[0]))
+    return _notes(policy, found, lambda made: float(made.leakages(another.members())[0]))
 
 
 # ---- truths that are no chain of any order
@@ -219,8 +229,12 @@ def _hidden(make: object, records: int, rng: random.Random, folder: Path) -> Not
     kernel, shows = make(draw)
     states = _walk(kernel.cumsum(axis=1), len(kernel), records, draw)
     policy, found = _judged(_one_chain(shows[states]), 2, verdict=True)
-    pair = policy.rules[SETTINGS[0]]
-    return _notes(policy, found, _hidden_leakage(kernel, shows, pair, found.posterior.order))
+    order = found.posterior.order
+
+    def leakage(made: TablePolicy) -> float:
+        return _hidden_leakage(kernel, shows, made.rules[SETTINGS[0]], order)
+
+    return _notes(policy, found, leakage)
 
 
 def _hidden_leakage(kernel: np.ndarray, shows: np.ndarray, pair: object, order: int) -> float:
@@ -250,7 +264,7 @@ def _drift(records: int, rng: random.Random, folder: Path) -> Notes:
         codes[t] = value
     policy, found = _judged(_one_chain(codes), 2, verdict=True)
     truth = _chain(_two(alpha * 2**-0.5, beta * 2**-0.5), 1)
-    return _notes(policy, found, float(policy.leakages(truth.members())[0]))
+    return _notes(policy, found, lambda made: float(made.leakages(truth.members())[0]))
 
 
 #: Cells that must be covered in 95 % of the tables; all others are told as they come out.

@@ -19,6 +19,7 @@ from offrecord.mechanisms.deciding import expected_released
 from offrecord.mechanisms.design_table import design_table
 from offrecord.mechanisms.rules import LocalRule, Pair, Setting
 from offrecord.mechanisms.table_policy import TablePolicy, Validation
+from offrecord.mechanisms.window import pair_of_window
 from offrecord.models.base import Label
 from offrecord.models.file import Model
 from offrecord.models.origin import Origin, Verdict
@@ -47,11 +48,15 @@ from offrecord.tables.standing import (
 from offrecord.tables.survey import Survey, Surveyor
 from offrecord.tables.table import Dropped
 from offrecord.text import Progress, listwise, many, unwatched
+from offrecord.theory.window import smallest_windows
 
 #: The mechanisms that are compared where none is asked for; of equal ones the first acts.
 CANDIDATES = ("window", "best-local", "owner")
 #: Chains from which whole ones can go where no model is believable: fewer would leave too little.
 MANY_CHAINS = 8
+_NOTHING = "the rules would release nothing of these chains"
+_LEAST_LEFT = 0.5  # records of chains with a private one: with fewer left they may go as a whole
+_PILOT = 50  # plausible chains whose windows say whether rules are worth designing
 _GAIN = 1e-6  # of a record: less is no reason to take a mechanism that is harder to follow
 RULES, WHOLE, NONE = "rules", "whole chains", "none"
 
@@ -127,11 +132,10 @@ def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
         return _whole_chains(given, model, survey, str(error))
     left = chosen.expected * survey.records - (survey.records - survey.touched_records)
     fitted = isinstance(model.promise, Posterior) and given.options.policy is None
-    if not fitted or left >= 0.5 or given.options.growing:
+    if not fitted or left >= _LEAST_LEFT or given.options.growing:
         return chosen
     if survey.chains >= MANY_CHAINS:
-        why = "the rules would release nothing of these chains"
-        return _whole_chains(given, model, survey, why)
+        return _whole_chains(given, model, survey, _NOTHING)
     if survey.touched_records == survey.records:
         raise InputError(f"the rules would release nothing of this table. {_RELEASE}")
     return chosen
@@ -213,7 +217,28 @@ def _rules(given: Given, promise: Promise, survey: Survey) -> Chosen:
         if compared.get("table") != survey.table_fingerprint:
             return chosen
         return replace(chosen, **{name: compared[name] for name in _COMPARED})
+    if not given.options.growing and _is_hopeless(promise, survey, given.epsilon):
+        raise Unserved(_NOTHING)
     return _expected(promise, survey, list(_candidates(given, promise, survey)))
+
+
+def _is_hopeless(promise: Promise, survey: Survey, epsilon: float) -> bool:
+    """Whether even half of the windows of a few plausible chains would release nothing of chains
+    with a private record, where these can go as a whole. Designing rules that redact everything
+    takes minutes where memory is long.
+    """
+    few = survey.chains < MANY_CHAINS and survey.touched_records < survey.records
+    if few or promise.places is not None or not isinstance(promise, Posterior):
+        return False
+    members = promise.members(_PILOT, promise.seed(epsilon, "pilot"))
+    sizes = smallest_windows(members, "record", 0, epsilon, _PILOT // 10)
+    if sizes is None:
+        return True
+    half = (sizes[0] // 2, sizes[1] // 2)
+    rules = {one: pair_of_window(one, half, promise.k) for one in survey.settings}
+    policy = TablePolicy("window", epsilon, "run", None, rules)
+    left = expected_released(survey.geometry, policy, promise.mean)
+    return left - (survey.records - survey.touched_records) < _LEAST_LEFT
 
 
 def _settings(survey: Survey, policy: TablePolicy) -> frozenset[Setting]:
