@@ -1,5 +1,6 @@
 """Randomised tests draw the same examples on every machine, and leave nothing behind."""
 
+import os
 from itertools import count
 
 import pytest
@@ -7,6 +8,8 @@ from hypothesis import Phase, settings
 
 from offrecord import cli
 
+# as the command does: threads of a product of small matrices wait for each other's cores
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # explaining a failure runs it again and again under a tracer, for minutes
 _PHASES = tuple(phase for phase in Phase if phase is not Phase.explain)
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None, phases=_PHASES)

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from offrecord.errors import InputError
 from offrecord.mechanisms import mechanism_named
 from offrecord.mechanisms.base import Mechanism, Unserved
@@ -48,7 +50,7 @@ from offrecord.tables.standing import (
 from offrecord.tables.survey import Survey, Surveyor
 from offrecord.tables.table import Dropped
 from offrecord.text import Progress, listwise, many, unwatched
-from offrecord.theory.window import smallest_windows
+from offrecord.theory.window import judge_of
 
 #: The mechanisms that are compared where none is asked for; of equal ones the first acts.
 CANDIDATES = ("window", "best-local", "owner")
@@ -230,15 +232,16 @@ def _is_hopeless(promise: Promise, survey: Survey, epsilon: float) -> bool:
     few = survey.chains < MANY_CHAINS and survey.touched_records < survey.records
     if few or promise.places is not None or not isinstance(promise, Posterior):
         return False
-    members = promise.members(_PILOT, promise.seed(epsilon, "pilot"))
-    sizes = smallest_windows(members, "record", 0, epsilon, _PILOT // 10)
-    if sizes is None:
-        return True
-    half = (sizes[0] // 2, sizes[1] // 2)
-    rules = {one: pair_of_window(one, half, promise.k) for one in survey.settings}
-    policy = TablePolicy("window", epsilon, "run", None, rules)
-    left = expected_released(survey.geometry, policy, promise.mean)
-    return left - (survey.records - survey.touched_records) < _LEAST_LEFT
+    members, judge = promise.members(_PILOT, promise.seed(epsilon, "pilot")), judge_of("record", 0)
+    size, beside = 2, survey.records - survey.touched_records
+    while np.count_nonzero(judge(members, size, size) > epsilon) > _PILOT // 10:
+        half = (size // 2, size // 2)
+        rules = {one: pair_of_window(one, half, promise.k) for one in survey.settings}
+        policy = TablePolicy("window", epsilon, "run", None, rules)
+        if expected_released(survey.geometry, policy, promise.mean) - beside < _LEAST_LEFT:
+            return True
+        size *= 2
+    return False
 
 
 def _settings(survey: Survey, policy: TablePolicy) -> frozenset[Setting]:
