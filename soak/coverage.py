@@ -42,10 +42,10 @@ def _drawn(k: int, order: int, seed: int) -> off.MarkovChain:
     return _chain(rows, order)
 
 
-def _deep() -> off.MarkovChain:
+def _deep(weight: float) -> off.MarkovChain:
     """A one is likelier after ones, up to six records back."""
     recent = np.arange(2**_DEPTH)[:, np.newaxis] >> np.arange(_DEPTH) & 1
-    one = 0.03 + recent @ (0.28, 0.20, 0.14, 0.10, 0.07, 0.06)
+    one = 0.03 + weight * (recent @ (0.28, 0.20, 0.14, 0.10, 0.07, 0.06))
     return _chain(np.column_stack((1 - one, one)), _DEPTH)
 
 
@@ -64,7 +64,8 @@ TRUTHS = {
     "three values with zeros": _chain([[0.95, 0.05, 0], [0.1, 0.8, 0.1], [0, 0.08, 0.92]], 1),
     "five values, order 1": _drawn(5, 1, 3),
     "five values, order 2": _drawn(5, 2, 4),
-    "memory of depth 6": _deep(),
+    "memory of depth 6": _deep(0.9),  # its window takes 24 records a side
+    "longer memory of depth 6": _deep(1.0),  # 34, and an order beyond what the rule chooses
 }  # fmt: skip
 CELLS = (
     ("rain, order 1", 150), ("rain, order 2", 150), ("rain, order 2", 2000),
@@ -279,6 +280,7 @@ DUE = (
 )
 CAMPAIGN = Campaign(
     DUE
+    | {"longer memory of depth 6, 2000": partial(_fixed, "longer memory of depth 6", 2000)}
     | {f"hidden regimes, {n}": partial(_hidden, _regimes, n) for n in (1000, 5000)}
     | {f"run lengths, {n}": partial(_hidden, _run_lengths, n) for n in (1000, 5000)}
     | {f"drift, {n}": partial(_drift, n) for n in (5000, 80_000)},
