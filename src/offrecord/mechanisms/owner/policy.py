@@ -249,10 +249,8 @@ def designed_policy(problem: Problem, mechanism: Mechanism) -> OwnerPolicy:
     settings = sorted(Records(problem).settings())
     if problem.epsilon == 0 and problem.is_for_one_chain:
         return GreedyPolicy(problem, _policy(problem, mechanism.name, {}), mechanism.name)
-    if not isinstance(problem.promise, KnownChains):
-        table = design_table(mechanism, problem.promise, problem.epsilon, "run", settings)
-        return OwnerPolicy(problem, table, table.mechanism)
-    if problem.epsilon == 0 or problem.members.contexts > 64:
+    fitted = not isinstance(problem.promise, KnownChains)
+    if fitted or problem.epsilon == 0 or problem.members.contexts > 64:
         table = design_table(mechanism, problem.promise, problem.epsilon, "run", settings)
         return OwnerPolicy(problem, table, table.mechanism)
     chains = Plausible(mean_of(problem), problem.members, problem.members)

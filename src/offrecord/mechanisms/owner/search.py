@@ -17,10 +17,9 @@ import numpy as np
 
 from offrecord.mechanisms.base import Unserved
 from offrecord.mechanisms.owner.all_levels import all_levels
-from offrecord.mechanisms.owner.common_mass import common_mass
-from offrecord.mechanisms.owner.law import expected_redactions
+from offrecord.mechanisms.owner.common_mass import bridges_in_common, common_mass
+from offrecord.mechanisms.owner.law import expected_redactions, unstopped
 from offrecord.mechanisms.owner.level_by_level import level_by_level
-from offrecord.mechanisms.owner.levels import far_classes, placed_levels
 from offrecord.mechanisms.owner.side import Side
 from offrecord.mechanisms.rules import Direction, Pair, Setting, StoppingRule
 from offrecord.models.base import Floats, Integers
@@ -347,3 +346,44 @@ def _part(pair: Pair, members: Members) -> int:
         if isinstance(rule, StoppingRule)
     )
     return max(2**28 // (8 * outcomes * members.contexts), 1)
+
+
+def placed_levels(side: Side, deadline: int, most: int) -> list[int]:
+    """At most `most` levels, the last one the deadline.
+
+    All distances up to it, if they are few; else so that the law of stopping, with every distance
+    allowed, puts its roots evenly between them (O6).
+    """
+    every = list(range(side.mean.order, deadline + 1))
+    if len(every) <= most:
+        return every
+    mean = side.steps(every, mean=True)
+    stop = bridges_in_common(mean, side)
+    waiting = [
+        float(np.einsum("x,cxi,ic->", mean.start[0], mass[0], beyond[0]))
+        for mass, beyond in zip(unstopped(mean, stop), mean.beyond, strict=True)
+    ]
+    roots = np.cumsum(np.sqrt(np.maximum(-np.diff([*waiting, 0.0]), 0.0)))
+    wanted = roots[-1] * np.arange(1, most + 1) / most
+    chosen = np.minimum(np.searchsorted(roots, wanted * (1 - 1e-9)), len(every) - 1)
+    return sorted({every[0], *(every[one] for one in chosen.tolist()), deadline})
+
+
+def far_classes(mean: Members, place: int, most: int) -> Integers:
+    """(S,) the class of each far context: each its own if they are at most 8, else the likeliest
+    half of the classes alone and the others in groups that look alike from a distance.
+    """
+    contexts = mean.contexts
+    if contexts <= most:
+        return np.arange(contexts)
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    law = mean.law(place)[0]
+    alone = np.argsort(-law, kind="stable")[: most // 2]
+    others = np.setdiff1d(np.arange(contexts), alone)
+    seen = np.log(mean.ahead(place, 2 * mean.order)[0][:, others] / law[others])
+    grouped = fcluster(linkage(seen.T, "ward"), most - len(alone), "maxclust") - 1
+    far = np.zeros(contexts, dtype=np.int64)
+    far[alone] = np.arange(len(alone))
+    far[others] = len(alone) + grouped
+    return far
