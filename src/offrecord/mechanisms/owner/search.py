@@ -370,7 +370,7 @@ def placed_levels(side: Side, deadline: int, most: int) -> list[int]:
 
 
 def far_classes(mean: Members, place: int, most: int) -> Integers:
-    """(S,) the class of each far context: each its own if they are at most 8, else the likeliest
+    """(S,) the class of each far context: each its own if they are few, else the likeliest
     half of the classes alone and the others in groups that look alike from a distance.
     """
     contexts = mean.contexts
