@@ -3,6 +3,7 @@ where a changed program does not, the verifier finds out.
 """
 
 import datetime as dt
+import json
 import warnings
 
 import numpy as np
@@ -160,3 +161,46 @@ def test_rules_of_different_places_keep_epsilon_together():
     both = [off.MarkovChain(rows), chain]
     mixed = off.design(off.Problem(both[0], 9, [4], 1.0, models=both), off.OwnerStopping())
     assert mixed.is_private
+
+
+@pytest.fixture
+def fitted(tmp_path):
+    """A release of a table that its model was learned from; the paths, and the original."""
+    rng, values = np.random.default_rng(4), []
+    for _ in range(40):
+        value = int(rng.integers(2))
+        for _ in range(50):
+            values.append(value)
+            value = value if rng.random() < 0.7 else 1 - value
+    rows = [(f"c{i // 50}", i % 50, f"v{v}", i in (120, 730)) for i, v in enumerate(values)]
+    paths = released(tmp_path, frame(rows), fit=True, accept_model=False, epsilon=1.0)
+    original = tmp_path / "original.csv"
+    frame(rows).drop("p").write_csv(original)
+    return *paths, original
+
+
+def changed(certificate, part, **numbers):
+    content = json.loads(certificate.read_text())
+    content[part] = content[part] | numbers if numbers else []
+    path = certificate.with_name("changed.json")
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_no_number_takes_a_caveat_away(fitted):
+    certificate, table, _ = fitted
+    said = verify(certificate, table, seed=1)
+    assert said.is_verified
+    for path in (changed(certificate, "verdicts"), changed(certificate, "release", others=0),
+                 changed(certificate, "evidence", unseen=True)):  # fmt: skip
+        assert verify(path, table, seed=1).not_checked == said.not_checked
+    caveats = " ".join(said.not_checked)
+    for what in ("counts, order and κ", "Where the model was learned", "Other releases"):
+        assert what in caveats
+
+
+def test_an_origin_that_is_not_of_this_table(fitted):
+    certificate, table, original = fitted
+    assert "origin.column" in problems((changed(certificate, "origin", column="w"), table))
+    with pytest.raises(off.InputError, match="none of its values"):
+        verify(changed(certificate, "origin", others="zz"), table, original=original, seed=1)

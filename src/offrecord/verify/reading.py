@@ -246,7 +246,8 @@ def with_original(records: Records, path: Path, certificate: Certificate, found:
     frame = read_frame(path, columns.released)
     labels = records.arranged.labels
     bins = None if named is None or named.bins is None else tuple(named.bins)
-    alphabet = Alphabet(labels, bins, None if named is None else named.others) if labels else None
+    others = None if named is None else named.others
+    alphabet = Alphabet.of(labels, bins, others) if labels else None
     arranged = arrange(frame, columns, alphabet=alphabet, step=records.arranged.step)
     if arranged.chains.codes.shape != records.codes.shape:
         arranged = _same_chains(frame, arranged, records, alphabet)
