@@ -16,7 +16,7 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.mechanisms.base import Mechanism, Unserved
 from offrecord.mechanisms.local_policy import LocalPolicy
-from offrecord.mechanisms.rules import LocalRule, Pair, Setting
+from offrecord.mechanisms.rules import LocalRule, Pair, Setting, SettingKind
 from offrecord.models.base import Floats
 from offrecord.models.chain import MarkovChain
 from offrecord.models.members import Members
@@ -255,9 +255,10 @@ def policy_of_rules(mechanism: Mechanism, problem: Problem) -> Policy:
     def made(reduced: Problem) -> LocalPolicy:
         mean, sides = reduced.chain.members(), []
         for first, last in reduced.secrets:
+            kind: SettingKind
             kind = "first" if first == 1 else "last" if last == reduced.n else "record"
             kind = "run" if kind == "record" and last > first else kind
-            pair = mechanism.rules(mean, Setting(kind, 0), reduced.epsilon)  # type: ignore[arg-type]
+            pair = mechanism.rules(mean, Setting(kind, 0), reduced.epsilon)
             rows = []
             for rule, room in zip(pair, (first - 1, reduced.n - last), strict=True):
                 if rule is not None and not isinstance(rule, LocalRule):

@@ -52,7 +52,7 @@ class ThreeRegion(LocalMechanism):
         if self.tuning not in TUNINGS:
             raise InputError(f"tuning must be one of {', '.join(TUNINGS)}, got {self.tuning!r}")
         is_number = isinstance(self.split, (int, float)) and not isinstance(self.split, bool)
-        if not (0 <= self.split <= 1 if is_number else self.split in SPLITS):  # type: ignore[operator]
+        if not (0 <= self.split <= 1 if is_number else self.split in SPLITS):  # type: ignore[operator] # a number
             raise InputError(
                 f"split must be best, even or a number from 0 to 1, got {self.split!r}"
             )

@@ -57,8 +57,10 @@ def disagreements(certificate: Certificate) -> Iterator[str]:
     for verdict in certificate.verdicts:
         expected.append(("verdicts.promised", verdict.promised, math.exp(verdict.epsilon)))
     for what, there, should in expected:
-        close = isinstance(there, float) and isinstance(should, float)
-        if not (math.isclose(there, should) if close else there == should):  # type: ignore[arg-type]
+        same = there == should
+        if isinstance(there, float) and isinstance(should, float):
+            same = math.isclose(there, should)
+        if not same:
             yield f"{what} must be {should}, is {there}"
     if max(counts.runs, counts.released + counts.missing, counts.chains) > max(
         counts.rows, counts.private

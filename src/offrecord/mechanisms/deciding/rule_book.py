@@ -55,7 +55,7 @@ def local_book(policy: TablePolicy) -> RuleBook[LocalRule]:
     """The rules of a policy that has local rules alone."""
     book = _book(policy, {id(rule): rule for pair in policy.rules.values() for rule in pair})
     assert all(isinstance(rule, LocalRule) for rule in book.rules)
-    return book  # type: ignore[return-value]
+    return book  # type: ignore[return-value] # asserted of every rule
 
 
 def stopping_book(policy: TablePolicy, order: int) -> RuleBook[StoppingRule]:
@@ -67,7 +67,7 @@ def stopping_book(policy: TablePolicy, order: int) -> RuleBook[StoppingRule]:
         raise InputError("stopping rules protect whole runs: protect must be 'run'")
     rules = {id(rule): rule for pair in policy.rules.values() for rule in pair}
     acting = {name: None if r is None else _stopping(r, order) for name, r in rules.items()}
-    return _book(policy, acting)  # type: ignore[return-value]
+    return _book(policy, acting)  # type: ignore[return-value] # stopping rules alone
 
 
 def _stopping(rule: SideRule, order: int) -> StoppingRule:
