@@ -9,22 +9,23 @@ import pytest
 from nbclient import NotebookClient
 
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "rain.ipynb"
-#: How the representations in it begin, in order.
-SHOWN = (
+#: How what its cells print begins, in order.
+PRINTED = (
     "best-local: releases ",
     "owner: releases ",
     "utility (expected share of records released)",
+    "it leaks ",
     "order 2, 2 values: ",
-    "&#x27;rain, July to December 2013&#x27;: ",
-    "certificate of &#x27;rain, July to December 2013&#x27;",
+    "released ",
+    "In at least 99% of the chains ",
     "verified: ",
     "within ε = 1: by the mean chain the release of rain, July to December 2013 moves ",
 )
 
 
 @pytest.fixture(scope="module")
-def executed(tmp_path_factory):
-    """A copy of it, run in a folder of its own."""
+def outputs(tmp_path_factory):
+    """What a copy of it shows, run in a folder of its own."""
     folder = tmp_path_factory.mktemp("notebook")
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_DATA_HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"):
@@ -33,36 +34,25 @@ def executed(tmp_path_factory):
         book = nbformat.read(NOTEBOOK, as_version=4)
         NotebookClient(book, timeout=300, resources={"metadata": {"path": folder}}).execute()
     assert list((folder / "TMPDIR").glob("*/key")) == []  # it cleans up
-    return book
+    return [one for cell in book.cells if cell.cell_type == "code" for one in cell.outputs]
 
 
-def outputs(book):
-    return [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
-
-
-def test_everything_in_it_is_shown_as_a_page(executed):
-    pages = [
-        output["data"]["text/html"]
-        for output in outputs(executed)
-        if output.output_type == "execute_result" and "<b>" in output["data"].get("text/html", "")
-    ]
-    pages = [page for page in pages if page.startswith("<p><b>")]  # frames show themselves
-    assert len(pages) == len(SHOWN)
-    for page, beginning in zip(pages, SHOWN, strict=True):
-        assert page.startswith(f"<p><b>{beginning}")
-        assert len(page) < 100_000
-        assert "<script" not in page
-    share = re.search(r": ([\d.]+)% of 4,372 records released", pages[4])
-    assert float(share[1]) > 94.08  # what windows would leave
-    assert pages[2].count("data:image/svg+xml;base64,") == 1
-    assert pages[-1].count("data:image/svg+xml;base64,") == 1
-
-
-def test_it_says_what_a_window_of_ones_own_leaks(executed):
-    said = "".join(one["text"] for one in outputs(executed) if one.output_type == "stream")
-    leaked = re.search(r"it leaks ([\d.]+) where 1.0 is allowed", said)
-    assert leaked is not None
+def test_what_it_prints(outputs):
+    printed = [one["text"] for one in outputs if one.get("name") == "stdout"]
+    assert len(printed) == len(PRINTED)
+    for text, beginning in zip(printed, PRINTED, strict=True):
+        assert text.startswith(beginning)
+    leaked = re.search(r"it leaks ([\d.]+) where 1.0 is allowed", printed[3])
     assert float(leaked[1]) > 1.0
+    share = re.search(r"([\d.]+)%", printed[5])
+    assert float(share[1]) > 94.08  # what windows would leave
+
+
+def test_charts_are_pictures(outputs):
+    pages = [one["data"]["text/html"] for one in outputs if "text/html" in one.get("data", {})]
+    pictures = [page for page in pages if "data:image/svg+xml;base64," in page]
+    assert len(pictures) == 2
+    assert not any("<script" in page for page in pictures)
 
 
 def test_it_is_kept_without_outputs():

@@ -5,7 +5,6 @@ far something is.
 from __future__ import annotations
 
 import difflib
-import html as markup
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -98,70 +97,3 @@ def listwise(through: Callable[[list[Any]], Iterable[Any]]) -> Progress:
         yield tell
 
     return progress
-
-
-# ---- in notebooks: no script, no colours of their own, everything escaped and of bounded size
-
-
-def html_note(headline: str, *lines: str) -> str:
-    """A headline, and lines below it."""
-    said = "".join(f"<br>{_html(line, _PARAGRAPH)}" for line in lines)
-    return f"<p><b>{_html(headline, _PARAGRAPH)}</b>{said}</p>"
-
-
-def html_list(title: str, lines: Sequence[str]) -> str:
-    """Lines under a title; nothing of none."""
-    if not lines:
-        return ""
-    items = "".join(f"<li>{_html(line, _PARAGRAPH)}</li>" for line in _some(lines, _ROWS))
-    return f"<p>{_html(title)}</p><ul>{items}</ul>"
-
-
-def html_facts(facts: Iterable[tuple[str, str]]) -> str:
-    """What is said about each of some names."""
-    lines = "".join(
-        f'<tr><th scope="row" style="{_LEFT}">{_html(name)}</th>'
-        f'<td style="{_LEFT}">{_html(said, _PARAGRAPH)}</td></tr>'
-        for name, said in facts
-    )
-    return f"{_TABLE}<tbody>{lines}</tbody></table>"
-
-
-def html_table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells, the first of them a head, each led by its name on the left."""
-    head, *body = ([*_some(row, _COLUMNS)] for row in rows)
-    cells = "".join(_cell("th", cell, at) for at, cell in enumerate(head))
-    lines = (
-        "<tr>" + "".join(_cell("td", cell, at) for at, cell in enumerate(row)) + "</tr>"
-        for row in _some(body, _ROWS, ["…"] * len(head))
-    )
-    return f"{_TABLE}<thead><tr>{cells}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-
-
-_ROWS, _COLUMNS, _CELL, _PARAGRAPH = 40, 16, 100, 2000  # the most that is shown, in characters
-_LEFT = "text-align:left"
-_TABLE = '<table style="margin:0 0 1em 0">'
-
-
-def _cell(tag: str, text: str, at: int) -> str:
-    return f'<{tag} style="{_LEFT if at == 0 else "text-align:right"}">{_html(text)}</{tag}>'
-
-
-def _some(items: Sequence[Any], most: int, left_out: Any = "…") -> Sequence[Any]:
-    """The first of many and the last, and between them that some are left out."""
-    if len(items) <= most:
-        return items
-    return [*items[: most - 2], left_out, items[-1]]
-
-
-def _html(text: str, most: int = _CELL) -> str:
-    """A text as markup, its beginning if it is long."""
-    return as_markup(text if len(text) <= most else text[: most - 1] + "…")
-
-
-def as_markup(text: str) -> str:
-    """A text as markup; what has no shape, such as a change of the direction of writing, by its
-    number.
-    """
-    plain = (one if one.isprintable() else ascii(one)[1:-1] for one in text)
-    return markup.escape("".join(plain))

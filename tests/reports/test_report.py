@@ -33,15 +33,15 @@ def made(request, table, tmp_path_factory):
 def test_the_page_says_what_the_release_is(made):
     release, path = made
     found = report(release, path)
-    said, page = found.markdown, found.html
+    page = found.html
     records = release.summary.rows - release.summary.missing
     share = release.frame["v"].is_not_null().sum() / records
-    assert f"{share:.2%} of {records} records left" in said
-    assert release.summary.mechanism in said
-    assert "e^1 = 2.71828 times likelier" in said
+    assert f"{share:.2%} of {records} records left" in page
+    assert release.summary.mechanism in page
+    assert "e^1 = 2.71828 times likelier" in page
     for name in ("left", "promise", "inferred", "rule", "budgets", "checked", "verify"):
         assert f'<section id="{name}"' in page
-    assert f"offrecord verify {path.name}.certificate.json {path.name}" in said
+    assert f"offrecord verify {path.name}.certificate.json {path.name}" in page
     assert found.to_dict()["released"] == pytest.approx(share)
 
 
@@ -62,11 +62,11 @@ def test_from_its_files_the_page_says_what_was_checked(made, tmp_path):
     proof = path.with_name(f"{path.name}.certificate.json")
     found = report(proof, path)
     assert found.problems == ()
-    assert "Verified" in found.markdown
+    assert "Verified" in found.html
     found.write(tmp_path / "page.html")
     with pytest.raises(InputError, match="--force"):
         found.write(tmp_path / "page.html")
-    with pytest.raises(InputError, match=r"\.html or \.md"):
+    with pytest.raises(InputError, match=r"\.html"):
         found.write(tmp_path / "page.pdf")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from offrecord.models.base import Floats
-from offrecord.text import aligned, html_list, html_note, html_table, many
+from offrecord.text import aligned, many
 
 if TYPE_CHECKING:
     from offrecord.attack.counting import Counted
@@ -153,12 +153,6 @@ class Attack:
     def __repr__(self) -> str:
         within = "within" if self.holds else "NOT within"
         return f"<Attack on {self.dataset!r}: {within} ε = {self.epsilon:g}>"
-
-    def _repr_html_(self) -> str:
-        """For notebooks, with the ratios of all runs as a picture."""
-        picture = self.plot()._repr_html_() if len(self.own.found) > 1 else ""
-        notes = html_list("Notes", self._notes())
-        return html_note(*self._headlines()) + html_table(self._table()) + picture + notes
 
     def _headlines(self) -> list[str]:
         within = "within" if self.holds else "NOT WITHIN"

@@ -60,10 +60,7 @@ def redact(
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(
-            help="The release on one page: .html, or .md for a short text."
-            "  [default: OUTPUT.report.html]"
-        ),
+        typer.Option(help="The release on one page (.html).  [default: OUTPUT.report.html]"),
     ] = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
     stream: Annotated[
@@ -354,7 +351,7 @@ def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
     output = None if places.to_stream else places.output
     try:
         page = report_of(done.made, places.certificate, output)
-        page.draw(places.report)
+        _ = page.html  # drawing takes a second: not while others wait for the lock
         # by which releases are named one after the other
         with locked_folder((output or places.certificate).parent):
             if not page.is_of(places.certificate):

@@ -31,7 +31,7 @@ def report(
         typer.Option(
             "--output",
             "-o",
-            help="The page: .html, or .md for a short text.  [default: RELEASED.report.html]",
+            help="The page (.html).  [default: RELEASED.report.html]",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing output.")] = False,

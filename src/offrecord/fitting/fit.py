@@ -117,9 +117,6 @@ class Fit:
     def __str__(self) -> str:
         return printed.page(self)
 
-    def _repr_html_(self) -> str:
-        return printed.html(self)
-
 
 def fit(  # noqa: PLR0913 - what there is to choose, by name
     chains: Chains,

@@ -1,4 +1,4 @@
-"""A fit as a page of text, and in notebooks."""
+"""A fit as a page of text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from offrecord.fitting.audit import is_near
 from offrecord.models.base import Label
 from offrecord.models.origin import Verdict
 from offrecord.models.posterior import BORROWER, LENDER
-from offrecord.text import aligned, html_list, html_note, html_table, many
+from offrecord.text import aligned, many
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
@@ -27,19 +27,6 @@ def page(fit: Fit) -> str:
     for sentence in _sentences(fit):
         parts += _wrapped(sentence)
     return "\n".join(parts)
-
-
-def html(fit: Fit) -> str:
-    """The same for notebooks."""
-    return "".join(
-        [
-            html_note(headline(fit), listed_values(fit.values)),
-            html_list("Warnings", fit.warnings),
-            html_table(_order_table(fit)),
-            html_table(_verdict_table(fit)),
-            html_list("About the model", _sentences(fit)),
-        ]
-    )
 
 
 def _wrapped(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from offrecord.mechanisms.base import Policy
 from offrecord.models.base import Floats, Label, Mask
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number
-from offrecord.text import aligned, html_note, html_table
+from offrecord.text import aligned
 from offrecord.theory.leakage import WorstOutput, figure, leakages, worst_output
 from offrecord.theory.pairs import ROUNDING
 from offrecord.theory.problem import Problem
@@ -264,9 +264,6 @@ class LocalPolicy(Policy):
 
     def __str__(self) -> str:
         return "\n".join([*self._headlines(), "", aligned(self._table(), right=True)])
-
-    def _repr_html_(self) -> str:
-        return html_note(*self._headlines()) + html_table(self._table())
 
     def _headlines(self) -> list[str]:
         """What it releases, and its leakage."""

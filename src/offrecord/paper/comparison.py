@@ -16,9 +16,6 @@ from offrecord.text import (
     Progress,
     aligned,
     followed,
-    html_list,
-    html_note,
-    html_table,
     unwatched,
 )
 from offrecord.theory.problem import Problem
@@ -26,7 +23,6 @@ from offrecord.theory.problem import Problem
 #: The column of Theorem 2, which is a bound and no mechanism.
 THEOREM2 = "Theorem 2 (printed bound)"
 _TITLE = "utility (expected share of records released)"
-_SHOWN, _DRAWN = 12, 100  # ε in numbers and in a picture, in notebooks
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -78,14 +74,12 @@ class Comparison(Sequence[Row]):
         writer.writerows(self.rows)
         return text.getvalue()
 
-    def chart(self, most: int | None = None) -> Any:
-        """Utility over ε, a line for each mechanism. most: so many of the ε at most."""
+    def chart(self) -> Any:
+        """Utility over ε, a line for each mechanism."""
         from offrecord.charts import utility_chart
 
-        chosen = set(self.epsilons if most is None else _evenly(self.epsilons, most))
         drawn = [dict(row) for row in self.rows if row["utility"] is not None]
-        names = list(dict.fromkeys(row["mechanism"] for row in drawn))
-        return utility_chart([row for row in drawn if row["epsilon"] in chosen], names)
+        return utility_chart(drawn, list(dict.fromkeys(row["mechanism"] for row in drawn)))
 
     # ---- for people
 
@@ -93,31 +87,14 @@ class Comparison(Sequence[Row]):
         return f"<Comparison of {len(self.names)} mechanisms and bounds at {len(self.epsilons)} ε>"
 
     def __str__(self) -> str:
-        return "\n".join([_TITLE, aligned(self._table(self.epsilons)), *self._whys()])
+        return "\n".join([_TITLE, aligned(self._table()), *self._whys()])
 
-    def _repr_html_(self) -> str:
-        """For notebooks: of one ε utility and leakage, of several some in numbers and a picture."""
-        whys = html_list("Without utility", self._whys())
-        if len(self.epsilons) == 1:
-            title = f"{_TITLE}, ε = {self.epsilons[0]:.6g}"
-            return html_note(title) + html_table(self._once()) + whys
-        table = html_table(self._table(_evenly(self.epsilons, _SHOWN)))
-        picture: str = self.chart(_DRAWN)._repr_html_()
-        return html_note(_TITLE) + table + whys + picture
-
-    def _table(self, epsilons: Sequence[float]) -> list[list[str]]:
+    def _table(self) -> list[list[str]]:
         """Utility, a line for each ε and a column for each mechanism."""
         found = {(row["epsilon"], row["mechanism"]): row["utility"] for row in self.rows}
         lines = [["ε", *self.names]]
-        for one in epsilons:
+        for one in self.epsilons:
             lines.append([f"{one:.6g}", *(_share(found.get((one, name))) for name in self.names)])
-        return lines
-
-    def _once(self) -> list[list[str]]:
-        """Utility and leakage, a line for each mechanism."""
-        lines = [["mechanism", "utility", "leakage"]]
-        for row in self.rows:
-            lines.append([row["mechanism"], _share(row["utility"]), _told(row["leakage"])])
         return lines
 
     def _whys(self) -> list[str]:
@@ -193,14 +170,3 @@ def _rows(problem: Problem, chosen: Mapping[str, Mechanism], *, required: bool) 
 
 def _share(utility: float | None) -> str:
     return "–" if utility is None else f"{utility:.4f}"
-
-
-def _told(leakage: float | None) -> str:
-    return "–" if leakage is None else f"{leakage:.6g}"
-
-
-def _evenly(items: Sequence[float], most: int) -> list[float]:
-    """So many at most, the first and the last among them."""
-    if len(items) <= most:
-        return list(items)
-    return [items[round(at * (len(items) - 1) / (most - 1))] for at in range(most)]

@@ -30,7 +30,6 @@ from pydantic import (
 from offrecord.errors import InputError
 from offrecord.models.file import promise_from_dict
 from offrecord.models.origin import Origin, Verdict
-from offrecord.text import html_facts, html_list, html_note, many, odds
 
 FORMAT: Literal["offrecord-certificate"] = "offrecord-certificate"
 CERTIFICATE_VERSION: Literal[6] = 6
@@ -386,11 +385,6 @@ class Certificate(Section):
         mechanism = self.kind if self.policy is None else self.policy.mechanism
         return f"<Certificate of {self.dataset!r}: {mechanism}, ε = {self.claim.epsilon:g}>"
 
-    def _repr_html_(self) -> str:
-        head = html_note(f"certificate of {self.dataset!r}", self.claim.statement)
-        facts = html_facts(_facts(self))
-        return head + facts + html_list("The promise rests on", self.assumptions)
-
     # ---- files
 
     def to_json(self) -> bytes:
@@ -501,26 +495,3 @@ def assumptions(kind: str, *, growing: bool, kept: bool) -> Texts:
 def software_versions() -> dict[str, str]:
     """What made the release, by name and version."""
     return {name: version_of(name) for name in ("offrecord", "polars", "numpy")}
-
-
-def _facts(certificate: Certificate) -> list[tuple[str, str]]:
-    """What a notebook shows; `verify` says whether it is true."""
-    counts, policy, release = certificate.counts, certificate.policy, certificate.release
-    facts = [
-        ("table", f"{counts.rows:,} rows, {counts.chains:,} chains, {counts.missing:,} missing"),
-        ("private", f"{counts.private:,} records, {counts.runs:,} runs"),
-        ("released", f"{counts.released:,} values"),
-    ]
-    if policy is not None:
-        facts.append(("mechanism", policy.mechanism))
-        if policy.validation is not None:
-            judged, above = many(policy.validation.drawn, "chain"), policy.validation.above
-            facts.append(("validation", f"{judged} judged, {above:,} exceed ε"))
-    facts += [(f"at {odds(one.epsilon)} to 1", one.verdict) for one in certificate.verdicts]
-    facts += [("accepted", one) for one in certificate.evidence.accepted]
-    others = "unknown" if release.others is None else f"{release.others:,} of the data set"
-    facts.append(("other releases", others))
-    facts.append(
-        ("made by", ", ".join(f"{name} {it}" for name, it in certificate.versions.items()))
-    )
-    return facts

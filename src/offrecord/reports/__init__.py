@@ -2,5 +2,5 @@
 
 report     the public function     content    what is said, as objects
 sections   in words                pictures   charts of rules, models and what follows from them
-page       blocks of a page        html, markdown, style   its forms
+page       blocks of a page        html, style   its form
 """

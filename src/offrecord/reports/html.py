@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 from offrecord.charts import undrawable
@@ -18,7 +19,6 @@ from offrecord.reports.page import (
     Section,
 )
 from offrecord.reports.style import STYLE
-from offrecord.text import as_markup as escape
 
 #: Nothing is fetched and no script is run, whatever names and labels may hold.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -126,3 +126,8 @@ def _listing(listing: Listing) -> str:
         f"<caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
         "</table></div>"
     )
+
+
+def escape(text: str) -> str:
+    """A text as markup; a character without a shape, such as a change of direction, by its code."""
+    return html.escape("".join(one if one.isprintable() else ascii(one)[1:-1] for one in text))

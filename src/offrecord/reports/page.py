@@ -33,14 +33,11 @@ class Facts:
 
 @dataclass(frozen=True)
 class Listing:
-    """A table. The first column names the rows; numbers stand to the right. is_detail: a short
-    text leaves it out.
-    """
+    """A table. The first column names the rows; numbers stand to the right."""
 
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
-    is_detail: bool = False
 
 
 @dataclass(frozen=True)

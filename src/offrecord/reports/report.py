@@ -13,13 +13,11 @@ from offrecord.files import check_writable, write_text
 from offrecord.release.certificate import Certificate
 from offrecord.reports.content import Content, Names
 from offrecord.reports.html import html_of
-from offrecord.reports.markdown import markdown_of
 from offrecord.reports.page import Page
 from offrecord.reports.pictures import Point, windows_over_budgets
 from offrecord.reports.sections import page_of
 
 CERTIFICATE = ".certificate.json"  #: what the name of a certificate adds to that of its table
-FORMS = (".html", ".md")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,32 +39,23 @@ class Report:
         """One self-contained page."""
         return html_of(self.page)
 
-    @cached_property
-    def markdown(self) -> str:
-        """A short text."""
-        return markdown_of(self.page)
-
     @property
     def problems(self) -> tuple[str, ...]:
         """What speaks against the certificate."""
         return self.content.problems
 
-    def draw(self, path: Path) -> str:
-        """What is written to a path, by the ending of its name."""
-        return self.markdown if path.suffix == ".md" else self.html
-
     def write(self, path: str | Path, *, force: bool = False) -> Path:
         """Write it, complete or not at all.
 
         Args:
-            path: ends in .html or .md.
+            path: ends in .html.
             force: overwrite a file that is there.
 
         Raises:
             InputError: where it cannot be written.
         """
         path = check_report(path, force=force)
-        write_text(path, self.draw(path), force=force)
+        write_text(path, self.html, force=force)
         return path
 
     def is_of(self, certificate: Path) -> bool:
@@ -89,8 +78,8 @@ class Report:
 
 def check_report(path: str | Path, *, force: bool) -> Path:
     """The path, if a report may be written there; InputError otherwise."""
-    if Path(path).suffix not in FORMS:
-        raise InputError(f"a report must end in {' or '.join(FORMS)}, got {path}")
+    if Path(path).suffix != ".html":
+        raise InputError(f"a report must end in .html, got {path}")
     return check_writable(path, force=force)
 
 

@@ -280,7 +280,7 @@ def _budgets(content: Content) -> Iterator[Section]:
         " few hundred plausible chains. A smaller ε protects more and releases less. The diamond is"
         " what left."
     )
-    listing = Listing("The same in numbers", ("ε", "Odds allowed", "Windows release"), rows, True)
+    listing = Listing("The same in numbers", ("ε", "Odds allowed", "Windows release"), rows)
     title = "What another budget would leave"
     yield Section("budgets", title, [Paragraph(text), Picture("budgets", chart), listing])
 

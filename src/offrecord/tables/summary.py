@@ -13,9 +13,6 @@ from offrecord.tables.decision import REGIONS
 from offrecord.tables.plan import NONE, RULES, about_verdict, erased
 from offrecord.text import (
     aligned,
-    html_facts,
-    html_list,
-    html_note,
     many,
     odds,
     share_text,
@@ -271,12 +268,6 @@ class Summary:
 
     def __str__(self) -> str:
         return "\n".join([self.figures(), *(f"warning: {warning}" for warning in self.warnings)])
-
-    def _repr_html_(self) -> str:
-        """For notebooks: warnings first."""
-        headline = f"{'dry run of ' if self.dry_run else ''}{self.short}"
-        warnings = html_list("Warnings", self.warnings)
-        return html_note(headline) + warnings + html_facts(self._lines())
 
 
 def promise_text(plan: Plan) -> str:

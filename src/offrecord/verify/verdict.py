@@ -13,7 +13,6 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.release.agreement import disagreements, left_out
 from offrecord.release.certificate import Certificate
-from offrecord.text import html_list, html_note
 from offrecord.verify.law import ROUNDING, Judged, leakages
 from offrecord.verify.members import Promised
 from offrecord.verify.recount import OTHER
@@ -106,12 +105,6 @@ class Verdict:
         lines += ["checked", *(f"  {one}" for one in self.checked)]
         lines += ["not checked", *(f"  {one}" for one in self.not_checked)]
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        listed = {"reasons": self.problems, "checked": self.checked}
-        listed["not checked"] = self.not_checked
-        parts = (html_list(title, lines) for title, lines in listed.items())
-        return html_note(self.headline) + "".join(parts)
 
 
 def _number(value: float) -> float | str:

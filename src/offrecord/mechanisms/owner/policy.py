@@ -24,7 +24,7 @@ from offrecord.models.known import KnownChains
 from offrecord.models.members import Members
 from offrecord.models.records import Chains, Runs
 from offrecord.release.coins import ALWAYS, redacts
-from offrecord.text import aligned, html_note, html_table
+from offrecord.text import aligned
 from offrecord.theory.leakage import figure
 from offrecord.theory.pairs import ROUNDING
 from offrecord.theory.problem import Problem
@@ -180,9 +180,6 @@ class OwnerPolicy(Policy):
 
     def __str__(self) -> str:
         return "\n".join([*self._headlines(), "", aligned(self._table())])
-
-    def _repr_html_(self) -> str:
-        return html_note(*self._headlines()) + html_table(self._table())
 
     def _headlines(self) -> list[str]:
         problem = self.problem

@@ -61,9 +61,6 @@ class Release:
     def __str__(self) -> str:
         return self.summary.figures()
 
-    def _repr_html_(self) -> str:
-        return self.summary._repr_html_()
-
     @property
     def certificate(self) -> dict[str, Any]:
         """What it says about the release as the ledger knows it by now; `write` adds what it says

@@ -102,9 +102,6 @@ class SparkRelease:
     def __str__(self) -> str:
         return self.summary.figures()
 
-    def _repr_html_(self) -> str:
-        return self.summary._repr_html_()
-
     def write(
         self, path: str, *, certificate: str | Path, format: str = "parquet", force: bool = False
     ) -> None:

@@ -75,9 +75,6 @@ class Streamed:
     def __str__(self) -> str:
         return self.summary.figures()
 
-    def _repr_html_(self) -> str:
-        return self.summary._repr_html_()
-
 
 @takes(FileOptions)
 def redact_file(table: str | Path, output: str | Path | None, options: FileOptions) -> Streamed:
