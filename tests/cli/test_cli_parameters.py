@@ -10,7 +10,7 @@ from offrecord.cli.parameters import names, number, options_from, whole
 from offrecord.tables.options import FileOptions
 
 #: What the command line does by other means.
-NOT_OFFERED = {"output_format", "explain_format", "progress", "say", "watch"}
+NOT_OFFERED = {"output_format", "progress", "say", "watch"}
 
 
 def parameters(verb):

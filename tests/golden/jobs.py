@@ -192,7 +192,6 @@ def _hours() -> pl.DataFrame:
 
 _simple("times with a zone", _hours, step="1h")
 _simple("days", lambda: _timed(lambda t: date(2025, 1, 1) + timedelta(days=t)), step="1d")
-_simple("decimal order", lambda: _table().with_columns(t=pl.col("t") / 10), step=1, order_unit=0.1)
 _simple("order of rows", lambda: _table().sort("t", maintain_order=True), order="row")
 _simple("one chain", lambda: _table(chains=["a"]).drop("room"), by=None, single_chain=True)
 _simple("unsorted", lambda: _table().sample(fraction=1.0, shuffle=True, seed=1))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from definition import leakage_of_table, output_table
+from explained import explained
 
 KERNELS = {
     2: [
@@ -58,12 +59,12 @@ def rule(release, frame, name, k):
     """(n, k) redaction probabilities of one chain over all its steps: what is missing is
     redacted.
     """
-    explained = release.explain().filter(pl.col("chain") == name)
+    found = explained(release).filter(pl.col("chain") == name)
     rows = frame.filter(pl.col("chain") == name).sort("t")
     n = int(rows["t"].max()) + 1
     matrix = np.ones((n, k))
     for (t, value), chances in zip(
-        rows.select("t", "v").rows(), explained.select(pl.col("^Pr.*$")).rows(), strict=True
+        rows.select("t", "v").rows(), found.select(pl.col("^Pr.*$")).rows(), strict=True
     ):
         if value is not None:
             matrix[t] = chances

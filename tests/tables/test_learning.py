@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import offrecord as off
 from command_line import flags
 from definition import leakage_of_table, samples, sequences, table_of_paths
+from explained import explained
 from offrecord import cli
 from offrecord.errors import InputError
 from offrecord.models.file import Model
@@ -156,7 +157,7 @@ def test_one_table_with_opt_outs_all_over_it(mechanism, tmp_path):
     )
     # all it learned from is in region S, and counting it again gives the same model
     nearest = np.min([np.abs(np.arange(frame.height) - p) for p in PRIVATE], axis=0)
-    regions = release.explain()["region"].to_numpy()
+    regions = explained(release)["region"].to_numpy()
     assert set(regions[nearest >= distance]) == {"S"}
     assert 2 * np.count_nonzero(nearest >= distance) >= frame.height
     blank = pl.when(pl.Series(nearest >= distance)).then(pl.col("v"))
@@ -169,7 +170,7 @@ def test_what_it_learns_follows_from_what_leaves(tmp_path):
     """Twins: they differ only where a window redacts for certain."""
     frame = one_chain()
     first = redacted(frame, SINGLE, tmp_path, fit=True)
-    near = first.explain()["region"].is_in(["L", "private"])
+    near = explained(first)["region"].is_in(["L", "private"])
     assert near.sum() > len(PRIVATE)
     changed = pl.when(near).then(1 - pl.col("v")).otherwise(pl.col("v")).alias("v")
     second = redacted(frame.with_columns(changed), SINGLE, tmp_path, fit=True)
@@ -211,7 +212,7 @@ def test_the_count_is_right(tmp_path):
     frame = rooms()
     model = fitted(frame.filter(pl.col("room") != 7), BY_ROOM)
     release = redacted(frame, BY_ROOM, tmp_path, model=model, accept_model=True)
-    rule = release.explain().filter(pl.col("room") == 2)
+    rule = explained(release).filter(pl.col("room") == 2)
     uncertain = rule.filter(pl.col("region") != "S").height
     said = release.certificate["evidence"]["accepted"][0]
     assert f"({uncertain} records)" in said
@@ -231,7 +232,7 @@ def test_which_blocks_were_seen(tmp_path_factory, corrected, first, size):
     off_by = pl.col("t").is_in(corrected)
     now = frame.with_columns(v=pl.when(off_by).then(1 - pl.col("v")).otherwise(pl.col("v")))
     release = redacted(now, SINGLE, tmp_path, model=model, accept_model=True)
-    regions, values = release.explain()["region"].to_list(), now["v"].to_list()
+    regions, values = explained(release)["region"].to_list(), now["v"].to_list()
     seen, changing, alike = 0, 0, 0
     for begin in range(first, first + stretch.height, 32):
         block = range(begin, min(begin + 32, first + stretch.height))

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
+from explained import explained
 from offrecord.errors import InputError
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import Columns, arrange
@@ -170,10 +171,8 @@ def redacted(frame, listed, **options):
 
 
 def private_rows(frame, listed, **options):
-    explained = redacted(frame, listed, **options).explain()
-    return (
-        explained.filter(pl.col("region") == "private").drop("region").select("chain", "t").rows()
-    )
+    found = explained(redacted(frame, listed, **options))
+    return found.filter(pl.col("region") == "private").select("chain", "t").rows()
 
 
 HOURS = pl.DataFrame(
@@ -243,8 +242,8 @@ def test_a_range_of_days_among_days():
 def test_rows_are_ranges_too():
     frame = pl.DataFrame({"chain": ["b", "a"] * 6, "v": [0, 1, 0, 1, 1, 0] * 2})
     listed = pl.DataFrame({"chain": ["a"], "from": ["2"], "to": ["4"]})
-    explained = redacted(frame, listed, order="row").explain()
-    assert (explained["region"] == "private").to_list() == [False, True, True, True] + [False] * 8
+    found = explained(redacted(frame, listed, order="row"))
+    assert (found["region"] == "private").to_list() == [False, True, True, True] + [False] * 8
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 import offrecord as off
 from definition import samples
+from explained import explained
 from offrecord import cli
 from offrecord.tables.engines import memory, spark, stream
 
@@ -189,7 +190,8 @@ def test_so_may_a_record_that_is_redacted_whatever_it_is(released, monkeypatch):
         dataset="e",
         mechanism="best-local",
         dry_run=True,
-    ).explain()
+    )
+    rule = explained(rule)
     certain = rule.filter(region="L")["t"].to_list()
     assert 10 in certain
     found = [released(table(cell, place=10)) for cell in CELLS]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import offrecord as off
 from definition import joint_table, leakage_of_table, output_table
+from explained import explained
 from offrecord.release.keys import Key
 from offrecord.tables import contents
 
@@ -92,7 +93,7 @@ def test_two_releases_that_share_their_coins_leak_their_pointwise_minimum(again)
     def rule(frame, epsilon, mechanism):
         found = again(frame, epsilon=epsilon, mechanism=mechanism, model=FIGURE_2, dry_run=True)
         return np.vstack(
-            [found.explain().select(pl.col("^Pr.*$")).to_numpy(), np.ones((n - frame.height, 2))]
+            [explained(found).select(pl.col("^Pr.*$")).to_numpy(), np.ones((n - frame.height, 2))]
         )
 
     another_epsilon = rule(whole, 1.0, "3r-constant"), rule(whole, 1.5, "3r-constant")
@@ -119,7 +120,7 @@ def test_releases_under_one_name_share_their_coins_and_under_another_do_not(agai
         again(frame, epsilon=1.0, **options),
         again(frame, epsilon=0.5, another_release=True, **options),
     )
-    rules = [one.explain()["Pr(redacted | 0)"].to_numpy() for one in (large, small)]
+    rules = [explained(one)["Pr(redacted | 0)"].to_numpy() for one in (large, small)]
     more = rules[1] >= rules[0]
     assert np.any(more & (rules[0] > 0) & (rules[1] < 1))
     renamed = again(frame, epsilon=0.5, dataset="e", **options)

@@ -29,7 +29,6 @@ HARMLESS = {
     "dataset": SHOWN,
     "columns.step": SHOWN,
     "columns.zone": SHOWN,
-    "columns.order_unit": SHOWN,
     "columns.keep_all": SHOWN,
     "counts.chains": COUNTED,
     "counts.missing": COUNTED,

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 _CHAIN = ("n", "alpha", "beta")
 #: Options that only a table has, in the order in which help lists them.
 _TABLE = (
-    *("value", "order", "by", "single_chain", "private_list", "keep_rows", "problems"),
+    *("value", "order", "by", "single_chain", "private_list", "keep_rows"),
     *options_from("fit", "step"),
-    *("order_unit", "accept_model", "allow_none"),
+    *("accept_model", "allow_none"),
     *("format", "separator", "encoding", "sheet", "max_rows"),
 )
 
@@ -98,10 +98,10 @@ def compare(  # noqa: PLR0913, PLR0917 - what a person may write, by name
         content = _of_chain(described, epsilons, chosen, named=mechanism is not None)
     else:
         named = {"--private-list": described["private_list"], "--model": described["model"]}
-        written = {"--csv": csv, "--picture": picture, "--problems": described["problems"]}
+        written = {"--csv": csv, "--picture": picture}
         check_all_apart(written, {"the input": table} | named)
         check_outside(written, table)
-        content = _of_table(table, described, epsilons, chosen, force=force)
+        content = _of_table(table, described, epsilons, chosen)
     found = comparison.Comparison(tuple(content["results"]))
     if csv is not None:
         write_text(csv, found.csv(), force=force)
@@ -134,19 +134,15 @@ def _of_table(
     described: dict[str, Any],
     epsilons: list[float],
     chosen: Mapping[str, Mechanism],
-    *,
-    force: bool,
 ) -> dict[str, Any]:
-    """What --json prints of a table. force: overwrite what lists all that is wrong with it."""
+    """What --json prints of a table."""
     from offrecord.tables.formats import Said
-    from offrecord.tables.reporting import check_report, reporting
 
     _refuse(described, _CHAIN, "chains without data: leave the TABLE out, or this")
     if described["value"] is None or described["order"] is None:
         raise InputError("a TABLE needs --value and --order, as in offrecord redact")
     own = {name: value for name, value in described.items() if name not in _CHAIN}
     asked = FileOptions(epsilon=epsilons[0], dataset="compare", **own)
-    check_report(asked.problems, force=force)
     said = Said(asked.format, asked.separator, asked.encoding, asked.sheet)
     of_table = said_of(table, asked.private_list, said)
     if table != STREAM and is_too_large(table, of_table):
@@ -160,8 +156,7 @@ def _of_table(
 
     asked = replace(asked, private_list=read_keys(asked.private_list, said, asked.max_rows))
     options = MemoryOptions(**{one.name: getattr(asked, one.name) for one in fields(Options)})
-    with reporting(asked.problems, force=force):
-        survey, trials = compared(frame, options, chosen, epsilons, bar)
+    survey, trials = compared(frame, options, chosen, epsilons, bar)
     counted = ("rows", "missing", "chains", "touched", "private", "runs")
     return {name: getattr(survey, name) for name in counted} | {
         "results": [

@@ -24,9 +24,7 @@ EPSILONS = (0.5, 1.0, 2.0)
     "order",
     "output",
     *options_from("by", "private_list"),
-    "problems",
     *options_from("fit_distance", "step"),
-    "order_unit",
     "epsilons",
     "key_file",
     "format",
@@ -61,23 +59,21 @@ def fit(
     from offrecord.release.keys import default_key_file
     from offrecord.tables.formats import Said
     from offrecord.tables.reference import fit as fit_table
-    from offrecord.tables.reporting import check_report, reporting
 
-    keys, problems = described.pop("private_list"), described.pop("problems")
+    keys = described.pop("private_list")
     described["key_file"] = described["key_file"] or default_key_file()
     value, order, by = described["value"], described["order"], described["by"]
     check_writable(output, force=force)
-    written = {"--output": output, "--problems": problems}
+    written = {"--output": output}
     check_all_apart(written, {"the input": table, "--private-list": keys})
     check_outside(written, table)
-    check_report(problems, force=force)
     said = Said(*(described.pop(one.name) for one in fields(Said)))
     listed = read_keys(keys, said, max_rows)
     columns = columns_read(value, order, by, described["private"])
     frame = read_table(table, columns, said_of(table, keys, said), max_rows, text=[value])
     described["epsilons"] = EPSILONS if epsilons is None else tuple(epsilons)
     described["table"] = None if table == STREAM else table.name
-    with busy("fitting"), reporting(problems, force=force):
+    with busy("fitting"):
         found = fit_table(frame, private_list=listed, **described)
     found.save(output, force=force)
     typer.echo(as_json_text(found.summary()) if as_json else str(found))

@@ -16,7 +16,7 @@ from offrecord.cli.paths import STREAM, check_all_apart, check_outside, is_same,
 from offrecord.cli.printing import Json, as_json_text, failed, fault_of, noted
 from offrecord.cli.progress import designing, row_bar
 from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table, said_of
-from offrecord.errors import InputError, advise
+from offrecord.errors import InputError
 from offrecord.tables.options import FileOptions, Options
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     "sheet",
     "max_rows",
     *options_from("accept_model", "publish_positions"),
-    "explain",
     "stream",
     "in_memory",
     "dry_run",
@@ -116,8 +115,6 @@ class _Places:
     output: Path | None = None
     output_format: str | None = None
     certificate: Path | None = None
-    explain: Path | None = None
-    explain_format: str | None = None
     report: Path | None = None
 
     @property
@@ -145,9 +142,6 @@ def _places(
     table: Path, output: Path | None, asked: FileOptions, report: Path | None, *, as_json: bool
 ) -> _Places:
     """Where things are, checked before anything is read; InputError if they cannot be there."""
-    from offrecord.files import check_writable
-    from offrecord.tables.reporting import check_report
-
     if output is None and not asked.dry_run:
         raise InputError("give --output FILE for the released table, or --dry-run")
     output = None if asked.dry_run else output
@@ -157,13 +151,8 @@ def _places(
     out_kind, certificate = _release_place(table, output, asked, as_json=as_json)
     if report is not None:
         _check_report(report, certificate, asked)
-    explain = _path(asked.explain)
-    explain_kind = None if explain is None else output_format(explain, asked.format)
-    if explain is not None:
-        check_writable(explain, force=asked.force)
-    check_report(asked.problems, force=asked.force)
     said = said_of(table, asked.private_list, _said(asked))
-    return _Places(table, said, output, out_kind, certificate, explain, explain_kind, report)
+    return _Places(table, said, output, out_kind, certificate, report)
 
 
 def _said(asked: FileOptions) -> Said:
@@ -189,8 +178,6 @@ def _outputs(output: Path | None, asked: FileOptions) -> dict[str, Path | None]:
     return {
         "--output": output,
         "--certificate": _path(asked.certificate),
-        "--explain": _path(asked.explain),
-        "--problems": _path(asked.problems),
     }
 
 
@@ -287,7 +274,6 @@ def _in_file(places: _Places, asked: FileOptions) -> _Done:
         **vars(places.said),
         output_format=places.output_format,
         certificate=places.certificate,
-        explain_format=places.explain_format,
     )
     made = redact_file(places.table, places.output, **vars(asked))
     return _Done(made.summary, [*made.summary.warnings], made)
@@ -304,21 +290,16 @@ def _in_memory(places: _Places, asked: FileOptions) -> _Done:
         text=[asked.value, *([] if asked.keep_all else keep)],
     )
     from offrecord.tables.engines.memory import redact as redact_table
-    from offrecord.tables.reporting import reporting
 
     options = {one.name: getattr(asked, one.name) for one in fields(Options)}
-    with reporting(asked.problems, force=asked.force):
-        release = redact_table(frame, remember=False, **(options | {"problems": None}))
+    release = redact_table(frame, remember=False, **options)
     warnings = [*release.summary.warnings, *_written(release, places, force=asked.force)]
     return _Done(release.summary, warnings, release, release.fit)
 
 
 def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
-    """Write a release and its rule; warnings."""
-    from offrecord.tables.writing import write_table
-
+    """Write a release; warnings."""
     warnings = []
-    explained = None if places.explain is None else release.explain()
     if places.output is not None and places.certificate is not None:
         how: dict[str, Any] = {
             "format": places.output_format,
@@ -331,11 +312,6 @@ def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
             warnings += release.write_stream(sys.stdout.buffer, **how)
         else:
             warnings += release.write(places.output, **how)[1]
-    if explained is not None and places.explain is not None and places.explain_format is not None:
-        kind = places.explain_format
-        said = write_table(iter([explained]), places.explain, kind, force=force)
-        advise(said)
-        warnings += said
     return warnings
 
 
@@ -378,7 +354,6 @@ def _told(done: _Done, places: _Places) -> str:
     written = [] if places.output is None or places.to_stream else [str(places.output)]
     written += [] if places.certificate is None else [_shown(places.certificate, places.output)]
     written += [] if places.report is None else [_shown(places.report, places.output)]
-    written += [] if places.explain is None else [str(places.explain)]
     figures = done.summary.figures()
     return f"{figures}\n\nwritten: {', '.join(written)}" if written else figures
 

@@ -6,7 +6,7 @@ as if it stood in UTC.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,40 +23,6 @@ HOUR = 3600 * 10**9
 DAY = 24 * HOUR
 #: How far apart records are that stand one phase apart.
 STEPS = {"hour": "1h", "weekday": "1d", "month": "1mo"}
-#: A zone for each rule by which clocks have been changed since 1970, by date or by hour.
-CHANGING = (
-    "America/New_York",
-    "Europe/London",
-    "Europe/Berlin",
-    "Europe/Athens",
-    "Europe/Moscow",
-    "Africa/Cairo",
-    "Africa/Casablanca",
-    "America/Asuncion",
-    "America/Havana",
-    "America/Mexico_City",
-    "America/Santiago",
-    "America/Sao_Paulo",
-    "America/St_Johns",
-    "America/Nuuk",
-    "Antarctica/Troll",
-    "Asia/Amman",
-    "Asia/Baku",
-    "Asia/Beirut",
-    "Asia/Damascus",
-    "Asia/Dhaka",
-    "Asia/Gaza",
-    "Asia/Jerusalem",
-    "Asia/Karachi",
-    "Asia/Tehran",
-    "Asia/Ulaanbaatar",
-    "Australia/Lord_Howe",
-    "Australia/Sydney",
-    "Europe/Istanbul",
-    "Pacific/Auckland",
-    "Pacific/Easter",
-    "Pacific/Fiji",
-)
 
 
 def shown(instants: Nanoseconds, zone: str | None) -> Nanoseconds:
@@ -84,33 +50,12 @@ def instants(shown: Nanoseconds, zone: str | None) -> Nanoseconds:
     return np.asarray(found.dt.convert_time_zone("UTC").to_physical().to_numpy())
 
 
-def changes(before: Nanoseconds, after: Nanoseconds) -> list[tuple[str, Nanoseconds]]:
-    """How far apart pairs of wall times are on clocks that are changed, by zone.
-
-    Of times that a clock shows twice, the earlier before and the later after; −1 where it never
-    shows one of them.
-    """
-    found = []
-    for zone in CHANGING:
-        ends = _placed(before, zone, "earliest"), _placed(after, zone, "latest")
-        first, last = (one.dt.convert_time_zone("UTC").to_physical() for one in ends)
-        found.append((zone, (last - first).fill_null(-1).to_numpy()))
-    return found
-
-
-def shows(times: Nanoseconds, zone: str) -> bool:
-    """Whether clocks in a zone ever show all of these times."""
-    return _placed(times, zone).null_count() == 0
-
-
-def _placed(
-    times: Nanoseconds, zone: str, twice: Literal["earliest", "latest"] = "earliest"
-) -> pl.Series:
-    """When a clock in the zone shows these times; null if never. twice: which, if it does twice."""
+def _placed(times: Nanoseconds, zone: str) -> pl.Series:
+    """When a clock in the zone first shows these times; null if never."""
     import polars as pl
 
     bare = pl.Series("time", np.asarray(times, dtype=np.int64)).cast(pl.Datetime("ns"))
-    return bare.dt.replace_time_zone(zone, ambiguous=twice, non_existent="null")
+    return bare.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
 
 
 def phase_count(phase: Any) -> int:

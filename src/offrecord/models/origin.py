@@ -19,7 +19,7 @@ class Origin(Content):
     column: whose values it is about. order: what ordered its records. step: the distance of one
     record from the next, None where neighbours counted as one step apart. spacing: their median
     distance, in seconds or numbers, where there is no step. zone: the time zone of order values.
-    unit: what decimal order values were counted in. bins: where numbers were cut into values.
+    bins: where numbers were cut into values.
     others: the label of all values that were too rare to be learned. table: what the records are
     called. chains, records: how many were counted. lone_cells: transitions that one chain alone
     shows. distance: of the records counted from private ones, in steps, where the table itself
@@ -33,7 +33,6 @@ class Origin(Content):
     step: str | None = None
     spacing: float | None = None
     zone: str | None = None
-    unit: str | None = None
     bins: list[float] | None = None
     others: str | None = None
     table: str | None = None

@@ -131,8 +131,6 @@ def _model(certificate: Certificate) -> Iterator[str]:
             yield f"origin.order must be {kind!r}, is {origin.order!r}"
         if origin.column != columns.value and not certificate.evidence.accepted:
             yield f"origin.column is {origin.column!r}, and nobody accepted that"
-        if origin.unit != columns.order_unit:
-            yield f"origin.unit must be {columns.order_unit!r}, is {origin.unit!r}"
     for verdict in certificate.verdicts:
         counted = verdict.counted
         broken = counted is not None and counted > verdict.promised

@@ -78,7 +78,7 @@ class Columns(Section):
 
     order: "row" where rows stand in order. keep_all: kept cells leave beside redacted values too.
     step: the distance of one record from the next, None where neighbours are one step apart. zone:
-    the time zone of the order column. order_unit: what decimal order values are counted in.
+    the time zone of the order column.
     """
 
     value: str
@@ -89,7 +89,6 @@ class Columns(Section):
     step: str | None = None
     order_kind: Literal["time", "integer"]
     zone: str | None = None
-    order_unit: str | None = None
 
 
 class Counts(Section):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.release import coins as draws
-from offrecord.tables.problems import Check, Places
+from offrecord.tables.problems import Check, RowNames
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
@@ -25,13 +25,12 @@ _DAY, _ZONE = r"\d{4}-\d\d-\d\d", r"(Z|[+-]\d\d:?\d\d)"
 _TIME = rf"{_DAY}[T ]\d\d:\d\d(:\d\d(\.\d{{1,9}})?)?"
 
 
-def check_filled(series: pl.Series, does: str, places: Places, column: int = 0) -> None:
+def check_filled(series: pl.Series, does: str, names: RowNames, column: int = 0) -> None:
     """InputError for empty cells of a column. does: what it is for."""
     if series.null_count():
         said = (f"column {series.name!r} {does} and must not be empty, but is in ", "row", "")
-        problem = f"column {series.name!r} is empty"
         empty = series.is_null().to_numpy()
-        raise places.wrong(empty, Check.FILLED, said, problem, column=column)
+        raise names.error(empty, Check.FILLED, said, column=column)
 
 
 def chain_column(series: pl.Series) -> pl.Series:
@@ -66,10 +65,14 @@ def _blanks(series: pl.Series) -> str:
     return "; there are blanks around cells" if series.str.contains(_BLANK).any() else ""
 
 
+#: What helps where order values have a fraction.
+DECIMALS = "; count numbers with a fraction in a smaller unit, so that they are whole"
+
+
 def _decimals(series: pl.Series) -> str:
     """A word about numbers with a fraction, where all cells are numbers."""
     are_numbers = not series.cast(pl.Float64, strict=False).null_count()
-    return "; of decimals say the unit: --order-unit 0.1" if are_numbers else ""
+    return DECIMALS if are_numbers else ""
 
 
 def whole_numbers(series: pl.Series) -> pl.Series:
@@ -82,7 +85,7 @@ def whole_numbers(series: pl.Series) -> pl.Series:
     return series.cast(pl.Int64)
 
 
-def order_column(series: pl.Series, places: Places) -> pl.Series:
+def order_column(series: pl.Series, names: RowNames) -> pl.Series:
     """A column that orders records, as whole numbers, dates or times."""
     kind = series.dtype
     if kind == pl.String:
@@ -98,13 +101,7 @@ def order_column(series: pl.Series, places: Places) -> pl.Series:
             "row",
             _decimals(series) or _blanks(series),
         )
-        raise places.wrong(
-            _strange(series),
-            Check.READABLE,
-            said,
-            f"column {series.name!r} has another kind of text than most rows",
-            unread=series.name,
-        )
+        raise names.error(_strange(series), Check.READABLE, said, unread=series.name)
     if kind in (pl.Int128, pl.UInt64, pl.UInt128):
         try:
             return series.cast(pl.Int64)
@@ -114,8 +111,7 @@ def order_column(series: pl.Series, places: Places) -> pl.Series:
         return series
     raise InputError(
         f"column {series.name!r} must hold whole numbers, dates or times to order records, got"
-        f" {type_name(kind)}"
-        + ("; of decimals say the unit: --order-unit 0.1" if kind.is_float() else "")
+        f" {type_name(kind)}" + (DECIMALS if kind.is_float() else "")
     )
 
 
@@ -168,16 +164,15 @@ def nanoseconds(series: pl.Series) -> NDArray[np.int64]:
     return np.asarray(ticks * unit)
 
 
-def private_marks(series: pl.Series, places: Places) -> NDArray[np.bool_]:
+def private_marks(series: pl.Series, names: RowNames) -> NDArray[np.bool_]:
     """The private column as truth values; what says neither would be an opt-out lost in silence."""
     name = series.name
 
     def check(known: pl.Series, what: str) -> None:
         if not known.all():
             must = f"private column {name!r} must hold true and false, or 1 and 0, got other {what}"
-            problem = f"private column {name!r} is neither true nor false"
             said, strange = (f"{must} in ", "row", ""), (~known).to_numpy()
-            raise places.wrong(strange, Check.READABLE, said, problem, column=1)
+            raise names.error(strange, Check.READABLE, said, column=1)
 
     if series.dtype == pl.String:
         series = series.str.to_lowercase().replace({"1": "true", "0": "false"})

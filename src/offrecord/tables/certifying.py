@@ -92,7 +92,6 @@ def _columns(plan: Plan) -> form.Columns:
         order_kind="time" if survey.is_timed else "integer",
         # where steps depend on it: engines may tell times in another
         zone=survey.zone if calendar else None,
-        order_unit=None if columns.unit is None else columns.unit.text,
     )
 
 

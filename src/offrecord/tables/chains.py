@@ -27,10 +27,9 @@ from offrecord.tables.cells import (
 )
 from offrecord.tables.column_names import check_columns
 from offrecord.tables.grid import OrderColumn, grid_of
-from offrecord.tables.problems import TABLE, Check, Places
+from offrecord.tables.problems import TABLE, Check, RowNames
 from offrecord.tables.sorting import chain_starts, is_sorted, sorted_rows
 from offrecord.tables.steps import Step
-from offrecord.tables.units import Unit
 from offrecord.tables.values import value_cells
 
 #: `order=ROW`: records stand in the order of the table's rows.
@@ -41,8 +40,7 @@ ROW = "row"
 class Columns:
     """Which column says what. order None: the order of rows. by empty: a single chain.
 
-    keep_all: kept cells leave also where the value is redacted. unit: what order values are counted
-    in, None where they are whole numbers or times.
+    keep_all: kept cells leave also where the value is redacted.
     """
 
     value: str
@@ -50,7 +48,6 @@ class Columns:
     by: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     keep_all: bool = False
-    unit: Unit | None = None
 
     @classmethod
     def named(
@@ -61,7 +58,6 @@ class Columns:
         single_chain: bool,
         keep: str | Sequence[str] | None = None,
         keep_all: bool = False,
-        order_unit: str | float | None = None,
     ) -> Columns:
         """From what a person gives; InputError unless it says what makes a chain.
 
@@ -76,10 +72,7 @@ class Columns:
             )
         if keep_all and not kept:
             raise InputError("--keep-all is about --keep: name the columns to release too")
-        unit = None if order_unit is None else Unit.parsed(order_unit)
-        if ordered == ROW and unit is not None:
-            raise InputError("--order-unit is about an order column, not about --order row")
-        columns = cls(own, None if ordered == ROW else ordered, names, kept, keep_all, unit)
+        columns = cls(own, None if ordered == ROW else ordered, names, kept, keep_all)
         released = columns.released
         for name in released:
             if released.count(name) > 1:
@@ -266,21 +259,17 @@ def arrange(
         rows = sorted_rows(read.by, read.order, frame.height)
         read = read.gathered(rows)
         starts = chain_starts(read.by, frame.height)
-    places = Places(read.table, columns.by, columns.ordering, rows)
+    names = RowNames(read.table, columns.by, columns.ordering, rows)
     for at, series in enumerate(read.by):
         if (blank := blank_names(series.gather(starts[:-1]))) is not None:
             said = f"the table has blanks around the name of chains in column {series.name!r}, in "
-            raise places.wrong(
-                np.repeat(blank, np.diff(starts)),
-                Check.TRIMMED,
-                (said, "row", ": remove them"),
-                f"blanks around the name in column {series.name!r}",
-                column=at,
-            )
+            rows = np.repeat(blank, np.diff(starts))
+            trimmed = (said, "row", ": remove them")
+            raise names.error(rows, Check.TRIMMED, trimmed, column=at)
     order = read.order
     if order is None:
         order = np.arange(1, frame.height + 1) - np.repeat(starts[:-1], np.diff(starts))
-    grid = grid_of(order, starts, column, step, places)
+    grid = grid_of(order, starts, column, step, names)
     kind = frame[columns.value].dtype
     return Arranged(
         columns=columns,
@@ -331,18 +320,18 @@ def _read(
     frame: pl.DataFrame, columns: Columns, alphabet: Alphabet | None, private: str | None
 ) -> tuple[_Rows, OrderColumn]:
     """The columns of a table, each as what it is for."""
-    places = Places(frame, columns.by, columns.ordering)
+    names = RowNames(frame, columns.by, columns.ordering)
     for at, name in enumerate(columns.by):
-        check_filled(frame[name], "names chains", places, at)
+        check_filled(frame[name], "names chains", names, at)
     for name in columns.ordering:
-        check_filled(frame[name], "orders records", places, len(columns.by))
+        check_filled(frame[name], "orders records", names, len(columns.by))
     if private is not None:
         does = "says which records are private"
-        check_filled(frame[private], does, places, len(columns.by) + 1)
+        check_filled(frame[private], does, names, len(columns.by) + 1)
     by = [chain_column(frame[name]) for name in columns.by]
     ordering = None
     if columns.order is not None:
-        ordering = _ordering(frame[columns.order], columns.unit, places)
+        ordering = order_column(frame[columns.order], names)
     values: pl.Series | None = None
     if alphabet is None:
         values = frame[columns.value]
@@ -350,7 +339,7 @@ def _read(
         codes = np.where(empty, np.int8(MISSING), np.int8(UNKNOWN))
     else:
         codes = alphabet.coded(frame[columns.value])
-    marked = None if private is None else private_marks(frame[private], places)
+    marked = None if private is None else private_marks(frame[private], names)
     column, order = OrderColumn(None, pl.Int64()), None
     if ordering is not None:
         column = OrderColumn(columns.order, ordering.dtype)
@@ -359,13 +348,6 @@ def _read(
     naming = columns.released[: len(columns.by) + (ordering is not None)]
     table = pl.DataFrame([plain(frame[name]) for name in naming] + kept)
     return _Rows(by, order, codes, marked, values, table), column
-
-
-def _ordering(series: pl.Series, unit: Unit | None, places: Places) -> pl.Series:
-    """A column that orders records, as whole numbers, dates or times."""
-    if unit is None:
-        return order_column(series, places)
-    return pl.Series(series.name, unit.counted(series, "the table"))
 
 
 def order_warnings(

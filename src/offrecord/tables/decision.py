@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from offrecord.mechanisms import deciding
 from offrecord.mechanisms.table_policy import TablePolicy
-from offrecord.models.base import Floats, Integers, Mask
+from offrecord.models.base import Integers, Mask
 from offrecord.models.members import Places
 from offrecord.models.records import MISSING, UNKNOWN
 from offrecord.tables.chains import Arranged
@@ -23,8 +23,7 @@ from offrecord.tables.choice import Choice, choice_of
 from offrecord.tables.contents import record_numbers
 from offrecord.tables.growing import Before, Holding, closed, open_ended, settled
 from offrecord.tables.model_check import Moves
-from offrecord.tables.problems import Check
-from offrecord.tables.problems import Places as Located
+from offrecord.tables.problems import Check, RowNames
 from offrecord.tables.seen import Seen, Sighting
 from offrecord.tables.table import Table
 from offrecord.tables.telling import Sample
@@ -154,40 +153,6 @@ class Rule:
         found = np.where(always, ALWAYS, np.where(never, NEVER, SOMETIMES))
         return np.where(table.is_private, PRIVATE, np.where(waits, WAITS, found))
 
-    def explain(self, table: Table) -> pl.DataFrame:
-        """For each row its key and what its position says, never what was drawn."""
-        arranged = table.arranged
-        names = arranged.columns.released[: -1 - len(arranged.columns.keep)]
-        name = "region of the record" if "region" in names else "region"
-        added = [pl.Series(name, self.regions(table)), *self._chances(table)]
-        return arranged.frame.select(names).with_columns(added) if names else pl.DataFrame(added)
-
-    def _chances(self, table: Table) -> list[pl.Series]:
-        """For each value, the probability that a record with it is redacted; none where stopping
-        rules act.
-        """
-        labels, gone = table.arranged.labels, self._local_redaction(table)
-        if gone is None:
-            return []
-        if self.holding is not None:
-            gone[self.holding.waits(table.arranged, table.private)] = 1.0
-        return [
-            pl.Series(f"Pr(redacted | {label})", gone[:, code]) for code, label in enumerate(labels)
-        ]
-
-    def _local_redaction(self, table: Table) -> Floats | None:
-        """(n, k) by record and value."""
-        chains, values = table.chains, len(table.arranged.labels)
-        if self.policy is None or not self.policy.rules:  # whole chains go
-            gone = chains.spread(table.touched).astype(np.float64)
-            return np.repeat(gone[:, np.newaxis], values, axis=1)
-        acting = chains if self.holding is None else open_ended(chains)
-        runs, place_of = table.runs(self.protect), table.place_of(self.places)
-        found = deciding.local_redaction(acting, runs, self.policy, place_of, self.order)
-        if found is None or self.holding is None:
-            return found
-        return np.stack([closed(one, chains) for one in found.T], axis=1)
-
     @property
     def _reach(self) -> int:
         """How far any rule redacts beside a private run."""
@@ -283,10 +248,9 @@ def _check_known(table: Table, asked: Mask) -> None:
         return
     arranged = table.arranged
     columns = arranged.columns
-    problem = "a value the model does not know"
-    said = (f"value column {columns.value!r} holds {problem} in ", "row", "")
-    places = Located(arranged.frame, columns.by, columns.ordering, arranged.rows)
-    raise places.wrong(unknown, Check.KNOWN, said, problem)
+    said = (f"value column {columns.value!r} holds a value the model does not know in ", "row", "")
+    names = RowNames(arranged.frame, columns.by, columns.ordering, arranged.rows)
+    raise names.error(unknown, Check.KNOWN, said)
 
 
 def released_rows(arranged: Arranged, gone: Mask) -> pl.DataFrame:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
 
 #: Options that name a file, if they are there.
-_FILES = ("key_file", "problems", "certificate", "explain")
+_FILES = ("key_file", "certificate")
 #: Options of how a model is learned.
 _LEARNED_BY = {"fit_distance", "chain_order", "phase", "values", "bins", "merge"}
 
@@ -68,7 +68,6 @@ class Given:
             options.single_chain,
             options.keep,
             options.keep_all,
-            options.order_unit,
         )
         step = None if options.step is None else Step.parsed(options.step)
         _check(options, columns)

@@ -10,9 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.models import clock
 from offrecord.models.base import Integers
-from offrecord.tables.problems import Check, Places
+from offrecord.tables.problems import Check, RowNames
 from offrecord.tables.steps import Step
 
 _SPACINGS = 1 << 16  # pairs of neighbours from which their usual distance is told
@@ -59,15 +58,15 @@ class Grid:
 
 
 def grid_of(
-    order: NDArray[Any], starts: Integers, column: OrderColumn, step: Step | None, places: Places
+    order: NDArray[Any], starts: Integers, column: OrderColumn, step: Step | None, names: RowNames
 ) -> Grid:
     """The grid of sorted rows; InputError if they cannot be counted in steps without a guess.
 
-    places: how rows are told.
+    names: how errors name rows.
     """
     pairs = len(order) - len(starts) + 1
     if column.name is not None:
-        _check_strict(order, starts, column, places)
+        _check_strict(order, starts, column, names)
     if step is None:
         named, timed = column.name is not None, column.timed
         return Grid(
@@ -77,10 +76,8 @@ def grid_of(
             _spread(order, starts) if timed else None,
             _spacing(order, starts) if named else None,
         )
-    steps, off = _counted(order, starts, column, step, places)
+    steps, off = _counted(order, starts, column, step, names)
     linked = int(_inside(np.diff(steps) == 1, starts).sum())
-    if column.bare and linked < pairs:
-        _check_clock(order, starts, step, str(column.name))
     return Grid(steps, int(np.count_nonzero(off)), (pairs, linked))
 
 
@@ -99,29 +96,24 @@ def _both(neighbours: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _check_strict(
-    order: NDArray[Any], starts: Integers, column: OrderColumn, places: Places
+    order: NDArray[Any], starts: Integers, column: OrderColumn, names: RowNames
 ) -> None:
     """InputError for order values that come twice in a chain."""
     repeated = _inside(order[1:] == order[:-1], starts)
     if not repeated.any():
         return
-    twice = np.unique(order[1:][repeated])[:_SPACINGS]
-    put_back = column.bare and any(np.all(apart > 0) for _, apart in clock.changes(twice, twice))
-    why = (
-        ", as clocks were put back then, and times without a time zone come twice; give times with"
-        " a zone"
-    )
+    # in autumn, clocks show an hour twice
+    why = "; where clocks were put back, give times with a time zone"
     said = (
         f"column {column.name!r} must order the records of a chain, but has the same value in ",
         "row",
-        f" of one chain or another{why if put_back else ''}",
+        f" of one chain or another{why if column.bare else ''}",
     )
-    problem = f"another row of the chain has the same {column.name!r}"
-    raise places.wrong(_both(repeated), Check.DISTINCT, said, problem)
+    raise names.error(_both(repeated), Check.DISTINCT, said)
 
 
 def _counted(
-    order: NDArray[Any], starts: Integers, column: OrderColumn, step: Step, places: Places
+    order: NDArray[Any], starts: Integers, column: OrderColumn, step: Step, names: RowNames
 ) -> tuple[Integers, Integers]:
     """(n,) each row's distance from the first of its chain in steps, and how far off the grid."""
     if column.name is None:
@@ -142,41 +134,16 @@ def _counted(
     far = 4 * off > step.length
     if far.any():
         fits = f"--step {step.text} does not fit column {column.name!r}: "
-        off_grid = "over a quarter step off the grid"
-        said = (fits, "row", f" lying {off_grid} that the first row of the chain begins")
-        raise places.wrong(far, Check.ON_GRID, said, off_grid)
+        lying = " lying over a quarter step off the grid that the first row of the chain begins"
+        raise names.error(far, Check.ON_GRID, (fits, "row", lying))
     if (int(steps.max()) + 2) * len(starts) >= 2**62:  # chain and place must fit into one number
         raise InputError(short)
     same = _inside(steps[1:] == steps[:-1], starts)
     if same.any():
         long = f"--step {step.text} is too long for column {column.name!r}: "
         said = (long, "row", " on the same step as another of the chain")
-        problem = "another row of the chain falls on the same step"
-        raise places.wrong(_both(same), Check.ONE_A_STEP, said, problem)
+        raise names.error(_both(same), Check.ONE_A_STEP, said)
     return steps, off
-
-
-def _check_clock(order: NDArray[Any], starts: Integers, step: Step, name: str) -> None:
-    """InputError where times without a zone miss just the hour that clocks somewhere skip.
-
-    Neighbours would seem further apart than they are. Unless another row has a time that those
-    clocks never show. The hour that clocks repeat in autumn makes order values that come twice, or
-    steps that are too short: errors as well.
-    """
-    if step.kind != "time":
-        return
-    between = np.diff(order)
-    # more than a step apart, but by no more than clocks ever skip
-    wide = (4 * between > 5 * step.size) & (between <= step.size + 9 * clock.HOUR // 4)
-    at = np.flatnonzero(_inside(wide, starts))
-    pairs = np.unique(np.stack((order[at], order[at + 1]), axis=1), axis=0)[:_SPACINGS]
-    for zone, apart in clock.changes(pairs[:, 0].copy(), pairs[:, 1].copy()):
-        if np.any(4 * np.abs(apart - step.size) <= step.size) and clock.shows(order, zone):
-            raise InputError(
-                f"times in column {name!r} have no time zone and miss the hour that clocks skip in"
-                f" zones like {zone}, so their steps cannot be told; give times with a zone (UTC,"
-                " if that is what they are)"
-            )
 
 
 def _spacing(order: NDArray[Any], starts: Integers) -> tuple[float, int] | None:

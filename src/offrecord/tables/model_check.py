@@ -23,7 +23,6 @@ from offrecord.models.origin import Origin
 from offrecord.models.records import Codes
 from offrecord.tables.steps import Step
 from offrecord.tables.table import Table
-from offrecord.tables.units import Unit
 from offrecord.text import many, odds
 
 if TYPE_CHECKING:
@@ -138,24 +137,13 @@ def _compared(counts: Integers, visits: Integers, rows: Floats) -> tuple[float, 
 # ---- before a value is looked at
 
 
-def check_origin(
-    origin: Origin, order_kind: str, step: Step | None, zone: str | None, unit: Unit | None
-) -> None:
+def check_origin(origin: Origin, order_kind: str, step: Step | None, zone: str | None) -> None:
     """InputError unless a table is read as the data were that its model was learned from."""
     if origin.order != order_kind:
         kinds = {"row": "the order of rows", "integer": "whole numbers", "time": "times"}
         raise InputError(
             f"the model was learned from records ordered by {kinds[origin.order]}, not by"
             f" {kinds[order_kind]}: it is not the model of these"
-        )
-    counted = None if unit is None else unit.text
-    if origin.unit != counted:
-        fitted, asked = (
-            f"--order-unit {one}" if one else "no --order-unit" for one in (origin.unit, counted)
-        )
-        raise InputError(
-            f"the model was learned with {fitted}, but is used with {asked}: it is not the model of"
-            " these"
         )
     known = None if origin.step is None else Step.parsed(origin.step)
     same = known is step if known is None or step is None else known.same(step, zone)

@@ -77,8 +77,7 @@ class Options:
     private: a boolean column, or in memory true or false for each row; private_list: a frame or
     file of (by, order) keys of private records, of (by, from, to) ranges of them, both ends
     included, or of (by) alone, for whole chains; one of them, or both. Chains that are private as
-    a whole are left out; keep_rows keeps their rows, empty. problems: a file for all rows and
-    opt-outs that are wrong, if some are; it is not to be published.
+    a whole are left out; keep_rows keeps their rows, empty.
 
     model: a chain, a list of chains, a fit, or a model file; fit=True learns one from the chains
     without a private record, and where there are none, from the half of all records that is
@@ -88,7 +87,7 @@ class Options:
     coverage: in which share of the chains that the reference leaves plausible the promise must
     hold, 0.99 or 0.95. values: all that there are, any other is an error; or bins: where numbers
     are cut into values, or merge="rare": those that fewer than one record in a hundred has become
-    one. order_unit: what decimal order values are counted in. step: "1h" or 1, so that missing
+    one. step: "1h" or 1, so that missing
     steps count as records already redacted. exact_model: promise for the mean chain alone.
     accept_model: go on although the table, or the model's own verdict, speaks against it; the
     certificate says so.
@@ -133,10 +132,6 @@ class Options:
     )
     keep_rows: bool = option(
         "Keep the rows of chains that are private as a whole, with empty values.", default=False
-    )
-    problems: str | Path | None = option(
-        "Table to write if rows or opt-outs are wrong: all of them, by key; not to be published.",
-        default=None,
     )
     model: MarkovChain | Sequence[MarkovChain] | Promise | Fit | str | Path | None = option(
         "Model file, from offrecord fit.", default=None
@@ -185,11 +180,6 @@ class Options:
     exact_model: bool = option(
         "Take the mean chain for exactly right: promise for it alone.", default=False
     )
-    order_unit: str | float | None = option(
-        "What decimal order values are counted in, such as 0.1; --step counts these units.",
-        default=None,
-        metavar="NUMBER",
-    )
     keep: str | Sequence[str] | None = option(
         "Columns to release too, by comma, where the value is released; the guarantee does not"
         " cover them.",
@@ -233,7 +223,7 @@ class Options:
         "Put the private positions into the certificate.", default=False
     )
     dry_run: bool = option(
-        "Design, report and say if the ledger would refuse; write nothing but --explain.",
+        "Design, report and say if the ledger would refuse; write nothing.",
         default=False,
     )
     progress: Listwise = list
@@ -242,11 +232,10 @@ class Options:
 
 @_options
 class FileOptions(Options):
-    """format, output_format, explain_format: instead of the endings of names. separator, encoding:
-    of CSV that is not separated by commas, or not in UTF-8. sheet: of a workbook of several.
-    certificate: where it goes, instead of beside the output. explain: a file for the rule of each
-    row. force: overwrite what is there. max_rows: refuse longer tables. watch: is told how far it
-    is.
+    """format, output_format: instead of the endings of names. separator, encoding: of CSV that is
+    not separated by commas, or not in UTF-8. sheet: of a workbook of several. certificate: where it
+    goes, instead of beside the output. force: overwrite what is there. max_rows: refuse longer
+    tables. watch: is told how far it is.
     """
 
     certificate: str | Path | None = option("Where the certificate goes instead.", default=None)
@@ -262,10 +251,6 @@ class FileOptions(Options):
     sheet: str | None = option("Sheet of an Excel workbook that has several.", default=None)
     output_format: str | None = None
     max_rows: int = option("Refuse longer tables.", default=MAX_ROWS, metavar="COUNT")
-    explain: str | Path | None = option(
-        "Table to write: each row's region and redaction probabilities.", default=None
-    )
-    explain_format: str | None = None
     force: bool = option("Overwrite existing output.", default=False)
     watch: Progress = unwatched
 

@@ -18,7 +18,7 @@ from offrecord.models.records import Chains
 from offrecord.tables.cells import blank_names, nanoseconds, parsed_times, type_name
 from offrecord.tables.chains import ROW, Arranged, Columns
 from offrecord.tables.column_names import check_columns
-from offrecord.tables.problems import LIST, Check, LocatedError, Places
+from offrecord.tables.problems import LIST, Check, RowNames
 from offrecord.tables.steps import Step
 
 FROM, TO = "from", "to"  #: the columns of ranges
@@ -77,22 +77,15 @@ class OptOuts:
         """What a row of it names."""
         return _FORMS[self.form]
 
-    def check_found(self, found: Mask, known: Mask, *, stepped: bool) -> None:
-        """InputError for rows that find nothing in the table. known: those whose chain is there."""
-        if not found.all():
-            raise self.lost(np.flatnonzero(~found), known, stepped=stepped)
-
-    def lost(self, rows: Integers, known: Mask, *, stepped: bool) -> LocatedError:
-        """What is to be said of rows that find nothing."""
+    def check_found(self, found: Mask, *, stepped: bool) -> None:
+        """InputError for rows that name nothing in the table. found: (l,) those that do."""
+        if found.all():
+            return
         gaps = " (records in gaps can be protected with --step)"
         hint = "" if stepped or self.form == "chains" else gaps
-        chain, record = "the table has no such chain", f"its chain has no such {self.thing}"
-        if self.form == "ranges":
-            record = "its chain has no record in this range"
-        problem = pl.Series([record if known[row] else chain for row in rows.tolist()])
         after = f" that the table does not have; no opt-out may be lost{hint}"
         said = (f"{LIST} names ", self.thing, after)
-        return self._places.wrong(rows, Check.LIST_FOUND, said, problem)
+        raise self._names.error(~found, Check.LIST_FOUND, said)
 
     def named_in(self, arranged: Arranged, step: Step | None) -> Named:
         """What it names in some chains; InputError for cells that name nothing."""
@@ -114,16 +107,16 @@ class OptOuts:
         )
 
     @cached_property
-    def _places(self) -> Places:
-        """How its rows are told."""
+    def _names(self) -> RowNames:
+        """How errors name its rows."""
         by, order = self.columns.by, self.columns.order or ROW
         if self.form == "chains":
-            return Places(self.frame, by, where=LIST)
+            return RowNames(self.frame, by, where=LIST)
         if self.form == "records":
-            return Places(self.frame, by, [order], where=LIST)
+            return RowNames(self.frame, by, [order], where=LIST)
         ends = [pl.col(name).cast(pl.String, strict=False).fill_null("…") for name in (FROM, TO)]
         told = pl.concat_str(ends, separator=" to ").alias(order)
-        return Places(self.frame.with_columns(told), by, [order], where=LIST)
+        return RowNames(self.frame.with_columns(told), by, [order], where=LIST)
 
     def _bounds(self, arranged: Arranged) -> tuple[Integers, Integers]:
         """(l,) the order values from which to which each row reaches, both included."""
@@ -146,8 +139,7 @@ class OptOuts:
         turned = low > high
         if turned.any():
             said = (f"{LIST} has ", "range", f" whose {FROM!r} is after its {TO!r}")
-            problem = f"{FROM} is after {TO}"
-            raise self._places.wrong(turned, Check.LIST_READABLE, said, problem)
+            raise self._names.error(turned, Check.LIST_READABLE, said)
         return low, high
 
     def _chains_of(self, arranged: Arranged) -> tuple[Integers, Integers]:
@@ -167,9 +159,7 @@ class OptOuts:
             blank = blank_names(self.frame[series.name])
             if blank is not None:
                 said = (f"{LIST} has blanks around names in column {series.name!r}, in ", "row")
-                raise self._places.wrong(
-                    blank, Check.LIST_READABLE, (*said, ": remove them"), "blanks around the name"
-                )
+                raise self._names.error(blank, Check.LIST_READABLE, (*said, ": remove them"))
         keys = [as_type(self.frame[series.name], series.dtype) for series in known]
         firsts = [series.gather(chains.starts[:-1]) for series in known]
         names = [f"by {name}" for name in columns.by]
@@ -185,13 +175,8 @@ class OptOuts:
             whole = "; a list of the --by columns alone names whole chains"
             hint = whole if self.form == "records" and self.columns.by else ""
             said = (f"{LIST} must name a {self.thing} in every row: {name!r} is empty in ", "row")
-            raise self._places.wrong(
-                empty.to_numpy(),
-                Check.LIST_FILLED,
-                (*said, hint),
-                f"{name!r} is empty",
-                column=column,
-            )
+            rows = empty.to_numpy()
+            raise self._names.error(rows, Check.LIST_FILLED, (*said, hint), column=column)
 
     def _order_values(
         self, arranged: Arranged, name: str, rows: Mask | None = None
@@ -199,23 +184,15 @@ class OptOuts:
         """The order values of keys as the table's are kept: whole numbers, or nanoseconds."""
         kind = arranged.order_type
         series = self.frame[name] if rows is None else self.frame[name].filter(rows)
-        if self.columns.unit is not None:
-            return self.columns.unit.counted(series, LIST)
         if not kind.is_integer():
             return self._times(series, kind, name)
         numbers = as_type(series, pl.Int64())
         if numbers.null_count():
             bad = numbers.is_null().to_numpy()
-            places = self._places
             bad = np.flatnonzero(bad) if rows is None else np.flatnonzero(rows)[bad]
             said = (f"{LIST} has ", "row", f" whose {name!r} is no whole number")
-            raise places.wrong(
-                bad,
-                Check.LIST_READABLE,
-                said,
-                f"{name!r} is no whole number",
-                unread=self.columns.order or ROW,
-            )
+            unread = self.columns.order or ROW
+            raise self._names.error(bad, Check.LIST_READABLE, said, unread=unread)
         return numbers.to_numpy()
 
     def _times(self, series: pl.Series, kind: pl.DataType, name: str) -> NDArray[np.int64]:

@@ -526,7 +526,7 @@ def _doubts(given: Given, model: Model, survey: Survey) -> list[str | None]:
     if model.origin is not None:
         timed = "time" if survey.is_timed else "integer"
         kind = "row" if given.columns.order is None else timed
-        check_origin(model.origin, kind, given.step, survey.zone, given.columns.unit)
+        check_origin(model.origin, kind, given.step, survey.zone)
         doubts.append(spaced(model.origin, survey.spacing if survey.pairs >= NEIGHBOURS else None))
         doubts.append(_elsewhere(given, model, model.origin))
     return doubts

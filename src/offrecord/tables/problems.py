@@ -1,16 +1,14 @@
-"""What is wrong with single rows: named by their keys, never by a value, and counted over a table.
+"""Errors about single rows: they name rows by key, never by a value, and add up over parts.
 
-A table may come in batches, and an error about one of them is an error about a few rows of many.
-So what is wrong is data: it adds up over batches, becomes one line for a person, and a table of
-its own for whoever wants to see all of it.
+A table may come in parts, and an error about one of them concerns a few rows of many. So wrong rows
+are data (`WrongRows`): those of all parts are merged into one line for a person.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -30,7 +28,7 @@ _PLAIN = re.compile(r"-?\d{1,20}")  # shown without quotes
 
 
 class Check(IntEnum):
-    """What rows are asked, in this order: what comes later makes sense only if they pass."""
+    """The checks on rows, in their order: a later one makes sense only if all before it pass."""
 
     FILLED = 0
     READABLE = 1
@@ -45,15 +43,13 @@ class Check(IntEnum):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Wrong:
-    """Rows that are wrong in one way.
+class WrongRows:
+    """Rows that fail one check; only the first of many are kept, the rest is counted.
 
-    check, column: which check they fail, and in which of the columns that it looks at. before,
-    thing, after: what is said, around how many things there are. where: whose rows. rows: (n,)
-    their numbers there, from 1, null where nobody knows. keys: (n,) by which they are known, as
-    text, null where that is what is wrong; named: how many of these columns name chains, whose
-    cells are quoted. problems: (n,) what is wrong with each. more: how many more there are, of
-    which nothing else is known.
+    column: which of the columns that the check looks at. before, thing, after: the sentence around
+    their count. where: whose rows. rows: (n,) their numbers from 1, null where unknown. keys: (n,)
+    their keys as text, null where a key cell is what is wrong; the first `named` columns name
+    chains. more: how many rows are only counted.
     """
 
     check: Check
@@ -65,71 +61,50 @@ class Wrong:
     rows: pl.Series
     keys: pl.DataFrame
     named: int
-    problems: pl.Series
     more: int = 0
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.rows) + self.more
 
     @property
     def message(self) -> str:
         """One line, which names the first of them."""
-        told = f"{self.before}{many(self.count, self.thing)}{self.after}"
-        named = "; ".join(self._named())
-        return f"{told}: {named}" if named else told
+        count = len(self.rows) + self.more
+        said = f"{self.before}{many(count, self.thing)}{self.after}"
+        named = "; ".join(self._named(count))
+        return f"{said}: {named}" if named else said
 
-    @property
-    def frame(self) -> pl.DataFrame:
-        """All of them, a row each."""
-        where = pl.Series([self.where.removeprefix("the ")] * len(self.rows), dtype=pl.String)
-        added = {"in": where, "row": self.rows, "problem": self.problems}
-        first, second, last = (
-            column.alias(_free(name, self.keys.columns)) for name, column in added.items()
-        )
-        return pl.DataFrame([first, second, *self.keys.get_columns(), last])
-
-    def shifted(self, before: int) -> Wrong:
-        """As rows of a table that has some more before them."""
+    def shifted(self, before: int) -> WrongRows:
+        """The same in a table that has so many rows before them."""
         return self if self.where == LIST else replace(self, rows=self.rows + before)
 
-    def unnumbered(self) -> Wrong:
-        """As rows that have no numbers."""
+    def unnumbered(self) -> WrongRows:
+        """The same without row numbers."""
         return replace(self, rows=self.rows.clear(len(self.rows)))
 
-    def headed(self) -> Wrong:
-        """As many of them as a line may name, and how many more there are."""
-        return replace(
-            self,
-            rows=self.rows.head(_LOOKED_AT),
-            keys=self.keys.head(_LOOKED_AT),
-            problems=self.problems.head(_LOOKED_AT),
-            more=self.more + max(len(self.rows) - _LOOKED_AT, 0),
-        )
+    def headed(self) -> WrongRows:
+        """The same, with no more rows kept than a line may name."""
+        cut = max(len(self.rows) - _LOOKED_AT, 0)
+        rows, keys = self.rows.head(_LOOKED_AT), self.keys.head(_LOOKED_AT)
+        return replace(self, rows=rows, keys=keys, more=self.more + cut)
 
-    def _named(self) -> Iterator[str]:
+    def _named(self, count: int) -> Iterator[str]:
         """The first few keys, with the rows that have them."""
-        columns = self.keys.columns
-        rows = self.rows.head(_LOOKED_AT).to_list()
-        cells: list[tuple[Any, ...]] = [()] * len(rows)
-        if columns:
-            cells = self.keys.head(_LOOKED_AT).rows()
+        columns, rows = self.keys.columns, self.rows.to_list()
+        cells: list[tuple[Any, ...]] = self.keys.rows() if columns else [()] * len(rows)
         seen: dict[tuple[Any, ...], list[int | None]] = {}
         for at, (key, row) in enumerate(zip(cells, rows, strict=True)):
             is_empty = all(cell is None for cell in key)
-            told = (*key, at if is_empty else None)  # rows without a key are not the same
-            if told in seen or len(seen) < _NAMED:
-                seen.setdefault(told, []).append(row)
-        for told, numbers in seen.items():
+            name = (*key, at if is_empty else None)  # rows without a key are not the same
+            if name in seen or len(seen) < _NAMED:
+                seen.setdefault(name, []).append(row)
+        for name, numbers in seen.items():
             words = [
-                f"{name} {_shown(cell) if at < self.named else cell}"
-                for at, (name, cell) in enumerate(zip(columns, told, strict=False))
+                f"{column} {_shown(cell) if at < self.named else cell}"
+                for at, (column, cell) in enumerate(zip(columns, name, strict=False))
                 if cell is not None
             ]
-            name, where = ", ".join(words), _numbered([row for row in numbers if row is not None])
-            yield f"{name} ({where})" if name and where else name or where
-        if self.count > sum(map(len, seen.values())):
+            key_text = ", ".join(words)
+            where = _numbered([row for row in numbers if row is not None])
+            yield f"{key_text} ({where})" if key_text and where else key_text or where
+        if count > sum(map(len, seen.values())):
             yield "…"
 
 
@@ -141,13 +116,6 @@ def _numbered(rows: list[int]) -> str:
     return f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows[:_NUMBERED]))}{more}"
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
-    """A name for a column that no other has."""
-    while name in taken:
-        name += "_"
-    return name
-
-
 def _shown(name: str) -> str:
     """The name of a chain as it stands in a line."""
     if _PLAIN.fullmatch(name):
@@ -156,19 +124,19 @@ def _shown(name: str) -> str:
 
 
 class LocatedError(InputError):
-    """Wrong input in rows that can be named. wrong: which they are."""
+    """Wrong input in rows that can be named."""
 
-    def __init__(self, wrong: Wrong) -> None:
+    def __init__(self, wrong: WrongRows) -> None:
         super().__init__(wrong.message)
         self.wrong = wrong
 
-    def __reduce__(self) -> tuple[type[LocatedError], tuple[Wrong]]:
+    def __reduce__(self) -> tuple[type[LocatedError], tuple[WrongRows]]:
         return LocatedError, (self.wrong,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Places:
-    """Where rows are found: by number and by key. frame: has the columns of their keys.
+class RowNames:
+    """How errors name rows: by number and by key. frame: has the columns of their keys.
 
     named: those that name chains. order: the one that orders records, if there is one. numbers:
     (n,) where rows stood, None if they stand as they did.
@@ -180,20 +148,19 @@ class Places:
     numbers: NDArray[Any] | None = None
     where: str = TABLE
 
-    def wrong(
+    def error(
         self,
         rows: NDArray[Any],
         check: Check,
         said: tuple[str, str, str],
-        problem: str | pl.Series,
         *,
         column: int = 0,
         unread: str | None = None,
     ) -> LocatedError:
-        """What is wrong with some rows, or with those that are marked.
+        """The error about some rows, given by number or marked.
 
-        said: what comes before how many there are, what they are, and what comes after. unread: a
-        column whose cells say nothing, and are not shown.
+        said: the sentence before and after their count, and what is counted. unread: a column whose
+        cells are not shown.
         """
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         numbers = rows if self.numbers is None else self.numbers[rows]
@@ -205,14 +172,9 @@ class Places:
                 for name in (*self.named, *self.order)
             ]
         )
-        if isinstance(problem, str):
-            problem = pl.Series([problem] * len(rows), dtype=pl.String)
-        else:
-            problem = problem.gather(sorting)
         found = pl.Series("row", numbers.astype(np.int64) + 1)
-        return LocatedError(
-            Wrong(check, column, *said, self.where, found, keys, len(self.named), problem)
-        )
+        wrong = WrongRows(check, column, *said, self.where, found, keys, len(self.named))
+        return LocatedError(wrong.headed())
 
 
 def _text(series: pl.Series, *, empty: bool) -> pl.Series:
@@ -228,51 +190,22 @@ def _text(series: pl.Series, *, empty: bool) -> pl.Series:
         return pl.Series(series.name, [None] * len(series), dtype=pl.String)
 
 
-@dataclass(eq=False, repr=False)
-class Found:
-    """What is found to be wrong in batch after batch of a table. all_of_it: or as much of it as a
-    line may name.
-    """
-
-    wrong: list[Wrong] = field(default_factory=list)
-    all_of_it: bool = True
-
-    @contextmanager
-    def collecting(self, before: int) -> Iterator[None]:
-        """What is wrong with a batch is kept, and the others are looked at all the same. before:
-        how many rows come before it.
-        """
-        try:
-            yield
-        except LocatedError as error:
-            self.add(error, before)
-
-    def add(self, error: LocatedError, before: int) -> None:
-        """What is wrong with a batch."""
-        wrong = error.wrong.shifted(before)
-        self.wrong.append(wrong if self.all_of_it else wrong.headed())
-
-    def check(self) -> None:
-        """InputError for what fails the first check that anything fails, all of it together."""
-        if self.wrong:
-            raise LocatedError(merged(self.wrong))
-
-
-def merged(found: Sequence[Wrong]) -> Wrong:
-    """What is wrong with the batches of a table as far as they fail the first check of all."""
-    first = min(found, key=lambda one: (one.check, one.column))
-    alike = [one for one in found if (one.check, one.column) == (first.check, first.column)]
+def check_parts(wrong: Sequence[WrongRows]) -> None:
+    """InputError for wrong rows of a table's parts: all that fail the first failed check."""
+    if not wrong:
+        return
+    first = min(wrong, key=lambda one: (one.check, one.column))
     if first.check in (Check.LIST_FILLED, Check.LIST_READABLE):
-        return first  # each batch has seen the same list
+        raise LocatedError(first)  # each part has seen the same list
+    alike = [one for one in wrong if (one.check, one.column) == (first.check, first.column)]
     rows = pl.concat([one.rows for one in alike])
-    problems = pl.concat([one.problems for one in alike])
     keys = pl.concat([one.keys for one in alike]) if first.keys.width else first.keys
     sorting = pl.DataFrame([rows.alias("0"), *(s.alias(str(i)) for i, s in enumerate(keys, 1))])
     order = sorting.select(pl.arg_sort_by(sorting.columns, maintain_order=True)).to_series()
-    return replace(
+    merged = replace(
         first,
         rows=rows.gather(order),
         keys=keys[order] if keys.width else keys,
-        problems=problems.gather(order),
         more=sum(one.more for one in alike),
     )
+    raise LocatedError(merged.headed())

@@ -57,7 +57,6 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     values: Sequence[Label] | None = None,
     bins: Sequence[float] | None = None,
     merge: str | None = None,
-    order_unit: str | float | None = None,
     fit_distance: int | None = None,
     key_file: str | Path | None = None,
     table: str | None = None,
@@ -66,7 +65,7 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
 
     Args:
         frame: any frame narwhals knows.
-        value, order, by, single_chain, step, order_unit: columns and steps, as in `redact`.
+        value, order, by, single_chain, step: columns and steps, as in `redact`.
         private, private_list: chains that hold a private record are left out.
         chain_order: how many records the next one depends on; "auto": as many as the data speak
             for, and some more.
@@ -96,7 +95,7 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
         )
     grid = None if step is None else Step.parsed(step)
     wanted = Wanted.of(values, bins, merge)
-    columns = Columns.named(value, order, by, single_chain, order_unit=order_unit)
+    columns = Columns.named(value, order, by, single_chain)
     marks = [private] if isinstance(private, str) else []
     if any(mark in columns.released for mark in marks):
         raise InputError(f"the private column {private!r} must not be the value, order or by, too")
@@ -107,7 +106,7 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     optouts = None if listed is None else OptOuts.of(listed, columns)
     held = private_records(arranged, optouts, grid)
     if optouts is not None:  # a reference may lack chains of the list, but no record of its own
-        optouts.check_found(held.found | ~held.known, held.known, stepped=grid is not None)
+        optouts.check_found(held.found | ~held.known, stepped=grid is not None)
     phase = None if phase == "none" else phase
     how = _How(chain_order, phase, coverage or COVERAGE, tuple(epsilons), fit_distance)
     found = _learned(Table(arranged, held), how, wanted, table)[1]
@@ -281,7 +280,6 @@ def _origin(
         step=None if arranged.step is None else arranged.step.text,
         spacing=spacing,
         zone=arranged.zone,
-        unit=None if arranged.columns.unit is None else arranged.columns.unit.text,
         bins=None if alphabet.bins is None else list(alphabet.bins),
         others=alphabet.others,
         table=name,

@@ -48,9 +48,7 @@ class Step:
         found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", str(text))
         accepted = "step must be a whole number of at least 1, or a time such as 1h, 15m, 1d or 1mo"
         if found is None or int(found[1]) == 0 or int(found[1]) > 10**15:
-            decimal = re.fullmatch(r"[\d\s]*\.[\d\s]*", str(text)) is not None
-            hint = "; of decimals it counts units, --order-unit 0.1 --step 1" if decimal else ""
-            raise InputError(f"{accepted}, got {text!r}{hint}")
+            raise InputError(f"{accepted}, got {text!r}")
         count, unit = int(found[1]), found[2]
         if not unit:
             return cls(count, "number", str(count))

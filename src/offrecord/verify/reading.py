@@ -210,7 +210,6 @@ def columns_of(certificate: Certificate) -> Columns:
     named = certificate.columns
     return Columns.named(
         named.value, named.order, named.by or None, not named.by, named.keep, named.keep_all,
-        named.order_unit,
     )  # fmt: skip
 
 
@@ -323,10 +322,7 @@ def _positions_frame(records: Records, positions: Positions) -> pl.DataFrame:
         order = keys[-1].cast(pl.Int64)
     except (pl.exceptions.PolarsError, TypeError, OverflowError):
         raise InputError("private.positions.keys must hold cells of one type a column") from None
-    if columns.unit is not None:
-        size = columns.unit.size
-        order = pl.Series(order.name, [float(size * one) for one in order.to_list()])
-    elif kind == pl.Date:
+    if kind == pl.Date:
         order = order.cast(pl.Datetime("ns")).cast(pl.Date)
     elif isinstance(kind, pl.Datetime):
         order = order.cast(pl.Datetime("ns", kind.time_zone))

@@ -27,7 +27,6 @@ from good_command import FIT, ROWS
         ({"coverage": "sure"}, ["--coverage", "number", "'sure'"]),
         ({"epsilon": "one"}, ["--epsilon", "must be a number", "'one'"]),
         ({"fit_distance": 3}, ["--fit-distance", "give --private or --private-list"]),
-        ({"problems": "table.parquet", "force": True}, ["--problems", "the input"]),
         ({"step": "1h"}, ["--step 1h", "'hour' holds whole numbers"]),
         ({"private": "hiden"}, ["did you mean 'hidden'?"]),
         *(
@@ -47,16 +46,6 @@ def test_fit(desk, changed, said):
     desk.write("keys.csv", {"room": ["a"], "hour": [2]})
     desk.write("table.parquet", all=[True] * ROWS, state=[0, 0, 1, 1, 0, 0, 0, 0])
     desk.fails(desk.fit(**changed), *said)
-
-
-def test_all_that_is_wrong_goes_to_a_file(desk):
-    table = desk.write("ties.csv", hour=[1, 2, 2, 2] * 2)
-    code, out, err = desk.run(*desk.fit(table, problems="problems.csv"))
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "in 6 rows" in err
-    assert "all of them are in problems.csv" in err
-    assert pl.read_csv("problems.csv")["row"].to_list() == [2, 3, 4, 6, 7, 8]
-    desk.fails(desk.fit(table, problems="problems.csv"), "problems.csv exists")
 
 
 def test_fit_needs_neighbours(desk):

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import offrecord as off
+from explained import explained
 from good_command import CUT, HOURS, MODEL, with_bytes
 
 
@@ -158,12 +159,19 @@ def test_a_key_inside_a_gap_protects_the_gap(desk):
         private=None,
         private_list=keys,
         step="1",
-        explain="e.csv",
         publish_positions=True,
         mechanism="best-local",
     )
     desk.works(*arguments)
-    rule = pl.read_csv("e.csv")
+    listed = pl.DataFrame({"room": ["a"], "hour": [4]})
+    rule = explained(
+        off.redact(
+            pl.DataFrame(columns),
+            **{"value": "state", "order": "hour", "by": "room", "step": 1, "private_list": listed},
+            **{"model": MODEL, "epsilon": 1, "dataset": "gap", "mechanism": "best-local"},
+            dry_run=True,
+        )
+    )
     assert "private" not in rule["region"]
     policy = off.design(off.Problem(MODEL, 80, [40], 1.0), off.BestLocal())  # room on both sides
     for row in rule.iter_rows():

@@ -38,8 +38,6 @@ def test_a_sheet_is_for_workbooks_whatever_the_list_is(desk):
         ({"by": None}, ["single"]),
         ({"single_chain": True}, ["by", "single"]),
         ({"private": None}, ["private", "list"]),
-        ({"problems": "p.txt"}, ["p.txt", "must end in"]),
-        ({"problems": "table.parquet", "force": True}, ["--problems", "the input"]),
         ({"model": None}, ["--model", "--fit"]),
         ({"fit": True}, ["--model", "--fit"]),
         ({"epsilon": None}, ["--epsilon"]),

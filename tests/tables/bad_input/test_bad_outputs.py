@@ -14,9 +14,7 @@ def test_existing_outputs(desk):
     desk.fails(desk.redact(), "out.csv", "exists", "--force")
     Path("out.csv").rename("out.csv.certificate.json")
     desk.fails(desk.redact(), "out.csv.certificate.json", "exists", "--force")
-    desk.fails(desk.redact(output="else.csv", explain="notes.json"), "notes.json", "must end in")
-    Path("e.csv").write_text("mine")
-    desk.fails(desk.redact(output="else.csv", explain="e.csv"), "e.csv", "exists", "--force")
+    desk.fails(desk.redact(output="notes.json"), "notes.json", "must end in")
     desk.fails(desk.fit(output="model.json"), "model.json", "exists")
 
 
@@ -48,18 +46,14 @@ def test_no_other_input_is_overwritten(desk, option):
     MODEL.save("model.csv")
     file = {"private_list": keys, "model": "model.csv"}[option]
     desk.fails(desk.redact(output=file, force=True, **given[option]), file)
-    desk.fails(desk.redact(explain=file, force=True, **given[option]), file)
 
 
-def test_no_input_becomes_an_explanation_or_a_model(desk):
-    desk.fails(desk.redact(explain="table.parquet", force=True), "--explain", "table.parquet")
-    desk.fails(desk.redact(explain="out.csv"), "out.csv")
+def test_no_input_becomes_a_model(desk):
     desk.fails(desk.fit(output=desk.table, force=True), "table.parquet")
 
 
 def test_outputs_in_folders_that_are_not_there(desk):
     desk.fails(desk.redact(output="no/out.csv"), "no", "is not a folder")
-    desk.fails(desk.redact(explain="no/e.csv"), "no", "is not a folder")
     desk.fails(desk.fit(output="no/m.json"), "no", "is not a folder")
     Path("out.csv").mkdir()
     desk.fails(desk.redact(), "out.csv", "is a folder")
@@ -76,14 +70,12 @@ def test_outputs_in_folders_that_are_locked(desk):
     locked = desk.folder / "locked"
     locked.mkdir(mode=0o500)
     desk.fails(desk.redact(output="locked/out.csv"), "locked", "cannot be written")
-    desk.fails(desk.redact(explain="locked/e.csv"), "locked", "cannot be written")
     desk.fails(desk.fit(output="locked/m.json"), "locked", "cannot be written")
 
 
-@pytest.mark.parametrize("broken", ["output", "explain"])
-def test_a_full_disk(desk, monkeypatch, broken):
+def test_a_full_disk(desk, monkeypatch):
     def full(_frame, out, *_, **__):
-        if broken in str(out.name):
+        if "output" in str(out.name):
             out.write(b"half of a tab")
             raise OSError(28, "No space left on device")
         return written(_frame, out, *_, **__)
@@ -91,7 +83,7 @@ def test_a_full_disk(desk, monkeypatch, broken):
     written = pl.LazyFrame.sink_csv
     monkeypatch.setattr(pl.LazyFrame, "sink_csv", full)
     desk.run("key", "new")
-    code, _, err = desk.run(*desk.redact(output="output.csv", explain="explain.csv"))
+    code, _, err = desk.run(*desk.redact(output="output.csv"))
     assert code == 2
     assert "No space left on device" in err
     left = {name.name for name in desk.folder.iterdir()} - {"model.json", "table.parquet", "share"}

@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 import offrecord as off
-from good_command import FIT, HOURS, ROWS, TABLE
+from explained import explained
+from good_command import FIT, HOURS, MODEL, ROWS, TABLE
 from table_files import ENDINGS, write
 
 ZONED = [f"2013-03-31T0{hour}:00:00Z" for hour in range(4)]
@@ -131,7 +132,7 @@ ZONED = [f"2013-03-31T0{hour}:00:00Z" for hour in range(4)]
             "hour",
             ["1", "2", "3", "4.5"] * 2,
             {},
-            ["'hour'", "in 2 rows", "--order-unit 0.1: room 'a' (row 4); room 'b' (row 8)"],
+            ["'hour'", "in 2 rows", "so that they are whole: room 'a' (row 4); room 'b' (row 8)"],
         ),
         (
             "hour",
@@ -246,10 +247,15 @@ def test_more_steps_than_can_be_counted(desk, private):
     rows = {"room": [i for i in range(8) for _ in hours], "hour": hours * 8, "state": [0] * 64}
     hidden = [room in private and hour == 3 for room in range(8) for hour in hours]
     table = desk.write("far.parquet", rows | {"hidden": hidden})
-    code, _, err = desk.run(*desk.redact(table, step="1", explain="e.csv"))
+    code, _, err = desk.run(*desk.redact(table, step="1"))
     if code == 0:
+        release = off.redact(
+            pl.DataFrame(rows | {"hidden": hidden}),
+            **{"value": "state", "order": "hour", "by": "room", "step": 1, "private": "hidden"},
+            **{"model": MODEL, "epsilon": 1, "dataset": "far", "dry_run": True},
+        )
         rule = (
-            pl.read_csv("e.csv")
+            explained(release)
             .filter(pl.col("room").is_in(private))
             .partition_by("room", include_key=False)
         )

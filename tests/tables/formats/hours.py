@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import offrecord as off
 from definition import samples
+from explained import explained
 
 MODEL = off.MarkovChain([[0.8, 0.2], [0.4, 0.6]])
 EPSILON = 1.5  # leaves many records of that model to their coins
@@ -45,7 +46,7 @@ def text(table):
 
 def rule_of(release):
     """The redaction probabilities, a row for each row."""
-    return release.explain().select(pl.col("^Pr\\(redacted.*$")).to_numpy()
+    return explained(release).select(pl.col("^Pr\\(redacted.*$")).to_numpy()
 
 
 def rows_of(native):

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offrecord as off
+from explained import explained
 from hours import COLUMNS, rule_of
 
 KERNELS = {
@@ -85,7 +86,7 @@ def _check_counts(release, known):
     """Regions, records and chains count the same rows: those with a value, and all private ones."""
     summary = release.summary
     told = known.with_columns(
-        region=release.explain()["region"],
+        region=explained(release)["region"],
         leaves=release.frame["state"].is_not_null(),
         counts=pl.col("hidden") | pl.col("state").is_not_null(),
     ).filter("counts")

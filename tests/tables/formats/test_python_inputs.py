@@ -215,7 +215,6 @@ def test_what_stands_in_the_index_of_a_list_is_said(redact, index):
         ({"mechanism": 5}, "mechanism must be one of .*, or an object such as .*, got int$"),
         ({"mechanism": off.BestLocal}, r"such as BestLocal\(\), got the class BestLocal$"),
         ({"key_file": 5}, "--key-file must be the path of a file, got int$"),
-        ({"problems": 5}, "--problems must be the path of a file, got int$"),
         ({"model": None, "fit": True, "fit_distance": "2"}, "a whole number, got .2.$"),
         ({"private_list": 5}, "the private list must be a frame .*, got int$"),
     ],

@@ -4,7 +4,6 @@ import hashlib
 import json
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -54,35 +53,6 @@ def test_kept_columns(run):
     certificate = json.loads(Path("out.parquet.certificate.json").read_text())
     assert certificate["columns"]["keep"] == ["note", "size"]
     assert any("kept" in assumption for assumption in certificate["assumptions"])
-
-
-EXPLAINED = {
-    "best-local": ["Pr(redacted | 0)", "Pr(redacted | 1)"],
-    "owner": [],
-}
-
-
-@pytest.mark.parametrize("mechanism", EXPLAINED)
-def test_explain_lists_the_rule_and_never_the_draw(run, mechanism):
-    table, asked = frame(), {"mechanism": mechanism}
-    run("redact", write(table, "table.parquet"), output="out.csv", explain="e.csv", **asked)
-    rule, released = pl.read_csv("e.csv"), pl.read_csv("out.csv")
-    assert rule.columns == ["room", "hour", "region", *EXPLAINED[mechanism]]
-    assert rule.select("room", "hour").equals(released.select("room", "hour"))
-    chances = rule.select(pl.col("^Pr.redacted.*$")).to_numpy()
-    if mechanism == "owner":  # what it does depends on more than one value
-        return
-    of_region = {"S": chances.max(axis=1) == 0, "L": chances.min(axis=1) == 1}
-    regions = rule["region"].to_numpy()
-    assert np.all(of_region["S"][regions == "S"])
-    assert np.all(of_region["S"] == (regions == "S"))
-    assert np.all(of_region["L"] == np.isin(regions, ["L", "private"]))
-    assert np.all((regions == "private") == table.sort("room", "hour")["hidden"].to_numpy())
-    # the same rule for other values, and for another key
-    other = table.with_columns(state=1 - pl.col("state"))
-    others = asked | {"key_file": Path("keys/key.json"), "accept_model": True}
-    run("redact", write(other, "other.parquet"), output="o.csv", explain="o.e.csv", **others)
-    assert Path("o.e.csv").read_bytes() == Path("e.csv").read_bytes()
 
 
 def test_a_dry_run_writes_nothing(run, tmp_path):

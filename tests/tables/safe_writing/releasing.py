@@ -1,5 +1,5 @@
 """Releases, and all that an attacker sees of them: the released file, its certificate and report,
-both output streams and the explain file.
+and both output streams.
 """
 
 import hashlib
@@ -70,9 +70,7 @@ class Desk:
         out = f"out{SUFFIX[target]}"
         arguments = ["redact", path, *COLUMNS, *private, *QUICK, *how, "--dataset", self.dataset]
         arguments += ["--key-file", self.key, "-o", out]
-        code, stdout, stderr = self.run(
-            folder, *arguments, "--explain", f"explain{SUFFIX[target]}", *options
-        )
+        code, stdout, stderr = self.run(folder, *arguments, *options)
         if (
             code == 2
             and re.search(r"offrecord: column '\w+' cannot be kept: .+\n$", stderr)
@@ -81,7 +79,7 @@ class Desk:
             raise RefusedError
         assert code == 0, stderr
         seen = {file.name: file.read_bytes() for file in folder.iterdir()}
-        beside = {f"{out}.certificate.json", f"{out}.report.html", f"explain{SUFFIX[target]}"}
+        beside = {f"{out}.certificate.json", f"{out}.report.html"}
         assert set(seen) >= {out, *beside}
         return seen | {"stdout": stdout.encode(), "stderr": stderr.replace(str(given), "").encode()}
 

@@ -11,7 +11,7 @@ import pytest
 from needles import NEEDLE
 from offrecord.errors import InputError
 from releasing import COLUMNS, QUICK
-from twins import FRAMES, KEYS, MARKED, NAMES, SUFFIX, TEXTS, model, redacted, table, twins, written
+from twins import FRAMES, KEYS, MARKED, SUFFIX, TEXTS, model, redacted, table, twins, written
 
 
 def test_no_output_over_what_was_given(desk):
@@ -34,7 +34,7 @@ def test_no_output_over_what_was_given(desk):
     ]
     command += ["--dataset", desk.dataset, "--key-file", desk.key, "--force"]
     for name in ("in.csv", "list.csv", "model.csv"):
-        for options in (["-o", name], ["-o", "out.csv", "--explain", name]):
+        for options in (["-o", name], ["-o", "out.csv", "--certificate", name]):
             code, _, err = desk.run(folder, *command, *options)
             assert {file: (folder / file).read_bytes() for file in before} == before, options
             assert code == 2, options
@@ -93,18 +93,6 @@ def test_a_single_column_keeps_its_rows_in_csv(desk):
     ]
     assert desk.run(folder, *arguments)[0] == 0
     assert len(pd.read_csv(folder / "out.csv")) == 24
-
-
-def test_an_explanation_keeps_a_column_that_is_called_region(key):
-    frame = table("long text", twins(3)[0]).rename({"id": "region"})
-    try:
-        explained = redacted(
-            frame, model(TEXTS), key_file=key, dataset="regions", by="region"
-        ).explain()
-    except InputError:
-        return
-    assert set(explained.to_series(0)) == set(NAMES)
-    assert {"S", "L", "private"} <= set(explained.to_series(2))
 
 
 def test_large_whole_numbers_are_released_as_they_are(key, desk):

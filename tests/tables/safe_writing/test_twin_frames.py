@@ -5,6 +5,7 @@ import re
 import polars as pl
 import pytest
 
+from explained import explained
 from needles import NEEDLE, frame_bytes
 from releasing import assert_same
 from twins import FRAMES, KEYS, KINDS, LONG, TEXTS, model, redacted, table, twins
@@ -34,7 +35,7 @@ def test_twin_frames(key, tmp_path, kind, backend):
                 "frame": frame_bytes(release.frame),
                 "certificate": release.certificate,
                 "summary": summary,
-                "explain": frame_bytes(release.explain()),
+                "explain": frame_bytes(explained(release)),
                 "file": path.read_bytes(),
                 "repr": (
                     ""

@@ -230,9 +230,7 @@ def test_twins_by_a_list_of_times_with_gaps(desk):
             "--dataset",
             "hours",
         ]
-        code, out, err = desk.run(
-            folder, *arguments, "--key-file", desk.key, "-o", "out.csv", "--explain", "explain.csv"
-        )
+        code, out, err = desk.run(folder, *arguments, "--key-file", desk.key, "-o", "out.csv")
         assert code == 0, err
         results.append(
             {file.name: file.read_bytes() for file in folder.iterdir()}

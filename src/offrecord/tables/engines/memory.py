@@ -27,7 +27,6 @@ from offrecord.tables.outcome import Outcome
 from offrecord.tables.packing import packing_of
 from offrecord.tables.plan import WHOLE, Plan, choose, surveyor
 from offrecord.tables.reference import fit_table
-from offrecord.tables.reporting import reporting
 from offrecord.tables.standing import Entered
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey
@@ -147,10 +146,6 @@ class Release:
         table, changed = ready(frame, self.outcome.plan.given.columns.keep, kind)
         return table, spreadsheet_warnings(changed)
 
-    def explain(self) -> pl.DataFrame:
-        """For each row what its position says: never what was drawn."""
-        return self.outcome.plan.rule.explain(self.table)
-
 
 @takes(MemoryOptions)
 def redact(frame: Native, options: MemoryOptions) -> Release:
@@ -167,11 +162,6 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
 
 def redacted(frame: Native, options: MemoryOptions) -> Release:
     """As `redact`, with options as one object."""
-    with reporting(options.problems):
-        return _redacted(frame, options)
-
-
-def _redacted(frame: Native, options: MemoryOptions) -> Release:
     started = time.monotonic()
     given = Given.of(options)
     read = read_table(frame, given)
@@ -212,8 +202,7 @@ def read_table(frame: Native, given: Given) -> Read:
     reader, model, fitted = given.reader(mark), given.model, None
     table = reader.read(rows, optouts)
     if optouts is not None:
-        found = table.private
-        optouts.check_found(found.found, found.known, stepped=given.step is not None)
+        optouts.check_found(table.private.found, stepped=given.step is not None)
     if table.is_empty:
         raise nothing_left()
     given.check_private(table.read_private)

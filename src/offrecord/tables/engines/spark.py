@@ -49,8 +49,7 @@ from offrecord.tables.options import SparkOptions, takes
 from offrecord.tables.optouts import TO, are_days, form_of, key_columns
 from offrecord.tables.outcome import Outcome
 from offrecord.tables.plan import WHOLE, Plan, choose, surveyor
-from offrecord.tables.problems import LIST, Check, Found, LocatedError, Places, Wrong
-from offrecord.tables.reporting import reporting
+from offrecord.tables.problems import LIST, Check, LocatedError, RowNames, WrongRows, check_parts
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey, Surveyor
 from offrecord.tables.table import Dropped, nothing_left
@@ -149,11 +148,6 @@ def redact(df: DataFrame, options: SparkOptions) -> SparkRelease:
 
     Raises InputError for wrong input, before anything is released.
     """
-    with reporting(options.problems):
-        return _redacted(df, options)
-
-
-def _redacted(df: DataFrame, options: SparkOptions) -> SparkRelease:
     started, given = time.monotonic(), Given.of(options)
     given.check_named()
     model = given.model
@@ -172,7 +166,6 @@ def _redacted(df: DataFrame, options: SparkOptions) -> SparkRelease:
         surveyor(given, model),
         form=listed.form,
         days=listed.days,
-        problems=options.problems is not None,
     )
     with _Held.surveying(table, shared, options.partitions) as read:
         held, survey = read, read.survey(given.columns)
@@ -308,7 +301,7 @@ class _Held:
         with _spark_errors(), _unlogged():
             work = Counting(self.key, _broadcast(self.frame, self._shared(rule, dry_run=dry_run)))
             counted = self._rows.mapInArrow(work, "decision binary").collect()
-        decisions: list[tuple[Decision, list[int], list[Wrong]]]
+        decisions: list[tuple[Decision, list[int], list[WrongRows]]]
         decisions = [pickle.loads(row.decision) for row in counted]
         _check_wrong(one for _, _, wrong in decisions for one in wrong)
         self.contents.update(one for _, each, _ in decisions for one in each)
@@ -339,9 +332,9 @@ def _answers(rows: Iterable[Any]) -> list[Surveyed]:
     return found
 
 
-def _check_wrong(wrong: Iterable[Wrong]) -> None:
+def _check_wrong(wrong: Iterable[WrongRows]) -> None:
     """InputError for what tasks have found to be wrong; rows have no numbers there."""
-    Found([one.unnumbered() for one in wrong]).check()
+    check_parts([one.unnumbered() for one in wrong])
 
 
 def _broadcast(df: DataFrame, shared: Shared) -> Broadcast[Shared]:
@@ -370,8 +363,7 @@ def _checked(df: DataFrame, given: Given) -> DataFrame:
     ]
     check_columns(wanted, df.columns, "the table")
     allowed: dict[str, tuple[str, ...]] = dict.fromkeys(columns.by, _NAMES)
-    numbers = () if columns.unit is None else _NUMBERS
-    allowed |= {str(columns.order): (*_ORDERS, *numbers), columns.value: _VALUES}
+    allowed |= {str(columns.order): _ORDERS, columns.value: _VALUES}
     allowed |= {} if given.options.private is None else {given.options.private: _MARKS}
     for name in wanted:
         kind = _kind(df.schema[name].dataType)
@@ -419,8 +411,8 @@ def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, _
             "row",
             "",
         )
-        where = Places(lost, columns.by, keyed[len(columns.by) :], where=LIST)
-        error = where.wrong(np.arange(lost.height), Check.LIST_FILLED, said, "an empty cell")
+        where = RowNames(lost, columns.by, keyed[len(columns.by) :], where=LIST)
+        error = where.error(np.arange(lost.height), Check.LIST_FILLED, said)
         raise LocatedError(error.wrong.unnumbered())
     return keys, _Listed(count, form, days)
 

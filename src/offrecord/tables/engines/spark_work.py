@@ -22,7 +22,7 @@ from offrecord.tables.chains import Arranged, Columns
 from offrecord.tables.decision import Decision, Rule
 from offrecord.tables.guarding import never_spill
 from offrecord.tables.optouts import FROM, TO, OptOuts
-from offrecord.tables.problems import Found, Wrong
+from offrecord.tables.problems import LocatedError, WrongRows
 from offrecord.tables.survey import Survey, Surveyor
 from offrecord.tables.table import Dropped, Reader, Table
 
@@ -112,9 +112,8 @@ class Shared:
     """What executors need besides the key.
 
     coins: without their key. rule: what decides, once that is known. form, days: as in OptOuts, of
-    the whole private list. problems: whether all that is wrong is to be reported. touched: every
-    chain with a private record is left out. surveyed: the fingerprints of all parts. contents: what
-    leaves of them.
+    the whole private list. touched: every chain with a private record is left out. surveyed: the
+    fingerprints of all parts. contents: what leaves of them.
     """
 
     version: str
@@ -124,7 +123,6 @@ class Shared:
     rule: Rule | None = None
     form: str = "records"
     days: bool = False
-    problems: bool = False
     touched: bool = False
     dry_run: bool = False
     surveyed: frozenset[str] = frozenset()
@@ -211,7 +209,7 @@ class Surveyed(NamedTuple):
     survey: Survey | None
     marks: list[str]
     dropped: Dropped
-    wrong: list[Wrong]
+    wrong: list[WrongRows]
 
     def with_part(self, table: Table, surveyor: Surveyor, columns: Columns) -> Surveyed:
         """The same, with another part."""
@@ -231,18 +229,20 @@ class Surveying(_Work):
     """
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        told, found = Surveyed(None, [], Dropped(), []), Found(all_of_it=self._told.problems)
+        told, wrong = Surveyed(None, [], Dropped(), []), list[WrongRows]()
         try:
             for rows in self._tables(batches):
                 table = None
-                with found.collecting(0):
+                try:
                     table = self._looked_up(rows)
+                except LocatedError as error:
+                    wrong.append(error.wrong)
                 if table is None:
                     continue
                 told = told.with_part(table, self._told.surveyor, self._reader.columns)
                 whole = table if table.whole is None else table.whole
                 yield _row(survey=None, rows=_stream(_sorted(rows, whole.arranged)))
-            yield _row(survey=pickle.dumps(told._replace(wrong=found.wrong)), rows=None)
+            yield _row(survey=pickle.dumps(told._replace(wrong=wrong)), rows=None)
         except InputError as error:
             yield _row(survey=pickle.dumps(str(error)), rows=None)
 
@@ -250,11 +250,10 @@ class Surveying(_Work):
         """Rows; InputError for opt-outs among them that name nothing."""
         optouts, table = self._read(rows)
         if optouts is not None:
-            nobody = np.zeros(optouts.count, dtype=bool)
-            found, known = nobody, nobody
+            found = np.zeros(optouts.count, dtype=bool)
             if table is not None and optouts.count:
-                found, known = table.private.found, table.private.known
-            optouts.check_found(found, known, stepped=self._reader.step is not None)
+                found = table.private.found
+            optouts.check_found(found, stepped=self._reader.step is not None)
         return table
 
     def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -325,13 +324,16 @@ class Counting(_Again):
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         total, contents = Decision(), []
-        found = Found(all_of_it=self._told.problems)
+        wrong: list[WrongRows] = []
         for table, _ in self._surveyed(batches):
-            with found.collecting(0):
+            try:
                 decision = self._decided(table)
-                contents.append(decision.content)
-                total += decision
-        yield _row(decision=pickle.dumps((total, contents, found.wrong)))
+            except LocatedError as error:
+                wrong.append(error.wrong)
+                continue
+            contents.append(decision.content)
+            total += decision
+        yield _row(decision=pickle.dumps((total, contents, wrong)))
 
     def _decided(self, table: Table) -> Decision:
         if self._told.dry_run:

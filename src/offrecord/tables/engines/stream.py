@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from offrecord.errors import InputError, advise
-from offrecord.files import check_outputs, check_path, check_writable
+from offrecord.files import check_outputs, check_path
 from offrecord.models.base import Integers, Mask
 from offrecord.tables.certifying import certified
 from offrecord.tables.chains import Columns
@@ -33,8 +33,7 @@ from offrecord.tables.options import FileOptions, takes
 from offrecord.tables.outcome import Outcome
 from offrecord.tables.packing import packing_of
 from offrecord.tables.plan import WHOLE, Plan, choose, surveyor
-from offrecord.tables.problems import Found, LocatedError
-from offrecord.tables.reporting import reporting
+from offrecord.tables.problems import LocatedError, WrongRows, check_parts
 from offrecord.tables.sorting import increasing
 from offrecord.tables.standing import Entered
 from offrecord.tables.summary import Summary
@@ -47,7 +46,6 @@ from offrecord.tables.writing import (
     spreadsheet_warnings,
     write_pieces,
     write_release,
-    write_table,
 )
 
 _R = TypeVar("_R")
@@ -96,11 +94,6 @@ def redacted_file(table: str | Path, output: str | Path | None, options: FileOpt
             " redact"
         )
     check_path("output", output)
-    with reporting(options.problems, force=options.force):
-        return _redacted(table, output, options)
-
-
-def _redacted(table: str | Path, output: str | Path | None, options: FileOptions) -> Streamed:
     started, given = time.monotonic(), Given.of(options)
     given.check_named()
     if options.fit:
@@ -113,22 +106,12 @@ def _redacted(table: str | Path, output: str | Path | None, options: FileOptions
     if (output is None) != options.dry_run:
         raise InputError("give either an output or a dry run")
     out = None if output is None else _Output.checked(Path(output), given, options)
-    explain = None if options.explain is None else Path(options.explain)
-    if explain is not None:
-        check_writable(explain, force=options.force)
-        written_format(explain, options.explain_format)
     said = Said(options.format, options.separator, options.encoding, options.sheet)
     passage = _planned(_Looks.at(table_file(table, said), given, options), started)
     if out is not None and out.kind == "xlsx":
         check_rows(passage.plan.survey.rows, len(given.columns.released))
     outcome, entered = (passage.expected(), None) if out is None else passage.written(out)
     warnings = spreadsheet_warnings(passage.changed)
-    if explain is not None:
-        kind = written_format(explain, options.explain_format)
-        rules = passage.in_order(passage.explained(), explain)
-        told = write_table(rules, explain, kind, force=options.force)
-        advise(told)
-        warnings += told
     summary = outcome.summary(entered)
     summary = replace(summary, warnings=(*summary.warnings, *warnings))
     proof = None if out is None else out.proof
@@ -207,10 +190,12 @@ class _Looks:
         private = options.private if isinstance(options.private, str) else None
         return cls(source, given, given.reader(private), options, source.rows(), source.state)
 
-    def through(self, what: str, found: Found, work: Callable[[Table], _R]) -> Iterator[_R]:
+    def through(
+        self, what: str, wrong: list[WrongRows], work: Callable[[Table], _R]
+    ) -> Iterator[_R]:
         """What is made of each part of the table, in their order; several are worked on at once.
 
-        what: is done to them, for a progress bar. found: takes what is wrong with rows, which is an
+        what: is done to them, for a progress bar. wrong: collects wrong rows, which are an
         InputError at the end.
         """
         columns, options = self.given.columns, self.options
@@ -236,13 +221,13 @@ class _Looks:
         with options.watch(what, self.rows) as tell:
             for before, height, one in in_threads(worked, every, table_threads()):
                 if isinstance(one, LocatedError):
-                    found.add(one, before)
+                    wrong.append(one.wrong.shifted(before))
                 else:
                     yield one
                 tell(height)
         if self.source.state != self.state:
             raise InputError(f"{self.source.name} was changed while it was read; start again")
-        found.check()
+        check_parts(wrong)
 
     def survey(self, surveyor: Surveyor) -> _Surveyed:
         """What is known about the table; InputError unless its chains stand together, and for
@@ -255,7 +240,7 @@ class _Looks:
             _check_together(seen.names, self.source)
         optouts = self.given.optouts
         if optouts is not None:
-            optouts.check_found(seen.found, seen.known, stepped=self.given.step is not None)
+            optouts.check_found(seen.found, stepped=self.given.step is not None)
         if not seen.surveys:
             raise nothing_left()
         order = None
@@ -269,7 +254,7 @@ class _Looks:
         def looked_at(table: Table) -> tuple[Table, Survey | None]:
             return table, None if table.is_empty else surveyor.survey(table)
 
-        for table, survey in self.through("reading", Found(), looked_at):
+        for table, survey in self.through("reading", [], looked_at):
             seen.add(table, survey, self.given.columns)
         if seen.last is None:
             raise InputError("the table has no rows")
@@ -300,7 +285,7 @@ class _Surveyed(NamedTuple):
 class _Chains:
     """The chains of a file as they come by: their survey, and whether their names ascend; and, if
     they are kept, the names of all, and the names and lengths of those that are not left out.
-    found, known: which rows of a private list name something in them, or their chain.
+    found: which rows of a private list name something in them.
     """
 
     kept: bool = False
@@ -313,13 +298,11 @@ class _Chains:
     surveys: list[Survey] = field(default_factory=list)
     dropped: Dropped = field(default_factory=Dropped)
     found: Mask = field(default_factory=lambda: np.zeros(1, dtype=bool))
-    known: Mask = field(default_factory=lambda: np.zeros(1, dtype=bool))
     _cells: list[pl.Series] = field(default_factory=list)
 
     def add(self, table: Table, survey: Survey | None, columns: Columns) -> None:
         """Those of another part. survey: None if nothing is left of it."""
         self.found = self.found | table.private.found
-        self.known = self.known | table.private.known
         self.dropped += table.dropped
         whole = table.all_names
         self.ascending &= _ascends(self.last, whole)
@@ -391,7 +374,7 @@ class _Passage:
         def expected(table: Table) -> Decision:
             return Decision() if table.is_empty else rule.expect(table)
 
-        for decision in self.looks.through("expecting", Found(), expected):
+        for decision in self.looks.through("expecting", [], expected):
             self.total += decision
         outcome = Outcome.of(self.plan, self.total)
         outcome.advise()
@@ -441,29 +424,18 @@ class _Passage:
             return _Decided(survey(table), replace(decision, frame=frame), changed)
 
         again: list[Survey] = []
-        found = Found()
-        for one in self.looks.through("redacting", found, decided):
+        wrong: list[WrongRows] = []
+        for one in self.looks.through("redacting", wrong, decided):
             if one is None:
                 continue
             again = [Survey.of_all([*again, one.survey], columns)]
             self.total += one.decision
             self.changed.update(one.changed)
-            if not found.wrong and one.decision.frame is not None:
+            if not wrong and one.decision.frame is not None:
                 yield one.decision.frame  # else nothing is released: the rest is only looked at
         if again[0].fingerprint != self.plan.survey.fingerprint:
             name = self.looks.source.name
             raise InputError(f"{name} was changed while it was read; start again")
-
-    def explained(self) -> Iterator[pl.DataFrame]:
-        """What the position of each row says."""
-        rule = self.plan.rule
-
-        def explained(table: Table) -> pl.DataFrame | None:
-            return None if table.is_empty else rule.explain(table)
-
-        for rules in self.looks.through("explaining", Found(), explained):
-            if rules is not None:
-                yield rules
 
     def in_order(self, pieces: Iterator[pl.DataFrame], near: Path) -> Iterator[pl.DataFrame]:
         """What became of the parts, sorted by chain. near: in the folder of this file it waits, if
