@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import offrecord as off
 from offrecord.mechanisms.table_policy import TablePolicy
-from offrecord.models.file import promise_from_dict
+from offrecord.models.file import FORMAT, VERSION, Model
 from offrecord.models.promise import ACCEPTANCE
 from soak import needles
 from soak.frames import table, written_oddly
@@ -282,7 +282,8 @@ def _check_rules(content: dict[str, object]) -> None:
     """What was verified keeps its ε in other draws too, by the package's own evaluation."""
     if content["kind"] != "rules":
         return
-    promise, policy = promise_from_dict(content["model"]), TablePolicy.from_dict(content["policy"])
+    model = Model.from_dict({"format": FORMAT, "version": VERSION, "model": content["model"]})
+    promise, policy = model.promise, TablePolicy.from_dict(content["policy"])
     epsilon = min(content["claim"]["epsilon"], policy.epsilon)
     drawn = ACCEPTANCE[promise.coverage].drawn if promise.coverage else 0
     above = int((policy.leakages(promise.members(drawn, 7)) > epsilon + 1e-9).sum())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from offrecord.errors import InputError
-from offrecord.models.file import Model, load_model, promise_from_dict
+from offrecord.models.file import FORMAT, VERSION, Model, load_model
 from offrecord.models.members import Places
 from offrecord.models.origin import Origin, Verdict
 from offrecord.models.posterior import LEAST, Posterior, never_followed
@@ -147,7 +147,7 @@ def test_files_keep_everything_that_draws_depend_on(posterior, tmp_path):
 def test_what_cannot_be_a_posterior_is_refused_in_one_line(change, message):
     content = Posterior([[1, 2], [3, 4]], 1).to_dict() | change
     with pytest.raises(InputError, match=message) as caught:
-        promise_from_dict(content)
+        Model.from_dict({"format": FORMAT, "version": VERSION, "model": content})
     assert "\n" not in str(caught.value)
 
 

@@ -47,7 +47,7 @@ def certificate():
         private=Private(count=1, digest="0" * 32 + ":1"),
         release=Standing(others=0),
         policy=Policy.of(policy.to_dict()),
-        model=promise.to_dict(),
+        model=promise.form(),
         versions=software_versions(),
         key_id="0" * 16,
         output=Output(format="csv", rows=9, columns=("id", "t", "v"), sha256="0" * 64),

@@ -20,7 +20,7 @@ from offrecord.verify.rules import Rules
 
 def judged(rules, promise, rows=None):
     """Leakage by the verifier of rules, for all of a list or for given members."""
-    promised = Promised(promise.to_dict())
+    promised = Promised(promise.form())
     policy = TablePolicy("x", 1.0, "run", promise.coverage, rules)
     drawn = promised.draw(1, np.random.default_rng(0))
     if rows is not None:
@@ -182,7 +182,7 @@ def test_the_law_of_the_stop(direction):
     members = promise.members(5, 1)
     rules = {Setting("run"): Pair(one, one)}
     policy = TablePolicy("x", 1.0, "run", 0.99, rules)
-    kind = Promised(promise.to_dict()).kind
+    kind = Promised(promise.form()).kind
     side = Rules.of(Policy.of(policy.to_dict()), kind).side("run", 0, direction)
     found = stop_law(side, Drawn(kind, members.rows), 0, direction)
     np.testing.assert_allclose(found, designed(one, members, 0, direction), atol=1e-12)

@@ -25,7 +25,7 @@ def posteriors():
 
 @pytest.mark.parametrize(("name", "promise"), list(posteriors()))
 def test_draws_have_the_same_law(name, promise):
-    promised = Promised(promise.to_dict())
+    promised = Promised(promise.form())
     drawn = promised.draw(20_000, np.random.default_rng(5))
     members = promise.members(20_000, 6)
     for mine, theirs in ((drawn.rows, members.rows), (drawn.first, members.first)):
@@ -61,7 +61,7 @@ def test_a_policy_that_fails_in_three_per_cent_is_refused_and_honest_ones_are_no
         promise = Posterior(
             np.maximum(rng.multinomial(400, (0.85, 0.05, 0.04, 0.06)), 1).reshape(2, 2), 1
         )
-        promised = Promised(promise.to_dict())
+        promised = Promised(promise.form())
         drawn = promised.draw(DRAWS[0.99][0], rng)
         design = Posterior.members(promise, 8000, seed)
         size, epsilon = int(rng.integers(3, 12)), 0.0

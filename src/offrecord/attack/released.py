@@ -13,7 +13,6 @@ from offrecord.mechanisms import deciding
 from offrecord.mechanisms.rules import SideRule
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Integers, Mask
-from offrecord.models.file import promise_from_dict
 from offrecord.models.promise import Promise
 from offrecord.models.records import MISSING, Chains, Codes, Runs
 from offrecord.release.certificate import Certificate
@@ -182,12 +181,11 @@ class Released:
 
 
 def _acting(certificate: Certificate) -> tuple[Promise, TablePolicy]:
-    if certificate.policy is None:
+    if certificate.policy is None or certificate.model is None:
         raise InputError(
             "whole chains left nothing beside a private record: there is nothing to infer from"
         )
-    promise = promise_from_dict(certificate.model)
-    return promise, TablePolicy.from_dict(certificate.policy.to_dict())
+    return certificate.model.promise(), TablePolicy.from_dict(certificate.policy.to_dict())
 
 
 def rules_of(policy: TablePolicy) -> list[SideRule]:

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers, Label
 from offrecord.models.checking import (
+    MAX_VALUES,
     checked_kernels,
     checked_labels,
     checked_order,
@@ -21,8 +23,15 @@ from offrecord.models.checking import (
     checked_start,
 )
 from offrecord.models.members import Members, Places
-from offrecord.models.stationary import RAREST, settled, stationary_distribution
-from offrecord.models.walks import pattern_power, step_back, walked
+from offrecord.models.section import Section
+from offrecord.models.stationary import (
+    RAREST,
+    pattern_power,
+    settled,
+    stationary_distribution,
+    step_back,
+    walked,
+)
 
 #: Relative distance from the stationary law below which a chain's start is forgotten.
 _FORGOTTEN = 1e-13
@@ -239,13 +248,6 @@ class MarkovChain:
         self._first_order()
         return self.transition if self.is_homogeneous else self.transition[record - 1]
 
-    def reversed_kernel(self, record: int) -> Floats:
-        """(k, k) Pr(X_{record−1} = i | X_record = j) in row j; 0 if j never occurs (F7)."""
-        self._first_order()
-        if self.is_stationary:
-            return self._stationary_reverse
-        return np.asarray(self.kernels(record, record - 1)[0])
-
     @cached_property
     def _stationary_reverse(self) -> Floats:
         if self.k == 2:
@@ -393,16 +395,20 @@ class MarkovChain:
 
     # ---- model files
 
-    def to_dict(self) -> dict[str, Any]:
-        """Content of model files, policies and certificates."""
+    def form(self) -> ChainForm:
+        """What files hold of it."""
         implied = self.is_homogeneous and self._start_is_implied
-        return {
-            "kind": "chain",
-            "labels": list(self.labels),
-            "order": self.order,
-            "transition": self.transition.tolist(),
-            "start": None if implied else self.start.tolist(),
-        }
+        return ChainForm(
+            kind="chain",
+            labels=list(self.labels),
+            order=self.order,
+            transition=self.transition.tolist(),
+            start=None if implied else self.start.tolist(),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Content of policies."""
+        return self.form().to_dict()
 
     @cached_property
     def _start_is_implied(self) -> bool:
@@ -415,9 +421,7 @@ class MarkovChain:
     @classmethod
     def from_dict(cls, content: Any) -> MarkovChain:
         """The chain of `to_dict`; InputError for anything else."""
-        from offrecord.models.file import ChainContent, parsed
-
-        return parsed(ChainContent, content, "chain").chain()
+        return ChainForm.of(content, "chain").chain()
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a model file; complete or absent, and never over an existing one without force."""
@@ -440,6 +444,20 @@ class MarkovChain:
             return f"<MarkovChain k={self.k} order={self.order}>"
         kind = "one kernel" if self.is_homogeneous else f"n={self.length}"
         return f"<MarkovChain k={self.k} {'stationary' if self.is_stationary else kind}>"
+
+
+class ChainForm(Section):
+    """One known chain in a file. transition: nested lists, the next record's value last."""
+
+    kind: Literal["chain"]
+    labels: list[str | bool | int | float] = Field(max_length=MAX_VALUES)
+    order: int = 1
+    transition: list[Any]
+    start: list[Any] | None = None
+
+    def chain(self) -> MarkovChain:
+        """The chain; InputError if it cannot be one."""
+        return MarkovChain(self.transition, self.start, self.labels, self.order)
 
 
 def _first_distribution(kernels: Floats, start: Floats | None) -> Floats:

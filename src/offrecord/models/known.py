@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Literal
+
+from pydantic import Field
 
 from offrecord.errors import InputError
 from offrecord.models.base import Label
-from offrecord.models.chain import MarkovChain
+from offrecord.models.chain import ChainForm, MarkovChain
 from offrecord.models.members import Members, Places
 from offrecord.models.promise import Promise
+from offrecord.models.section import Section
 
 
 class KnownChains(Promise):
@@ -104,12 +107,23 @@ class KnownChains(Promise):
         """All of the list, whatever the count and the seed."""
         return self.all
 
-    def to_dict(self) -> dict[str, Any]:
-        """Content of model files and certificates."""
-        return {"kind": "chains", "chains": [chain.to_dict() for chain in self.chains]}
+    def form(self) -> ListForm:
+        """What files hold of it."""
+        return ListForm(kind="chains", chains=[chain.form() for chain in self.chains])
 
     def __repr__(self) -> str:
         return f"<KnownChains {len(self.chains)} of k={self.k} order={self.order}>"
+
+
+class ListForm(Section):
+    """A list of known chains in a file."""
+
+    kind: Literal["chains"]
+    chains: list[ChainForm] = Field(min_length=1)
+
+    def promise(self) -> KnownChains:
+        """The list; InputError if chains do not belong together."""
+        return KnownChains([one.chain() for one in self.chains])
 
 
 def _with_places(chain: MarkovChain, places: Places) -> Members:

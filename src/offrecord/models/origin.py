@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import Field, PrivateAttr
+
+from offrecord.models.section import Section
 
 
-class Content(BaseModel):
-    """Part of a file: immutable, no conversion of types, no unknown entries."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Origin(Content):
+class Origin(Section):
     """Where a model comes from, as far as its use depends on it.
 
     column: whose values it is about. order: what ordered its records. step: the distance of one
@@ -46,7 +42,7 @@ class Origin(Content):
     _counted: Any = PrivateAttr(default=None)
 
 
-class Verdict(Content):
+class Verdict(Section):
     """What a test of windows on held-back records found, for one ε (plausible chains, section 6).
 
     verdict: "broken" if the odds counted exceed those promised, "not shown" if too few cases exist

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from pydantic import Field
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers, Label
 from offrecord.models.chain import MarkovChain
-from offrecord.models.checking import checked_labels, checked_order
-from offrecord.models.members import Members, Places
+from offrecord.models.checking import MAX_VALUES, checked_labels, checked_order
+from offrecord.models.members import PLACE_COUNTS, Members, PlaceKind, Places
 from offrecord.models.promise import ACCEPTANCE, Promise
+from offrecord.models.section import Section
 
 #: A context seen less often borrows from its longest suffix seen at least LENDER times. Borrowing
 #: from suffixes seen less often loses coverage; without it windows of rain grow from 27 to 1,447.
@@ -227,39 +229,81 @@ class Posterior(Promise):
 
     # ---- files
 
-    def to_dict(self) -> dict[str, Any]:
-        """Content of model files and certificates: all that draws depend on."""
+    def form(self) -> PosteriorForm:
+        """What files hold of it: all that draws depend on."""
         places = self.places
-        return {
-            "kind": "posterior",
-            "labels": list(self.labels),
-            "order": self.order,
-            "coverage": self.coverage,
-            "prior": "1/k",
-            "kappa": self.kappa,
-            "counts": self.counts.tolist(),
-            "places": None
+        return PosteriorForm(
+            kind="posterior",
+            labels=list(self.labels),
+            order=self.order,
+            coverage=self.coverage,
+            prior="1/k",
+            kappa=self.kappa,
+            counts=self.counts.tolist(),
+            places=None
             if places is None
-            else {"kind": places.kind, "count": places.count, "zone": places.zone},
-            "place_kappa": self.place_kappa,
-            "place_counts": None if self.place_counts is None else self.place_counts.tolist(),
-            "first_counts": None if self.first_counts is None else self.first_counts.tolist(),
-        }
+            else PlacesForm(kind=places.kind, count=places.count, zone=places.zone),
+            place_kappa=self.place_kappa,
+            place_counts=None if self.place_counts is None else self.place_counts.tolist(),
+            first_counts=None if self.first_counts is None else self.first_counts.tolist(),
+        )
 
     @classmethod
     def from_dict(cls, content: Any) -> Posterior:
         """The posterior of `to_dict`; InputError for anything else."""
-        from offrecord.models.file import PosteriorContent, parsed
-
-        return parsed(PosteriorContent, content, "posterior").promise()
+        return PosteriorForm.of(content, "posterior").promise()
 
     def with_coverage(self, coverage: float) -> Posterior:
         """The same counts under a promise of another coverage."""
-        return self.from_dict({**self.to_dict(), "coverage": coverage})
+        return self.form().model_copy(update={"coverage": coverage}).promise()
 
     def __repr__(self) -> str:
         seen = int(self.counts.sum())
         return f"<Posterior k={self.k} order={self.order} of {seen:,} transitions>"
+
+
+class PlacesForm(Section):
+    """Places in a file."""
+
+    kind: PlaceKind
+    count: int = Field(ge=2, le=10**6)
+    zone: str | None = None
+
+    def places(self) -> Places:
+        """The places; InputError if their number does not fit their kind."""
+        if PLACE_COUNTS.get(self.kind, self.count) != self.count:
+            raise InputError(f"places of kind {self.kind} are {PLACE_COUNTS[self.kind]}")
+        return Places(self.kind, self.count, self.zone)
+
+
+class PosteriorForm(Section):
+    """A posterior in a file; see `Posterior`."""
+
+    kind: Literal["posterior"]
+    labels: list[str | bool | int | float] = Field(max_length=MAX_VALUES)
+    order: int
+    coverage: float
+    prior: Literal["1/k"]
+    kappa: float | None
+    counts: list[list[int]]
+    places: PlacesForm | None
+    place_kappa: float | None
+    place_counts: list[list[list[int]]] | None
+    first_counts: list[int] | None
+
+    def promise(self) -> Posterior:
+        """The posterior; InputError if the counts cannot be some."""
+        return Posterior(
+            self.counts,
+            self.order,
+            self.labels,
+            self.coverage,
+            kappa=self.kappa,
+            places=None if self.places is None else self.places.places(),
+            place_counts=self.place_counts,
+            place_kappa=self.place_kappa,
+            first_counts=self.first_counts,
+        )
 
 
 def never_followed(posterior: Posterior) -> list[str]:

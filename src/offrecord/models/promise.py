@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from offrecord.models.base import Label
 from offrecord.models.members import Members, Places
+
+if TYPE_CHECKING:
+    from offrecord.models.file import PromiseForm
 
 
 class Acceptance(NamedTuple):
@@ -62,8 +65,12 @@ class Promise(ABC):
         """`count` plausible chains; of a list, all of it, whatever the count and the seed."""
 
     @abstractmethod
+    def form(self) -> PromiseForm:
+        """What model files and certificates hold of it: all that draws depend on."""
+
     def to_dict(self) -> dict[str, Any]:
-        """Content of model files and certificates."""
+        """The content of `form`."""
+        return self.form().to_dict()
 
     def seed(self, epsilon: float, purpose: str) -> bytes:
         """Seed of the publisher's draws for a purpose such as "design" or "validate-0".

@@ -1,19 +1,27 @@
-"""The distribution that a kernel keeps, accurate however rare some values are in it."""
+"""Laws of a chain's records: the stationary one, those step by step, and a step back in time.
+
+They are accurate however rare some values are. What can occur is read off the zeros of kernels
+alone, so that nothing is lost to small numbers.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Integers
+from offrecord.models.base import Floats, Integers, Mask
 
 #: Probability below which a value is too rare for walks to start from it or end at it.
 RAREST = 1e-250
 # Weights above this lose too little below the smallest float to count.
 _SAFE_WEIGHT = 1e-280
 _POWER_OF_ZERO = np.int64(-(2**60))  # below the power of every other number
+# Probability of a step back in time below which it is inexact.
+_RAREST_STEP = 1e-300
+
+Row = TypeVar("Row", Floats, Mask)
 
 
 def stationary_distribution(transition: Floats) -> Floats:
@@ -123,3 +131,55 @@ def _sum_apart(parts: Any, powers: Any) -> tuple[Any, Any]:
     """The sum over the first axis."""
     top = powers.max(axis=0)
     return _apart(np.ldexp(parts, np.maximum(powers - top, -2000)).sum(axis=0), top)
+
+
+# ---- record by record
+
+
+def walked(row: Row, kernels: Row, count: int) -> Row:
+    """(count, k) a distribution (or which values can occur) at the first `count` records.
+
+    row: at the first. kernels: (1, k, k), one for every step, or (count − 1, k, k).
+    """
+    rows = np.empty((count, len(row)), dtype=row.dtype)
+    rows[0] = row
+    for i in range(1, count):
+        rows[i] = rows[i - 1] @ kernels[0 if len(kernels) == 1 else i - 1]
+    return rows
+
+
+def pattern_power(pattern: Mask, steps: int) -> Mask:
+    """(k, k) whether a walk of so many steps leads from i to j; pattern: whether one step does."""
+    reached, base = np.eye(len(pattern), dtype=bool), pattern
+    while steps:
+        if steps & 1:
+            reached = _followed(reached, base)
+        steps >>= 1
+        if steps:
+            base = _followed(base, base)
+    return reached
+
+
+def _followed(first: Mask, then: Mask) -> Mask:
+    """Which pairs two walks, one after the other, lead between."""
+    # whole numbers below 2^24: exact in these floats, whose product is many times as fast
+    return (first.astype(np.float32) @ then.astype(np.float32)) > 0
+
+
+def step_back(before: Floats, kernel: Floats, here: Floats) -> Floats:
+    """(k, k) Pr(X_{t−1} = i | X_t = j) in row j, by Bayes; 0 for values that never occur (F7).
+
+    before, here: the distributions of X_{t−1} and X_t. kernel: from the one to the other.
+    """
+    joint = before[:, np.newaxis] * kernel
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        back = np.where(here > 0, joint / here, 0.0)
+        small = (joint < _RAREST_STEP) & (before > 0)[:, np.newaxis] & (kernel > 0) & (here > 0)
+        if np.any(small):  # the product is too small for a float, the quotient need not be
+            back = np.where(small, kernel * (before[:, np.newaxis] / here), back)
+            if np.any(back[small] < _RAREST_STEP):
+                raise InputError(
+                    f"a step that is taken back in time with probability below {_RAREST_STEP:g}"
+                    " makes walks to the left inexact; make transitions this rare 0, or likelier"
+                )
+    return np.ascontiguousarray(back.T)

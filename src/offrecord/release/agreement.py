@@ -26,7 +26,7 @@ def disagreements(certificate: Certificate) -> Iterator[str]:
         Reasons why it cannot be the certificate of a release.
     """
     claim, counts, growing = certificate.claim, certificate.counts, certificate.growing
-    coverage = None if certificate.model is None else certificate.model.get("coverage")
+    coverage = _coverage(certificate)
     said = statement(certificate.kind, claim.epsilon, coverage)
     rests = assumptions(
         certificate.kind, growing=growing is not None, kept=bool(certificate.columns.keep)
@@ -72,6 +72,10 @@ def disagreements(certificate: Certificate) -> Iterator[str]:
     yield from _model(certificate)
 
 
+def _coverage(certificate: Certificate) -> float | None:
+    return None if certificate.model is None else certificate.model.promise().coverage
+
+
 def _policy(certificate: Certificate, coverage: float | None) -> Iterator[str]:
     claim, policy, choice = certificate.claim, certificate.policy, certificate.choice
     if policy is None or certificate.model is None:
@@ -87,7 +91,7 @@ def _policy(certificate: Certificate, coverage: float | None) -> Iterator[str]:
     validated = policy.validation
     if validated is None:
         return
-    drawn, accepted = len(certificate.model.get("chains", ())), 0
+    drawn, accepted = len(getattr(certificate.model, "chains", ())), 0
     if coverage is not None:
         # a policy that is given is judged once more, as a verifier would
         drawn, accepted = ACCEPTANCE[coverage].drawn, ACCEPTANCE[coverage].verifier
@@ -106,8 +110,7 @@ def _growing(certificate: Certificate) -> Iterator[str]:
     assert growing is not None
     if certificate.columns.step is None:
         yield "a growing table needs columns.step"
-    model = certificate.model or {"order": 1}
-    order = int(model["order"] if "order" in model else model["chains"][0]["order"])
+    order = 1 if certificate.model is None else certificate.model.promise().order
     deadline = reach = 0
     for entry in () if policy is None else policy.rules:
         for rule in (entry.left, entry.right):
@@ -158,7 +161,7 @@ def left_out(certificate: Certificate) -> Iterator[str]:
         yield "Which mechanism made the rules, and the expected shares by which it was chosen."
     for objection in certificate.evidence.accepted:
         yield f"The model, against which speaks: {objection}."
-    if certificate.model is not None and certificate.model.get("coverage") is not None:
+    if _coverage(certificate) is not None:
         yield "Where the model was learned, and what its test counted in these data."
     if certificate.growing is not None:
         yield "That this release repeats those before, and that opt-outs were known in time."

@@ -23,13 +23,13 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
-    ValidationError,
     model_validator,
 )
 
 from offrecord.errors import InputError
-from offrecord.models.file import promise_from_dict
+from offrecord.models.file import PromiseForm
 from offrecord.models.origin import Origin, Verdict
+from offrecord.models.section import Section
 
 FORMAT: Literal["offrecord-certificate"] = "offrecord-certificate"
 CERTIFICATE_VERSION: Literal[6] = 6
@@ -40,26 +40,6 @@ Count = Annotated[int, Field(ge=0, le=10**15)]
 Finite = Annotated[float, Field(ge=0)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Texts = tuple[str, ...]
-
-
-class Section(BaseModel):
-    """A part of a certificate: immutable, strict about types, without further fields."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-    @classmethod
-    def of(cls, content: Any) -> Self:
-        """The section of a JSON object, such as `Policy.of(table_policy.to_dict())`; InputError for
-        anything that is not of the form.
-        """
-        try:
-            return cls.model_validate_json(json.dumps(content))
-        except ValidationError as error:
-            raise InputError(_first_error(error)) from None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its JSON object."""
-        return self.model_dump(mode="json")
 
 
 class Claim(Section):
@@ -341,7 +321,7 @@ class Certificate(Section):
 
     kind: "rules": side rules act around private runs. "whole chains": every chain with a private
     record went as a whole, under no model. "none": private records are whole chains, or there are
-    none, and nothing else had to go. model: `Promise.to_dict()`. key_id: which key drew the coins;
+    none, and nothing else had to go. model: `Promise.form()`. key_id: which key drew the coins;
     None after a dry run. origin and verdicts: as in the model file, without `origin.seen`. output:
     None until it is written.
     """
@@ -362,7 +342,7 @@ class Certificate(Section):
     growing: Growing | None = None
     policy: Policy | None = None
     choice: Choice | None = None
-    model: dict[str, Any] | None = None
+    model: PromiseForm | None = None
     origin: Origin | None = None
     verdicts: tuple[Verdict, ...] = ()
     evidence: Evidence = Evidence()
@@ -375,7 +355,7 @@ class Certificate(Section):
         if acting != (self.policy is not None) or acting != (self.model is not None):
             raise ValueError('policy and model go with the kind "rules", and with no other')
         if self.model is not None:
-            promise_from_dict(self.model)
+            self.model.promise()
         if self.origin is not None and self.origin.seen is not None:
             raise ValueError("origin.seen is for the key's owner alone")
         return self
@@ -429,10 +409,7 @@ class Certificate(Section):
             raise InputError(
                 f"a certificate of version {CERTIFICATE_VERSION} is expected, got {found!r:.40}"
             )
-        try:
-            return cls.model_validate_json(content)
-        except ValidationError as error:
-            raise InputError(_first_error(error)) from None
+        return cls.of_json(content, "certificate")
 
     def with_output(self, output: Output) -> Self:
         """The same, with what was written."""
@@ -441,13 +418,6 @@ class Certificate(Section):
 
 def _no_constant(name: str) -> Any:
     raise InputError(f"not a certificate: {name} is no number")
-
-
-def _first_error(error: ValidationError) -> str:
-    """The first thing that is wrong, and where."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"]) or "the certificate"
-    return f"certificate: {place}: {first['msg'].removeprefix('Value error, ')}"
 
 
 # ---- words

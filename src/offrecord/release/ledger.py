@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from offrecord.errors import InputError
 from offrecord.files import read_json, write_bytes
-from offrecord.models.file import first_problem
+from offrecord.models.section import Section
 
 LEDGER_VERSION = 2
 #: What an entry calls the time at which it was made, and a digest of its private records, whatever
@@ -172,18 +172,16 @@ def _unlike(entries: list[dict[str, str]], decided: Mapping[str, str]) -> list[d
     return [one for one in entries if {**one, **apart} != {**decided, **apart}]
 
 
-class _Answered(BaseModel):
+class _Answered(Section):
     """What the owner of one record was asked and said."""
 
-    model_config = ConfigDict(strict=True, extra="forbid")
     rule: dict[str, Annotated[float, Field(ge=0, le=1)]]
     answer: str
 
 
-class _Content(BaseModel):
+class _Content(Section):
     """A ledger file."""
 
-    model_config = ConfigDict(strict=True, extra="forbid")
     format: Literal["offrecord-ledger"]
     version: Literal[2]
     key: str
@@ -197,10 +195,7 @@ class _Content(BaseModel):
 def _ledger(key: Keyed) -> Ledger:
     """The ledger in a key's ledger file."""
     file = key.ledger_file
-    try:
-        content = _Content.model_validate(read_json(file))
-    except ValidationError as error:
-        raise InputError(f"{file}: ledger: {first_problem(error)}") from None
+    content = _Content.of(read_json(file), f"{file}: ledger")
     if content.key != key.id:
         raise InputError(
             f"{file} is the ledger of another key, not of {key.file}: bring back the one that"

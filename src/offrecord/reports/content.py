@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 from offrecord.mechanisms.table_policy import TablePolicy
-from offrecord.models.file import promise_from_dict
 from offrecord.models.promise import Promise
 from offrecord.release.certificate import Certificate
 from offrecord.reports.pictures import Belief, Point, belief_of
@@ -60,7 +59,7 @@ class Content:
     def promise(self) -> Promise | None:
         """The chains that the promise is about."""
         model = self.certificate.model
-        return None if model is None else promise_from_dict(model)
+        return None if model is None else model.promise()
 
     @cached_property
     def acting(self) -> tuple[TablePolicy, Promise] | None:

@@ -62,7 +62,7 @@ def certificate_of(
         growing=None if holding is None else form.Growing(**vars(holding)),
         policy=policy,
         choice=_choice(plan),
-        model=None if model is None else model.promise.to_dict(),
+        model=None if model is None else model.promise.form(),
         origin=origin,
         verdicts=() if model is None else model.verdicts,
         evidence=form.Evidence(unseen=unseen, accepted=accepted),

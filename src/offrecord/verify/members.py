@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.models.file import promise_from_dict
+from offrecord.models.file import PromiseForm
 from offrecord.models.known import KnownChains
 from offrecord.models.posterior import Posterior
 
@@ -143,10 +143,8 @@ class Drawn:
 class Promised:
     """The promise of a certificate: known chains, or counts with a rule to draw from them."""
 
-    def __init__(self, content: Any) -> None:
-        read = promise_from_dict(content)
-        assert isinstance(read, (Posterior, KnownChains))
-        self.read = read
+    def __init__(self, form: PromiseForm) -> None:
+        self.read = read = form.promise()
         self.labels, self.coverage = read.labels, read.coverage
         self.kind = _kind(read)
 
