@@ -9,7 +9,7 @@ from offrecord.attack import walks as attacked
 from offrecord.attack.paths import Paths
 from offrecord.attack.shown import Shown
 from offrecord.mechanisms.deciding.layout import everywhere, layout_of
-from offrecord.mechanisms.deciding.rule_book import local_book, stopping_book
+from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of
 from offrecord.mechanisms.rules import SETTINGS, LocalRule, Pair, Setting, StoppingRule
 from offrecord.mechanisms.table_policy import TablePolicy
@@ -63,7 +63,7 @@ def test_what_walks_give_away_is_what_enumeration_says(k, order, n, private, mis
     hidden = np.zeros((1, n))
     hidden[:, list(missing)] = MISSING
     runs = runs_of(table(hidden), private)
-    book = stopping_book(made, order)
+    book = RuleBook.of_policy(made, order)
     clusters = clusters_of(layout_of(table(hidden), runs, order, everywhere), book)
     for one in range(clusters.count):
         low, high = clusters.begin[one : one + 2]
@@ -114,7 +114,7 @@ def test_what_local_rules_give_away_is_what_enumeration_says(
     hidden[:, list(missing)] = MISSING
     one = table(hidden)
     runs = runs_of(one, private, each=protect == "each")
-    layout, book = layout_of(one, runs, order, place_of), local_book(made)
+    layout, book = layout_of(one, runs, order, place_of), RuleBook.of_policy(made, order)
     zeros = np.zeros(n, dtype=np.int64)
     silent = local.redaction_chances(layout, book, zeros, np.arange(n), k)
     every = _released(values, chance, silent, missing)

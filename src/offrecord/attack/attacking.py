@@ -10,16 +10,16 @@ from offrecord.attack import local
 from offrecord.attack.counting import Counted, counted, neighbours
 from offrecord.attack.paths import Paths
 from offrecord.attack.reading import Inferred
-from offrecord.attack.released import Released, rules_of
+from offrecord.attack.released import Released
 from offrecord.attack.result import INSTEAD, PROMISED, Attack, Attacker
 from offrecord.attack.shown import Shown
 from offrecord.attack.walks import Walks
 from offrecord.fitting.counting import Reference
 from offrecord.mechanisms.deciding import ALWAYS, NEVER
 from offrecord.mechanisms.deciding.layout import layout_of
-from offrecord.mechanisms.deciding.rule_book import local_book, stopping_book
+from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of
-from offrecord.mechanisms.rules import LocalRule, SideRule, StoppingRule
+from offrecord.mechanisms.rules import LocalRule, StoppingRule
 from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.text import many
 from offrecord.theory.window import smallest_windows
@@ -84,17 +84,23 @@ def _by_model(held: Released) -> Inferred:
     """By the mean chain and the rules that act."""
     order = held.promise.order
     layout = layout_of(held.standing, held.runs, order, held.place_of)
-    if StoppingRule.kind not in held.policy.kinds:
-        book = local_book(held.policy)
+    book = RuleBook.of_policy(held.policy, order)
+    if held.policy.is_local:
         aside = np.flatnonzero(held.missing | held.waits)
         shown = local.shown_by_rules(held.chains, held.codes, aside, layout, book)
         found = local.inferred(Paths(shown, held.promise.mean, held.place_of), layout, held.runs)
-    else:
-        walks_book = stopping_book(held.policy, order)
+    elif held.policy.kinds <= _KNOWN:
         shown = _plain(held, held.codes)
         paths = Paths(shown, held.promise.mean, held.place_of)
-        found = Walks(paths, clusters_of(layout, walks_book), walks_book).inferred(held.runs)
+        found = Walks(paths, clusters_of(layout, book), book).inferred(held.runs)
+    else:
+        unknown = np.full((held.runs.count, held.promise.k), np.nan)
+        return Inferred(unknown[:, 0], unknown, unknown)
     return found._replace(ratio=np.where(held.settled, found.ratio, np.nan))
+
+
+#: Kinds of rules whose likelihoods an attacker computes.
+_KNOWN = {LocalRule.kind, StoppingRule.kind}
 
 
 def _plain(held: Released, codes: Codes) -> Shown:
@@ -107,19 +113,14 @@ def _plain(held: Released, codes: Codes) -> Shown:
 
 def _counted(held: Released, reference: Reference) -> Counted | None:
     """Counts beyond what the rules leave out, or beyond the window that the mean chain asks for."""
-    rules, promise = rules_of(held.policy), held.promise
-    size = max((rule.reach for rule in rules), default=0)
-    if not all(_is_window(rule) for rule in rules):
+    promise, size = held.promise, held.policy.reach
+    if not all(rule.is_window for rule in held.policy.sides):
         asked = smallest_windows(promise.mean, "record", _a_place(held), held.policy.epsilon, 0)
         if asked is None:
             return None
         size = min(max(asked), size)
     once = promise.places is not None and not promise.places.cyclic
     return counted(reference, promise.labels, size, held.policy.epsilon, once=once)
-
-
-def _is_window(rule: SideRule) -> bool:
-    return isinstance(rule, LocalRule) and rule.is_window
 
 
 def _a_place(held: Released) -> int:
@@ -132,8 +133,13 @@ def _notes(held: Released, own: Inferred) -> tuple[str, ...]:
     waiting = int((~held.settled).sum())
     if waiting:
         notes.append(f"not attacked: {many(waiting, 'private run')} beside records that still wait")
+    unknown = sorted(held.policy.kinds - _KNOWN)
+    if unknown:
+        notes.append(
+            f"not attacked by the model: no attack knows rules of the kind {', '.join(unknown)}"
+        )
     impossible = int(np.isnan(own.ratio).sum()) - waiting
-    if impossible > 0:
+    if impossible > 0 and not unknown:
         notes.append(
             f"not attacked: {many(impossible, 'private run')} beside which the model holds what is"
             " released for impossible"

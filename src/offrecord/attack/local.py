@@ -12,13 +12,12 @@ from offrecord.attack.reading import Core, Inferred, read
 from offrecord.attack.shown import Shown
 from offrecord.mechanisms.deciding.layout import LEFT, RIGHT, WHOLE, Layout
 from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook
-from offrecord.mechanisms.rules import LocalRule
 from offrecord.models.base import Floats, Integers
 from offrecord.models.records import Chains, Codes, Runs
 
 
 def shown_by_rules(
-    chains: Chains, codes: Codes, missing: Integers, layout: Layout, book: RuleBook[LocalRule]
+    chains: Chains, codes: Codes, missing: Integers, layout: Layout, book: RuleBook
 ) -> Shown:
     """What local rules leave of a table.
 
@@ -27,7 +26,7 @@ def shown_by_rules(
         missing: rows that had no value before.
         layout, book: the cores and their rules.
     """
-    k = book.rules[0].redaction.shape[1] if book.rules else int(codes.max(initial=1)) + 1
+    k = book.rules[0].k if book.rules else int(codes.max(initial=1)) + 1
     holes = np.setdiff1d(np.flatnonzero(codes < 0), missing)
     chances = redaction_chances(layout, book, chains.chain_of[holes], chains.places[holes], k)
     unsure = ~np.all(chances == 1.0, axis=1) & np.any(chances > 0.0, axis=1)
@@ -35,7 +34,7 @@ def shown_by_rules(
 
 
 def redaction_chances(
-    layout: Layout, book: RuleBook[LocalRule], chain: Integers, place: Integers, k: int
+    layout: Layout, book: RuleBook, chain: Integers, place: Integers, k: int
 ) -> Floats:
     """(r, k) the probability that records are redacted, given their value: the largest of all
     rules that reach them (F3); 1 inside cores.
@@ -60,7 +59,7 @@ def redaction_chances(
             reached = (distance > 0) & (number != NO_SIDE) & (distance <= book.reaches[number])
             for one in np.unique(number[reached]).tolist():
                 at = np.flatnonzero(reached & (number == one))
-                chances = book.rules[one].redaction[distance[at] - 1]
+                chances = book.local[one].redaction[distance[at] - 1]
                 found[some[at]] = np.maximum(found[some[at]], chances)
         whole = layout.kinds[core] == WHOLE
         found[some[whole]] = 1.0

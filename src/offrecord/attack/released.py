@@ -10,7 +10,6 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.mechanisms import deciding
-from offrecord.mechanisms.rules import SideRule
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Integers, Mask
 from offrecord.models.promise import Promise
@@ -129,8 +128,7 @@ class Released:
         if self.holding is None:
             return np.ones(self.runs.count, dtype=bool)
         begins = self.holding.begins(self.arranged, self.private)[self.runs.chain]
-        reach = max((rule.reach for rule in rules_of(self.policy)), default=0)
-        return np.asarray(self.runs.last + reach + self.promise.order < begins)
+        return np.asarray(self.runs.last + self.policy.reach + self.promise.order < begins)
 
     # ---- what is missing, and what never goes
 
@@ -186,8 +184,3 @@ def _acting(certificate: Certificate) -> tuple[Promise, TablePolicy]:
             "whole chains left nothing beside a private record: there is nothing to infer from"
         )
     return certificate.model.promise(), TablePolicy.from_dict(certificate.policy.to_dict())
-
-
-def rules_of(policy: TablePolicy) -> list[SideRule]:
-    """All rules of a policy."""
-    return [rule for pair in policy.rules.values() for rule in pair if rule is not None]

@@ -33,7 +33,7 @@ class Walks:
 
     paths: Paths
     clusters: Clusters
-    book: RuleBook[StoppingRule]
+    book: RuleBook
     _masses: dict[tuple[int, int, int], list[Floats]] = field(default_factory=dict, init=False)
     _empty: dict[tuple[int, ...], Floats] = field(default_factory=dict, init=False)
 
@@ -41,6 +41,12 @@ class Walks:
     def order(self) -> int:
         """m, of the model."""
         return self.paths.mean.order
+
+    def _rule(self, one: int, side: int) -> StoppingRule:
+        """The rule of a side that looks."""
+        rule = self.book.rules[int(self.clusters.rules[one, side])]
+        assert isinstance(rule, StoppingRule)
+        return rule
 
     def inferred(self, runs: Runs) -> Inferred:
         """What is inferred about each run; runs that became one cluster have the same ratio."""
@@ -124,7 +130,7 @@ class Walks:
         walk can have stopped there.
         """
         chain, near, last = self._ends(one)
-        rule = self.book.rules[int(self.clusters.rules[one, side])]
+        rule = self._rule(one, side)
         start, sign = (last, 1) if side == RIGHT else (near, -1)
         level = int(np.searchsorted(rule.levels, self._distance(one, side)))
         nowhere = np.zeros(self.paths.mean.contexts)
@@ -175,7 +181,7 @@ class Walks:
         place = self.paths.place(chain, last if side == RIGHT else near)
         key = (number, place, side)
         if key not in self._masses:
-            rule, mean = self.book.rules[number], self.paths.mean
+            rule, mean = self._rule(one, side), self.paths.mean
             walk = steps(mean, place, _SIDES[side], rule.levels.tolist(), rule.far)
             self._masses[key] = [mass[0] for mass in unstopped(walk, rule.stop)]
         return self._masses[key]
@@ -191,7 +197,7 @@ class Walks:
         _, near, _ = self._ends(one + 1)
         numbers = int(self.clusters.rules[one, RIGHT]), int(self.clusters.rules[one + 1, LEFT])
         key = (near - far, *numbers, self.paths.place(chain, far))
-        rules = [self.book.rules[number] for number in numbers]
+        rules = self._rule(one, RIGHT), self._rule(one + 1, LEFT)
         if key not in self._empty:
             every = self.paths.ahead(chain, far, near - far)
             if near - far >= rules[0].deadline + rules[1].deadline:  # never loses the gap
@@ -208,8 +214,7 @@ class Walks:
         context, the second stop. Walks that may reach their own deadline never lose the gap.
         """
         chain = self._ends(one)[0]
-        first = self.book.rules[int(self.clusters.rules[one, RIGHT])]
-        second = self.book.rules[int(self.clusters.rules[one + 1, LEFT])]
+        first, second = self._rule(one, RIGHT), self._rule(one + 1, LEFT)
         total = near - far
         ends = total - second.deadline, first.deadline  # where the far contexts end, from `far`
         before = self._arrived(one, chain, far, ends[0])
@@ -226,7 +231,7 @@ class Walks:
         """(C, S, S) by far class: the mass of first walks that stopped up to a distance, and their
         context there, given the start context.
         """
-        rule = self.book.rules[int(self.clusters.rules[one, RIGHT])]
+        rule = self._rule(one, RIGHT)
         found = np.zeros((rule.stop.shape[1], *(self.paths.mean.contexts,) * 2))
         for level, (mass, stop) in enumerate(
             zip(self._unstopped(one, RIGHT), rule.stop, strict=False)
@@ -241,7 +246,7 @@ class Walks:
         """(C, S, S) by far class: the probability of the second cluster's first context, its walk
         having stopped behind a distance, given the context there.
         """
-        rule = self.book.rules[int(self.clusters.rules[other, LEFT])]
+        rule = self._rule(other, LEFT)
         found = np.zeros((rule.stop.shape[1], *(self.paths.mean.contexts,) * 2))
         start = self.paths.law(chain, near)
         for level, (mass, stop) in enumerate(

@@ -13,7 +13,7 @@ from offrecord.attack.shown import Shown
 from offrecord.attack.walks import Walks
 from offrecord.mechanisms.base import Policy
 from offrecord.mechanisms.deciding.layout import layout_of
-from offrecord.mechanisms.deciding.rule_book import stopping_book
+from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of
 from offrecord.mechanisms.local_policy import LocalPolicy
 from offrecord.mechanisms.owner.policy import OwnerPolicy, Records
@@ -91,7 +91,7 @@ def inferred(policy: Policy, values: Integers, released: Mask) -> Inferred:
         shown = Shown.of(chains, codes, k, holes, policy.redaction[holes])
         return local.inferred(Paths(shown, problem.members, known.place_of), layout, known.runs)
     assert isinstance(policy, OwnerPolicy)
-    book = stopping_book(policy.table, order)
+    book = RuleBook.of_policy(policy.table, order)
     nothing = np.empty(0, dtype=np.int64)
     shown = Shown.of(chains, codes, k, nothing, np.zeros((0, k)))
     paths = Paths(shown, problem.members, known.place_of)

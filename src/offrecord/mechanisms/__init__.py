@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     from offrecord.theory.problem import Problem
 
 #: Every mechanism by its name on the command line, in the order in which the paper meets them: the
-#: class, which is imported when it is asked for, and parameters.
+#: class, which is imported when it is asked for, and parameters. A module whose name begins with a
+#: dot is one of this package.
 REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
-    "quilt": ("quilt.MarkovQuilt", {}),
-    "window": ("window.BestWindow", {}),
-    "3r-relaxed": ("three_region.ThreeRegion", {"tuning": "relaxed"}),
-    "3r-convex": ("three_region.ThreeRegion", {"tuning": "convex"}),
-    "3r-constant": ("three_region.ThreeRegion", {"tuning": "constant"}),
-    "best-local": ("best_local.mechanism.BestLocal", {}),
-    "owner": ("owner.mechanism.OwnerStopping", {}),
+    "quilt": (".quilt.MarkovQuilt", {}),
+    "window": (".window.BestWindow", {}),
+    "3r-relaxed": (".three_region.ThreeRegion", {"tuning": "relaxed"}),
+    "3r-convex": (".three_region.ThreeRegion", {"tuning": "convex"}),
+    "3r-constant": (".three_region.ThreeRegion", {"tuning": "constant"}),
+    "best-local": (".best_local.mechanism.BestLocal", {}),
+    "owner": (".owner.mechanism.OwnerStopping", {}),
 }
 MECHANISMS = tuple(REGISTRY)
 
@@ -52,13 +53,25 @@ def mechanism_named(name: str, **parameters: Any) -> Mechanism:
         raise InputError(f"mechanism must be one of {', '.join(REGISTRY)}, got {name!r}{hint}")
     path, fixed = REGISTRY[name]
     module, _, kind_name = path.rpartition(".")
-    kind: Any = getattr(import_module(f"{__name__}.{module}"), kind_name)
+    kind: Any = getattr(import_module(module, __name__), kind_name)
     known = {one.name for one in fields(kind)}
     for parameter in parameters:
         if parameter not in known:
             raise InputError(f"{parameter} is for the 3R mechanisms, not for {name}")
     made: Mechanism = kind(**fixed, **parameters)
     return made
+
+
+def compared(protect: str) -> list[Mechanism]:
+    """The mechanisms that `redact` considers where none is asked for."""
+    every = [mechanism_named(name) for name in REGISTRY]
+    return [one for one in every if one.is_compared and (protect == "run" or not one.joins)]
+
+
+def import_all() -> None:
+    """Import every registered mechanism, so that its kinds of rules and policies are known."""
+    for path, _ in REGISTRY.values():
+        import_module(path.rpartition(".")[0], __name__)
 
 
 def design(problem: Problem, mechanism: Mechanism | str | None = None) -> Policy:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.files import read_json, write_text
-from offrecord.mechanisms.rules import Pair, Setting
+from offrecord.mechanisms.rules import Pair, Setting, kind_named
 from offrecord.models.base import Mask
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
@@ -27,19 +26,21 @@ from offrecord.text import Progress, unwatched
 if TYPE_CHECKING:
     from offrecord.theory.problem import Problem
 
-#: Modules that define the policies of this package, by their kind.
-_KINDS = {
-    "local": "offrecord.mechanisms.local_policy",
-    "stopping": "offrecord.mechanisms.owner.policy",
-}
-
 
 class Unserved(InputError):  # noqa: N818 - reads as the reason it is
     """A mechanism has no rules within ε for a model; the window is tried next."""
 
 
 class Mechanism(ABC):
-    """What decides which records are redacted. Subclasses are frozen dataclasses."""
+    """What decides which records are redacted. Subclasses are frozen dataclasses.
+
+    joins: its rules are not local, so runs that are near become one and need rules of their own,
+    and private records cannot be protected each by itself. is_compared: `redact` considers it where
+    no mechanism is asked for.
+    """
+
+    joins: ClassVar[bool] = False
+    is_compared: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -195,25 +196,10 @@ class Policy(ABC):
         """
         content = read_json(path)
         try:
-            kind = _kind_named(content.get("kind", "local") if isinstance(content, dict) else None)
+            name = content.get("kind", "local") if isinstance(content, dict) else None
+            kind = kind_named(Policy, name)  # type: ignore[type-abstract]
             if not issubclass(kind, cls):
                 raise InputError(f"a policy of the kind {kind.kind}, not {cls.kind}")
             return kind.from_dict(content)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-
-
-def _kind_named(name: Any) -> type[Policy]:
-    """The class of a kind of policy; kinds of other packages are known once they are imported."""
-    if name in _KINDS:
-        import_module(_KINDS[name])
-    for kind in _subclasses(Policy):  # type: ignore[type-abstract] # none is made of it
-        if getattr(kind, "kind", None) == name:
-            return kind
-    raise InputError(f"no policy is of the kind {name!r:.60}")
-
-
-def _subclasses(kind: type[Policy]) -> Iterator[type[Policy]]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from _subclasses(one)

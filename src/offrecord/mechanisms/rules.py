@@ -3,20 +3,30 @@
 A *core* is what goes whole: a private run, or, where it is shorter than the order m, the m records
 that end at its last one (the first m of the chain, where fewer come before). The right side starts
 from the context of the core's last m records, the left side from that of its first m. Distances
-count from the core outwards, missing records included. There are two kinds of rules and no third:
-a local rule looks at one record at a time, a stopping rule walks outwards until it stops.
+count from the core outwards, missing records included.
+
+A local rule decides each record by its own value and coin. Every other rule decides how many of the
+nearest records its side redacts: a stopping rule does so by a walk. A mechanism may bring a kind of
+its own, which is a subclass of `SideRule` in the mechanism's file.
 """
 
 from __future__ import annotations
 
+import base64
+import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from offrecord.models.base import Floats, Integers
+from offrecord.errors import InputError
+from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.members import Members
+
+if TYPE_CHECKING:
+    from offrecord.release.coins import Draws
 
 Direction = Literal["left", "right"]
 SettingKind = Literal["record", "run", "first", "last"]
@@ -37,10 +47,32 @@ class Setting(NamedTuple):
     place: int = 0
 
 
-class SideRule(ABC):
-    """What one side does. Rules are immutable, made for one direction and one place."""
+class Walks(Protocol):
+    """Sides of one direction that one rule decides together, numbered from 0."""
 
-    kind: ClassVar[str]  #: "local" or "stopping"
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+    def contexts(self, walks: Integers, distance: int) -> Integers:
+        """(w,) numbers of the contexts at a distance; 0 is the start context."""
+
+    def coin(self, walks: Integers, limits: Draws, number: int) -> Mask:
+        """(w,) outcomes of the coin of this number, true with probability limits times 2**-64."""
+
+
+class SideRule(ABC):
+    """What one side does. Rules are immutable, made for one direction and one place.
+
+    kind: how files call rules of the class. k: number of values.
+
+    A rule may depend on its own coins, the start context and the `reach` + m records beyond the
+    core, and on nothing else: the table rules of near runs, of meeting walks and of sides with
+    missing records rest on it (S1 to S6).
+    """
+
+    kind: ClassVar[str]
+    k: int
 
     @property
     @abstractmethod
@@ -54,17 +86,81 @@ class SideRule(ABC):
         """
 
     @abstractmethod
-    def expected_redactions(self, members: Members, place: int, direction: Direction) -> Floats:
-        """(M,) expected number of records redacted beyond the core, given enough room."""
+    def stop_law(self, members: Members, place: int, direction: Direction) -> Floats:
+        """(M, reach + 1) probability that exactly so many records are redacted beyond the core."""
+
+    @abstractmethod
+    def redacted(self, walks: Walks) -> Integers:
+        """(w,) how many records beyond the core are redacted."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Content of files; exact."""
+        """Content of files with the rule's kind; exact."""
 
     @classmethod
     @abstractmethod
     def from_dict(cls, content: Any) -> Self:
         """The rule of a file's content; InputError if it cannot be one."""
+
+    @property
+    def is_window(self) -> bool:
+        """Whether it redacts `reach` records in any case."""
+        return False
+
+    @property
+    def observed(self) -> Integers:
+        """Distances of the contexts it depends on, besides 0 and `reach` + m."""
+        return np.empty(0, dtype=np.int64)
+
+    @property
+    def least(self) -> int:
+        """The fewest records that it may redact."""
+        return 0
+
+    def fits(self, k: int, order: int) -> bool:
+        """Whether it is for chains of so many values and this order."""
+        return self.k == k
+
+    def expected_redactions(self, members: Members, place: int, direction: Direction) -> Floats:
+        """(M,) expected number of records redacted beyond the core, in a chain with all the records
+        that its places allow.
+        """
+        from offrecord.theory.sides import room_beyond
+
+        room, counts = room_beyond(members, place, direction), np.arange(self.reach + 1)
+        within = counts if room is None else np.minimum(counts, room)
+        return np.asarray(self.stop_law(members, place, direction) @ within)
+
+
+def rule_of(content: Mapping[str, Any]) -> SideRule:
+    """The rule of a file's content, of any kind that a registered mechanism has."""
+    return kind_named(SideRule, content.get("kind")).from_dict(content)  # type: ignore[type-abstract]
+
+
+T = TypeVar("T")
+
+
+def kind_named(base: type[T], name: Any) -> type[T]:
+    """The subclass of a kind; InputError where no registered mechanism has it."""
+    found = _named(base, name)
+    if found is None:
+        from offrecord.mechanisms import import_all
+
+        import_all()
+        found = _named(base, name)
+    if found is None:
+        raise InputError(f"the kind {name!r:.40} is not known")
+    return found
+
+
+def _named(base: type[T], name: Any) -> type[T] | None:
+    for one in base.__subclasses__():
+        if one.__dict__.get("kind") == name:
+            return one
+        found = _named(one, name)
+        if found is not None:
+            return found
+    return None
 
 
 class Pair(NamedTuple):
@@ -91,14 +187,34 @@ class LocalRule(SideRule):
         return cls(np.ones((size, k)))
 
     @property
-    def is_window(self) -> bool:
-        """Whether no probability is strictly between 0 and 1 and none depends on the value."""
-        return bool(np.all(self.redaction == 1))
+    def k(self) -> int:  # type: ignore[override] # read-only here
+        """Number of values."""
+        return int(self.redaction.shape[1])
 
     @property
     def reach(self) -> int:
         """Number of distances."""
         return len(self.redaction)
+
+    @property
+    def is_window(self) -> bool:
+        """Whether no probability is strictly between 0 and 1 and none depends on the value."""
+        return bool(np.all(self.redaction == 1))
+
+    @property
+    def least(self) -> int:
+        """All of a window."""
+        return self.reach
+
+    def redacted(self, walks: Walks) -> Integers:
+        """All of a window; other local rules decide record by record."""
+        return np.full(walks.count, self.reach)
+
+    def stop_law(self, members: Members, place: int, direction: Direction) -> Floats:
+        """See `redacted`."""
+        law = np.zeros((members.count, self.reach + 1))
+        law[:, -1] = 1.0
+        return law
 
     def outcomes(self, members: Members, place: int, direction: Direction) -> Floats:
         """For order 1 the first record released and its value (F1); for windows of any order the
@@ -123,9 +239,10 @@ class LocalRule(SideRule):
     @classmethod
     def from_dict(cls, content: Any) -> LocalRule:
         """See `to_dict`."""
-        from offrecord.mechanisms.rule_files import local_rule
+        from offrecord.release.certificate import Matrix, Window
 
-        return local_rule(content)
+        form = Window if "window" in content else Matrix
+        return cls(form.of(content).chances())
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,27 +275,72 @@ class StoppingRule(SideRule):
         """L - m."""
         return self.deadline - self.order
 
+    @property
+    def is_window(self) -> bool:
+        """Whether the deadline is its only level."""
+        return len(self.stop) == 0
+
+    @property
+    def observed(self) -> Integers:
+        """All levels."""
+        return self.levels
+
+    @property
+    def least(self) -> int:
+        """Up to the first level at which anything stops."""
+        stops = np.append(self.stop.any(axis=(1, 2, 3)), True)
+        return int(self.levels[np.argmax(stops)]) - self.order
+
+    def fits(self, k: int, order: int) -> bool:
+        """Its levels count contexts of one order."""
+        return (self.k, self.order) == (k, order)
+
+    def redacted(self, walks: Walks) -> Integers:
+        """By a walk from level to level."""
+        from offrecord.release.coins import thresholds
+
+        active, limits = np.arange(walks.count), thresholds(self.stop)
+        start = walks.contexts(active, 0)
+        far = self.far[walks.contexts(active, self.deadline)]
+        found = np.full(walks.count, self.reach)
+        for number, level in enumerate(self.levels[:-1].tolist()):
+            here = limits[number, far[active], start[active], walks.contexts(active, level)]
+            stopped = walks.coin(active, here, number)
+            found[active[stopped]] = level - self.order
+            active = active[~stopped]
+        return found
+
     def outcomes(self, members: Members, place: int, direction: Direction) -> Floats:
         """Level, far context and level's context; at the deadline the far context alone."""
         from offrecord.mechanisms.owner.law import outcomes
 
         return outcomes(self, members, place, direction)
 
-    def expected_redactions(self, members: Members, place: int, direction: Direction) -> Floats:
-        """By the law of the stop."""
-        from offrecord.mechanisms.owner.law import expected_redactions
+    def stop_law(self, members: Members, place: int, direction: Direction) -> Floats:
+        """A stop at level t redacts t - m records."""
+        from offrecord.mechanisms.owner.law import stop_law
 
-        return expected_redactions(self, members, place, direction)
+        law = np.zeros((members.count, self.reach + 1))
+        law[:, self.levels - self.order] = stop_law(self, members, place, direction)
+        return law
 
     def to_dict(self) -> dict[str, Any]:
         """Probabilities packed: little-endian float64, zlib, base64."""
-        from offrecord.mechanisms.rule_files import stopping_content
-
-        return stopping_content(self)
+        packed = zlib.compress(np.ascontiguousarray(self.stop, dtype="<f8").tobytes(), 9)
+        return {
+            "kind": "stopping",
+            "order": self.order,
+            "values": self.k,
+            "levels": self.levels.tolist(),
+            "far": self.far.tolist(),
+            "stop": base64.b64encode(packed).decode(),
+        }
 
     @classmethod
     def from_dict(cls, content: Any) -> StoppingRule:
         """See `to_dict`."""
-        from offrecord.mechanisms.rule_files import stopping_rule
+        from offrecord.release.certificate import Stopping
 
-        return stopping_rule(content)
+        form = Stopping.of(content)
+        levels, far = (np.array(one, dtype=np.int64) for one in (form.levels, form.far))
+        return cls(form.order, form.values, levels, far, form.chances())

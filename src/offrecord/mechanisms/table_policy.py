@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from offrecord.errors import InputError
 from offrecord.files import write_text
-from offrecord.mechanisms.rules import Pair, Setting, SideRule
+from offrecord.mechanisms.rules import LocalRule, Pair, Setting, SideRule, rule_of
 from offrecord.models.base import Floats
 from offrecord.models.members import Members
 from offrecord.theory.pairs import record_leakages, side_leakages
 
+if TYPE_CHECKING:
+    from offrecord.release.certificate import Rule
+
+_HEAD = {"format": "offrecord-policy", "kind": "table"}  # of policy files
 _CHUNK = 2**24  # numbers of outcomes judged at once: 128 MB
 _OUTCOMES = 128  # of a stopping rule for each context: 15 levels by 8 far classes, and the deadline
 
@@ -76,27 +81,72 @@ class TablePolicy:
         return np.asarray(np.max(found, axis=0))
 
     @property
+    def sides(self) -> list[SideRule]:
+        """All its rules."""
+        return [rule for pair in self.rules.values() for rule in pair if rule is not None]
+
+    @property
     def kinds(self) -> set[str]:
         """The kinds of rules it holds."""
-        return {rule.kind for pair in self.rules.values() for rule in pair if rule is not None}
+        return {rule.kind for rule in self.sides}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether each record is decided by its own value and coin; else near runs join."""
+        return all(isinstance(rule, LocalRule) for rule in self.sides)
+
+    @property
+    def reach(self) -> int:
+        """How many records beyond a core any rule may redact."""
+        return max((rule.reach for rule in self.sides), default=0)
 
     def to_dict(self) -> dict[str, Any]:
         """Content of policy files and certificates, apart from the model."""
-        from offrecord.mechanisms.rule_files import table_policy_content
-
-        return table_policy_content(self)
+        rules = [
+            {
+                "setting": setting.kind,
+                "place": setting.place,
+                "left": None if pair.left is None else pair.left.to_dict(),
+                "right": None if pair.right is None else pair.right.to_dict(),
+            }
+            for setting, pair in self.rules.items()
+        ]
+        return {
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "protect": self.protect,
+            "coverage": self.coverage,
+            "rules": rules,
+            "validation": None
+            if self.validation is None
+            else {**asdict(self.validation), "quantiles": list(self.validation.quantiles)},
+        }
 
     @classmethod
     def from_dict(cls, content: Any) -> TablePolicy:
         """See `to_dict`; InputError if it cannot be one."""
-        from offrecord.mechanisms.rule_files import table_policy
+        from offrecord.release.certificate import Policy
 
-        return table_policy(content)
+        if isinstance(content, dict):  # files name their format beside it
+            content = {name: one for name, one in content.items() if name not in _HEAD}
+        form = Policy.of(content)
+        rules = {
+            Setting(one.setting, one.place): Pair(_rule(one.left), _rule(one.right))
+            for one in form.rules
+        }
+        if len(rules) != len(form.rules):
+            raise InputError("a setting has rules twice")
+        known = form.validation
+        validation = None if known is None else Validation(**known.model_dump())
+        return cls(form.mechanism, form.epsilon, form.protect, form.coverage, rules, validation)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a policy file; complete or absent, and never over an existing one without force."""
-        head = {"format": "offrecord-policy", "kind": "table"}
-        write_text(path, json.dumps(head | self.to_dict(), allow_nan=False) + "\n", force=force)
+        write_text(path, json.dumps(_HEAD | self.to_dict(), allow_nan=False) + "\n", force=force)
+
+
+def _rule(form: Rule | None) -> SideRule | None:
+    return None if form is None else rule_of(form.model_dump(mode="json"))
 
 
 def record_leakage(pair: Pair, members: Members, place: int) -> Floats:

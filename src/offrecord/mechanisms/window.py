@@ -33,6 +33,7 @@ class BestWindow(Mechanism):
     """
 
     name: ClassVar[str] = "window"
+    is_compared: ClassVar[bool] = True
 
     def rules(self, mean: Members, setting: Setting, epsilon: float) -> Pair:
         """The shortest window that every one of these chains keeps."""

@@ -13,7 +13,7 @@ import zlib
 from importlib.metadata import version as version_of
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -325,8 +325,6 @@ class Certificate(Section):
     None after a dry run. origin and verdicts: as in the model file, without `origin.seen`. output:
     None until it is written.
     """
-
-    form: ClassVar[str] = "certificate"
 
     format: Literal["offrecord-certificate"] = FORMAT
     version: Literal[6] = CERTIFICATE_VERSION

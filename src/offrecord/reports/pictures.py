@@ -16,7 +16,6 @@ from offrecord.charts import Chart, belief_chart, budgets_chart, influence_chart
 from offrecord.charts.rule import rule_chart
 from offrecord.mechanisms.deciding import expected_released
 from offrecord.mechanisms.deciding.geometry import Geometry
-from offrecord.mechanisms.owner.law import stop_law
 from offrecord.mechanisms.rules import (
     Direction,
     LocalRule,
@@ -24,7 +23,6 @@ from offrecord.mechanisms.rules import (
     Setting,
     SettingKind,
     SideRule,
-    StoppingRule,
 )
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Label
@@ -85,7 +83,7 @@ def rule_rows(pair: Pair, mean: Members, place: int, labels: Sequence[Label]) ->
         place: of the setting.
         labels: the values.
     """
-    walks = any(isinstance(rule, StoppingRule) for rule in pair)
+    walks = not all(rule is None or isinstance(rule, LocalRule) for rule in pair)
     names = ["whatever its value, on average"] if walks else _names(labels)
     rows = [{"distance": 0, "name": name, "redaction": 1.0} for name in names]
     stops: list[dict[str, Any]] = []
@@ -113,14 +111,11 @@ def _by_distance(
     rule: SideRule, mean: Members, place: int, direction: Direction
 ) -> tuple[Floats, list[tuple[int, float]]]:
     """(reach, lines) redaction by distance; and where releasing begins, how likely."""
-    if isinstance(rule, StoppingRule):
-        law = stop_law(rule, mean, place, direction)[0]
-        begins = rule.levels - rule.order + 1  # releasing begins there
-        waits = [float(law[begins > distance].sum()) for distance in range(1, rule.reach + 1)]
-        ends = list(zip(begins.tolist(), law.tolist(), strict=True))
-        return np.minimum(np.array(waits).reshape(-1, 1), 1.0), ends
-    assert isinstance(rule, LocalRule)
-    return rule.redaction, []
+    if isinstance(rule, LocalRule):
+        return rule.redaction, []
+    law = rule.stop_law(mean, place, direction)[0]
+    waits = [float(law[distance:].sum()) for distance in range(1, rule.reach + 1)]
+    return np.minimum(np.array(waits).reshape(-1, 1), 1.0), list(enumerate(law.tolist(), start=1))
 
 
 def _names(labels: Sequence[Label]) -> list[str]:

@@ -230,11 +230,13 @@ _KINDS = {
     "stopping": "On each side a walk leads away from the private record. It looks at the values it"
     " meets and stops at a random place: what lies before the stop goes, everything from it on"
     " leaves. The line says how likely a record goes; a bar, how likely releasing starts there.",
+    "other": "Rules of the mechanism's own kind decide how many records go on each side. The line"
+    " says how likely a record goes; a bar, how likely releasing starts there.",
 }
 
 
 def _rule(policy: TablePolicy, promise: Promise) -> Section:
-    kind = "stopping" if "stopping" in policy.kinds else "local"
+    kind = "local" if policy.is_local else "stopping" if "stopping" in policy.kinds else "other"
     setting, _ = shown_setting(policy)
     which = "a lone private record" if setting.kind == "record" else "a private run"
     place = "" if promise.places is None else f" (at place {setting.place})"

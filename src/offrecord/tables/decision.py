@@ -157,8 +157,7 @@ class Rule:
     def _reach(self) -> int:
         """How far any rule redacts beside a private run."""
         assert self.policy is not None
-        pairs = self.policy.rules.values()
-        return max((rule.reach for pair in pairs for rule in pair if rule is not None), default=0)
+        return self.policy.reach
 
     def _redacted(self, table: Table) -> Mask:
         """(n,) which rows leave empty by the rules and the coins."""
@@ -191,7 +190,7 @@ class Rule:
         """InputError for values that the model does not know where a record may leave, or where
         stopping rules look. gone: (n,) which records cannot leave.
         """
-        looks = self.policy is not None and "stopping" in self.policy.kinds
+        looks = self.policy is not None and not self.policy.is_local
         _check_known(table, ~gone | (table.chains.spread(table.touched) & looks))
 
     def _counted(self, table: Table, leaves: Mask, certainty: tuple[Mask, Mask, Mask]) -> Decision:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.rules import Setting, SettingKind, StoppingRule
+from offrecord.mechanisms.rules import LocalRule, Setting, SettingKind
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Integers, Mask
 from offrecord.models.promise import Promise
@@ -145,11 +145,11 @@ def holding_of(policy: TablePolicy, order: int, until: int, lag: int | None) -> 
     Raises:
         InputError: where the rules reach further than the lag.
     """
-    rules = [rule for pair in policy.rules.values() for rule in pair if rule is not None]
-    deadlines = [rule.deadline for rule in rules if isinstance(rule, StoppingRule)]
-    farthest = max(deadlines, default=0)
+    # A walk may depend on the context at its deadline; a local rule looks at no other record.
+    walks = [rule.reach + order for rule in policy.sides if not isinstance(rule, LocalRule)]
+    farthest = max(walks, default=0)
     # A core begins up to order - 1 records before its run; near runs redact what is between them.
-    reach = max(max((rule.reach for rule in rules), default=0), farthest) + order - 1
+    reach = max(policy.reach, farthest) + order - 1
     if lag is not None and lag < reach:
         raise InputError(
             f"--lag {lag} is too short: {reach} steps before a private record may have to be"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.mechanisms import mechanism_named
+from offrecord.mechanisms import compared as compared_mechanisms
 from offrecord.mechanisms.base import Mechanism, Unserved
 from offrecord.mechanisms.deciding import expected_released
 from offrecord.mechanisms.design_table import design_table
@@ -52,8 +52,6 @@ from offrecord.tables.table import Dropped
 from offrecord.text import Progress, listwise, many, unwatched
 from offrecord.theory.window import judge_of
 
-#: The mechanisms that are compared where none is asked for; of equal ones the first acts.
-CANDIDATES = ("window", "best-local", "owner")
 #: Chains from which whole ones can go where no model is believable: fewer would leave too little.
 MANY_CHAINS = 8
 _NOTHING = "the rules would release nothing of these chains"
@@ -246,7 +244,7 @@ def _is_hopeless(promise: Promise, survey: Survey, epsilon: float) -> bool:
 
 def _settings(survey: Survey, policy: TablePolicy) -> frozenset[Setting]:
     """The settings that rules are needed for: more where near runs become one."""
-    return survey.joined if "stopping" in policy.kinds else survey.settings
+    return survey.settings if policy.is_local else survey.joined
 
 
 def designed(
@@ -273,7 +271,7 @@ def designed(
     Raises:
         Unserved: where no rules keep ε.
     """
-    joins = mechanism.name == "owner" and protect == "run"
+    joins = mechanism.joins and protect == "run"
     settings: Collection[Setting] = survey.joined if joins else survey.settings
     if growing:
         settings = growing_settings(promise, protect)
@@ -283,8 +281,8 @@ def designed(
 def _candidates(given: Given, promise: Promise, survey: Survey) -> Iterable[TablePolicy]:
     """Policies of the mechanism that is asked for, or of all that are compared."""
     asked, protect = given.mechanism, given.options.protect
-    names = [name for name in CANDIDATES if name != "owner" or protect == "run"]
-    every = [asked] if asked is not None else [mechanism_named(name) for name in names]
+    # of equal ones the first acts
+    every = [asked] if asked is not None else compared_mechanisms(protect)
     watch, found, last = listwise(given.options.progress), set[str](), None
     growing = given.options.growing
     for mechanism in every:
@@ -361,16 +359,11 @@ def _check_shape(policy: TablePolicy, promise: Promise) -> None:
             raise InputError(f"the policy has other sides for {setting.kind!r} than it needs")
         if setting.place >= places:
             raise InputError(f"the policy has rules for place {setting.place}, the model none")
-        for rule in pair:
-            if rule is None:
-                continue
-            k = rule.redaction.shape[1] if isinstance(rule, LocalRule) else getattr(rule, "k", 0)
-            order = getattr(rule, "order", promise.order)
-            if (k, order) != (promise.k, promise.order):
-                raise InputError(
-                    f"the policy is for {k} values and order {order}, the model has {promise.k}"
-                    f" values and order {promise.order}"
-                )
+        if not all(rule.fits(promise.k, promise.order) for rule in pair if rule is not None):
+            raise InputError(
+                f"the policy has rules for other chains than the model's, which have {promise.k}"
+                f" values and order {promise.order}"
+            )
 
 
 def erased(policy: TablePolicy, promise: Promise) -> float:

@@ -153,12 +153,13 @@ def judge(certificate: Certificate, given: Given | None, seed: int) -> Verdict:
     problems: list[str] = []
     checked = ["The form of the certificate, and that it agrees with itself."]
     not_checked = list(left_out(certificate))
-    status, judged, rules = VERIFIED, None, None
+    judged, rules, unknown = None, None, None
     if promised is not None and certificate.policy is not None:
         try:
             rules = Rules.of(certificate.policy, promised.kind)
         except UnknownRuleError as error:
-            status, problems = CANNOT_JUDGE, [str(error)]
+            unknown = str(error)
+            not_checked.append(f"What cannot be judged here: {unknown}.")
         except InputError as error:
             problems.append(str(error))
     problems += disagreements(certificate)
@@ -174,8 +175,9 @@ def judge(certificate: Certificate, given: Given | None, seed: int) -> Verdict:
         not_checked.append("The released table: none was given.")
         if promised is not None and promised.coverage is not None:
             not_checked.append(f"{OTHER}: no table was given.")
-    if problems and status == VERIFIED:
-        status = NOT_VERIFIED
+    status = NOT_VERIFIED if problems else VERIFIED
+    if unknown is not None and not problems:
+        status, problems = CANNOT_JUDGE, [unknown]
     allowed = 0 if promised is None else promised.allowed
     claim = certificate.claim
     return Verdict(

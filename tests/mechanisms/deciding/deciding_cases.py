@@ -10,7 +10,7 @@ from exact_decisions import ExactChain, Table, leakage, local_outputs, outputs, 
 
 from offrecord.mechanisms.deciding import everywhere
 from offrecord.mechanisms.deciding.layout import layout_of
-from offrecord.mechanisms.deciding.rule_book import stopping_book
+from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of
 from offrecord.mechanisms.rules import SETTINGS, LocalRule, Pair, Setting, StoppingRule
 from offrecord.mechanisms.table_policy import TablePolicy, record_leakage
@@ -218,7 +218,7 @@ def stopping_leakages(case):
     """
     found = outputs(case.chain, case.table, case.policy, case.place_of)
     layout, runs = case.layout()
-    clusters = clusters_of(layout, stopping_book(case.policy, case.chain.order))
+    clusters = clusters_of(layout, RuleBook.of_policy(case.policy, case.chain.order))
     values = [
         case.values(runs, range(*clusters.begin[i : i + 2].tolist())) for i in range(clusters.count)
     ]

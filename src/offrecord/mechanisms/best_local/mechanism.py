@@ -51,6 +51,7 @@ class BestLocal(Mechanism):
     """
 
     name: ClassVar[str] = "best-local"
+    is_compared: ClassVar[bool] = True
     programs: int = 400
 
     def design(self, problem: Problem) -> LocalPolicy:

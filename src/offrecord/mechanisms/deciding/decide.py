@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from offrecord.mechanisms.deciding.layout import Draw, Mask, PlaceOf, layout_of
 from offrecord.mechanisms.deciding.local import LocalPlan
-from offrecord.mechanisms.deciding.rule_book import local_book, stopping_book
+from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import (
     Coin,
     KeyedCoin,
@@ -18,7 +18,6 @@ from offrecord.mechanisms.deciding.stopping import (
     least_stops,
     stops_of,
 )
-from offrecord.mechanisms.rules import StoppingRule
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats
 from offrecord.models.records import Chains, Runs
@@ -27,8 +26,6 @@ from offrecord.models.records import Chains, Runs
 #: for all.
 NEVER, AT_TIMES, ALWAYS = 0, 1, 2
 Certainty: TypeAlias = NDArray[np.int8]
-
-STOPPING = StoppingRule.kind
 
 
 def decide(
@@ -44,7 +41,7 @@ def decide(
     Args:
         chains: whole chains, any number of them.
         runs: their private runs; with protect="each", one for each private record.
-        policy: local rules, or stopping rules and windows, for every setting that occurs.
+        policy: local rules, or windows and rules of any other kind, for every setting that occurs.
         place_of: from chain numbers and steps to places.
         draw: keyed coins, by chain number and order value.
         order: m, of the model.
@@ -55,9 +52,9 @@ def decide(
     Raises:
         InputError: the policy has no rule for a setting, or rules that do not act together.
     """
-    layout = layout_of(chains, runs, order, place_of)
-    if STOPPING not in policy.kinds:
-        return LocalPlan.of(chains, layout, local_book(policy)).redacted(draw)
+    if policy.is_local:
+        layout, book = layout_of(chains, runs, order, place_of), RuleBook.of_policy(policy, order)
+        return LocalPlan.of(chains, layout, book).redacted(draw)
     return walked(chains, runs, policy, place_of, KeyedCoin(draw), order)
 
 
@@ -69,11 +66,11 @@ def walked(
     coin: Coin,
     order: int,
 ) -> Mask:
-    """(n,) which records are redacted by stopping rules, given the outcomes of their coins.
+    """(n,) which records are redacted by rules that are not local, given what their coins say.
 
     Args and Raises: see `decide`. coin: whether walks stop.
     """
-    layout, book = layout_of(chains, runs, order, place_of), stopping_book(policy, order)
+    layout, book = layout_of(chains, runs, order, place_of), RuleBook.of_policy(policy, order)
     clusters = clusters_of(layout, book)
     return covered(chains, clusters, stops_of(chains, runs.order, book, clusters, coin), order)
 
@@ -81,15 +78,15 @@ def walked(
 def local_redaction(
     chains: Chains, runs: Runs, policy: TablePolicy, place_of: PlaceOf, order: int
 ) -> Floats | None:
-    """(n, k) the probability that each record is redacted, by its value; None for stopping rules,
-    which look at more than one record.
+    """(n, k) the probability that each record is redacted, by its value; None for rules that are
+    not local.
 
     Args and Raises: see `decide`.
     """
-    if STOPPING in policy.kinds:
+    if not policy.is_local:
         return None
-    layout = layout_of(chains, runs, order, place_of)
-    return LocalPlan.of(chains, layout, local_book(policy)).redaction()
+    layout, book = layout_of(chains, runs, order, place_of), RuleBook.of_policy(policy, order)
+    return LocalPlan.of(chains, layout, book).redaction()
 
 
 def certain(
@@ -99,11 +96,10 @@ def certain(
 
     Args and Raises: see `decide`.
     """
-    layout = layout_of(chains, runs, order, place_of)
-    if STOPPING not in policy.kinds:
-        always, ever = LocalPlan.of(chains, layout, local_book(policy)).certainty()
+    layout, book = layout_of(chains, runs, order, place_of), RuleBook.of_policy(policy, order)
+    if policy.is_local:
+        always, ever = LocalPlan.of(chains, layout, book).certainty()
     else:
-        book = stopping_book(policy, order)
         clusters = clusters_of(layout, book)
         always = covered(chains, clusters, least_stops(book, clusters), order)
         ever = covered(chains, clusters, clusters.deadlines, order)

@@ -17,9 +17,8 @@ import numpy as np
 
 from offrecord.mechanisms.deciding.geometry import Geometry
 from offrecord.mechanisms.deciding.layout import LEFT, RIGHT, Mask, rooms_of
-from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook, local_book, stopping_book
+from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of
-from offrecord.mechanisms.rules import LocalRule, StoppingRule
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Integers
 from offrecord.models.members import Members
@@ -39,18 +38,17 @@ def expected_released(geometry: Geometry, policy: TablePolicy, mean: Members) ->
     layout = geometry.layout
     if not layout.count:
         return float(geometry.records)
-    if StoppingRule.kind in policy.kinds:
-        book = stopping_book(policy, layout.order)
+    book = RuleBook.of_policy(policy, layout.order)
+    if not policy.is_local:
         found = clusters_of(layout, book)
         cores = _Cores(found.chain, found.first, found.last, found.rooms, found.faces)
         sides: _Sides = _Stops.of(book, mean, found.rules, found.places, found.looks, layout.order)
     else:
-        rules = local_book(policy)
-        numbers = rules.of(layout.kinds, layout.places)
+        numbers = book.of(layout.kinds, layout.places)
         ends = layout.ends[layout.chain]
         where = layout.chain, layout.first, layout.last
         cores = _Cores(*where, *rooms_of(*where, ends))
-        sides = _Locals.of(rules, mean, numbers, layout.places)
+        sides = _Locals.of(book, mean, numbers, layout.places)
     return geometry.records - _redacted(geometry, cores, sides)
 
 
@@ -201,7 +199,10 @@ def _numbered(rules: Integers, places: Integers, looks: Mask) -> tuple[Integers,
 
 @dataclass(frozen=True, eq=False)
 class _Stops(_Sides):
-    """Of stopping rules. stopped: (s + 1, most + 1) probability of a stop within each distance."""
+    """Of rules that are not local.
+
+    stopped: (s + 1, most + 1) probability of a stop within each distance.
+    """
 
     numbers: Integers
     reaches: Integers
@@ -212,7 +213,7 @@ class _Stops(_Sides):
     @classmethod
     def of(
         cls,
-        book: RuleBook[StoppingRule],
+        book: RuleBook,
         mean: Members,
         rules: Integers,
         places: Integers,
@@ -220,8 +221,6 @@ class _Stops(_Sides):
         order: int,
     ) -> _Stops:
         """From the rules of clusters (c, 2), the places where they start, and which look."""
-        from offrecord.mechanisms.owner.law import stop_law
-
         numbers, different = _numbered(rules, places, looks)
         reaches = np.append(book.reaches[different[:, 1]], 0)
         stopped = np.zeros((len(reaches), int(reaches.max()) + order + 1))
@@ -229,9 +228,10 @@ class _Stops(_Sides):
             one = book.rules[rule]
             if sees:
                 direction: Any = ("left", "right")[side]
-                stopped[number, one.levels] = stop_law(one, mean, place, direction)[0]
+                law = one.stop_law(mean, place, direction)[0]
+                stopped[number, order : order + len(law)] = law
             else:
-                stopped[number, one.deadline] = 1.0
+                stopped[number, order + one.reach] = 1.0
         stopped = np.minimum(np.cumsum(stopped, axis=1), 1.0)
         stopped[-1] = 1.0
         # the record at distance d goes unless the walk stops by d + m - 1
@@ -266,16 +266,14 @@ class _Locals(_Sides):
     laws: Floats
 
     @classmethod
-    def of(
-        cls, book: RuleBook[LocalRule], mean: Members, rules: Integers, places: Integers
-    ) -> _Locals:
+    def of(cls, book: RuleBook, mean: Members, rules: Integers, places: Integers) -> _Locals:
         """From the rules of cores (c, 2) and the places where they start."""
         numbers, different = _numbered(rules, places, np.zeros(rules.shape, dtype=bool))
         reaches = np.append(book.reaches[different[:, 1]], 0)
         shape = (len(reaches), int(reaches.max()) + 2, mean.k)
         chances, laws = np.zeros(shape), np.zeros(shape)
         for number, (side, rule, place, _) in enumerate(different.tolist()):
-            redaction = book.rules[rule].redaction
+            redaction = book.local[rule].redaction
             chances[number, 1 : len(redaction) + 1] = redaction
             sign = 1 if side == RIGHT else -1
             laws[number] = _value_laws(mean, place, sign, shape[1])

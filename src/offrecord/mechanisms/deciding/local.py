@@ -40,18 +40,18 @@ class LocalPlan:
 
     chains: Chains
     layout: Layout
-    book: RuleBook[LocalRule]
+    book: RuleBook
     rules: Integers
     certain: Integers
     rooms: Integers
     surely: Mask
 
     @classmethod
-    def of(cls, chains: Chains, layout: Layout, book: RuleBook[LocalRule]) -> LocalPlan:
+    def of(cls, chains: Chains, layout: Layout, book: RuleBook) -> LocalPlan:
         """From the layout of the runs and the rules."""
         rules = book.of(layout.kinds, layout.places)
         rooms = np.stack((layout.first, layout.ends[layout.chain] - layout.last), axis=1)
-        certain = np.array([*map(_certain_part, book.rules), 0])[rules]
+        certain = np.array([*map(_certain_part, book.local), 0])[rules]
         goes = np.minimum(certain, rooms)
         low, high = rows_between(
             chains, layout.chain, layout.first - goes[:, LEFT], layout.last + goes[:, RIGHT]
@@ -108,7 +108,7 @@ class LocalPlan:
     @property
     def _rows(self) -> Floats:
         """(sum of reaches, k) redaction probabilities of all rules, one after the other."""
-        return np.concatenate([rule.redaction for rule in self.book.rules])
+        return np.concatenate([rule.redaction for rule in self.book.local])
 
     def _laid(
         self, table: NDArray[np.uint64], codes: NDArray[np.int8], combine: Any

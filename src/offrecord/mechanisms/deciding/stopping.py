@@ -1,7 +1,8 @@
-"""Deciding by stopping rules: near runs join, walks stop, and what two walks share goes.
+"""Deciding by rules that are not local: near runs join, walks stop, what two walks share goes.
 
-The table rules of the proof page on stopping rules in tables. Clusters, and which sides cannot
-look, follow from the layout; values are read by walks alone.
+A walk is one side of a cluster; its rule decides how many records it redacts. These are the table
+rules of the proof page on stopping rules in tables. Clusters, and which sides cannot look, follow
+from the layout; values are read by walks alone.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from offrecord.mechanisms.deciding.layout import (
     rows_between,
 )
 from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook
-from offrecord.mechanisms.rules import StoppingRule
+from offrecord.mechanisms.rules import SideRule
 from offrecord.models.base import Integers
 from offrecord.models.records import Chains
-from offrecord.release.coins import ALWAYS, Draws, thresholds
+from offrecord.release.coins import ALWAYS, Draws
 
 #: What the draws of walks are for.
 STOPS = b"offrecord/stops"
@@ -41,14 +42,15 @@ SIDE = 2**20
 class Clusters:
     """Cores that joined, and their two sides; (c,) each, or (c, 2) for the sides.
 
-    begin: (c + 1,) number of the first core of each, and how many cores there are. chain, first,
-    last: where it is. places: those of the last records of its start contexts. rules: numbers of
-    the rules, NO_SIDE where the chain ends at the cluster. deadlines: L of each side, m where there
-    is none. rooms: records, absent ones included, up to the next cluster or the chain's end. faces:
-    whether a cluster is what comes next. looks: whether a side can look at all that its rule asks
-    for; one that cannot goes straight to its deadline.
+    order: m. begin: (c + 1,) number of the first core of each, and how many cores there are. chain,
+    first, last: where it is. places: those of the last records of its start contexts. rules:
+    numbers of the rules, NO_SIDE where the chain ends at the cluster. deadlines: reach + m of each
+    side, m where there is none. rooms: records, absent ones included, up to the next cluster or the
+    chain's end. faces: whether a cluster is what comes next. looks: whether a side can look at all
+    that its rule asks for; one that cannot goes straight to its deadline.
     """
 
+    order: int
     begin: Integers
     chain: Integers
     first: Integers
@@ -106,7 +108,7 @@ class KeyedCoin:
 # ---- clusters, by positions
 
 
-def clusters_of(layout: Layout, book: RuleBook[StoppingRule]) -> Clusters:
+def clusters_of(layout: Layout, book: RuleBook) -> Clusters:
     """The clusters of a layout: two neighbours are one if fewer records lie between them than the
     longer of the two deadlines that face each other; again, until nothing changes.
     """
@@ -122,7 +124,7 @@ def clusters_of(layout: Layout, book: RuleBook[StoppingRule]) -> Clusters:
         begin = begin[np.concatenate(([True], apart, [True]))]
 
 
-def _joined(layout: Layout, book: RuleBook[StoppingRule], begin: Integers) -> Clusters:
+def _joined(layout: Layout, book: RuleBook, begin: Integers) -> Clusters:
     """Clusters of the cores begin[i] … begin[i + 1] − 1."""
     head, tail = begin[:-1], begin[1:] - 1
     chain, first, last = layout.chain[head], layout.first[head], layout.last[tail]
@@ -133,10 +135,11 @@ def _joined(layout: Layout, book: RuleBook[StoppingRule], begin: Integers) -> Cl
     deadlines = np.where(rules == NO_SIDE, 0, book.reaches[rules]) + layout.order
     rooms, faces = rooms_of(chain, first, last, end)
     looks = np.zeros(rooms.shape, dtype=bool)
-    return Clusters(begin, chain, first, last, places, rules, deadlines, rooms, faces, looks)
+    where = layout.order, begin, chain, first, last, places
+    return Clusters(*where, rules, deadlines, rooms, faces, looks)
 
 
-def _sees(layout: Layout, book: RuleBook[StoppingRule], clusters: Clusters, side: int) -> Mask:
+def _sees(layout: Layout, book: RuleBook, clusters: Clusters, side: int) -> Mask:
     """(c,) whether a side looks: its rule asks for anything, the deadline is within its room, and
     no record of the core's context, of a level's or of the deadline's is missing.
 
@@ -145,13 +148,14 @@ def _sees(layout: Layout, book: RuleBook[StoppingRule], clusters: Clusters, side
     edge, sees = clusters.edges(side), np.zeros(clusters.count, dtype=bool)
     for number, some in groups(clusters.rules[:, side]):
         rule = book.rules[number]
-        if not len(rule.stop):
+        if rule.is_window:
             continue
-        able = some[clusters.rooms[some, side] >= rule.deadline]
+        deadline = rule.reach + layout.order
+        able = some[clusters.rooms[some, side] >= deadline]
         sees[able] = True
         # most walks have no hole anywhere near
-        near = able[_misses(layout, clusters.chain[able], edge[able], side, rule.deadline, None)]
-        for level in (0, *rule.levels.tolist()):
+        near = able[_misses(layout, clusters.chain[able], edge[able], side, deadline, None)]
+        for level in {0, *rule.observed.tolist(), deadline}:
             blind = _misses(layout, clusters.chain[near], edge[near], side, level, layout.order)
             sees[near[blind]] = False
     return sees
@@ -175,7 +179,7 @@ def _misses(
 def stops_of(
     chains: Chains,
     orders: NDArray[np.integer],
-    book: RuleBook[StoppingRule],
+    book: RuleBook,
     clusters: Clusters,
     coin: Coin,
 ) -> Integers:
@@ -184,49 +188,60 @@ def stops_of(
     orders: (r,) the order value of each run's first record.
     """
     stops, first = clusters.deadlines.copy(), orders[clusters.begin[:-1]]
+    order = clusters.order
     for side in (LEFT, RIGHT):
         looking = np.flatnonzero(clusters.looks[:, side])
         for number, some in groups(clusters.rules[looking, side]):
-            walks = looking[some]
-            chain = clusters.chain[walks]
-            walk = _Walk(chains, book.rules[number], side, chain, clusters.edges(side)[walks])
-            stops[walks, side] = walk.stops(first[walks], coin)
+            rule, walks = book.rules[number], looking[some]
+            walk = _Walks(
+                chains,
+                rule,
+                order,
+                side,
+                clusters.chain[walks],
+                clusters.edges(side)[walks],
+                first[walks],
+                coin,
+            )
+            stops[walks, side] = rule.redacted(walk) + order
     return stops
 
 
 @dataclass(frozen=True, eq=False)
-class _Walk:
-    """Walks to one side under one rule, which can look. edge: (w,) the core's outermost places."""
+class _Walks:
+    """Walks to one side under one rule, which can look: see `rules.Walks`.
+
+    edge: (w,) the core's outermost places. first: (w,) the order value of each one's first private
+    record, which names its coins.
+    """
 
     chains: Chains
-    rule: StoppingRule
+    rule: SideRule
+    order: int
     side: int
     chain: Integers
     edge: Integers
+    first: NDArray[np.integer]
+    act: Coin
 
-    def stops(self, order: NDArray[np.integer], coin: Coin) -> Integers:
-        """(w,) the distances at which they stop."""
-        rule, active = self.rule, np.arange(len(self.chain))
-        limits = thresholds(rule.stop)
-        start = self.contexts(active, 0)
-        far = rule.far[self.contexts(active, rule.deadline)]
-        found = np.full(len(active), rule.deadline)
-        for number, level in enumerate(rule.levels[:-1].tolist()):
-            here = limits[number, far[active], start[active], self.contexts(active, level)]
-            counter = np.full(len(active), self.side * SIDE + number)
-            stopped = coin(here, self.chain[active], order[active], counter)
-            found[active[stopped]] = level
-            active = active[~stopped]
-        return found
+    @property
+    def count(self) -> int:
+        """Number of walks."""
+        return len(self.chain)
+
+    def coin(self, walks: Integers, limits: Draws, number: int) -> Mask:
+        """See `rules.Walks`."""
+        counter = np.full(len(walks), self.side * SIDE + number)
+        return self.act(limits, self.chain[walks], self.first[walks], counter)
 
     def contexts(self, walks: Integers, level: int) -> Integers:
         """Numbers of the contexts at a level, in the order of time. A value that the model does not
         know stands for the first one.
         """
-        earliest = level - self.rule.order + 1 if self.side == RIGHT else level
+        earliest = level - self.order + 1 if self.side == RIGHT else level
         row = self._rows(walks, earliest)
         found = np.zeros(len(walks), dtype=np.int64)
-        for i in range(self.rule.order):
+        for i in range(self.order):
             found = found * self.rule.k + np.maximum(self.chains.codes[row + i], 0)
         return found
 
@@ -251,7 +266,7 @@ class _Walk:
         """(w,) whether no record is absent from the start context to the deadline."""
         assert self.chains.steps is not None
         sign = 1 if self.side == RIGHT else -1
-        ends = (1 - self.rule.order, self.rule.deadline)
+        ends = (1 - self.order, self.rule.reach + self.order)
         straight = np.ones(len(self.edge), dtype=bool)
         begin, end = self.chains.starts[self.chain], self.chains.starts[self.chain + 1]
         for distance in ends:
@@ -285,11 +300,8 @@ def covered(chains: Chains, clusters: Clusters, stops: Integers, order: int) -> 
     return filled(len(chains.codes), low, high)
 
 
-def least_stops(book: RuleBook[StoppingRule], clusters: Clusters) -> Integers:
+def least_stops(book: RuleBook, clusters: Clusters) -> Integers:
     """(c, 2) the nearest distance at which a side may stop, whatever it sees."""
-    nearest = [
-        int(rule.levels[np.argmax(np.append(rule.stop.any(axis=(1, 2, 3)), True))])
-        for rule in book.rules
-    ]
+    nearest = [rule.least + clusters.order for rule in book.rules]
     least = np.array([*nearest, 0])[clusters.rules]
     return np.where(clusters.looks, least, clusters.deadlines)

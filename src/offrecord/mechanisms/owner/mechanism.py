@@ -46,6 +46,8 @@ class OwnerStopping(Mechanism):
     """
 
     name: ClassVar[str] = "owner"
+    joins: ClassVar[bool] = True
+    is_compared: ClassVar[bool] = True
 
     def design(self, problem: Problem) -> OwnerPolicy:
         """See `Mechanism.design`."""
