@@ -212,8 +212,8 @@ def whole_table() -> None:
             seconds, memory = command(
                 "redact", folder / "table.parquet", *table, "--model", folder / "model.json",
                 "--mechanism", mechanism, "--epsilon", "1", "--dataset", mechanism, "--key-file",
-                folder / "key" / "key.json", "--max-rows", 10**9, "--no-report", "--accept-model",
-                "--in-memory", "-o", out,
+                folder / "key" / "key.json", "--limit", f"rows={10**9}", "--no-report",
+                "--accept", "model", "--in-memory", "-o", out,
             )  # fmt: skip
             report(f"redact, 20,000,000 rows, {mechanism}", seconds, None)
             report("    its memory", memory, None, "GB")

@@ -32,7 +32,7 @@ from soak.texts import hostile_json, hostile_table, noisy
 COLUMNS = ["--value", "v", "--order", "t", "--by", "id"]
 REDACT = [
     *COLUMNS, "--keep", "k", "--private-list", "list.csv", "--epsilon", "1", "--dataset", "e",
-    "--key-file", "key/key.json", "-o", "out/out.csv", "--accept-model", "--no-report",
+    "--key-file", "key/key.json", "-o", "out/out.csv", "--accept", "model", "--no-report",
 ]  # fmt: skip
 BY_MODEL = [*REDACT, "--model", "model.json", "--mechanism", "window"]
 CERTIFICATE = "released.csv.certificate.json"
@@ -111,7 +111,7 @@ def good() -> Path:
     Key.new(key)
     release = off.redact(
         frame, value="v", order="t", by="id", keep=["k"], private_list=private, model=posterior,
-        epsilon=1.0, dataset="d", key_file=key, mechanism="window", accept_model=True,
+        epsilon=1.0, dataset="d", key_file=key, mechanism="window", accept="model",
     )  # fmt: skip
     release.write(folder / "released.csv")
     (folder / "whole").touch()

@@ -81,7 +81,7 @@ def _start(folder: Path, ending: str, dataset: str, epsilon: str) -> subprocess.
         f"table{ending}", "--value", "v", "--order", "t", "--by", "id", "--keep", "k",
         "--private-list", "list.csv", "--model", "model.json", "--epsilon", epsilon, "--mechanism",
         "window", "--dataset", dataset, "--key-file", "key/key.json", "-o", f"out/out{ending}",
-        "--accept-model", "--force", "--no-report",
+        "--accept", "model", "--force", "--no-report",
     ]  # fmt: skip
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     return subprocess.Popen([*_COMMAND, *given], cwd=folder, **quiet)

@@ -30,7 +30,7 @@ def _twins(ending: str, rng: random.Random, folder: Path) -> Notes:
     asked = {
         "value": "v", "order": "t", "by": "id", "private": "p", "dataset": "twins", "step": 1,
         "epsilon": rng.choice([0.5, 1.0, 2.0]), "mechanism": rng.choice(["window", "best-local"]),
-        "model": off.Posterior(counts, 1), "accept_model": True,
+        "model": off.Posterior(counts, 1), "accept": "model",
     }  # fmt: skip
     Key.new(folder / "key" / "key.json")
     left = []

@@ -49,7 +49,7 @@ def released(folder, frame, *, chain=CHAIN, mechanism=None, epsilon=1.0, **optio
         epsilon=epsilon,
         dataset="some",
         mechanism=mechanism,
-        accept_model=True,
+        accept="model",
         publish_positions=True,
         key_file=folder / "key" / "key.json",
         **options,

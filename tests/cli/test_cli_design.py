@@ -156,3 +156,12 @@ def test_a_damaged_model_file_is_one_line_and_exit_2(run, tmp_path, content, mes
     code, _, err = run("design", "--model", path, "--n", 5, "--private", 1, "--epsilon", 1)
     assert (code, err.count("\n")) == (2, 1)
     assert message in err
+
+
+def test_stopping_rules_for_each_record_by_itself_are_refused(run, tmp_path):
+    off.MarkovChain.binary(0.1, 0.3).save(tmp_path / "model.json")
+    saved = tmp_path / "rules.json"
+    rules = ["design", "--table", "--epsilon", 1, "--protect", "each", "--mechanism", "owner"]
+    found = run(*rules, "--model", tmp_path / "model.json", "-o", saved)
+    assert found == (2, "", "offrecord: stopping rules protect whole runs: protect must be 'run'\n")
+    assert not saved.exists()

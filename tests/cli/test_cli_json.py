@@ -1,5 +1,6 @@
 """--json: one JSON object on standard output and nothing else, for every verb that has a result."""
 
+import inspect
 import io
 import json
 import sys
@@ -45,7 +46,7 @@ TABLE = ["table.csv", "--value", "rain", "--order", "day", "--single-chain"]
 
 def test_every_verb_has_it():
     for verb in app.registered_commands:
-        assert "as_json" in verb.callback.__signature__.parameters, verb.callback.__name__
+        assert "as_json" in inspect.signature(verb.callback).parameters, verb.callback.__name__
 
 
 def test_key(run, desk):

@@ -64,7 +64,7 @@ def refused(run, tmp_path):
 
 def test_list_and_show(released, ledger, run, tmp_path):
     released(1.0)
-    released(2.0, another_release=True)
+    released(2.0, accept="another-release")
     released(1.0, "halls")
     key = off.Key.load(tmp_path / "key.json")
     listed = ledger("list")
@@ -118,7 +118,7 @@ def test_the_same_release_again_is_forgotten_no_more(released, ledger):
 
 def test_one_of_several_is_forgotten_by_its_number(released, ledger, refused):
     for epsilon in (1.0, 2.0, 0.5):
-        released(epsilon, another_release=True)
+        released(epsilon, accept="another-release")
     assert "3 releases" in refused("forget", "rooms", "--because", WORDS)
     for wrong in ("0", "4", "a", "1,4", ""):
         said = refused("forget", "rooms", "--release", wrong, "--because", WORDS)

@@ -1,12 +1,13 @@
 """The parameters of verbs come from the options of redact."""
 
+import re
 from dataclasses import MISSING, fields
 
 import pytest
 import typer
 
 from offrecord.cli.app import app
-from offrecord.cli.parameters import names, number, options_from, whole
+from offrecord.cli.parameters import GROUPS, names, number, whole
 from offrecord.tables.options import FileOptions
 
 #: What the command line does by other means.
@@ -34,7 +35,6 @@ def test_redact_offers_every_option():
         "report",
         "no_report",
         "stream",
-        "in_memory",
         "as_json",
     }
 
@@ -53,9 +53,15 @@ def test_verbs_share_the_words_of_options(verb):
         assert parameters(verb)[name].annotation.__metadata__[0].help == words[name]
 
 
-def test_options_from_one_to_another():
-    assert options_from("value", "dataset") == ["value", "order", "epsilon", "dataset"]
-    assert options_from("dry_run", "dry_run") == ["dry_run"]
+def test_help_lists_options_by_group(run):
+    """At most 25 in the groups that most people need, 45 in all."""
+    _, out, _ = run("redact", "--help")
+    groups = re.split(r"(?m)^Options: (\w+):\n", out)[1:]
+    listed = zip(groups[::2], groups[1::2], strict=True)
+    counts = {name: len(re.findall(r"(?m)^  -", text)) for name, text in listed}
+    assert list(counts) == list(GROUPS)
+    assert sum(counts.values()) - counts["advanced"] <= 25
+    assert sum(counts.values()) <= 45
 
 
 def test_what_people_write():

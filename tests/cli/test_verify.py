@@ -29,7 +29,7 @@ def released(tmp_path):
         table,
         value="rain", order="day", by="site", private_list=private, epsilon=1.0,
         model=off.MarkovChain.binary(0.3, 0.4), mechanism="best-local", dataset="rain",
-        key_file=tmp_path / "key" / "key.json", accept_model=True,
+        key_file=tmp_path / "key" / "key.json", accept="model",
     )  # fmt: skip
     release.write(tmp_path / "out.csv")
     return tmp_path / "out.csv"

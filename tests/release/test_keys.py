@@ -83,7 +83,7 @@ while not os.path.exists("go"):
 release = off.redact(frame, value="v", order="t", single_chain=True, private="p",
     model=off.MarkovChain.binary(0.1, 0.3),
     mechanism="window", epsilon=float(sys.argv[1]), dataset="d", key_file="keys/key.json",
-    another_release=True, remember=False)
+    accept="another-release", remember=False)
 release.write(f"{sys.argv[1]}.csv")
 """
 

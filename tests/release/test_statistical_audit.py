@@ -213,7 +213,7 @@ def owner_outputs(count, seed, tmp_path, change=None):
         table,
         value="v", order="t", by="c", private="p", epsilon=EPSILON, mechanism="owner",
         model=off.MarkovChain.binary(ALPHA, BETA), dataset=f"audit {seed} {change}",
-        key_file=tmp_path / "key.json", accept_model=True,
+        key_file=tmp_path / "key.json", accept="model",
     )  # fmt: skip
     left = release.frame["v"].to_numpy().reshape(count, RECORDS)
     return shown(values, np.isnan(left.astype(float))), values[:, SECRET]

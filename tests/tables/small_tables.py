@@ -109,7 +109,7 @@ def dry(chain, frame, keys, epsilon, **options):
 
 def keep_designs(chain, frame, keys, epsilon, **options):
     """Have a file hold the designs of a table: of a release, as a dry run writes nothing."""
-    options = {"accept_model": True, "another_release": True, "dry_run": False} | options
+    options = {"accept": ("model", "another-release"), "dry_run": False} | options
     return dry(chain, frame, keys, epsilon, **options)
 
 

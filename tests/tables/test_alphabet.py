@@ -45,7 +45,7 @@ def fitted(frame=TABLE, **wanted):
 
 
 def redacted(frame, model, value, tmp_path, **options):
-    made = QUICK | {"key_file": tmp_path / "key.json", "another_release": True} | options
+    made = QUICK | {"key_file": tmp_path / "key.json", "accept": "another-release"} | options
     return off.redact(frame, **COLUMNS, value=value, model=model, **made).frame
 
 
@@ -253,7 +253,7 @@ def test_only_one_of_them_says_what_values_are():
 @pytest.mark.parametrize("ending", ["csv", "parquet", "ndjson"])
 def test_a_stream_gives_the_same_bytes(value, wanted, ending, tmp_path):
     model = fitted(value=value, **wanted).model
-    options = QUICK | COLUMNS | {"value": value, "model": model, "another_release": True}
+    options = QUICK | COLUMNS | {"value": value, "model": model, "accept": "another-release"}
     options["key_file"] = tmp_path / "keys" / "key.json"
     source = tmp_path / f"t.{ending}"
     getattr(TABLE, f"write_{ending}")(source)

@@ -126,7 +126,7 @@ def test_a_long_run_is_one_choice(tmp_path):
     frame = pl.DataFrame(
         {"who": 0, "day": np.arange(1600), "ill": values, "opted_out": np.arange(1600) // 100 == 5}
     )
-    off.redact(frame, **options(tmp_path, model=slow, accept_model=True))
+    off.redact(frame, **options(tmp_path, model=slow, accept="model"))
 
 
 def test_a_dry_run_looks_at_no_value(tmp_path):

@@ -53,7 +53,7 @@ def test_it_foretells_what_the_ledger_would_refuse(redact):
     with pytest.raises(off.InputError, match="another epsilon") as refused:
         redact(**changed)
     assert foretold(redact(dry_run=True, **changed)) == [FORETOLD + str(refused.value)]
-    assert foretold(redact(dry_run=True, another_release=True, **changed)) == []
+    assert foretold(redact(dry_run=True, accept="another-release", **changed)) == []
     assert foretold(redact(dry_run=True, dataset="another", **changed)) == []
 
 

@@ -199,7 +199,7 @@ def test_a_fit_of_the_same_table_is_refused(columns, tmp_path):
     with pytest.raises(InputError, match=r"learned from records that are not released") as error:
         redacted(frame, columns, tmp_path, model=model)
     assert "fit it with --private-list or --private" in str(error.value)
-    release = redacted(frame, columns, tmp_path, model=model, accept_model=True)
+    release = redacted(frame, columns, tmp_path, model=model, accept="model")
     assert release.certificate["evidence"]["unseen"] is False
     assert "learned from records" in release.certificate["evidence"]["accepted"][0]
     clean = fitted(frame, columns, private="p")
@@ -211,7 +211,7 @@ def test_the_count_is_right(tmp_path):
     """All of what may be redacted in a chain that was seen, and nothing of others."""
     frame = rooms()
     model = fitted(frame.filter(pl.col("room") != 7), BY_ROOM)
-    release = redacted(frame, BY_ROOM, tmp_path, model=model, accept_model=True)
+    release = redacted(frame, BY_ROOM, tmp_path, model=model, accept="model")
     rule = explained(release).filter(pl.col("room") == 2)
     uncertain = rule.filter(pl.col("region") != "S").height
     said = release.certificate["evidence"]["accepted"][0]
@@ -231,7 +231,7 @@ def test_which_blocks_were_seen(tmp_path_factory, corrected, first, size):
     model = fitted(stretch, SINGLE)
     off_by = pl.col("t").is_in(corrected)
     now = frame.with_columns(v=pl.when(off_by).then(1 - pl.col("v")).otherwise(pl.col("v")))
-    release = redacted(now, SINGLE, tmp_path, model=model, accept_model=True)
+    release = redacted(now, SINGLE, tmp_path, model=model, accept="model")
     regions, values = explained(release)["region"].to_list(), now["v"].to_list()
     seen, changing, alike = 0, 0, 0
     for begin in range(first, first + stretch.height, 32):
@@ -255,7 +255,7 @@ def test_other_data_under_the_same_names(rare, tmp_path):
     one, other = (rooms(seed=seed, private=private, chain=chain) for seed in (5, 1))
     model = fitted(other, BY_ROOM)
     for table, unseen in ((one, True), (other, False)):
-        given = {"model": model, "accept_model": True, "dataset": f"unseen {unseen}"}
+        given = {"model": model, "accept": "model", "dataset": f"unseen {unseen}"}
         release = redacted(table, BY_ROOM, tmp_path, **given)
         assert release.certificate["evidence"]["unseen"] is unseen
 
@@ -285,7 +285,7 @@ def test_a_dry_run_foretells_by_places_alone(tmp_path):
     # whatever the values are
     others = frame.with_columns(v=pl.col("v").reverse())
     assert foretold(redacted(others, BY_ROOM, tmp_path, model=model, dry_run=True)) == [said]
-    accepting = dict(model=model, dry_run=True, accept_model=True)
+    accepting = dict(model=model, dry_run=True, accept="model")
     accepted = redacted(frame, BY_ROOM, tmp_path, **accepting)
     assert foretold(accepted) == []
     assert any("which was accepted: the model was" in one for one in accepted.summary.warnings)
@@ -337,7 +337,7 @@ def test_model_files_remember_under_their_key(stream, run, tmp_path):
     code, said = run("redact", frame, BY_ROOM, dataset="d", key_file=other, **release)
     assert (code, out.exists(), said.count("\n")) == (2, False, 1)
     assert unknown in said
-    accepted = release | {"accept_model": True}
+    accepted = release | {"accept": "model"}
     code, said = run("redact", frame, BY_ROOM, dataset="d", key_file=other, **accepted)
     assert code == 0
     assert "is not known, as it was not fitted under this key" in said
@@ -389,7 +389,7 @@ def test_bad_models_get_one_line(model, file, says, run, tmp_path):
 
 @pytest.mark.parametrize(("verdict", "remedy"), [("broken", "--chain-order"), (None, "larger")])
 def test_a_single_chain_is_refused_with_what_helps(verdict, remedy, tmp_path):
-    """A broken model is not mended by a larger ε alone, nor endless windows by --accept-model."""
+    """A broken model is not mended by a larger ε alone, nor endless windows by --accept model."""
     told = [] if verdict is None else [
         Verdict(epsilon=1.0, verdict=verdict, counted=9.0, promised=2.7, cases=[9, 9])
     ]  # fmt: skip
@@ -397,7 +397,7 @@ def test_a_single_chain_is_refused_with_what_helps(verdict, remedy, tmp_path):
     model = Model(off.Posterior(counts, 1), None, tuple(told))
     with pytest.raises(InputError, match=remedy) as refused:
         redacted(one_chain(60, private=(20,)), SINGLE, tmp_path, model=model)
-    assert ("--accept-model" in str(refused.value)) == (verdict is not None)
+    assert ("--accept model" in str(refused.value)) == (verdict is not None)
 
 
 def _held(folder):

@@ -41,9 +41,7 @@ DEFAULTS = {
     "protect": "run",
     "key_file": None,
     "policy": None,
-    "accept_model": False,
-    "allow_none": False,
-    "another_release": False,
+    "accept": (),
     "growing": False,
     "lag": None,
     "publish_positions": False,
@@ -59,7 +57,7 @@ OF_FILES = {
     "output_format": None,
     "certificate": None,
     "force": False,
-    "max_rows": 200_000_000,
+    "limits": None,
     "watch": unwatched,
 }
 

@@ -321,7 +321,7 @@ def test_a_range_that_ends_with_a_day_leaves_the_next_midnight_out(tmp_path):
         pl.DataFrame({"t": days, "v": [0, 1] * 10}),
         value="v", order="t", single_chain=True, step="1d", private_list=listed, epsilon=1.0,
         model=off.MarkovChain.binary(0.4, 0.4), mechanism="window", dataset="days",
-        accept_model=True, publish_positions=True,
+        accept="model", publish_positions=True,
     )  # fmt: skip
     assert release.certificate["private"]["count"] == 2
     release.write(tmp_path / "out.csv")

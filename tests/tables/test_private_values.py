@@ -229,7 +229,7 @@ def test_counts_do_not_tell_whether_a_private_cell_was_empty(released):
     full, empty, elsewhere = (
         released(table("1")),
         released(table(None)),
-        released(table(None, place=15), "--another-release"),
+        released(table(None, place=15), "--accept another-release"),
     )
     assert json.loads(full[1])["missing"] == json.loads(empty[1])["missing"] == 0
     assert json.loads(elsewhere[1])["missing"] == 1
@@ -251,7 +251,7 @@ def test_what_holds_the_table_or_the_key_prints_neither(tmp_path):
         dataset="d",
         keep="note",
         key_file=tmp_path / "keys" / "key.json",
-        accept_model=True,
+        accept="model",
         publish_positions=True,
     )
     made, outcome = release.table, release.outcome

@@ -118,7 +118,7 @@ def test_releases_under_one_name_share_their_coins_and_under_another_do_not(agai
     options = {"model": FIGURE_2, "mechanism": "best-local"}
     large, small = (
         again(frame, epsilon=1.0, **options),
-        again(frame, epsilon=0.5, another_release=True, **options),
+        again(frame, epsilon=0.5, accept="another-release", **options),
     )
     rules = [explained(one)["Pr(redacted | 0)"].to_numpy() for one in (large, small)]
     more = rules[1] >= rules[0]
@@ -151,7 +151,7 @@ def test_the_ledger_tells_apart_what_leaves_and_nothing_else(tmp_path_factory, r
     shown = []
     for row in rows:
         table = chains_of([row, row]).with_columns(p=pl.col("p") & (pl.col("chain") == 0))
-        release = off.redact(table, another_release=True, **options)
+        release = off.redact(table, accept="another-release", **options)
         shown.append(release.frame.filter(pl.col("chain") == 0))
         is_first = shown[0].equals(shown[-1])
         assert release.certificate["release"] == (ALONE if is_first else SECOND)
@@ -212,18 +212,18 @@ def test_ones_elsewhere_are_another_release(again, ones):
         return
     with pytest.raises(off.InputError, match="another set of released values") as refused:
         again(table(ones))
-    assert str(refused.value).index("--another-release") < str(refused.value).index(
+    assert str(refused.value).index("--accept another-release") < str(refused.value).index(
         "Another --dataset"
     )
-    release = again(table(ones), another_release=True)
+    release = again(table(ones), accept="another-release")
     assert release.certificate["release"] == SECOND
     assert [warning for warning in release.summary.warnings if "1 other release;" in warning]
 
 
 def test_the_certificate_counts_what_others_released_while_it_was_made(again, tmp_path):
     frame = chains_of([[0, 1, 1, 0, 0, 1]])
-    slow = again(frame, remember=False, another_release=True)
-    again(frame, epsilon=2.0, another_release=True)
+    slow = again(frame, remember=False, accept="another-release")
+    again(frame, epsilon=2.0, accept="another-release")
     warnings = slow.write(tmp_path / "out.csv")[1]
     assert [warning for warning in warnings if "1 other release;" in warning]
     assert slow.certificate["release"] == SECOND

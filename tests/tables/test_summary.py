@@ -25,7 +25,7 @@ def table(lengths, private):
 @pytest.fixture
 def asked(tmp_path):
     options = dict(value="v", order="t", by="c", private="p", epsilon=1.0, dataset="d")
-    options |= dict(model=CHAIN, accept_model=True, key_file=tmp_path / "keys" / "k.json")
+    options |= dict(model=CHAIN, accept="model", key_file=tmp_path / "keys" / "k.json")
     return options | {"mechanism": "best-local"}
 
 
@@ -100,7 +100,7 @@ def test_one_chain_needs_no_line_of_its_own(redact):
 
 
 def test_no_private_record_means_nothing(redact):
-    summary = redact(table([30], set()), allow_none=True).summary
+    summary = redact(table([30], set()), accept="none").summary
     assert (summary.touched, summary.lost, summary.gain) == (0, 0, None)
     assert not {"in these", "meaning"} & set(lines(summary))
 

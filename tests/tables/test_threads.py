@@ -57,7 +57,7 @@ def test_threads_change_nothing(name, mechanism, monkeypatch, tmp_path):
     frame.write_parquet(tmp_path / "table.parquet")
     options = dict(
         value="v", order="t", by="chain", step=1, private="p", model=model, epsilon=1.0,
-        mechanism=mechanism, dataset="d", accept_model=True,
+        mechanism=mechanism, dataset="d", accept="model",
         key_file=tmp_path / "key" / "key.json",
     )  # fmt: skip
     monkeypatch.setattr(stream, "_PART", 200)

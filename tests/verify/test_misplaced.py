@@ -29,7 +29,7 @@ STICKY = np.array([[980, 20], [20, 980]])
 def released(folder, frame, **options):
     """The paths of a released table and its certificate."""
     asked = {"value": "v", "order": "t", "by": "id", "private": "p", "step": 1, "dataset": "x"}
-    asked |= {"key_file": folder / "key" / "key.json", "epsilon": 4.0, "accept_model": True}
+    asked |= {"key_file": folder / "key" / "key.json", "epsilon": 4.0, "accept": "model"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = off.redact(frame, **asked | options)
@@ -173,7 +173,7 @@ def fitted(tmp_path):
             values.append(value)
             value = value if rng.random() < 0.7 else 1 - value
     rows = [(f"c{i // 50}", i % 50, f"v{v}", i in (120, 730)) for i, v in enumerate(values)]
-    paths = released(tmp_path, frame(rows), fit=True, accept_model=False, epsilon=1.0)
+    paths = released(tmp_path, frame(rows), fit=True, accept=(), epsilon=1.0)
     original = tmp_path / "original.csv"
     frame(rows).drop("p").write_csv(original)
     return *paths, original

@@ -76,7 +76,7 @@ def released(tmp_path_factory):
             release = off.redact(
                 frame, value="v", order="t", by="id", private="p", step="1", fit=True,
                 epsilon=3.0, dataset="d", key_file=folder / "keys" / "key.json", phase=None,
-                mechanism="window", accept_model=True, another_release=True, **options,
+                mechanism="window", accept=("model", "another-release"), **options,
             )  # fmt: skip
         release.write(path, force=True)
         file = folder / "r.csv.certificate.json"

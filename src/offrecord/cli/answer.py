@@ -13,7 +13,7 @@ from offrecord.cli.printing import Json, as_json_text, warned
 from offrecord.errors import InputError
 
 
-@offering("policy", "record", "protocol", "max_epsilon", "key_file", "mark", "as_json")
+@offering()
 def answer(
     policy: Annotated[Path, typer.Option(help="Policy file, as published (offrecord design -o).")],
     record: Annotated[

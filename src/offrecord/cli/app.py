@@ -15,6 +15,7 @@ from offrecord.cli.explore import explore
 from offrecord.cli.fit import fit
 from offrecord.cli.key import key
 from offrecord.cli.ledger import ledger
+from offrecord.cli.parameters import Grouped
 from offrecord.cli.redact import redact
 from offrecord.cli.report import report
 from offrecord.cli.reproduce import reproduce
@@ -61,4 +62,4 @@ for verb in (
     answer,
     key,
 ):
-    app.command()(verb)
+    app.command(cls=Grouped)(verb)

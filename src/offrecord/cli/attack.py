@@ -7,21 +7,10 @@ from typing import Annotated
 
 import typer
 
-from offrecord.cli.parameters import offering
 from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import busy
 
 
-@offering(
-    "released",
-    "certificate",
-    "private_list",
-    "original",
-    "strict",
-    "picture",
-    "force",
-    "as_json",
-)
 def attack(
     released: Annotated[Path, typer.Argument(metavar="RELEASED", help="The released table.")],
     certificate: Annotated[

@@ -26,8 +26,10 @@ Beta = Annotated[
     float | None, typer.Option(parser=number, metavar="NUMBER", help="P(1→0), in (0, 1].")
 ]
 Model = Annotated[Path | None, typer.Option(help="Model file, instead of --alpha and --beta.")]
-N = Annotated[int, typer.Option("--n", parser=whole, metavar="COUNT", help="Number of records.")]
-Private = Annotated[str, typer.Option(help="Private records, counted from 1: 3,7 or 10-12.")]
+N = Annotated[
+    int | None, typer.Option("--n", parser=whole, metavar="COUNT", help="Number of records.")
+]
+Private = Annotated[str | None, typer.Option(help="Private records, counted from 1: 3,7 or 10-12.")]
 Split = Annotated[
     str | None,
     typer.Option(help="3R: the left side's share of ε: best, even, or a number from 0 to 1."),
@@ -38,11 +40,11 @@ Split = Annotated[
 class Described:
     """A problem as a person describes it; the fields are parameters of the verbs."""
 
-    n: N
-    private: Private
     epsilon: float
     protect: str
     exact_model: bool
+    n: N = None
+    private: Private = None
     alpha: Alpha = None
     beta: Beta = None
     model: Model = None
@@ -52,6 +54,8 @@ class Described:
         from offrecord.theory.listed import listed_records
         from offrecord.theory.problem import Problem
 
+        if self.n is None or self.private is None:
+            raise InputError("give --n and --private")
         chain, models = self._chain()
         private = listed_records(self.private, self.n)
         return Problem(chain, self.n, private, self.epsilon, self.protect, models=models)

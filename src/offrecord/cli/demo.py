@@ -12,7 +12,7 @@ from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import designing
 
 
-@offering("output", "force", "as_json")
+@offering()
 def demo(
     force: bool,
     output: Annotated[

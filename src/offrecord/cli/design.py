@@ -22,24 +22,7 @@ if TYPE_CHECKING:
 _ONE_CHAIN = ("n", "private", "alpha", "beta")
 
 
-@offering(
-    "table",
-    "n",
-    "private",
-    "epsilon",
-    "alpha",
-    "beta",
-    "model",
-    "exact_model",
-    "mechanism",
-    "split",
-    "protect",
-    "output",
-    "force",
-    "as_json",
-    shared=Described,
-    optional=("n", "private"),
-)
+@offering(Described)
 def design(
     force: bool,
     table: Annotated[
@@ -74,8 +57,6 @@ def design(
     if table:
         _of_table(chosen, described, output, force=force, as_json=as_json)
         return
-    if described["n"] is None or described["private"] is None:
-        raise InputError("give --n and --private, or --table with --model and --output")
     problem = Described(**described).problem()
     with busy("designing"):
         policy = design_policy(problem, chosen)

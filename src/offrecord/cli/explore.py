@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from offrecord.cli.parameters import offering, whole
+from offrecord.cli.parameters import whole
 from offrecord.cli.printing import Json, as_json_text
 
 
-@offering("port", "no_browser", "as_json")
 def explore(
     port: Annotated[
         int,

@@ -8,37 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-from offrecord.cli.parameters import cuts, offering, options_from
+from offrecord.cli.parameters import cuts, offering
 from offrecord.cli.paths import STREAM, check_all_apart, check_outside
 from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import busy
 from offrecord.cli.tables import Table, columns_read, read_keys, read_table, said_of
+from offrecord.tables.options import limit
 
 #: ε at which the model's promise is tested unless others are asked for.
 EPSILONS = (0.5, 1.0, 2.0)
 
 
-@offering(
-    "table",
-    "value",
-    "order",
-    "output",
-    *options_from("by", "private_list"),
-    *options_from("fit_distance", "step"),
-    "epsilons",
-    "key_file",
-    "format",
-    "separator",
-    "encoding",
-    "sheet",
-    "max_rows",
-    "force",
-    "as_json",
-)
+@offering()
 def fit(
     table: Table,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write (JSON).")],
-    max_rows: int,
+    limits: list[tuple[str, int]] | None,
     force: bool,
     epsilons: Annotated[
         Any,
@@ -68,6 +53,7 @@ def fit(
     check_all_apart(written, {"the input": table, "--private-list": keys})
     check_outside(written, table)
     said = Said(*(described.pop(one.name) for one in fields(Said)))
+    max_rows = limit("rows", dict(limits or ()))
     listed = read_keys(keys, said, max_rows)
     columns = columns_read(value, order, by, described["private"])
     frame = read_table(table, columns, said_of(table, keys, said), max_rows, text=[value])

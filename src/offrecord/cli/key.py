@@ -12,7 +12,7 @@ from offrecord.cli.printing import Json, as_json_text, warned
 from offrecord.errors import InputError
 
 
-@offering("action", "key_file", "as_json")
+@offering()
 def key(
     action: Annotated[
         str, typer.Argument(metavar="new|show-id", help="Make a key, or show the public id of one.")

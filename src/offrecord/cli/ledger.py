@@ -19,7 +19,7 @@ WORDS = "never published"  #: what a person must say of a release that is to be 
 _DIGITS = 12  # of a digest that a person sees
 
 
-@offering("action", "name", "release", "because", "key_file", "as_json")
+@offering()
 def ledger(
     action: Annotated[
         str,

@@ -1,22 +1,52 @@
-"""What people write on the command line, and how it is read.
+"""The parameters of verbs: the options of `redact`, in groups, and how text becomes a value.
 
-A verb that takes options of `redact` names them, and their types, defaults and help come from
-`offrecord.tables.options`.
+A verb names only parameters of its own. `SHARED` lists the options that it shares with `redact`;
+their types, defaults and help come from `offrecord.tables.options`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_origin
 
 import typer
+from typer.core import TyperCommand
 
-from offrecord.tables.options import FileOptions, Options
+from offrecord.tables.options import FileOptions
 
 _Verb = TypeVar("_Verb", bound=Callable[..., None])
+
+#: The groups of options in help, in this order. Options that no group names are advanced.
+GROUPS = {
+    "table": ("value", "order", "by", "single_chain", "step", "values", "bins", "keep"),
+    "privacy": (
+        *("epsilon", "epsilons", "dataset", "private", "private_list"),
+        *("protect", "coverage", "growing"),
+    ),
+    "model": ("alpha", "beta", "n", "model", "fit", "mechanism", "split"),
+    "output": ("output", "report", "certificate", "csv", "picture", "dry_run", "force", "as_json"),
+    "advanced": (),
+}
+_TABLE = ("value", "order", "by", "single_chain", "step", "values", "bins", "private")
+_FILE = ("private_list", "format", "separator", "encoding", "limits", "key_file", "force")
+#: The options of `redact` that other verbs take, too.
+SHARED = {
+    "fit": (
+        *_TABLE,
+        *_FILE,
+        *("merge", "fit_distance", "chain_order", "phase", "coverage"),
+        "sheet",
+    ),
+    "design": ("epsilon", "protect", "exact_model", "force"),
+    "compare": ("protect", "exact_model", "force"),
+    **dict.fromkeys(("answer", "key", "ledger"), ("key_file",)),
+    **dict.fromkeys(("demo", "reproduce"), ("force",)),
+}
+#: What people write instead of the option's name.
+_FLAGS = {"limits": "--limit"}
 
 
 def number(text: str) -> float:
@@ -53,16 +83,24 @@ def cuts(text: str) -> list[float]:
     return [number(one.strip()) for one in text.split(",")]
 
 
+def limit(text: str) -> tuple[str, int]:
+    """A limit as a person writes it: rows=1000."""
+    name, _, count = text.partition("=")
+    return name, whole(count)
+
+
 #: How an option of each type is written: the type here, and what else its reading takes.
 _WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "str": (str, {}),
     "str | None": (str | None, {}),
     "str | int | None": (str | None, {}),
+    "str | Sequence[str]": (list[str] | None, {}),  # repeated
     "str | Sequence[str] | None": (str | None, {"parser": names, "metavar": "<str>"}),
     "str | float | None": (str | None, {}),
     "Sequence[Label] | None": (str | None, {"parser": names}),
     "Sequence[float] | None": (str | None, {"parser": cuts}),
     "Mechanism | str | None": (str | None, {}),
+    "Mapping[str, int] | None": (list[Any] | None, {"parser": limit}),
     "bool": (bool, {}),
     "int": (int, {"parser": whole}),
     "int | None": (int | None, {"parser": whole}),
@@ -77,26 +115,16 @@ _WRITTEN: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-def options_from(first: str, last: str) -> list[str]:
-    """The names of the options from one to another, as `Options` lists them."""
-    listed = [one.name for one in fields(Options)]
-    return listed[listed.index(first) : listed.index(last) + 1]
-
-
-def offering(
-    *listed: str, shared: type | None = None, optional: Collection[str] = ()
-) -> Callable[[_Verb], _Verb]:
-    """A decorator that gives a verb its parameters, in the order in which its help lists them.
-
-    Those that the verb annotates for the command line are its own; others are fields of what it
-    shares with another verb, and the rest are options of `redact`. optional: which of them may be
-    left out here, though others need them.
+def offering(shared: type | None = None) -> Callable[[_Verb], _Verb]:
+    """A decorator that gives a verb the parameters that it annotates, those that a class annotates,
+    and options of `redact`.
     """
 
     def offered(verb: _Verb) -> _Verb:
-        known = _OFFERED | ({} if shared is None else _annotated(shared)) | _annotated(verb)
-        known |= {name: _left_out(known[name]) for name in optional}
-        parameters = [known[name] for name in listed]
+        listed = SHARED.get(verb.__name__, _OFFERED if verb.__name__ == "redact" else ())
+        known = {name: _OFFERED[name] for name in listed}
+        known |= {} if shared is None else _annotated(shared)
+        parameters = list((known | _annotated(verb)).values())
         verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # typer reads it
         verb.__annotations__ = {one.name: one.annotation for one in parameters}
         return verb
@@ -104,8 +132,36 @@ def offering(
     return offered
 
 
+class Grouped(TyperCommand):
+    """A verb whose help lists options by group, in the order of `GROUPS`."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then a list for each group; one list where there are few options."""
+        shown = {one: one.get_help_record(ctx) for one in self.get_params(ctx)}
+        for group in ("arguments", *GROUPS):
+            listed = [one for one in shown if shown[one] is not None and _group(one) == group]
+            listed.sort(key=_place)
+            if listed:
+                title = "Arguments" if group == "arguments" else f"Options: {group}"
+                with formatter.section(title):
+                    formatter.write_dl([shown[one] for one in listed])
+
+
+def _group(parameter: Any) -> str:
+    """The group that a parameter is listed in."""
+    if parameter.param_type_name == "argument":
+        return "arguments"
+    return next((name for name, those in GROUPS.items() if parameter.name in those), "advanced")
+
+
+def _place(parameter: Any) -> int:
+    """The place of a parameter in its group; those that no group names keep their order."""
+    listed = GROUPS.get(_group(parameter), ())
+    return listed.index(parameter.name) if parameter.name in listed else len(listed)
+
+
 def _annotated(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters that a function or class annotates for the command line, by name."""
+    """The parameters that a function annotates for the command line, by name."""
     return {
         name: one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for name, one in inspect.signature(function, eval_str=True).parameters.items()
@@ -113,18 +169,13 @@ def _annotated(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     }
 
 
-def _left_out(needed: inspect.Parameter) -> inspect.Parameter:
-    """A parameter that need not be given: None then."""
-    kind, *reading = get_args(needed.annotation)
-    return needed.replace(default=None, annotation=Annotated[kind | None, *reading])
-
-
 def _parameter(option: Field[Any]) -> inspect.Parameter:
     """An option of `redact` as a parameter of a verb."""
     kind, reading = _WRITTEN[str(option.type)]
     metavar = option.metadata["metavar"]
     shown = reading if metavar is None else reading | {"metavar": metavar}
-    flag = f"--{option.name.replace('_', '-')}"  # by itself, a truth value would have a --no- too
+    # A truth value without a flag of its own would get a --no- form too.
+    flag = _FLAGS.get(option.name, f"--{option.name.replace('_', '-')}")
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,

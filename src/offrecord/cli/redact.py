@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from offrecord.cli.parameters import offering, options_from
+from offrecord.cli.parameters import offering
 from offrecord.cli.paths import STREAM, check_all_apart, check_outside, is_same, output_format
 from offrecord.cli.printing import Json, as_json_text, failed, fault_of, noted
 from offrecord.cli.progress import designing, row_bar
@@ -27,26 +27,7 @@ if TYPE_CHECKING:
     from offrecord.tables.summary import Summary
 
 
-@offering(
-    "table",
-    *options_from("value", "dataset"),
-    "output",
-    "certificate",
-    "report",
-    "no_report",
-    *options_from("by", "key_file"),
-    "format",
-    "separator",
-    "encoding",
-    "sheet",
-    "max_rows",
-    *options_from("accept_model", "publish_positions"),
-    "stream",
-    "in_memory",
-    "dry_run",
-    "force",
-    "as_json",
-)
+@offering()
 def redact(
     table: Table,
     output: Annotated[
@@ -63,28 +44,26 @@ def redact(
     ] = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
     stream: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--stream",
-            help="Part by part. Without it and --in-memory: whichever fits this machine.",
+            "--stream/--in-memory",
+            help="Read the table part by part, or at once.  [default: what fits this machine]",
         ),
-    ] = False,
-    in_memory: Annotated[bool, typer.Option("--in-memory", help="The table at once.")] = False,
+    ] = None,
     as_json: Json = False,
     **options: Any,
 ) -> None:
     """Redact a table: what is private and what would give it away. Writes the released table, its
     certificate and a report.
     """
-    if stream and in_memory:
-        raise InputError("--stream and --in-memory do not go together: leave one out")
+    options["accept"] = options["accept"] or ()
+    options["limits"] = dict(options["limits"] or ())
     asked = FileOptions(**options, progress=designing, say=noted, watch=row_bar)
     named = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
     places = _places(table, output, asked, named, as_json=as_json)
     keys = read_keys(asked.private_list, _said(asked), asked.max_rows)
     asked = replace(asked, private_list=keys)
-    how = stream if stream or in_memory else None
-    engine = _in_file if _is_streamed(how, places, asked) else _in_memory
+    engine = _in_file if _is_streamed(stream, places, asked) else _in_memory
     done = engine(places, asked)
     # The release is there by now: whatever becomes of its report, what it is is said.
     fault = None if places.report is None else _report_fault(done, places, force=asked.force)

@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from offrecord.cli.parameters import offering
 from offrecord.cli.paths import check_all_apart
 from offrecord.cli.printing import Json, as_json_text, warned
 from offrecord.cli.progress import busy
 
 
-@offering("certificate", "released", "private_list", "output", "force", "as_json")
 def report(
     certificate: Annotated[
         Path, typer.Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from offrecord.paper.numbers import Check
 
 
-@offering("output", "force", "as_json")
+@offering()
 def reproduce(
     force: bool,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the figures.")] = Path(

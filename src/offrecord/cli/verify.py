@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from offrecord.cli.parameters import offering, whole
+from offrecord.cli.parameters import whole
 from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.progress import busy
 
 
-@offering("certificate", "released", "private_list", "key_file", "original", "seed", "as_json")
 def verify(
     certificate: Annotated[
         Path, typer.Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")

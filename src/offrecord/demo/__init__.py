@@ -137,7 +137,7 @@ def run(
         epsilon=EPSILON,
         dataset=DATASET,
         key_file=written.key,
-        another_release=force,
+        accept=("another-release",) if force else (),
         progress=progress,
         **_COLUMNS,
     )

@@ -40,8 +40,7 @@ def mechanisms(names: Sequence[str] | None, parameters: Mapping[str, Any]) -> di
 class Comparison(Sequence[Row]):
     """Mechanisms side by side, for people and machines.
 
-    rows: one for each ε and mechanism: epsilon, mechanism, utility, leakage; of a table also why a
-    mechanism has no utility, where it does not serve.
+    rows: one for each ε and mechanism: epsilon, mechanism, utility, leakage.
     """
 
     rows: tuple[Row, ...]
@@ -78,8 +77,7 @@ class Comparison(Sequence[Row]):
         """Utility over ε, a line for each mechanism."""
         from offrecord.charts import utility_chart
 
-        drawn = [dict(row) for row in self.rows if row["utility"] is not None]
-        return utility_chart(drawn, list(dict.fromkeys(row["mechanism"] for row in drawn)))
+        return utility_chart([dict(row) for row in self.rows], self.names)
 
     # ---- for people
 
@@ -87,7 +85,7 @@ class Comparison(Sequence[Row]):
         return f"<Comparison of {len(self.names)} mechanisms and bounds at {len(self.epsilons)} ε>"
 
     def __str__(self) -> str:
-        return "\n".join([_TITLE, aligned(self._table()), *self._whys()])
+        return "\n".join([_TITLE, aligned(self._table())])
 
     def _table(self) -> list[list[str]]:
         """Utility, a line for each ε and a column for each mechanism."""
@@ -96,11 +94,6 @@ class Comparison(Sequence[Row]):
         for one in self.epsilons:
             lines.append([f"{one:.6g}", *(_share(found.get((one, name))) for name in self.names)])
         return lines
-
-    def _whys(self) -> list[str]:
-        """Why some have no utility."""
-        said = (f"{row['mechanism']}: {row['why']}" for row in self.rows if row.get("why"))
-        return list(dict.fromkeys(said))
 
 
 def compare(

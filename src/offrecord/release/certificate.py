@@ -113,7 +113,7 @@ class Private(Section):
 
 class Standing(Section):
     """How the release stands in the ledger: how many other releases of the data set there were, and
-    whether they were accepted (--another-release). None with a reason where nobody can know.
+    whether they were accepted (--accept another-release). None with a reason where nobody can know.
     """
 
     others: Count | None

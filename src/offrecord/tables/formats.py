@@ -271,7 +271,7 @@ class Source:
 
     def _check(self, rows: int, max_rows: int) -> None:
         if rows > max_rows:
-            raise InputError(f"{self.name} has more rows than --max-rows {max_rows}")
+            raise InputError(f"{self.name} has more rows than --limit rows={max_rows}")
 
     def _check_streamed(self) -> None:
         """InputError for what cannot be read part by part."""
@@ -330,7 +330,7 @@ class Source:
             lazy = _scanned_json(self.text, kinds)
         rows = self.rows()
         if rows is not None and rows > max_rows:
-            raise InputError(f"{self.name} has {rows} rows, more than --max-rows {max_rows}")
+            raise InputError(f"{self.name} has {rows} rows, more than --limit rows={max_rows}")
         if self.kind == "parquet":
             for file in self._files:
                 with engine(unreadable(str(file), self.kind)):

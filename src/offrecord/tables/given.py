@@ -123,9 +123,9 @@ class Given:
 
     def check_private(self, count: int) -> None:
         """InputError if no record is private, unless that is right."""
-        if count == 0 and not self.options.allow_none:
+        if count == 0 and not self.options.accepts("none"):
             raise InputError(
-                "no record is private; if that is right, add --allow-none (allow_none=True)"
+                'no record is private; if that is right, add --accept none (accept="none")'
             )
 
     # ---- the model and the rules
@@ -275,7 +275,8 @@ def _check_growing(options: Options, columns: Columns) -> None:
             "--growing takes one model for all releases: make it with offrecord fit, and give"
             " --model instead of --fit"
         )
-    if options.another_release:
+    if options.accepts("another-release"):
         raise InputError(
-            "--growing and --another-release do not go together: what left stays in the table"
+            "--growing and --accept another-release do not go together: what left stays in the"
+            " table"
         )

@@ -6,7 +6,7 @@ Engines take them as one object, people as keywords, and the command line makes 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import wraps
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import (
     overload,
 )
 
+from offrecord.errors import InputError
 from offrecord.text import Progress, unwatched
 
 if TYPE_CHECKING:
@@ -33,8 +34,15 @@ if TYPE_CHECKING:
     from offrecord.models.promise import Promise
     from offrecord.tables.frames import Native
 
-#: Rows that a table may have unless --max-rows says otherwise.
+#: What `accept` takes, and what it accepts.
+REASONS = {
+    "model": "the table, or its verdict, speaks against the model",
+    "none": "no record is private",
+    "another-release": "the same data were released differently before",
+}
+#: What `limits` may change: rows that a table may have.
 MAX_ROWS = 200_000_000
+LIMITS = {"rows": MAX_ROWS}
 
 #: Goes through a list of steps, and may show how far it is.
 Listwise: TypeAlias = Callable[[list[Any]], Iterable[Any]]
@@ -87,10 +95,11 @@ class Options:
     coverage: in which share of the chains that the reference leaves plausible the promise must
     hold, 0.99 or 0.95. values: all that there are, any other is an error; or bins: where numbers
     are cut into values, or merge="rare": those that fewer than one record in a hundred has become
-    one. step: "1h" or 1, so that missing
-    steps count as records already redacted. exact_model: promise for the mean chain alone.
-    accept_model: go on although the table, or the model's own verdict, speaks against it; the
-    certificate says so.
+    one. step: "1h" or 1, so that missing steps count as records already redacted. exact_model:
+    promise for the mean chain alone.
+    accept: go on although "model": the table, or the model's own verdict, speaks against the model,
+    and the certificate says so; "none": no record is private; "another-release": the data were
+    released differently before.
 
     keep: columns to release too, which the guarantee does not cover; their cells leave empty where
     the value is redacted, unless keep_all is set.
@@ -99,8 +108,7 @@ class Options:
     private records for one secret, "each" every one for its own. policy: side rules that act
     instead of new ones: a table policy, its file, or the certificate of a release.
 
-    key_file: the secret behind the coins, made on first use. allow_none: go on although no record
-    is private. another_release: release data again that were released differently before.
+    key_file: the secret behind the coins, made on first use.
     growing: the table will be released again when it has grown; a record leaves lag steps after it
     came, when no later opt-out can reach it any more.
     publish_positions: put the private positions into the certificate. dry_run: design and report
@@ -201,13 +209,10 @@ class Options:
     key_file: str | Path | None = option(
         "Key file, instead of the one in your data directory.", default=None
     )
-    accept_model: bool = option(
-        "Go on although the table, or its verdict, speaks against the model, and certify that.",
-        default=False,
-    )
-    allow_none: bool = option("Go on although no record is private.", default=False)
-    another_release: bool = option(
-        "Release data again that were released differently before.", default=False
+    accept: str | Sequence[str] = option(
+        f"Go on although {'; '.join(map(': '.join, REASONS.items()))}. Repeatable.",
+        default=(),
+        metavar="REASON",
     )
     growing: bool = option(
         "The table grows: a record leaves when no later opt-out can reach it any more, and every"
@@ -229,13 +234,26 @@ class Options:
     progress: Listwise = list
     say: Callable[[str], None] | None = None
 
+    def __post_init__(self) -> None:
+        for reason in self._accepted:
+            if reason not in REASONS:
+                raise InputError(f"--accept takes {', '.join(REASONS)}, got {reason!r:.60}")
+
+    @property
+    def _accepted(self) -> Sequence[str]:
+        return (self.accept,) if isinstance(self.accept, str) else self.accept
+
+    def accepts(self, reason: str) -> bool:
+        """Whether a person goes on in spite of this."""
+        return reason in self._accepted
+
 
 @_options
 class FileOptions(Options):
     """format, output_format: instead of the endings of names. separator, encoding: of CSV that is
     not separated by commas, or not in UTF-8. sheet: of a workbook of several. certificate: where it
-    goes, instead of beside the output. force: overwrite what is there. max_rows: refuse longer
-    tables. watch: is told how far it is.
+    goes, instead of beside the output. force: overwrite what is there. limits: {"rows": 1000}
+    refuses longer tables. watch: is told how far it is.
     """
 
     certificate: str | Path | None = option("Where the certificate goes instead.", default=None)
@@ -250,9 +268,27 @@ class FileOptions(Options):
     )
     sheet: str | None = option("Sheet of an Excel workbook that has several.", default=None)
     output_format: str | None = None
-    max_rows: int = option("Refuse longer tables.", default=MAX_ROWS, metavar="COUNT")
+    limits: Mapping[str, int] | None = option(
+        f"rows=COUNT: refuse longer tables.  [default: rows={MAX_ROWS}]",
+        default=None,
+        metavar="NAME=VALUE",
+    )
     force: bool = option("Overwrite existing output.", default=False)
     watch: Progress = unwatched
+
+    @property
+    def max_rows(self) -> int:
+        """How many rows a table may have."""
+        return limit("rows", self.limits)
+
+
+def limit(name: str, given: Mapping[str, int] | None) -> int:
+    """A limit, as given or by default; InputError for a limit of another name."""
+    given = given or {}
+    for one in given:
+        if one not in LIMITS:
+            raise InputError(f"--limit takes {', '.join(LIMITS)}, got {one!r:.60}")
+    return given.get(name, LIMITS[name])
 
 
 @_options

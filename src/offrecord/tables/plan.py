@@ -156,7 +156,7 @@ def compared(chosen: Chosen, survey: Survey) -> dict[str, Any]:
 def _broken(given: Given, model: Model) -> str | None:
     """Why the model is not believed, unless that is accepted."""
     verdict = model.verdict(given.epsilon)
-    if verdict is None or verdict.verdict != "broken" or given.options.accept_model:
+    if verdict is None or verdict.verdict != "broken" or given.options.accepts("model"):
         return None
     return f"the model is broken at ε = {given.epsilon:g}: {about_verdict(verdict)}"
 
@@ -178,7 +178,7 @@ def about_verdict(verdict: Verdict) -> str:
 #: What helps against a broken model, and where rules would redact everything.
 _BELIEVE = (
     "Fit a model with a coarser --step, a higher --chain-order or another --phase, take an"
-    " --epsilon at which it is not broken, or add --accept-model, and the certificate says so"
+    " --epsilon at which it is not broken, or add --accept model, and the certificate says so"
 )
 _RELEASE = "Take a larger --epsilon or a coarser --step, or fit a model to more data like these"
 
@@ -487,11 +487,11 @@ SAW = f"{_LEARNED} records that"
 def accept(given: Given, objections: Iterable[str | None]) -> tuple[str, ...]:
     """What speaks against the model, if that is to be accepted; InputError if it is not."""
     found = tuple(filter(None, objections))
-    if found and not given.options.accept_model:
+    if found and not given.options.accepts("model"):
         said = found[0]
         if not said.startswith(_LEARNED):
             said = f"the model does not match these data: {said}; fit a model to data like these"
-        raise InputError(f"{said}, or add --accept-model, and the certificate says so")
+        raise InputError(f"{said}, or add --accept model, and the certificate says so")
     return found
 
 

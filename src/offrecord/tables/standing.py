@@ -93,14 +93,14 @@ def refuse_another(
         _check_continued(given, book, survey, before, identity)
         return
     differences = book.differences(dataset, identity)
-    if differences and not given.options.another_release:
+    if differences and not given.options.accepts("another-release"):
         raise InputError(
             f"data set {dataset!r} was released before with another"
             f" {' and another '.join(differences)}; a second look at the same records adds to what"
             " the first gave away. Records that were released before, in a table that has grown or"
-            " was corrected, must keep their --dataset: add --another-release. Another --dataset"
-            " is for data about other records alone. What was never published can be taken back:"
-            " offrecord ledger forget"
+            " was corrected, must keep their --dataset: add --accept another-release. Another"
+            " --dataset is for data about other records alone. What was never published can be"
+            " taken back: offrecord ledger forget"
         )
 
 

@@ -198,9 +198,9 @@ def test_files_that_are_not_there(desk):
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_more_rows_than_allowed(desk, ending):
     name = desk.write(f"long{ending}")
-    desk.fails(desk.redact(name, max_rows=7), name, "rows", "--max-rows 7")
-    desk.fails(desk.fit(name, max_rows=7), name, "--max-rows 7")
-    desk.works(*desk.redact(name, max_rows=8))
+    desk.fails(desk.redact(name, limit="rows=7"), name, "rows", "rows=7")
+    desk.fails(desk.fit(name, limit="rows=7"), name, "rows=7")
+    desk.works(*desk.redact(name, limit="rows=8"))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -87,7 +87,7 @@ def test_a_key_without_its_ledger_does_not_know_of_other_releases(desk, lost):
         release = json.loads(Path(f"{output}.certificate.json").read_text())["release"]
         assert (release["others"], release["accepted"]) == (None, False)
         assert "without its ledger" in release["why"]
-    desk.works(*desk.redact(output="d.csv", key_file=key, epsilon=2, another_release=True))
+    desk.works(*desk.redact(output="d.csv", key_file=key, epsilon=2, accept="another-release"))
     assert json.loads(Path("d.csv.certificate.json").read_text())["release"] == {
         "others": 1,
         "accepted": True,
@@ -152,9 +152,10 @@ def test_a_second_different_release(desk, changed, reason):
         "'rooms'",
         f"another {reason}",
         "--dataset",
-        "--another-release",
+        "--accept",
+        "another-release",
     )
-    desk.works(*desk.redact(table, output="b.csv", **changed, another_release=True))
+    desk.works(*desk.redact(table, output="b.csv", **changed, accept="another-release"))
     assert json.loads(Path("b.csv.certificate.json").read_text())["release"] == {
         "others": 1,
         "accepted": True,

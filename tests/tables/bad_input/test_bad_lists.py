@@ -84,7 +84,7 @@ def test_private_lists_that_are_not_whole(desk):
             {"order": "row"},
             ["names 1 record that", "no opt-out may be lost"],
         ),
-        ({"room": [], "hour": []}, {}, ["no record is private", "--allow-none"]),
+        ({"room": [], "hour": []}, {}, ["no record is private", "--accept", "none"]),
     ],
     ids=str,
 )
@@ -139,7 +139,7 @@ def test_lists_in_files_that_are_none(desk):
         "must end in",
     )
     desk.fails(
-        desk.redact(**given, private_list=desk.table, max_rows=7), "table.parquet", "--max-rows 7"
+        desk.redact(**given, private_list=desk.table, limit="rows=7"), "table.parquet", "rows=7"
     )
     mixed = desk.write(
         "mixed.csv", {"room": ["a", "a"], "hour": ["2013-03-31T01:00:00Z", "2013-03-31T02:00:00"]}

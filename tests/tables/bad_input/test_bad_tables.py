@@ -207,7 +207,7 @@ ZONED = [f"2013-03-31T0{hour}:00:00Z" for hour in range(4)]
             {},
             ["'hour'", "blanks around cells: room 'a' (row 2)", "2 rows"],
         ),
-        ("hidden", [False] * 8, {}, ["no record is private", "--allow-none"]),
+        ("hidden", [False] * 8, {}, ["no record is private", "--accept", "none"]),
         (
             "hidden",
             [True, *[False] * 3] * 2,
@@ -274,7 +274,7 @@ def test_65_values_are_too_many(desk):
         "many.parquet", {"room": ["a"] * 65, "hour": cells, "state": cells, "hidden": [False] * 65}
     )
     desk.fails(
-        desk.redact("many.parquet", **FIT, allow_none=True), "'state'", "2 to 64 distinct", "got 65"
+        desk.redact("many.parquet", **FIT, accept="none"), "'state'", "2 to 64 distinct", "got 65"
     )
 
 
@@ -295,7 +295,7 @@ def test_all_private_is_legal(desk):
 
 
 def test_no_private_record_if_that_is_right(desk):
-    desk.works(*desk.redact(desk.write("none.parquet", hidden=[False] * ROWS), allow_none=True))
+    desk.works(*desk.redact(desk.write("none.parquet", hidden=[False] * ROWS), accept="none"))
     assert pl.read_csv("out.csv")["state"].to_list() == TABLE["state"]
 
 

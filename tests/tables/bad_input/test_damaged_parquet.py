@@ -166,12 +166,9 @@ def test_redact(desk, kind, how):
     desk.fails(desk.redact("bad.parquet", **{how: True}), "bad.parquet", "damaged")
 
 
-def test_fit_and_compare(desk):
+def test_fit(desk):
     bad = damage(desk.write("bad.parquet"))
     desk.fails(desk.fit(bad), "bad.parquet", "damaged")
-    columns = ["--value", "state", "--order", "hour", "--by", "room", "--private", "hidden"]
-    more = ["--model", "model.json", "--epsilon", "1"]
-    desk.fails(["compare", bad, *columns, *more], "bad.parquet", "damaged")
 
 
 @pytest.mark.parametrize("how", ["in_memory", "stream"])

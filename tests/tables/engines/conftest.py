@@ -44,7 +44,7 @@ def both(tmp_path, rules, monkeypatch):
             | ({} if options.keys() & {"model", "epsilon", "mechanism", "protect"} else rules)
             | options
         )
-        chosen["accept_model"] = True  # of some order, some start: the table is that of one
+        chosen["accept"] = "model"  # of some order, some start: the table is that of one
         chosen["key_file"] = tmp_path / "key.json"
         out = tmp_path / "out"
         out.mkdir(exist_ok=True)

@@ -135,7 +135,7 @@ def same(spark, key):
     """Redact here and there, and compare rows, certificate and summary."""
 
     def compare(table, df=None, there_options=None, **others):
-        chosen = options(key, **({"another_release": True} | others))
+        chosen = options(key, **({"accept": "another-release"} | others))
         here = off.redact(table, **chosen)
         release = engine.redact(
             there(spark, table) if df is None else df,
@@ -180,8 +180,8 @@ def same(spark, key):
         },
         {"model": off.Posterior([[800, 200], [400, 600]], 1), "step": 1, "mechanism": "window"},
         {"epsilon": 0.0},
-        {"growing": True, "step": 1, "another_release": False},
-        {"growing": True, "step": 1, "another_release": False, "mechanism": "window"},
+        {"growing": True, "step": 1, "accept": ()},
+        {"growing": True, "step": 1, "accept": (), "mechanism": "window"},
     ],
     ids=str,
 )
@@ -247,7 +247,7 @@ def test_a_model_of_another_table_is_refused(spark, key):
         engine.redact(there(spark, frame()), **options(key, dataset="another", model=other))
     assert key.ledger_file.read_bytes() == before
     release = engine.redact(
-        there(spark, frame()), **options(key, dataset="another", model=other, accept_model=True)
+        there(spark, frame()), **options(key, dataset="another", model=other, accept="model")
     )
     assert len(release.certificate["evidence"]["accepted"]) == 1
 
@@ -459,7 +459,7 @@ def forms(secret):
 def test_nobody_is_told_the_key(spark, key, folder, tmp_path, caplog):
     with caplog.at_level(logging.DEBUG):
         release = engine.redact(
-            there(spark, frame()), **options(key, dataset="told", another_release=True)
+            there(spark, frame()), **options(key, dataset="told", accept="another-release")
         )
         release.write(str(tmp_path / "out"), certificate=tmp_path / "certificate.json")
         assert release.summary.rows == frame().height

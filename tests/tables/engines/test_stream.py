@@ -140,7 +140,7 @@ def test_any_table_in_any_parts(data, tmp_path_factory):
         "model": CHAIN,
         "epsilon": 1.0,
         "dataset": "any",
-        "allow_none": True,
+        "accept": "none",
     }
     options["key_file"] = folder / "keys" / "key.json"
     table.write_parquet(folder / "table.parquet")

@@ -100,7 +100,7 @@ def test_memory_is_bounded(tmp_path):
             (
                 "off.redact_file('t.parquet', 'out/o.parquet', value='state', order='hour',"
                 " by='room', private='hidden', epsilon=1, model='model.json', dataset='d',"
-                " key_file='k/key.json', force=True, another_release=True, mechanism='window')"
+                " key_file='k/key.json', force=True, accept='another-release', mechanism='window')"
             ),
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)",
         ]

@@ -61,7 +61,7 @@ def test_any_table(given_table, epsilon, step, mechanism, protect):
             private="hidden",
             model=model,
             key_file=key_file,
-            allow_none=True,
+            accept="none",
             **options,
         )
     known, rule = table.sort("room", "hour"), rule_of(release)

@@ -131,9 +131,9 @@ def test_what_unpacks_to_too_much_meets_a_limit(tmp_path, monkeypatch):
         + packer.flush()
     )
     assert path.stat().st_size < 30_000  # of 20 million bytes
-    with pytest.raises(off.InputError, match="more rows than --max-rows 1000"):
+    with pytest.raises(off.InputError, match="more rows than --limit rows=1000"):
         table_file(path).read(["state"], max_rows=1000)
-    with pytest.raises(off.InputError, match="more rows than --max-rows 1000"):
+    with pytest.raises(off.InputError, match="more rows than --limit rows=1000"):
         list(table_file(path).batches(["state"], 100, max_rows=1000))
     monkeypatch.setattr(os, "sysconf", lambda name: 1000)
     with pytest.raises(off.InputError, match="more than this machine's memory holds"):

@@ -105,7 +105,12 @@ def test_order_by_row(run):
     write(table.drop("hour"), "table.csv")
     assert "coins go by row number" in run("redact", "table.csv", order="row", output="out.csv")[1]
     by_number = table.with_columns(hour=pl.col("hour") + 1)
-    run("redact", write(by_number, "numbers.parquet"), output="numbers.csv", another_release=True)
+    run(
+        "redact",
+        write(by_number, "numbers.parquet"),
+        output="numbers.csv",
+        accept="another-release",
+    )
     assert pl.read_csv("out.csv").equals(pl.read_csv("numbers.csv").drop("hour"))
     keys = by_number.filter("hidden").select("room", row="hour")
     run(

@@ -26,7 +26,7 @@ def expected(n, private, epsilon=EPSILON, model=MODEL):
     return off.design(off.Problem(model, n, [i + 1 for i in private], epsilon), off.BestLocal())
 
 
-ALONE = {"accept_model": True, "by": None, "single_chain": True, "mechanism": "best-local"}
+ALONE = {"accept": "model", "by": None, "single_chain": True, "mechanism": "best-local"}
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.5])
@@ -60,7 +60,7 @@ def test_gaps_are_counted_in_steps(redact, step):
     release = redact(table, **ALONE, step=step)
     rows = [i for i in range(n) if i not in gaps]
     assert rule_of(release) == pytest.approx(expected(n, [private]).redaction[rows], abs=1e-6)
-    without = redact(table, **ALONE, another_release=True)
+    without = redact(table, **ALONE | {"accept": ["model", "another-release"]})
     assert rule_of(without) != pytest.approx(rule_of(release), abs=1e-3)
     other = (
         redact(table.with_columns(hour=pl.col("hour") * 3), **ALONE, step=3, dataset="other")
@@ -130,4 +130,4 @@ def test_regions_are_those_of_the_rule_whatever_the_values(redact):
     assert np.all((chances.min(axis=1) == 1) == np.isin(regions, ["L", "private"]))
     assert np.all((regions == "private") == table.sort("room", "hour")["hidden"].to_numpy())
     other = table.with_columns(state=1 - pl.col("state"))
-    assert explained(redact(other, **asked, accept_model=True)).equals(rule)
+    assert explained(redact(other, **asked, accept="model")).equals(rule)

@@ -45,7 +45,7 @@ def test_values_of_every_type(run, states, kind, labels, out):
             write(table, f"table{ending}"),
             model="labels.json",
             output=f"out{ending}",
-            accept_model=len(states) == 1 or None,
+            accept="model" if len(states) == 1 else None,
         )
         outputs[ending] = read(f"out{ending}")
     assert outputs[".parquet"].schema["state"] == outputs[".arrow"].schema["state"] == out
@@ -113,7 +113,7 @@ def test_the_coins_of_a_chain_are_its_own(run):
         "redact",
         write(table.filter(pl.col("room") != "x"), "part.csv"),
         output="part.out.csv",
-        another_release=True,
+        accept="another-release",
     )
     whole = pl.read_csv("all.out.csv", infer_schema=False).filter(pl.col("room") != "x")
     assert whole.equals(pl.read_csv("part.out.csv", infer_schema=False))
@@ -179,7 +179,7 @@ def test_times_as_order(run, kind, step):
         "redact",
         "table.parquet",
         output="plain.parquet",
-        another_release=True,
+        accept="another-release",
     )
     assert pl.read_parquet("plain.parquet").equals(released)
 
@@ -205,7 +205,12 @@ def test_irregular_times_are_warned_of(run):
     assert (
         said
         not in run(
-            "redact", "table.parquet", output="out.csv", step="1h", force=True, another_release=True
+            "redact",
+            "table.parquet",
+            output="out.csv",
+            step="1h",
+            force=True,
+            accept="another-release",
         )[1]
     )
     fit = {"output": "fit.json"}

@@ -79,7 +79,7 @@ def large(tmp_path_factory):
         "--model",
         folder / "model.json",
     ]
-    options += ["--key-file", key, "--accept-model"]
+    options += ["--key-file", key, "--accept", "model"]
     options = [str(option) for option in options]
     out = folder / "warm.arrow"
     subprocess.run(

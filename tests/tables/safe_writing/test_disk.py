@@ -183,7 +183,7 @@ def test_a_frame_that_is_collected_is_not_spilled_either(large, tmp_path):
         "import polars as pl; import sys; pl.DataFrame({'a': [1]}).lazy().collect(); import"
         " offrecord as off\noff.redact(pl.scan_parquet(sys.argv[1]), value='v', order='t', by='id',"
         " private='p', epsilon=1.0, dataset='large', model=sys.argv[2], mechanism='window',"
-        " key_file=sys.argv[3], accept_model=True)"
+        " key_file=sys.argv[3], accept='model')"
     )
     files = [folder / "large.parquet", folder / "model.json", options[-2]]
     small = os.environ | SMALL | {"POLARS_OOC_SPILL_DIR": str(tmp_path / "spilled")}

@@ -73,7 +73,7 @@ def test_another_release_under_the_same_name_is_refused(desk, differs):
         file.name: content for file, content in ((f, f.read_bytes()) for f in folder.iterdir())
     }
     code, _, err = desk.run(
-        folder, *command, *OTHERS[differs], "-o", "out2.csv", "--another-release"
+        folder, *command, *OTHERS[differs], "-o", "out2.csv", "--accept", "another-release"
     )
     assert code == 0
     assert "has had 1 other release" in err
@@ -182,7 +182,7 @@ def test_large_tables_leave_the_same_bytes_from_any_order_of_rows(large, tmp_pat
                 dataset="large kept",
                 keep="kept",
                 mechanism="window",
-                accept_model=True,
+                accept="model",
             )
         for name in ("out.parquet", "out.arrow"):
             release.write(tmp_path / f"{number}.{name}")
