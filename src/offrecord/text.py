@@ -1,6 +1,4 @@
-"""What people are told, and tell: columns that line up, words that follow a number, names, and how
-far something is.
-"""
+"""Text for people: numbers with words, columns, near names; and the protocol of progress bars."""
 
 from __future__ import annotations
 
@@ -9,12 +7,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from offrecord.errors import InputError
 
-#: Called with what is done and how many of it there are (None: unknown), for a function that is
-#: told how many more are done.
+#: Called with the name of a step and the number of its items (None: unknown). It opens a context
+#: with a function that counts how many more items are done.
 Progress: TypeAlias = Callable[[str, "int | None"], AbstractContextManager[Callable[[int], None]]]
 
 _NEAR = 0.7  # share of letters in common: "stat" is near "state", "date" is not
@@ -23,7 +21,7 @@ _T = TypeVar("_T")
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
-    """Columns of text, the first on the left, the others on the left too or on the right."""
+    """Rows of cells as lines with aligned columns. right: align all but the first to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:
@@ -36,7 +34,7 @@ def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> str:
 
 
 def many(count: int, thing: str) -> str:
-    """A number of things: 1 chain, 2,000 chains."""
+    """A count with its noun: 1 chain, 2,000 chains."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
@@ -46,13 +44,13 @@ def odds(leakage: float) -> str:
 
 
 def share_text(share: float) -> str:
-    """A share in per cent, of which neither all nor nothing is said unless it is so."""
+    """A share in per cent; only an exact 0 or 1 reads as 0.00% or 100.00%."""
     inside = min(max(share, 0.0001), 0.9999)
     return f"{inside if 0 < share < 1 else share:.2%}"
 
 
 def printable(name: str, text: str) -> str:
-    """A name a person gives, checked to be one line of printable text."""
+    """The text, checked to be one line of printable characters."""
     if (
         not isinstance(text, str)
         or not re.fullmatch(r"\S(.{0,198}\S)?", text)
@@ -63,37 +61,20 @@ def printable(name: str, text: str) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The one of some names that a person may have meant, if one is near."""
+    """The name that a misspelt one may have meant; None if none is near."""
     found = difflib.get_close_matches(name, list(names), n=1, cutoff=_NEAR)
     return found[0] if found else None
 
 
 @contextmanager
 def unwatched(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
-    """Nobody looks."""
+    """Progress that is not shown."""
     yield lambda done: None
 
 
 def followed(items: Sequence[_T], what: str, progress: Progress) -> Iterator[_T]:
-    """The items one after the other, each told once it is done with."""
-    with progress(what, len(items)) as tell:
+    """The items one by one; each counts as done when the next one is asked for."""
+    with progress(what, len(items)) as advance:
         for item in items:
             yield item
-            tell(1)
-
-
-def listwise(through: Callable[[list[Any]], Iterable[Any]]) -> Progress:
-    """What goes through a list and shows how far it is, such as tqdm, as one that is told."""
-
-    @contextmanager
-    def progress(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
-        steps = iter(through(list(range(count or 0))))
-        next(steps, None)  # it shows an item as done when it is asked for the next
-
-        def tell(done: int) -> None:
-            for _ in range(done):
-                next(steps, None)
-
-        yield tell
-
-    return progress
+            advance(1)

@@ -11,7 +11,7 @@ from offrecord.cli.parameters import GROUPS, names, number, whole
 from offrecord.tables.options import FileOptions
 
 #: What the command line does by other means.
-NOT_OFFERED = {"output_format", "progress", "say", "watch"}
+NOT_OFFERED = {"output_format", "progress", "say"}
 
 
 def parameters(verb):

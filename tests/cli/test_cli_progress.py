@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from offrecord.cli import progress
+from offrecord.cli import printing
+from offrecord.text import followed
 
 
 class Terminal(io.StringIO):
@@ -21,51 +22,44 @@ def on_terminal(monkeypatch):
     return terminal
 
 
-@pytest.mark.parametrize("shown", [progress.bar, progress.row_bar])
 @pytest.mark.parametrize("count", [3, None])
-def test_no_terminal_no_bar(monkeypatch, shown, count):
+def test_no_terminal_no_bar(monkeypatch, count):
     monkeypatch.setattr(sys, "stderr", silent := io.StringIO())
-    with shown("reading", count) as tell:
-        tell(2)
-        tell(1)
-    with progress.busy("designing"):
+    with printing.bar("reading", count) as advance:
+        advance(2)
+        advance(1)
+    with printing.busy("designing"):
         pass
     assert silent.getvalue() == ""
 
 
-def test_a_bar_of_rows(monkeypatch):
-    terminal = on_terminal(monkeypatch)
-    with progress.row_bar("reading", 3000) as tell:
-        tell(2000)
-        tell(1000)
-    assert "reading" in terminal.getvalue()
-    assert "3,000 of 3,000 rows" in terminal.getvalue()
-
-
-def test_a_bar_of_rows_that_nobody_has_counted(monkeypatch):
-    terminal = on_terminal(monkeypatch)
-    with progress.row_bar("reading", None) as tell:
-        tell(2000)
-    assert "2,000 rows" in terminal.getvalue()
+def shown_after(seconds, monkeypatch, terminal, count):
+    """What a bar of three thousand items writes if the clock stands at so many seconds."""
+    clock = iter([0.0, *[seconds] * 9])
+    with monkeypatch.context() as patched:
+        patched.setattr(printing, "monotonic", lambda: next(clock))
+        before = len(terminal.getvalue())
+        with printing.bar("reading", count) as advance:
+            advance(2000)
+            advance(1000)
+    return terminal.getvalue()[before:]
 
 
 def test_a_bar_shows_after_a_second(monkeypatch):
     terminal = on_terminal(monkeypatch)
+    assert "reading" not in shown_after(0.5, monkeypatch, terminal, 3000)
+    assert "3,000 of 3,000" in shown_after(1.5, monkeypatch, terminal, 3000)
+    assert "3,000 of" not in shown_after(1.5, monkeypatch, terminal, None)
+    assert "3,000" in shown_after(1.5, monkeypatch, terminal, None)
 
-    def shown_after(seconds):
-        clock = iter([0.0, seconds, seconds, seconds])
-        with monkeypatch.context() as patched:
-            patched.setattr(progress, "monotonic", lambda: next(clock))
-            before = len(terminal.getvalue())
-            assert list(progress.designing(["a", "b", "c"])) == ["a", "b", "c"]
-        return terminal.getvalue()[before:]
 
-    assert "designing" not in shown_after(0.5)
-    assert "designing" in shown_after(1.5)
+def test_items_come_one_by_one(monkeypatch):
+    on_terminal(monkeypatch)
+    assert list(followed(["a", "b"], "designing", printing.bar)) == ["a", "b"]
 
 
 def test_a_spinner(monkeypatch):
     terminal = on_terminal(monkeypatch)
-    with progress.busy("designing"):
+    with printing.busy("designing"):
         pass
     assert "designing …" in terminal.getvalue()

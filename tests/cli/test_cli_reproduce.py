@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from offrecord.paper import reproduce as paper
+from offrecord import paper
 
 
 def test_reproduce_writes_the_figures_and_agrees(run, tmp_path, monkeypatch):

@@ -46,7 +46,7 @@ DEFAULTS = {
     "lag": None,
     "publish_positions": False,
     "dry_run": False,
-    "progress": list,
+    "progress": unwatched,
     "say": None,
 }
 OF_FILES = {
@@ -58,7 +58,6 @@ OF_FILES = {
     "certificate": None,
     "force": False,
     "limits": None,
-    "watch": unwatched,
 }
 
 

@@ -5,7 +5,7 @@ runs them. What they share, by question:
 
 parameters  what do people write?               paths     may this file be read or written?
 tables      which rows are asked for?           chains    which problem is asked about?
-printing    how is something said?              progress  how far is it?
+printing    how is something said?
 """
 
 from offrecord.cli.running import main, run

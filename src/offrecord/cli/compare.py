@@ -9,8 +9,7 @@ import typer
 
 from offrecord.cli.chains import Described, Split, split_of
 from offrecord.cli.parameters import offering
-from offrecord.cli.printing import Json, as_json_text
-from offrecord.cli.progress import bar
+from offrecord.cli.printing import Json, as_json_text, bar
 from offrecord.errors import InputError
 
 

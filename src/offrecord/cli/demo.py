@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from offrecord.cli.parameters import offering
-from offrecord.cli.printing import Json, as_json_text
-from offrecord.cli.progress import designing
+from offrecord.cli.printing import Json, as_json_text, bar
 
 
 @offering()
@@ -29,6 +28,6 @@ def demo(
         """With --json, standard output holds nothing else."""
 
     say = unsaid if as_json else typer.echo
-    done = run(output, force=force, say=say, progress=designing)
+    done = run(output, force=force, say=say, progress=bar)
     if as_json:
         typer.echo(as_json_text(done.to_dict()))

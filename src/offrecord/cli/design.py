@@ -10,8 +10,7 @@ import typer
 
 from offrecord.cli.chains import Described, Split, split_of
 from offrecord.cli.parameters import offering
-from offrecord.cli.printing import Json, as_json_text
-from offrecord.cli.progress import bar, busy
+from offrecord.cli.printing import Json, as_json_text, bar, busy
 from offrecord.errors import InputError
 
 if TYPE_CHECKING:

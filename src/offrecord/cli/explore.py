@@ -22,7 +22,7 @@ def explore(
 ) -> None:
     """A page on this machine alone that shows what a design does while sliders move."""
     from offrecord.charts import check_drawable
-    from offrecord.explorer.serving import serve
+    from offrecord.explorer.app import serve
 
     check_drawable()
 

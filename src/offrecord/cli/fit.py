@@ -10,8 +10,7 @@ import typer
 
 from offrecord.cli.parameters import cuts, offering
 from offrecord.cli.paths import STREAM, check_all_apart, check_outside
-from offrecord.cli.printing import Json, as_json_text
-from offrecord.cli.progress import busy
+from offrecord.cli.printing import Json, as_json_text, busy
 from offrecord.cli.tables import Table, columns_read, read_keys, read_table, said_of
 from offrecord.tables.options import limit
 

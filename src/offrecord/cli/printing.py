@@ -1,14 +1,19 @@
-"""What is printed: results on standard output, all else on standard error."""
+"""What is printed: results on standard output; notes, warnings and bars on standard error."""
 
 from __future__ import annotations
 
 import json
 import sys
 import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
 import typer
+
+from offrecord.text import unwatched
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
@@ -42,3 +47,49 @@ def fault_of(error: BaseException) -> str:
 
 def _say(message: str) -> None:
     print(f"offrecord: {' '.join(message.split())}", file=sys.stderr)
+
+
+# ---- bars, on a terminal only
+
+
+@contextmanager
+def bar(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar with the time left, shown once a step takes over a second."""
+    if not sys.stderr.isatty():
+        with unwatched(what, count) as advance:
+            yield advance
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[done]}"),
+        TimeRemainingColumn(),
+    )
+    start = monotonic()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        of = "" if count is None else f" of {count:,}"
+        task = progress.add_task(what, total=count, done=f"0{of}", visible=False)
+        total = 0
+
+        def advance(more: int) -> None:
+            nonlocal total
+            total += more
+            late = monotonic() - start > 1
+            progress.update(task, completed=total, done=f"{total:,}{of}", visible=late)
+
+        yield advance
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """A spinner while something takes long."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} …"):
+        yield

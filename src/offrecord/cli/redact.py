@@ -13,8 +13,7 @@ import typer
 
 from offrecord.cli.parameters import offering
 from offrecord.cli.paths import STREAM, check_all_apart, check_outside, is_same, output_format
-from offrecord.cli.printing import Json, as_json_text, failed, fault_of, noted
-from offrecord.cli.progress import designing, row_bar
+from offrecord.cli.printing import Json, as_json_text, bar, failed, fault_of, noted
 from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table, said_of
 from offrecord.errors import InputError
 from offrecord.tables.options import FileOptions, Options
@@ -58,7 +57,7 @@ def redact(
     """
     options["accept"] = options["accept"] or ()
     options["limits"] = dict(options["limits"] or ())
-    asked = FileOptions(**options, progress=designing, say=noted, watch=row_bar)
+    asked = FileOptions(**options, progress=bar, say=noted)
     named = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
     places = _places(table, output, asked, named, as_json=as_json)
     keys = read_keys(asked.private_list, _said(asked), asked.max_rows)

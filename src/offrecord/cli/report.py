@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from offrecord.cli.paths import check_all_apart
-from offrecord.cli.printing import Json, as_json_text, warned
-from offrecord.cli.progress import busy
+from offrecord.cli.printing import Json, as_json_text, busy, warned
 
 
 def report(

@@ -11,8 +11,7 @@ import typer
 
 from offrecord.cli.parameters import offering
 from offrecord.cli.paths import check_folder
-from offrecord.cli.printing import Json, as_json_text
-from offrecord.cli.progress import bar
+from offrecord.cli.printing import Json, as_json_text, bar
 from offrecord.errors import InputError
 from offrecord.text import aligned, followed
 
@@ -63,8 +62,8 @@ def _folder(path: Path) -> Iterator[None]:
 
 def _reproduced(files: Sequence[Path], *, force: bool) -> _Reproduced:
     """All numbers and errata computed, all figures drawn: each in the two files of its own."""
+    from offrecord import paper
     from offrecord.charts import influence_chart, redaction_chart, utility_chart
-    from offrecord.paper import reproduce as paper
 
     checks = list(followed(list(paper.checks()), "numbers", bar))
     errata = list(paper.errata())

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from offrecord.cli.parameters import whole
-from offrecord.cli.printing import Json, as_json_text
-from offrecord.cli.progress import busy
+from offrecord.cli.printing import Json, as_json_text, busy
 
 
 def verify(

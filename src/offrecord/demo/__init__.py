@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from offrecord.mechanisms.table_policy import TablePolicy
     from offrecord.models.chain import MarkovChain
     from offrecord.tables.engines.memory import Release
-    from offrecord.tables.options import Listwise
+    from offrecord.text import Progress
 
 #: Hours of the second half of the year whose rain someone wants off the record, whatever it was:
 #: chosen by the calendar. (Hours chosen because it rained would be told by the choice itself, and
@@ -110,7 +110,7 @@ def run(
     *,
     force: bool,
     say: Callable[[str], Any],
-    progress: Listwise,
+    progress: Progress,
 ) -> Done:
     """Fit the first half of the year, redact the second, and say what happened."""
     from offrecord.reports.report import report_of

@@ -16,7 +16,6 @@ from typing import (
     Concatenate,
     ParamSpec,
     Protocol,
-    TypeAlias,
     TypeVar,
     dataclass_transform,
     overload,
@@ -43,9 +42,6 @@ REASONS = {
 #: What `limits` may change: rows that a table may have.
 MAX_ROWS = 200_000_000
 LIMITS = {"rows": MAX_ROWS}
-
-#: Goes through a list of steps, and may show how far it is.
-Listwise: TypeAlias = Callable[[list[Any]], Iterable[Any]]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -114,7 +110,7 @@ class Options:
     publish_positions: put the private positions into the certificate. dry_run: design and report
     what to expect, without a look at the values; nothing is written, no key and no ledger.
 
-    progress: goes through a list of steps, and may show how far it is. say: gets a line on which
+    progress: shows how far a step is. say: gets a line on which
     values fit=True learns from, before it does.
     """
 
@@ -231,7 +227,7 @@ class Options:
         "Design, report and say if the ledger would refuse; write nothing.",
         default=False,
     )
-    progress: Listwise = list
+    progress: Progress = unwatched
     say: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
@@ -253,7 +249,7 @@ class FileOptions(Options):
     """format, output_format: instead of the endings of names. separator, encoding: of CSV that is
     not separated by commas, or not in UTF-8. sheet: of a workbook of several. certificate: where it
     goes, instead of beside the output. force: overwrite what is there. limits: {"rows": 1000}
-    refuses longer tables. watch: is told how far it is.
+    refuses longer tables.
     """
 
     certificate: str | Path | None = option("Where the certificate goes instead.", default=None)
@@ -274,7 +270,6 @@ class FileOptions(Options):
         metavar="NAME=VALUE",
     )
     force: bool = option("Overwrite existing output.", default=False)
-    watch: Progress = unwatched
 
     @property
     def max_rows(self) -> int:

@@ -49,7 +49,7 @@ from offrecord.tables.standing import (
 )
 from offrecord.tables.survey import Survey, Surveyor
 from offrecord.tables.table import Dropped
-from offrecord.text import Progress, listwise, many, unwatched
+from offrecord.text import Progress, many, unwatched
 from offrecord.theory.window import judge_of
 
 #: Chains from which whole ones can go where no model is believable: fewer would leave too little.
@@ -283,7 +283,7 @@ def _candidates(given: Given, promise: Promise, survey: Survey) -> Iterable[Tabl
     asked, protect = given.mechanism, given.options.protect
     # of equal ones the first acts
     every = [asked] if asked is not None else compared_mechanisms(protect)
-    watch, found, last = listwise(given.options.progress), set[str](), None
+    watch, found, last = given.options.progress, set[str](), None
     growing = given.options.growing
     for mechanism in every:
         try:

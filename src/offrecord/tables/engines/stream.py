@@ -218,7 +218,7 @@ class _Looks:
                 return before, frame.height, error
 
         every = _placed(whole_chains(frames, columns.by))
-        with options.watch(what, self.rows) as tell:
+        with options.progress(what, self.rows) as tell:
             for before, height, one in in_threads(worked, every, table_threads()):
                 if isinstance(one, LocatedError):
                     wrong.append(one.wrong.shifted(before))
