@@ -12,8 +12,15 @@ def explained(release):
     table, rule = release.table, release.outcome.plan.rule
     arranged = table.arranged
     names = arranged.columns.released[: -1 - len(arranged.columns.keep)]
-    added = [pl.Series("region", rule.regions(table)), *_chances(rule, table)]
+    added = [pl.Series("region", regions(rule, table)), *_chances(rule, table)]
     return arranged.frame.select(names).with_columns(added) if names else pl.DataFrame(added)
+
+
+def regions(rule, table):
+    """(n,) what each row is by its position."""
+    part = rule._certain(table)
+    found = np.where(part.always, "L", np.where(part.never, "S", "M"))
+    return np.where(table.is_private, "private", np.where(part.waits, "waits", found))
 
 
 def _chances(rule, table):

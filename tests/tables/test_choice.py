@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import offrecord as off
 from definition import samples
 from offrecord import cli
-from offrecord.tables.choice import RARELY, Choice
+from offrecord.tables.checks.choice import RARELY, Choice
 
 CHAIN = off.MarkovChain([[0.9, 0.1], [0.3, 0.7]])
 

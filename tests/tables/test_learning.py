@@ -288,7 +288,9 @@ def test_a_dry_run_foretells_by_places_alone(tmp_path):
     accepting = dict(model=model, dry_run=True, accept="model")
     accepted = redacted(frame, BY_ROOM, tmp_path, **accepting)
     assert foretold(accepted) == []
-    assert any("which was accepted: the model was" in one for one in accepted.summary.warnings)
+    assert any(
+        "(accepted with --accept model): the model was" in one for one in accepted.summary.warnings
+    )
     clean = fitted(frame, BY_ROOM, private="p")
     assert foretold(redacted(frame, BY_ROOM, tmp_path, model=clean, dry_run=True)) == []
 

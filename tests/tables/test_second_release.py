@@ -14,7 +14,7 @@ import offrecord as off
 from definition import joint_table, leakage_of_table, output_table
 from explained import explained
 from offrecord.release.keys import Key
-from offrecord.tables import contents
+from offrecord.tables.checks import seen
 
 ALONE = {"others": 0, "accepted": False, "why": None}
 SECOND = {"others": 1, "accepted": True, "why": None}
@@ -164,7 +164,7 @@ def test_what_the_ledger_remembers_of_what_left_is_what_the_documentation_says(
     again, tmp_path, monkeypatch, order
 ):
     """docs/coins.md, one record at a time."""
-    monkeypatch.setattr(contents, "_STRIP", 5)
+    monkeypatch.setattr(seen, "_STRIP", 5)
     frame = chains_of(np.random.default_rng(2).integers(2, size=(7, 9))).with_columns(
         p=pl.col("p") & (pl.col("chain") != 2),
         v=pl.when(pl.col("t") != 8).then("v"),

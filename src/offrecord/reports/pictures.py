@@ -28,7 +28,7 @@ from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Label
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
-from offrecord.tables.plan import erased
+from offrecord.tables.summary import erased
 from offrecord.text import many, odds, share_text
 from offrecord.theory.window import smallest_windows
 

@@ -30,7 +30,8 @@ from offrecord.reports.pictures import (
     rule_picture,
     shown_setting,
 )
-from offrecord.tables.plan import about_verdict, erased
+from offrecord.tables.checks.model import about_verdict
+from offrecord.tables.summary import erased
 from offrecord.text import many, share_text
 
 MECHANISMS = {

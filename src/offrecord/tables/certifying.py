@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from offrecord.release import certificate as form
+from offrecord.tables.choosing import RULES
 from offrecord.tables.decision import Decision
-from offrecord.tables.plan import RULES, Plan
+from offrecord.tables.plan import Plan
 from offrecord.tables.survey import digest_text
 
 

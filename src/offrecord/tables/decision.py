@@ -14,24 +14,28 @@ import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.mechanisms import deciding
+from offrecord.mechanisms.deciding.layout import PlaceOf
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Integers, Mask
 from offrecord.models.members import Places
-from offrecord.models.records import MISSING, UNKNOWN
+from offrecord.models.records import MISSING, UNKNOWN, Chains, Runs
+from offrecord.tables import checks
 from offrecord.tables.chains import Arranged
-from offrecord.tables.choice import Choice, choice_of
-from offrecord.tables.contents import record_numbers
+from offrecord.tables.checks.check import Part
+from offrecord.tables.checks.seen import Seen, record_numbers
 from offrecord.tables.growing import Before, Holding, closed, open_ended, settled
-from offrecord.tables.model_check import Moves
 from offrecord.tables.problems import Check, RowNames
-from offrecord.tables.seen import Seen, Sighting
 from offrecord.tables.table import Table
-from offrecord.tables.telling import Sample
 from offrecord.tables.writing import emptied, released_values, without_hidden
 
-#: What a record is by its position, as in the paper: S never redacted, L always, M sometimes.
-NEVER, SOMETIMES, ALWAYS, PRIVATE, WAITS = "S", "M", "L", "private", "waits"
-REGIONS = (NEVER, SOMETIMES, ALWAYS, PRIVATE)
+#: What a record is by its position, as in the paper: S never redacted, M sometimes, L always.
+REGIONS = ("S", "M", "L", "private")
+#: Numbers of parts that add up, and digests of them that combine by exclusive or.
+_COUNTED = (
+    *("records", "released", "regions", "touched", "touched_released", "lost"),
+    *("waiting", "known"),
+)
+_DIGESTS = ("content", "known_digest", "settled", "repeated")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,13 +45,11 @@ class Decision:
     frame: the released rows; None in a dry run, and of several parts. records: that have a value
     and do not wait. released: those that leave with it. regions: records by what their position
     says. touched: records of chains with a private record, touched_released: those that leave;
-    lost: such chains of which none leaves. moves: transitions among records that are never
-    redacted. choice: which values private records have. kept: a sample of released rows with their
-    kept cells. content: a digest of what leaves of chains with a private record, for the key's
-    owner alone. seen: records that may be redacted, and that the model was learned from. waiting,
-    waiting_private: records of a growing table that leave later. known, known_digest: private
-    records that are known to be so. settled, repeated: digests of what leaves of records that do
-    not wait, and of those that did not wait in the release before.
+    lost: such chains of which none leaves. observations: of each check. content: a digest of what
+    leaves of chains with a private record, for the key's owner alone. waiting: records of a growing
+    table that leave later. known, known_digest: private records that are known to be so. settled,
+    repeated: digests of what leaves of records that do not wait, and of those that did not wait in
+    the release before.
     """
 
     frame: pl.DataFrame | None = None
@@ -57,11 +59,8 @@ class Decision:
     touched: int = 0
     touched_released: int = 0
     lost: int = 0
-    moves: Moves | None = None
-    choice: Choice | None = None
-    kept: Sample | None = None
+    observations: dict[str, Any] = field(default_factory=dict)
     content: int = 0
-    seen: Sighting = field(default_factory=Sighting)
     waiting: int = 0
     known: int = 0
     known_digest: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, dtype=np.uint64))
@@ -69,30 +68,10 @@ class Decision:
     repeated: int = 0
 
     def __add__(self, other: Decision) -> Decision:
-        return Decision(
-            None,
-            self.records + other.records,
-            self.released + other.released,
-            self.regions + other.regions,
-            self.touched + other.touched,
-            self.touched_released + other.touched_released,
-            self.lost + other.lost,
-            _sum(self.moves, other.moves),
-            _sum(self.choice, other.choice),
-            _sum(self.kept, other.kept),
-            self.content ^ other.content,
-            self.seen + other.seen,
-            self.waiting + other.waiting,
-            self.known + other.known,
-            self.known_digest ^ other.known_digest,
-            self.settled ^ other.settled,
-            self.repeated ^ other.repeated,
-        )
-
-
-def _sum(one: Any, other: Any) -> Any:
-    """The sum of what is there."""
-    return other if one is None else one if other is None else one + other
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _COUNTED}
+        digests = {name: getattr(self, name) ^ getattr(other, name) for name in _DIGESTS}
+        observations = checks.added(self.observations, other.observations)
+        return Decision(observations=observations, **sums, **digests)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,136 +99,115 @@ class Rule:
         Raises:
             InputError: for values that the model does not know and a rule may release.
         """
-        waits, always, never = self._certain(table)
-        gone = self._redacted(table) | waits
-        self._check_known(table, always | waits)
+        part = self._certain(table)
+        gone = self._redacted(table) | part.waits
+        self._check_known(part)
         leaves = ~gone & (table.chains.codes != MISSING)
-        counted = self._counted(table, leaves, (waits, always, never))
-        counted = replace(
-            counted,
+        return replace(
+            _counted(replace(part, gone=gone), leaves),
             frame=released_rows(table.arranged, gone),
-            kept=Sample.of(table.arranged, gone),
             content=_content(table, gone),
             **self._grown(table, leaves),
         )
-        if self.policy is None:
-            return counted
-        plain = np.where(never & ~waits, table.chains.codes, np.int8(MISSING))
-        choice = choice_of(table, self.values, self._reach)
-        return replace(counted, moves=Moves.of(table, plain, self), choice=choice)
 
     def expect(self, table: Table) -> Decision:
         """What is certain about a table without a look at its values: no record counts as released
         that is not so for certain.
         """
-        waits, always, never = self._certain(table)
-        self._check_known(table, always | waits)
-        leaves = never & ~waits & table.valued
-        return self._counted(table, leaves, (waits, always, never))
-
-    def regions(self, table: Table) -> NDArray[np.str_]:
-        """(n,) what each row is by its position."""
-        waits, always, never = self._certain(table)
-        found = np.where(always, ALWAYS, np.where(never, NEVER, SOMETIMES))
-        return np.where(table.is_private, PRIVATE, np.where(waits, WAITS, found))
+        part = self._certain(table)
+        self._check_known(part)
+        return _counted(part, part.never & ~part.waits & table.valued)
 
     @property
-    def _reach(self) -> int:
+    def reach(self) -> int:
         """How far any rule redacts beside a private run."""
         assert self.policy is not None
         return self.policy.reach
 
     def _redacted(self, table: Table) -> Mask:
         """(n,) which rows leave empty by the rules and the coins."""
-        chains = table.chains
         if self.policy is None:
-            return chains.spread(table.touched)
+            return table.chains.spread(table.touched)
         if table.private.count == 0:
             return np.zeros(table.rows, dtype=bool)
-        acting = chains if self.holding is None else open_ended(chains)
-        runs, place_of = table.runs(self.protect), table.place_of(self.places)
+        acting, runs, place_of = self._acting(table)
         gone = deciding.decide(acting, runs, self.policy, place_of, table.draw, self.order)
-        return gone if self.holding is None else closed(gone, chains)
+        return gone if self.holding is None else closed(gone, table.chains)
 
-    def _certain(self, table: Table) -> tuple[Mask, Mask, Mask]:
-        """(n,) each: which rows wait, are redacted whatever the values and coins, and never are."""
+    def _certain(self, table: Table) -> Part:
+        """Which rows wait, are redacted whatever the values and coins, and never are."""
         chains = table.chains
+        none = np.zeros(table.rows, dtype=bool)
         if self.policy is None:
             always = chains.spread(table.touched)
-            return np.zeros(table.rows, dtype=bool), always, ~always
-        acting = chains if self.holding is None else open_ended(chains)
-        runs, place_of = table.runs(self.protect), table.place_of(self.places)
+            return Part(table, self, none, always, ~always, None)
+        acting, runs, place_of = self._acting(table)
         found = deciding.certain(acting, runs, self.policy, place_of, self.order)
         always, never = found == deciding.ALWAYS, found == deciding.NEVER
         if self.holding is None:
-            return np.zeros(table.rows, dtype=bool), always, never
+            return Part(table, self, none, always, never, None)
         waits = self.holding.waits(table.arranged, table.private)
-        return waits, closed(always, chains), closed(never, chains)
+        return Part(table, self, waits, closed(always, chains), closed(never, chains), None)
 
-    def _check_known(self, table: Table, gone: Mask) -> None:
-        """InputError for values that the model does not know where a record may leave, or where
-        stopping rules look. gone: (n,) which records cannot leave.
+    def _acting(self, table: Table) -> tuple[Chains, Runs, PlaceOf]:
+        """The chains as rules see them, their private runs and places. Chains of a growing table go
+        on, so no record is its chain's last.
         """
+        chains = table.chains if self.holding is None else open_ended(table.chains)
+        return chains, table.runs(self.protect), table.place_of(self.places)
+
+    def _check_known(self, part: Part) -> None:
+        """InputError for values that the model does not know where a record may leave, or where
+        stopping rules look.
+        """
+        table = part.table
         looks = self.policy is not None and not self.policy.is_local
-        _check_known(table, ~gone | (table.chains.spread(table.touched) & looks))
-
-    def _counted(self, table: Table, leaves: Mask, certainty: tuple[Mask, Mask, Mask]) -> Decision:
-        """Counts of a table. leaves: (n,) which records are released with a value."""
-        waits, always, never = certainty
-        chains = table.chains
-        counts = table.valued & ~waits
-        always, never = always & counts & ~table.is_private, never & counts
-        private = int(np.count_nonzero(table.is_private & counts))
-        records = int(np.count_nonzero(counts))
-        small, large = int(np.count_nonzero(never)), int(np.count_nonzero(always))
-        numbers = [small, records - small - large - private, large, private]
-        by_chain = np.add.reduceat(leaves, chains.starts[:-1], dtype=np.int64)[table.touched]
-        there = np.add.reduceat(counts, chains.starts[:-1], dtype=np.int64)[table.touched]
-        return Decision(
-            records=records,
-            released=int(np.count_nonzero(leaves)),
-            regions=np.array(numbers, dtype=np.int64),
-            touched=int(there.sum()),
-            touched_released=int(by_chain.sum()),
-            lost=int(np.count_nonzero((by_chain == 0) & (there > 0))),
-            seen=self._sighting(table, ~(never & ~waits)),
-            waiting=int(np.count_nonzero(table.valued & waits)),
-        )
-
-    def _sighting(self, table: Table, marked: Mask) -> Sighting:
-        """What the model was learned from, met among rows that are marked."""
-        if self.seen is None:
-            return Sighting()
-        holding = np.flatnonzero(table.touched)
-        return self.seen.sighting(table.coins.key, table.arranged, holding, marked)
+        matters = ~(part.always | part.waits) | (table.chains.spread(table.touched) & looks)
+        unknown = np.flatnonzero((table.chains.codes == UNKNOWN) & matters)
+        if not len(unknown):
+            return
+        arranged = table.arranged
+        columns = arranged.columns
+        said = f"value column {columns.value!r} holds a value the model does not know in "
+        names = RowNames(arranged.frame, columns.by, columns.ordering, arranged.rows)
+        raise names.error(unknown, Check.KNOWN, (said, "row", ""))
 
     def _grown(self, table: Table, leaves: Mask) -> dict[str, Any]:
         """What is counted of a table that grows."""
-        holding, private = self.holding, table.private
+        holding, before, private = self.holding, self.before, table.private
         if holding is None:
             return {}
         known = private.place <= holding.known(table.arranged)[private.chain]
-        before = self.before
+        held = None if before is None else before.holding
         return {
             "known": int(known.sum()),
             "known_digest": table.set_digest(private.chain[known], private.order[known]),
             "settled": settled(table, holding, leaves, record_numbers),
-            "repeated": 0
-            if before is None
-            else settled(table, before.holding, leaves, record_numbers),
+            "repeated": 0 if held is None else settled(table, held, leaves, record_numbers),
         }
 
 
-def _check_known(table: Table, asked: Mask) -> None:
-    """InputError for values that the model does not know. asked: (n,) where they matter."""
-    unknown = np.flatnonzero((table.chains.codes == UNKNOWN) & asked)
-    if not len(unknown):
-        return
-    arranged = table.arranged
-    columns = arranged.columns
-    said = (f"value column {columns.value!r} holds a value the model does not know in ", "row", "")
-    names = RowNames(arranged.frame, columns.by, columns.ordering, arranged.rows)
-    raise names.error(unknown, Check.KNOWN, said)
+def _counted(part: Part, leaves: Mask) -> Decision:
+    """Counts of a part, and what checks see in it. leaves: (n,) records released with a value."""
+    table, chains = part.table, part.table.chains
+    counts = table.valued & ~part.waits
+    always, never = part.always & counts & ~table.is_private, part.never & counts
+    private = int(np.count_nonzero(table.is_private & counts))
+    records = int(np.count_nonzero(counts))
+    small, large = int(np.count_nonzero(never)), int(np.count_nonzero(always))
+    numbers = [small, records - small - large - private, large, private]
+    by_chain = np.add.reduceat(leaves, chains.starts[:-1], dtype=np.int64)[table.touched]
+    there = np.add.reduceat(counts, chains.starts[:-1], dtype=np.int64)[table.touched]
+    return Decision(
+        records=records,
+        released=int(np.count_nonzero(leaves)),
+        regions=np.array(numbers, dtype=np.int64),
+        touched=int(there.sum()),
+        touched_released=int(by_chain.sum()),
+        lost=int(np.count_nonzero((by_chain == 0) & (there > 0))),
+        observations=checks.observed(part),
+        waiting=int(np.count_nonzero(table.valued & part.waits)),
+    )
 
 
 def released_rows(arranged: Arranged, gone: Mask) -> pl.DataFrame:

@@ -20,11 +20,11 @@ from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.release.keys import Key
 from offrecord.tables.alphabet import Alphabet, Wanted
 from offrecord.tables.chains import Arranged, Columns, arrange
+from offrecord.tables.checks.model import sparse
+from offrecord.tables.checks.seen import Seen
 from offrecord.tables.frames import Native, from_native, listed_keys, marked
-from offrecord.tables.model_check import sparse
 from offrecord.tables.optouts import OptOuts, key_columns
 from offrecord.tables.private import Private, private_records
-from offrecord.tables.seen import Seen
 from offrecord.tables.steps import Step
 from offrecord.tables.table import Table
 from offrecord.text import many

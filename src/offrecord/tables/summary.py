@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from offrecord.mechanisms.rules import LocalRule, Pair
+from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.posterior import Posterior
+from offrecord.tables.checks.model import about_verdict
+from offrecord.tables.choosing import NONE, RULES
 from offrecord.tables.decision import REGIONS
-from offrecord.tables.plan import NONE, RULES, about_verdict, erased
 from offrecord.text import (
     aligned,
     many,
@@ -19,7 +22,7 @@ from offrecord.text import (
 )
 
 if TYPE_CHECKING:
-    from offrecord.mechanisms.table_policy import TablePolicy
+    from offrecord.models.promise import Promise
     from offrecord.tables.decision import Decision
     from offrecord.tables.plan import Plan
 
@@ -71,6 +74,16 @@ def leakage_of(policy: TablePolicy | None, epsilon: float) -> float:
     if policy.validation is None or policy.coverage is not None:
         return epsilon
     return min(policy.validation.largest, epsilon)
+
+
+def erased(policy: TablePolicy, promise: Promise) -> float:
+    """What erasing private records alone would leak under the mean chain."""
+    nothing = LocalRule.window(0, promise.k)
+    rules = {
+        setting: Pair(*(None if rule is None else nothing for rule in pair))
+        for setting, pair in policy.rules.items()
+    }
+    return float(replace(policy, rules=rules).leakages(promise.mean)[0])
 
 
 @dataclass(frozen=True, repr=False)

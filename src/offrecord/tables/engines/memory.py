@@ -18,6 +18,8 @@ from offrecord.files import check_apart, check_outputs, check_writable
 from offrecord.models.file import Model
 from offrecord.release.certificate import Certificate
 from offrecord.tables.certifying import certified
+from offrecord.tables.checks.ledger import Entered
+from offrecord.tables.choosing import WHOLE, choose
 from offrecord.tables.encoding import write_frame
 from offrecord.tables.formats import stream_format, written_format
 from offrecord.tables.frames import Native, from_native, marked, to_native
@@ -25,9 +27,8 @@ from offrecord.tables.given import Given
 from offrecord.tables.options import MemoryOptions, takes
 from offrecord.tables.outcome import Outcome
 from offrecord.tables.packing import packing_of
-from offrecord.tables.plan import WHOLE, Plan, choose, surveyor
+from offrecord.tables.plan import Plan, surveyor
 from offrecord.tables.reference import fit_table
-from offrecord.tables.standing import Entered
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey
 from offrecord.tables.table import Table, nothing_left

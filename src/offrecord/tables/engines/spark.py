@@ -29,6 +29,7 @@ import polars as pl
 from offrecord.errors import InputError, advise
 from offrecord.files import check_apart, check_writable, write_text
 from offrecord.tables.chains import Columns
+from offrecord.tables.choosing import WHOLE, choose
 from offrecord.tables.column_names import check_columns
 from offrecord.tables.decision import Decision, Rule
 from offrecord.tables.engines.spark_work import (
@@ -48,7 +49,7 @@ from offrecord.tables.given import Given
 from offrecord.tables.options import SparkOptions, takes
 from offrecord.tables.optouts import TO, are_days, form_of, key_columns
 from offrecord.tables.outcome import Outcome
-from offrecord.tables.plan import WHOLE, Plan, choose, surveyor
+from offrecord.tables.plan import Plan, surveyor
 from offrecord.tables.problems import LIST, Check, LocatedError, RowNames, WrongRows, check_parts
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey, Surveyor

@@ -26,16 +26,17 @@ from offrecord.files import check_outputs, check_path
 from offrecord.models.base import Integers, Mask
 from offrecord.tables.certifying import certified
 from offrecord.tables.chains import Columns
+from offrecord.tables.checks.ledger import Entered
+from offrecord.tables.choosing import WHOLE, choose
 from offrecord.tables.decision import Decision
 from offrecord.tables.formats import Said, Source, table_file, written_format
 from offrecord.tables.given import Given
 from offrecord.tables.options import FileOptions, takes
 from offrecord.tables.outcome import Outcome
 from offrecord.tables.packing import packing_of
-from offrecord.tables.plan import WHOLE, Plan, choose, surveyor
+from offrecord.tables.plan import Plan, surveyor
 from offrecord.tables.problems import LocatedError, WrongRows, check_parts
 from offrecord.tables.sorting import increasing
-from offrecord.tables.standing import Entered
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey, Surveyor
 from offrecord.tables.table import Dropped, Reader, Table, nothing_left

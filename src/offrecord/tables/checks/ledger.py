@@ -4,32 +4,58 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from offrecord.errors import InputError
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.promise import Promise
 from offrecord.release.certificate import Standing
 from offrecord.release.ledger import RECORDS, Ledger
-from offrecord.tables.given import Given
+from offrecord.tables.checks.check import Check, Finding
 from offrecord.tables.growing import Before
 from offrecord.tables.survey import Survey, digest_text
 from offrecord.tables.table import Dropped
 from offrecord.text import many
+
+if TYPE_CHECKING:
+    from offrecord.tables.given import Given
+    from offrecord.tables.plan import Plan
 
 #: Why the ledger forgot a release.
 _ON_WORD = "on the publisher's word that nothing of it was ever published"
 _UNKNOWN = "the key was there without its ledger: earlier releases are not known"
 
 
-class Entered(NamedTuple):
-    """How a release stands in the ledger: what the certificate says of it, and what a person should
-    know.
-    """
+class OtherReleases(Check):
+    """Looks for other releases of the same records."""
 
-    said: Standing
-    warnings: tuple[str, ...]
+    def before(self, plan: Plan) -> Iterator[Finding]:
+        try:
+            book = Ledger.read(plan.given.key)
+            refuse_another(plan, book, plan.identity)
+        except InputError as error:
+            if not plan.given.options.dry_run:
+                raise
+            said = "the ledger would refuse this, as far as can be told without deciding it:"
+            yield Finding("warning", f"{said} {error}")
+            return
+        names = book.elsewhere(plan.given.options.dataset, plan.identity)
+        if names:
+            yield Finding("warning", _same_records(plan, names[0]))
+
+
+def _same_records(plan: Plan, name: str) -> str:
+    """That the same private records were released under another name, with other coins."""
+    return (
+        f"the very same private records, of a column {plan.given.columns.value!r}, were released"
+        f" as data set {name!r} before: if these are the same data, keep --dataset {name!r}, as"
+        " both together may leak more than either, and the certificate says that this is not known."
+        " Other data may have a key of their own (--key-file)"
+    )
+
+
+# ---- what distinguishes a release
 
 
 def release_identity(
@@ -44,7 +70,7 @@ def release_identity(
     """
     low, high = survey.private_digest.tolist()
     digest = f"{low ^ dropped.digest[0]:016x}{high ^ dropped.digest[1]:016x}"
-    rules = None if policy is None else rules_content(policy)
+    rules = None if policy is None else _rules_content(policy)
     identity = {
         "private list": f"{digest}:{survey.private + dropped.private}",
         "model": _digest(None if promise is None else promise.to_dict()),
@@ -57,7 +83,7 @@ def release_identity(
     return identity
 
 
-def rules_content(policy: TablePolicy) -> list[Any]:
+def _rules_content(policy: TablePolicy) -> list[Any]:
     """What acts of a policy, in one order."""
     rules: list[Any] = policy.to_dict()["rules"]
     return sorted(rules, key=lambda rule: (rule["setting"], rule["place"]))
@@ -82,15 +108,17 @@ def _shape(given: Given, survey: Survey) -> list[Any]:
     ]
 
 
-def refuse_another(
-    given: Given, book: Ledger, survey: Survey, before: Before | None, identity: dict[str, str]
-) -> None:
+# ---- whether it may be entered
+
+
+def refuse_another(plan: Plan, book: Ledger, identity: Mapping[str, str]) -> None:
     """InputError for a second, different release, and for one of a growing table that does not
     continue the one before.
     """
+    given = plan.given
     dataset = given.options.dataset
     if given.options.growing:
-        _check_continued(given, book, survey, before, identity)
+        _check_continued(plan, book, identity)
         return
     differences = book.differences(dataset, identity)
     if differences and not given.options.accepts("another-release"):
@@ -104,11 +132,9 @@ def refuse_another(
         )
 
 
-def _check_continued(
-    given: Given, book: Ledger, survey: Survey, before: Before | None, identity: dict[str, str]
-) -> None:
+def _check_continued(plan: Plan, book: Ledger, identity: Mapping[str, str]) -> None:
     """InputError unless a release of a growing table continues the last one."""
-    dataset = given.options.dataset
+    dataset, survey, before = plan.given.options.dataset, plan.survey, plan.before
     last = Before.of(book.releases.get(dataset, ()), dataset)
     if last is None:
         return
@@ -117,43 +143,28 @@ def _check_continued(
     known = digest_text(survey.known_digest, survey.known)
     differences = before.differences(identity, known, survey.reached)
     if differences:
-        raise not_continued(given, differences)
+        raise not_continued(plan.given, differences[0])
 
 
-def not_continued(given: Given, differences: Sequence[str]) -> InputError:
+def not_continued(given: Given, difference: str) -> InputError:
     """What is said of a release of a growing table that does not continue the last one."""
     return InputError(
         f"this does not continue the last release of data set {given.options.dataset!r}, so that"
-        f" together they may say more than e^ε: {differences[0]}"
+        f" together they may say more than e^ε: {difference}"
     )
 
 
-def about_elsewhere(given: Given, book: Ledger, identity: dict[str, str]) -> list[str]:
-    """That the same private records were released under another name, with other coins."""
-    names = book.elsewhere(given.options.dataset, identity)
-    if not names:
-        return []
-    return [
-        f"the very same private records, of a column {given.columns.value!r}, were released as data"
-        f" set {names[0]!r} before: if these are the same data, keep --dataset {names[0]!r}, as"
-        " both together may leak more than either, and the certificate says that this is not known."
-        " Other data may have a key of their own (--key-file)"
-    ]
+# ---- how it stands there
 
 
-def foretold(
-    given: Given, survey: Survey, before: Before | None, identity: dict[str, str]
-) -> list[str]:
-    """What the ledger would say of a release, for a dry run; what would leave is not known."""
-    try:
-        book = Ledger.read(given.key)
-        refuse_another(given, book, survey, before, identity)
-    except InputError as error:
-        return [f"the ledger would refuse this, as far as can be told without deciding it: {error}"]
-    return about_elsewhere(given, book, identity)
+class Entered(NamedTuple):
+    """How a release stands in the ledger: what its certificate says, and warnings."""
+
+    said: Standing
+    warnings: tuple[str, ...]
 
 
-def standing(given: Given, book: Ledger, identity: dict[str, str]) -> Entered:
+def standing(given: Given, book: Ledger, identity: Mapping[str, str]) -> Entered:
     """How a release that has been entered stands in the ledger."""
     dataset, key = given.options.dataset, given.key
     others, warnings = book.others(dataset, identity), []
@@ -169,19 +180,19 @@ def standing(given: Given, book: Ledger, identity: dict[str, str]) -> Entered:
         )
         return Entered(Standing(others=others, accepted=True), tuple(warnings))
     why = _unknown(given, book, identity)
+    if why is None:
+        return Entered(Standing(others=others), tuple(warnings))
     if why == _UNKNOWN:
         warnings.append(
             f"the key {key.file} was there without its ledger, so nobody knows whether data set"
             f" {dataset!r} was released before; the certificate says so"
         )
-    elif why is not None:
+    else:
         warnings.append(f"{why}; the certificate says so")
-    if why is not None:
-        return Entered(Standing(others=None, why=why), tuple(warnings))
-    return Entered(Standing(others=others), tuple(warnings))
+    return Entered(Standing(others=None, why=why), tuple(warnings))
 
 
-def _unknown(given: Given, book: Ledger, identity: dict[str, str]) -> str | None:
+def _unknown(given: Given, book: Ledger, identity: Mapping[str, str]) -> str | None:
     """Why nobody knows whether there were other releases; None where that is known."""
     dataset = given.options.dataset
     unpublished = book.others_forgotten(dataset, identity)

@@ -15,19 +15,38 @@ who runs it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.records import Runs
+from offrecord.tables.checks.check import Check, Finding, Part
 from offrecord.tables.private import rows_of
-from offrecord.tables.table import Table
+
+if TYPE_CHECKING:
+    from offrecord.tables.plan import Plan
+    from offrecord.tables.table import Table
 
 #: Of so many tables whose private records were chosen whatever their values, at most one gets the
 #: warning.
 RARELY = 1000
 _LOOKED_AT = 500  # runs of a part, at most, about
+
+
+class ChosenByValues(Check):
+    """Compares the values of private records with those of their chains."""
+
+    def observe(self, part: Part) -> Choice | None:
+        if part.gone is None or part.rule.policy is None:
+            return None
+        return choice_of(part.table, part.rule.values, part.rule.reach)
+
+    def after(self, plan: Plan, observed: Choice) -> Iterator[Finding]:
+        if (said := observed.warning()) is not None:
+            yield Finding("secret", said)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -29,16 +30,108 @@ from offrecord.models.base import Integers, Mask
 from offrecord.parquet import check_counts
 from offrecord.release.coins import Coins, encrypted, joined
 from offrecord.release.keys import Key
-from offrecord.tables.contents import record_numbers
+from offrecord.tables.checks.check import Check, Finding, Part
 from offrecord.tables.guarding import engine
+from offrecord.text import many
 
 if TYPE_CHECKING:
+    from offrecord.models.file import Model
     from offrecord.tables.chains import Arranged
+    from offrecord.tables.given import Given
+    from offrecord.tables.plan import Plan
 
 _BLOCK = 32  # records: one that was changed since hides so many others at most
 _MOST = 1 << 20  # blocks, chains apart
 _WHOSE, _WHAT = b"offrecord/whose", b"offrecord/what"
 _COLUMNS = ("chain", "first", "last", "content")
+_STRIP = 1 << 15  # records whose numbers of 64 bits fit into the processor's cache
+#: Odd numbers that mix order values, and what is shown.
+_ODD = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], dtype=np.uint64)
+_LEARNED = "the model was learned from"
+_NOT_KNOWN = (
+    "whether the model was learned from records that are redacted here is not known, as it was not"
+    " fitted under this key; if it was, its counts say something of them"
+)
+
+
+class LearnedFrom(Check):
+    """Looks for records that the model was learned from among those that may be redacted."""
+
+    def before(self, plan: Plan) -> Iterator[Finding]:
+        model, value = plan.model, plan.given.options.value
+        origin = None if model is None else model.origin
+        if origin is None:
+            return
+        if origin.column != value:
+            said = f"{_LEARNED} the column {origin.column!r}, not {value!r}: fit one of this column"
+            yield Finding("doubt", said)
+        elif origin.seen is not None and plan.seen is None:
+            said = (
+                f"{_LEARNED} a column {value!r} under another key, so whether it saw records that"
+                " are redacted here is not known: fit it under this key"
+            )
+            yield Finding("doubt", said)
+        if plan.seen is None:
+            yield Finding("warning", _NOT_KNOWN)
+
+    def observe(self, part: Part) -> Sighting | None:
+        if part.rule.seen is None:
+            return None
+        table, marked = part.table, ~(part.never & ~part.waits)
+        holding = np.flatnonzero(table.touched)
+        return part.rule.seen.sighting(table.coins.key, table.arranged, holding, marked)
+
+    def after(self, plan: Plan, observed: Sighting) -> Iterator[Finding]:
+        count, options = observed.count, plan.given.options
+        if count == 0:
+            return
+        said = (
+            f"{_LEARNED} records that are not released for certain here ({many(count, 'record')}),"
+            " so it says something of them"
+        )
+        origin = None if plan.model is None else plan.model.origin
+        if origin is not None and origin.distance is not None:
+            further = f"--fit-distance {origin.distance}, or other data"
+            said += f"; learn from further away than {further}"
+        else:
+            said += "; fit it with --private-list or --private, or use redact --fit"
+        if options.dry_run and not options.accepts("model"):  # which knows records by places alone
+            text = f"{FORETOLD} unless the model was learned from other data: {said}, or add"
+            yield Finding("warning", f"{text} --accept model, and the certificate says so")
+        else:
+            yield Finding("doubt", said)
+
+
+#: How a dry run begins to tell what a release would be refused for.
+FORETOLD = "this would be refused, as far as can be told without a look at the values,"
+
+
+def seen_of(given: Given, model: Model) -> Seen | None:
+    """Which records a model was learned from, where that is known."""
+    origin, secret = model.origin, given.key.secret
+    seen: Seen | None = None
+    if origin is not None and isinstance(origin._counted, Seen):
+        seen = origin._counted.keyed(secret)
+    elif origin is not None and origin.seen is not None:
+        seen = Seen.load(given.key, origin.seen)
+    if seen is None or not given.options.dry_run:
+        return seen
+    return replace(seen, content=None)
+
+
+def record_numbers(order: NDArray[np.integer], shown: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """(n,) a number for each record's order value and what it shows: equal sums, equal sets."""
+    mixed = np.empty(len(shown), dtype=np.uint64)
+    other = np.empty(min(_STRIP, len(shown)), dtype=np.uint64)
+    for begin in range(0, len(shown), _STRIP):
+        strip = slice(begin, begin + _STRIP)
+        numbers = mixed[strip]
+        rest = other[: len(numbers)]
+        np.multiply(order[strip].astype(np.uint64), _ODD[0], out=numbers)
+        numbers += np.multiply(shown[strip], _ODD[1], out=rest)
+        numbers ^= np.right_shift(numbers, np.uint64(32), out=rest)
+        numbers *= numbers  # a sum of what is linear would not tell 1 and 4 from 2 and 3
+    return mixed
 
 
 @dataclass(frozen=True)
@@ -105,10 +198,6 @@ class Seen:
         assert self.content is not None
         chain, content = _enciphered(key, self.chain, self.content)
         return replace(self, chain=chain, content=content, is_keyed=True)
-
-    def by_places(self) -> Seen:
-        """The same, to be met without a look at values."""
-        return replace(self, content=None)
 
     def sighting(self, key: bytes, arranged: Arranged, holding: Integers, marked: Mask) -> Sighting:
         """How many of some rows were seen, all of the chains `holding`, which hold a secret."""

@@ -1,0 +1,65 @@
+"""What a check on the data is: one small interface, one file each.
+
+A check asks up to three things. `before`: may this plan act, by positions and the model alone?
+`observe`: what is seen in a part of the decided table? `after`: what do the observations of all
+parts say?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from offrecord.models.base import Mask
+
+if TYPE_CHECKING:
+    from offrecord.tables.decision import Rule
+    from offrecord.tables.plan import Plan
+    from offrecord.tables.table import Table
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found.
+
+    kind: "refusal" stops the release. "doubt" speaks against the model: it stops the release unless
+    --accept model is given, and then the certificate says it. "warning" is said, and in the
+    summary. "secret" depends on private values: it is said once, and in no file.
+    """
+
+    kind: Literal["refusal", "doubt", "warning", "secret"]
+    text: str
+    error: str | None = None  # what a doubt that is not accepted says instead
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Part:
+    """A part of a table as it was decided.
+
+    waits, always, never: (n,) rows that leave later, that are redacted whatever their value, and
+    that never are. gone: (n,) rows that leave empty; None in a dry run, which looks at no value.
+    """
+
+    table: Table
+    rule: Rule
+    waits: Mask
+    always: Mask
+    never: Mask
+    gone: Mask | None
+
+
+class Check:
+    """A question about a table that is to be released. Every method has a default: nothing."""
+
+    def before(self, plan: Plan) -> Iterable[Finding]:
+        """Findings by positions and the model alone."""
+        return ()
+
+    def observe(self, part: Part) -> Any:
+        """What is seen in a part, None for nothing; observations add up with +."""
+        return None
+
+    def after(self, plan: Plan, observed: Any) -> Iterable[Finding]:
+        """Findings from the observations of all parts."""
+        return ()

@@ -1,0 +1,299 @@
+"""Whether a table follows its model, judged by the records that are released whatever they are.
+
+What is found in these can be computed from the release, and which they are does not depend on
+values. Every large table differs from its model beyond chance, so a difference counts only if it
+matters: under the table's own transitions the rules would leak clearly more than they may, or the
+model describes the data clearly worse than these transitions do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.models.base import Floats, Integers
+from offrecord.models.file import Model
+from offrecord.models.members import Members
+from offrecord.models.origin import Origin, Verdict
+from offrecord.models.posterior import Posterior, never_followed
+from offrecord.models.records import MISSING
+from offrecord.tables.checks.check import Check, Finding, Part
+from offrecord.tables.steps import Step
+from offrecord.text import many, odds
+
+if TYPE_CHECKING:
+    from offrecord.tables.plan import Plan
+
+SIGNIFICANCE = 1e-6  #: a smaller p-value is more than chance
+ODDS = 1.25  #: how much larger than promised the odds may be under the table's own transitions
+#: how much more a record may cost under the model than under its own transitions, as a share of its
+#: entropy
+WASTE = 0.05
+SPARSE = 0.1  #: share of neighbouring rows that must be one step apart
+#: how many times as far as where the model comes from neighbours may be, or as near, where no step
+#: is given
+SPACING = 1.5
+_NEAR_ROUNDS = 1.3  # sensitivities above it are warned of (plausible chains, section 6)
+_NARROWLY = 0.75  # of the odds promised: with more counted, the promise holds narrowly
+_NEIGHBOURS = 20  # rows below which their distance says nothing
+ENOUGH = 100  #: transitions below which nothing is said
+_SEEN = 50  # visits of a context from which its own row is compared: a χ² of fewer is no χ²
+# transitions that the model itself counts for where a context's own row is estimated
+_PRIOR = 50
+
+
+class FollowsModel(Check):
+    """Compares a table with its model: how it is read, how far apart rows are, what follows."""
+
+    def before(self, plan: Plan) -> Iterator[Finding]:
+        model, given = plan.model, plan.given
+        if model is None:
+            return
+        survey, origin = plan.survey, model.origin
+        verdict = model.verdict(given.epsilon)
+        if origin is not None:
+            timed = "time" if survey.is_timed else "integer"
+            kind = "row" if given.columns.order is None else timed
+            said = other_reading(origin, kind, given.step, survey.zone)
+            if said is not None:
+                yield Finding("refusal", said)
+            spacing = survey.spacing if survey.pairs >= _NEIGHBOURS else None
+            yield from _doubt(_spaced(origin, spacing))
+        yield from _doubt(sparse(survey.pairs, survey.linked))
+        if verdict is not None and verdict.verdict == "broken":
+            yield from _doubt(about_verdict(verdict))
+        for text in _warnings(plan, model, verdict):
+            yield Finding("warning", text)
+
+    def observe(self, part: Part) -> Moves | None:
+        rule, table = part.rule, part.table
+        if part.gone is None or rule.policy is None:
+            return None
+        from offrecord.fitting.counting import Reference
+
+        codes = np.where(part.never & ~part.waits, table.chains.codes, np.int8(MISSING))
+        reference = Reference(replace(table.chains, codes=codes), rule.values)
+        kernels = rule.kernel_places
+        if kernels is None:
+            return Moves(reference.counts(rule.order, None, 1))
+        return Moves(reference.counts(rule.order, table.record_places(kernels), kernels.count))
+
+    def after(self, plan: Plan, observed: Moves) -> Iterator[Finding]:
+        policy, model = plan.chosen.policy, plan.model
+        if policy is None or model is None or not plan.survey.private:
+            return
+        objection, warning = objection_to(observed, model.promise.mean, policy)
+        yield from _doubt(objection)
+        if warning is not None:
+            yield Finding("warning", warning)
+
+
+def _doubt(said: str | None) -> Iterator[Finding]:
+    """What speaks against the model, if anything does."""
+    if said is not None:
+        error = f"the model does not match these data: {said}; fit a model to data like these"
+        yield Finding("doubt", said, error)
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """Transitions among records that are never redacted. counts: (P, S, k)."""
+
+    counts: Integers
+
+    def __add__(self, other: Moves) -> Moves:
+        return Moves(self.counts + other.counts)
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return int(self.counts.sum())
+
+
+def objection_to(moves: Moves, mean: Members, policy: TablePolicy) -> tuple[str | None, str | None]:
+    """What released transitions say against a model.
+
+    Args:
+        moves: transitions among records that are never redacted.
+        mean: the model's mean chain.
+        policy: the rules that act.
+
+    Returns:
+        What speaks clearly against it, or what a person should know all the same; None for nothing.
+    """
+    counts, rows = moves.counts, mean.rows[0]
+    impossible = int(np.where(rows == 0, counts, 0).sum())
+    if impossible:
+        said = f"{many(impossible, 'transition')} among released records are impossible under it"
+        return said, None
+    if moves.total < ENOUGH:
+        return None, (
+            f"only {many(moves.total, 'transition')} are released as they are, too few to tell"
+            " whether the table follows the model; that it does is taken on trust"
+        )
+    visits = counts.sum(axis=-1, keepdims=True)
+    p_value, waste = _compared(counts, visits, rows)
+    if p_value >= SIGNIFICANCE:
+        return None, None
+    told = f"p below {SIGNIFICANCE:g}"
+    own: Floats = (counts + _PRIOR * rows) / (visits + _PRIOR)
+    members = Members(own[np.newaxis], mean.order, mean.places, mean.first)
+    leakage = float(policy.leakages(members)[0])
+    if leakage > policy.epsilon + math.log(ODDS):
+        return (
+            f"by the table's own transitions the odds would reach {odds(leakage)} to 1 instead of"
+            f" {odds(policy.epsilon)} ({told})"
+        ), None
+    if waste > WASTE:
+        return (
+            f"it describes a record {waste:.0%} worse than the table's own transitions do ({told})"
+        ), None
+    return None, (
+        f"the table differs from the model beyond chance ({told}), but not by much: by its own"
+        f" transitions the odds would reach {odds(leakage)} to 1"
+    )
+
+
+def _compared(counts: Integers, visits: Integers, rows: Floats) -> tuple[float, float]:
+    """The p-value of the model in a likelihood-ratio test, and what a record costs more under it,
+    as a share of its entropy.
+    """
+    from scipy.stats import chi2
+
+    own = counts / np.maximum(visits, 1)
+    there = (counts > 0) & (visits >= _SEEN)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(there, np.log(np.where(there, own / rows, 1.0)), 0.0)
+        costs = np.where(there, np.log(np.where(there, own, 1.0)), 0.0)
+    statistic = max(2 * float((counts * ratios).sum()), 0.0)
+    free = np.maximum(np.count_nonzero(rows, axis=-1) - 1, 0)
+    degrees = int((free * (visits[..., 0] >= _SEEN)).sum())
+    if degrees == 0:
+        return 1.0, 0.0
+    entropy = -float((counts * costs).sum())
+    excess = max(statistic - degrees, 0.0) / 2
+    return float(chi2.sf(statistic, degrees)), excess / entropy if entropy > 0 else math.inf
+
+
+# ---- before a value is looked at
+
+
+def other_reading(
+    origin: Origin, order_kind: str, step: Step | None, zone: str | None
+) -> str | None:
+    """Why a table is read in another way than the data that its model was learned from."""
+    if origin.order != order_kind:
+        kinds = {"row": "the order of rows", "integer": "whole numbers", "time": "times"}
+        return (
+            f"the model was learned from records ordered by {kinds[origin.order]}, not by"
+            f" {kinds[order_kind]}: it is not the model of these"
+        )
+    known = None if origin.step is None else Step.parsed(origin.step)
+    same = known is step if known is None or step is None else known.same(step, zone)
+    if same:
+        return None
+    fitted, asked = (f"--step {one.text}" if one else "no --step" for one in (known, step))
+    remedy = f"give {fitted}" if known else f"fit it with {asked}"
+    return (
+        f"the model was learned with {fitted}, but is used with {asked}: it says how records"
+        f" change from one such step to the next; {remedy}, or fit a model for this step"
+    )
+
+
+def sparse(pairs: int, linked: int) -> str | None:
+    """What speaks against a step at which hardly any record has a neighbour."""
+    if pairs < _NEIGHBOURS or linked >= SPARSE * pairs:
+        return None
+    return (
+        f"only {linked:,} of {pairs:,} neighbouring rows are one --step apart: records come at"
+        " another step than that"
+    )
+
+
+def _spaced(origin: Origin, spacing: float | None) -> str | None:
+    """What speaks against a model whose records came at another distance, without a step."""
+    if not origin.spacing or not spacing:
+        return None
+    if max(origin.spacing / spacing, spacing / origin.spacing) <= SPACING:
+        return None
+    unit = " seconds" if origin.order == "time" else ""
+    return (
+        f"neighbours are {spacing:g}{unit} apart (the median), but {origin.spacing:g}{unit} in the"
+        " data that the model was learned from"
+    )
+
+
+# ---- what a person should know about the model
+
+
+def about_verdict(verdict: Verdict) -> str:
+    """What was counted, what was promised, and what could have been seen."""
+    if verdict.counted is None:
+        return "no pattern beside two values has enough cases to be counted"
+    where = "" if verdict.pattern is None else f" ({verdict.pattern})"
+    seen = ""
+    if verdict.visible is not None:
+        seen = f"; odds of {verdict.visible:.3g} to 1 or more would have shown"
+    return (
+        f"held-back records give odds of at least {verdict.counted:.3g} to 1{where} where"
+        f" {verdict.promised:.3g} to 1 is promised{seen}"
+    )
+
+
+def _warnings(plan: Plan, model: Model, verdict: Verdict | None) -> Iterator[str]:
+    """What to know about a model that acts."""
+    origin, promise, epsilon = model.origin, model.promise, plan.given.epsilon
+    if origin is None:
+        yield (
+            "the model does not say what it was learned from; that it belongs to these data is"
+            " taken on trust"
+        )
+    elif origin.distance is not None:
+        yield (
+            f"the model was learned from records {origin.distance} steps or more from every private"
+            " one: that those nearer by follow it too is an assumption"
+        )
+    if not isinstance(promise, Posterior):
+        return
+    if not plan.given.options.fit:
+        yield _published(origin)
+        yield from never_followed(promise)
+    if verdict is None:
+        yield f"the model was not tested at ε = {epsilon:g}: fit it with --epsilon {epsilon:g}"
+    else:
+        yield from _verdict_warnings(verdict)
+
+
+def _published(origin: Origin | None) -> str:
+    """What the certificate gives away of the reference records."""
+    if origin is None:
+        return "the certificate publishes the counts that the model was learned from"
+    table = "another table" if origin.table is None else repr(origin.table)
+    alone = f"; {many(origin.lone_cells, 'cell')} come from one chain alone"
+    return (
+        f"the certificate publishes the counts of {many(origin.records, 'record')} of {table}"
+        f"{alone if origin.lone_cells else ''}"
+    )
+
+
+def _verdict_warnings(verdict: Verdict) -> Iterator[str]:
+    """What the test of a fitted model says at this ε."""
+    if verdict.verdict == "not shown":
+        yield f"whether the promise holds is not shown: {about_verdict(verdict)}"
+    elif verdict.counted is not None and verdict.counted > _NARROWLY * verdict.promised:
+        yield f"the promise holds narrowly: {about_verdict(verdict)}"
+    ratios = {
+        "with the order that AIC chooses": verdict.order_ratio,
+        "with one more block of time": verdict.time_ratio,
+    }
+    for name, ratio in ratios.items():
+        if ratio is not None and ratio > _NEAR_ROUNDS:
+            yield (
+                f"{name} windows would be {ratio:.2g} times as wide: memory or drift beyond the"
+                " model"
+            )

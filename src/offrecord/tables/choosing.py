@@ -1,0 +1,308 @@
+"""Which rules act on a table: chosen from positions and the model alone, without any value.
+
+Rules that are given, those of the release before, or new ones; or every chain with a private record
+goes as a whole, where no model is believed or rules would leave nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from offrecord.errors import InputError
+from offrecord.mechanisms import compared as compared_mechanisms
+from offrecord.mechanisms.base import Mechanism, Unserved
+from offrecord.mechanisms.deciding import expected_released
+from offrecord.mechanisms.design_table import design_table
+from offrecord.mechanisms.rules import Setting
+from offrecord.mechanisms.table_policy import TablePolicy, Validation
+from offrecord.mechanisms.window import pair_of_window
+from offrecord.models.file import Model
+from offrecord.models.posterior import Posterior
+from offrecord.models.promise import Promise
+from offrecord.tables import remembered
+from offrecord.tables.checks.model import about_verdict
+from offrecord.tables.growing import growing_settings
+from offrecord.tables.survey import Survey
+from offrecord.text import Progress, listwise, many, unwatched
+from offrecord.theory.window import judge_of
+
+if TYPE_CHECKING:
+    from offrecord.tables.given import Given
+
+#: Chains from which whole ones can go where no model is believable: fewer would leave too little.
+MANY_CHAINS = 8
+_NOTHING = "the rules would release nothing of these chains"
+_LEAST_LEFT = 0.5  # records of chains with a private one: with fewer left they may go as a whole
+_PILOT = 50  # plausible chains whose windows say whether rules are worth designing
+_GAIN = 1e-6  # of a record: less is no reason to take a mechanism that is harder to follow
+RULES, WHOLE, NONE = "rules", "whole chains", "none"
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """What acts in a table.
+
+    kind: "rules", "whole chains" (each with a private record goes) or "none" (private chains are
+    whole, or there are none). policy: the rules. expected, runner_up, runner_up_expected: shares of
+    records that are expected to leave. why: for whole chains, the reason.
+    """
+
+    kind: str
+    policy: TablePolicy | None = None
+    expected: float = 1.0
+    runner_up: str | None = None
+    runner_up_expected: float | None = None
+    window: float | None = None
+    why: str | None = None
+
+
+def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
+    """What acts in a table, by positions and the model alone.
+
+    Args:
+        given: what is asked for.
+        model: the model, if one is given or was learned.
+        survey: of the table.
+
+    Raises:
+        InputError: where a model is needed and there is none to believe, and for given rules that
+            do not serve the table.
+    """
+    if survey.partly == 0 and not given.options.growing:
+        return Chosen(NONE)
+    if model is None:
+        raise InputError(
+            "give either --model or --fit (model or fit=True); where whole chains are private, no"
+            " model is needed"
+        )
+    broken = _broken(given, model)
+    if broken is not None:
+        return _whole_chains(given, model, survey, broken, _BELIEVE)
+    try:
+        chosen = _rules(given, model.promise, survey)
+    except Unserved as error:
+        return _whole_chains(given, model, survey, str(error))
+    left = chosen.expected * survey.records - (survey.records - survey.touched_records)
+    fitted = isinstance(model.promise, Posterior) and given.options.policy is None
+    if not fitted or left >= _LEAST_LEFT or given.options.growing:
+        return chosen
+    if survey.chains >= MANY_CHAINS:
+        return _whole_chains(given, model, survey, _NOTHING)
+    if survey.touched_records == survey.records:
+        raise InputError(f"the rules would release nothing of this table. {_RELEASE}")
+    return chosen
+
+
+#: What the rules of a release were chosen before, which a release made again cannot see.
+_COMPARED = ("runner_up", "runner_up_expected", "window")
+
+
+def compared(chosen: Chosen, survey: Survey) -> dict[str, Any]:
+    """What is kept of a choice beside its rules."""
+    return {name: getattr(chosen, name) for name in _COMPARED} | {"table": survey.table_fingerprint}
+
+
+# ---- whether the model is believed
+
+
+def _broken(given: Given, model: Model) -> str | None:
+    """Why the model is not believed, unless that is accepted."""
+    verdict = model.verdict(given.epsilon)
+    if verdict is None or verdict.verdict != "broken" or given.options.accepts("model"):
+        return None
+    return f"the model is broken at ε = {given.epsilon:g}: {about_verdict(verdict)}"
+
+
+#: What helps against a broken model, and where rules would redact everything.
+_BELIEVE = (
+    "Fit a model with a coarser --step, a higher --chain-order or another --phase, take an"
+    " --epsilon at which it is not broken, or add --accept model, and the certificate says so"
+)
+_RELEASE = "Take a larger --epsilon or a coarser --step, or fit a model to more data like these"
+
+
+def _whole_chains(
+    given: Given, model: Model, survey: Survey, why: str, remedies: str = _RELEASE
+) -> Chosen:
+    """Every chain with a private record goes; InputError where that is no way out."""
+    if given.options.growing:
+        raise InputError(f"{why}; whole chains cannot go from a table that grows. {remedies}")
+    if survey.chains < MANY_CHAINS:
+        raise InputError(
+            f"{why}; with {many(survey.chains, 'chain')} whole ones cannot go instead. {remedies}"
+        )
+    dependence = None if model.origin is None else model.origin.dependence
+    if dependence is not None:
+        raise InputError(
+            f"{why}; whole chains cannot go instead, as neighbouring ones tell of them: odds of at"
+            f" least {dependence:.3g} to 1 at the same time. {remedies}"
+        )
+    return Chosen(WHOLE, why=why, expected=1 - survey.touched_records / max(survey.records, 1))
+
+
+# ---- which rules act
+
+
+def _rules(given: Given, promise: Promise, survey: Survey) -> Chosen:
+    """The rules that are given, those of the release before, or new ones."""
+    if given.policy is not None:
+        policy = _judged(given, promise, survey, given.policy)
+        return _expected(promise, survey, [policy])
+    known = remembered.load(given, promise)
+    if known is not None and _settings(survey, known[0]) <= set(known[0].rules):
+        policy, compared = known
+        chosen = _expected(promise, survey, [policy])
+        if compared.get("table") != survey.table_fingerprint:
+            return chosen
+        return replace(chosen, **{name: compared[name] for name in _COMPARED})
+    if not given.options.growing and _is_hopeless(promise, survey, given.epsilon):
+        raise Unserved(_NOTHING)
+    return _expected(promise, survey, list(_candidates(given, promise, survey)))
+
+
+def _is_hopeless(promise: Promise, survey: Survey, epsilon: float) -> bool:
+    """Whether even half of the windows of a few plausible chains would release nothing of chains
+    with a private record, where these can go as a whole. Designing rules that redact everything
+    takes minutes where memory is long.
+    """
+    few = survey.chains < MANY_CHAINS and survey.touched_records < survey.records
+    if few or promise.places is not None or not isinstance(promise, Posterior):
+        return False
+    members, judge = promise.members(_PILOT, promise.seed(epsilon, "pilot")), judge_of("record", 0)
+    size, beside = 2, survey.records - survey.touched_records
+    while np.count_nonzero(judge(members, size, size) > epsilon) > _PILOT // 10:
+        half = (size // 2, size // 2)
+        rules = {one: pair_of_window(one, half, promise.k) for one in survey.settings}
+        policy = TablePolicy("window", epsilon, "run", None, rules)
+        if expected_released(survey.geometry, policy, promise.mean) - beside < _LEAST_LEFT:
+            return True
+        size *= 2
+    return False
+
+
+def _settings(survey: Survey, policy: TablePolicy) -> frozenset[Setting]:
+    """The settings that rules are needed for: more where near runs become one."""
+    return survey.settings if policy.is_local else survey.joined
+
+
+def designed(
+    mechanism: Mechanism,
+    promise: Promise,
+    epsilon: float,
+    protect: str,
+    survey: Survey,
+    watch: Progress = unwatched,
+    *,
+    growing: bool = False,
+) -> TablePolicy:
+    """The policy of a mechanism for a table.
+
+    Args:
+        mechanism: what makes the rules; where it serves no such table, windows act.
+        promise: the chains that ε is promised for.
+        epsilon: the budget.
+        protect: "run" or "each".
+        survey: of the table.
+        watch: follows the progress.
+        growing: rules are for every setting that may come to occur.
+
+    Raises:
+        Unserved: where no rules keep ε.
+    """
+    joins = mechanism.joins and protect == "run"
+    settings: Collection[Setting] = survey.joined if joins else survey.settings
+    if growing:
+        settings = growing_settings(promise, protect)
+    return design_table(mechanism, promise, epsilon, protect, settings, watch)
+
+
+def _candidates(given: Given, promise: Promise, survey: Survey) -> Iterable[TablePolicy]:
+    """Policies of the mechanism that is asked for, or of all that are compared."""
+    asked, protect = given.mechanism, given.options.protect
+    # of equal ones the first acts
+    every = [asked] if asked is not None else compared_mechanisms(protect)
+    watch, found, last = listwise(given.options.progress), set[str](), None
+    growing = given.options.growing
+    for mechanism in every:
+        try:
+            policy = designed(
+                mechanism, promise, given.epsilon, protect, survey, watch, growing=growing
+            )
+        except Unserved as error:
+            last = error
+            continue
+        if policy.mechanism not in found:
+            found.add(policy.mechanism)
+            yield policy
+    if not found and last is not None:
+        raise last
+
+
+def _expected(promise: Promise, survey: Survey, policies: list[TablePolicy]) -> Chosen:
+    """The policy that is expected to release most, and the one that comes next."""
+    records = max(survey.records, 1)
+    released = [expected_released(survey.geometry, one, promise.mean) for one in policies]
+    best = 0
+    for at, count in enumerate(released):
+        if count > released[best] + _GAIN:
+            best = at
+    acting = policies[best]
+    others = [(count, one) for count, one in zip(released, policies, strict=True)]
+    rest = sorted((one for one in others if one[1] is not acting), key=lambda one: -one[0])
+    window = next((count for count, one in others if one.mechanism == "window"), None)
+    chosen = Chosen(
+        RULES,
+        acting,
+        min(max(released[best] / records, 0.0), 1.0),
+        window=None if window is None else window / records,
+    )
+    if not rest:
+        return chosen
+    count, second = rest[0]
+    share = min(max(count / records, 0.0), 1.0)
+    return replace(chosen, runner_up=second.mechanism, runner_up_expected=share)
+
+
+def _judged(given: Given, promise: Promise, survey: Survey, policy: TablePolicy) -> TablePolicy:
+    """Rules that are given, judged on draws of this command's own; InputError where they do not
+    serve the table, or do not keep ε.
+    """
+    if policy.protect != given.options.protect:
+        raise InputError(f"the policy protects {policy.protect!r}: add --protect {policy.protect}")
+    _check_shape(policy, promise)
+    missing = sorted(_settings(survey, policy) - set(policy.rules))
+    if missing:
+        first = missing[0]
+        raise InputError(
+            f"the policy has no rule for the setting {first.kind!r} at place {first.place}, which"
+            " occurs in the table: design it for this setting too"
+        )
+    rule = promise.acceptance
+    members = promise.members(0 if rule is None else rule.drawn, remembered.own_seed())
+    found = Validation.of(policy.leakages(members), given.epsilon)
+    if found.above > (0 if rule is None else rule.verifier):
+        raise InputError(
+            f"the policy exceeds ε = {given.epsilon:g} under {found.above:,} of {found.drawn:,}"
+            " chains of the model"
+        )
+    return replace(policy, epsilon=given.epsilon, coverage=promise.coverage, validation=found)
+
+
+def _check_shape(policy: TablePolicy, promise: Promise) -> None:
+    """InputError for rules on other values, of another order or place, than the model's."""
+    places = 1 if promise.places is None else promise.places.count
+    for setting, pair in policy.rules.items():
+        sides = (pair.left is not None, pair.right is not None)
+        if sides != {"first": (False, True), "last": (True, False)}.get(setting.kind, (True, True)):
+            raise InputError(f"the policy has other sides for {setting.kind!r} than it needs")
+        if setting.place >= places:
+            raise InputError(f"the policy has rules for place {setting.place}, the model none")
+        if not all(rule.fits(promise.k, promise.order) for rule in pair if rule is not None):
+            raise InputError(
+                f"the policy has rules for other chains than the model's, which have {promise.k}"
+                f" values and order {promise.order}"
+            )
