@@ -27,7 +27,7 @@ from offrecord.tables import remembered
 from offrecord.tables.checks.model import about_verdict
 from offrecord.tables.growing import growing_settings
 from offrecord.tables.survey import Survey
-from offrecord.text import Progress, listwise, many, unwatched
+from offrecord.text import Progress, many, unwatched
 from offrecord.theory.window import judge_of
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def _candidates(given: Given, promise: Promise, survey: Survey) -> Iterable[Tabl
     asked, protect = given.mechanism, given.options.protect
     # of equal ones the first acts
     every = [asked] if asked is not None else compared_mechanisms(protect)
-    watch, found, last = listwise(given.options.progress), set[str](), None
+    watch, found, last = given.options.progress, set[str](), None
     growing = given.options.growing
     for mechanism in every:
         try:
