@@ -41,7 +41,7 @@ VERIFY = [CERTIFICATE, "released.csv", "--private-list", "list.csv", "--key-file
 COMMANDS: dict[str, tuple[list[str], str]] = {
     **{
         f"redact, table{ending}": (["redact", f"table{ending}", *BY_MODEL], f"table{ending}")
-        for ending in (".csv", ".parquet", ".arrow", ".ndjson", ".csv.gz", ".xlsx")
+        for ending in (".csv", ".parquet", ".arrow", ".ndjson", ".csv.gz")
     },
     "redact --stream, table.csv": (["redact", "table.csv", *BY_MODEL, "--stream"], "table.csv"),
     "fit, table.csv": (["fit", "table.csv", *COLUMNS, "-o", "new.json"], "table.csv"),
@@ -96,7 +96,7 @@ def good() -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     frame, private = table()
-    for ending in (".csv", ".parquet", ".arrow", ".ndjson", ".csv.gz", ".xlsx"):
+    for ending in (".csv", ".parquet", ".arrow", ".ndjson", ".csv.gz"):
         table_files.write(frame, folder / f"table{ending}")
     private.write_csv(folder / "list.csv")
     labels = ["low", "mid", needles.VALUE]

@@ -16,11 +16,6 @@ def _write_zstd(table, path):
         out.write(table.write_ndjson().encode())
 
 
-def _write_workbook(table, path):
-    bare = table.with_columns(pl.selectors.datetime().dt.replace_time_zone(None))
-    bare.write_excel(str(path))  # workbooks know no time zones
-
-
 WRITERS = {
     ".csv": pl.DataFrame.write_csv,
     ".parquet": pl.DataFrame.write_parquet,
@@ -28,7 +23,6 @@ WRITERS = {
     ".ndjson": pl.DataFrame.write_ndjson,
     ".csv.gz": _write_gzip,
     ".ndjson.zst": _write_zstd,
-    ".xlsx": _write_workbook,
 }
 READERS = {
     ".csv": pl.read_csv,
@@ -37,11 +31,8 @@ READERS = {
     ".ndjson": pl.read_ndjson,
     ".csv.gz": pl.read_csv,
     ".ndjson.zst": pl.read_ndjson,
-    ".xlsx": pl.read_excel,
 }
 ENDINGS = tuple(WRITERS)
-#: The endings of what can be read part by part.
-STREAMED = tuple(ending for ending in ENDINGS if ending != ".xlsx")
 
 
 def ending_of(path):

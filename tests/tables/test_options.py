@@ -52,7 +52,6 @@ DEFAULTS = {
 OF_FILES = {
     "separator": None,
     "encoding": None,
-    "sheet": None,
     "format": None,
     "output_format": None,
     "certificate": None,

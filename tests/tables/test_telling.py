@@ -3,9 +3,6 @@ of; noise is neither.
 """
 
 import json
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -130,36 +127,6 @@ def test_it_is_refused_part_by_part(kept, monkeypatch, ending):
         )
     assert not list(Path("out").iterdir())
     assert nothing_released()
-
-
-def test_it_is_refused_through_a_pipe(kept):
-    command = [
-        sys.executable,
-        "-c",
-        "from offrecord.cli import run; run()",
-        "redact",
-        "-",
-        "--format",
-        "csv",
-        "-o",
-        "-",
-    ]
-    for name, value in (
-        OPTIONS
-        | {
-            "model": "model.json",
-            "dataset": "d",
-            "keep": "duration",
-            "certificate": "c.json",
-        }
-    ).items():
-        command += [f"--{name}", str(value)]
-    ended = subprocess.run(
-        command, input=kept.write_csv().encode(), capture_output=True, check=False
-    )
-    assert (ended.returncode, ended.stdout) == (2, b"")
-    assert re.search(SAID, ended.stderr.decode())
-    assert not Path("c.json").exists()
 
 
 def test_another_name_for_the_value_is_refused(kept):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from offrecord.cli.parameters import cuts, offering
-from offrecord.cli.paths import STREAM, check_all_apart, check_outside
+from offrecord.cli.paths import check_all_apart, check_outside
 from offrecord.cli.printing import Json, as_json_text, busy
 from offrecord.cli.tables import Table, columns_read, read_keys, read_table, said_of
 from offrecord.tables.options import limit
@@ -57,7 +57,7 @@ def fit(
     columns = columns_read(value, order, by, described["private"])
     frame = read_table(table, columns, said_of(table, keys, said), max_rows, text=[value])
     described["epsilons"] = EPSILONS if epsilons is None else tuple(epsilons)
-    described["table"] = None if table == STREAM else table.name
+    described["table"] = table.name
     with busy("fitting"):
         found = fit_table(frame, private_list=listed, **described)
     found.save(output, force=force)

@@ -38,7 +38,6 @@ SHARED = {
         *_TABLE,
         *_FILE,
         *("merge", "fit_distance", "chain_order", "phase", "coverage"),
-        "sheet",
     ),
     "design": ("epsilon", "protect", "exact_model", "force"),
     "compare": ("protect", "exact_model", "force"),

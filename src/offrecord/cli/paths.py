@@ -7,12 +7,10 @@ from pathlib import Path
 
 from offrecord.errors import InputError
 
-STREAM = Path("-")  #: standard input or output
-
 
 def check_all_apart(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
     """InputError if an output would overwrite an input or another output."""
-    named = [(name, path) for name, path in outputs.items() if path is not None and path != STREAM]
+    named = [(name, path) for name, path in outputs.items() if path is not None]
     for at, (name, path) in enumerate(named):
         for other, taken in [*inputs.items(), *named[:at]]:
             if taken is not None and is_same(path, taken):
@@ -24,7 +22,7 @@ def check_outside(outputs: Mapping[str, Path | None], table: Path) -> None:
     from offrecord.tables.folders import is_several, would_hold
 
     for name, path in outputs.items() if is_several(table) else ():
-        if path is not None and path != STREAM and would_hold(table, path):
+        if path is not None and would_hold(table, path):
             raise InputError(f"{name} must not be one of the input's files, got {path}")
 
 

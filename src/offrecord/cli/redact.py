@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from offrecord.cli.parameters import offering
-from offrecord.cli.paths import STREAM, check_all_apart, check_outside, is_same, output_format
+from offrecord.cli.paths import check_all_apart, check_outside, is_same, output_format
 from offrecord.cli.printing import Json, as_json_text, bar, failed, fault_of, noted
 from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table, said_of
 from offrecord.errors import InputError
@@ -34,7 +32,7 @@ def redact(
         typer.Option(
             "--output",
             "-o",
-            help="Released table, its certificate beside it; - for standard output.",
+            help="Released table, its certificate beside it.",
         ),
     ] = None,
     report: Annotated[
@@ -59,7 +57,7 @@ def redact(
     options["limits"] = dict(options["limits"] or ())
     asked = FileOptions(**options, progress=bar, say=noted)
     named = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
-    places = _places(table, output, asked, named, as_json=as_json)
+    places = _places(table, output, asked, named)
     keys = read_keys(asked.private_list, _said(asked), asked.max_rows)
     asked = replace(asked, private_list=keys)
     engine = _in_file if _is_streamed(stream, places, asked) else _in_memory
@@ -71,7 +69,7 @@ def redact(
     if as_json:
         typer.echo(as_json_text(done.to_dict(places)))
     else:
-        typer.echo(_told(done, places), err=places.to_stream)
+        typer.echo(_told(done, places))
     if fault is not None:  # no exception: what else there is to say is said, too
         failed(f"{fault}; the release and its certificate are there")
         raise typer.Exit(2)
@@ -95,30 +93,23 @@ class _Places:
     certificate: Path | None = None
     report: Path | None = None
 
-    @property
-    def to_stream(self) -> bool:
-        """The release goes to standard output."""
-        return self.output == STREAM
-
 
 def _report_place(
     output: Path | None, report: Path | None, *, no_report: bool, dry_run: bool
 ) -> Path | None:
-    """Where the report goes; None for none. Of a release on standard output one that is named."""
+    """Where the report goes; None for none."""
     from offrecord.files import report_beside
 
     if report is not None and no_report:
         raise InputError("give --report or --no-report, not both")
     if report is not None and dry_run:
         raise InputError("--report is about a release: leave --dry-run out, or --report")
-    if report is not None or no_report or dry_run or output is None or output == STREAM:
+    if report is not None or no_report or dry_run or output is None:
         return report
     return report_beside(output)
 
 
-def _places(
-    table: Path, output: Path | None, asked: FileOptions, report: Path | None, *, as_json: bool
-) -> _Places:
+def _places(table: Path, output: Path | None, asked: FileOptions, report: Path | None) -> _Places:
     """Where things are, checked before anything is read; InputError if they cannot be there."""
     if output is None and not asked.dry_run:
         raise InputError("give --output FILE for the released table, or --dry-run")
@@ -126,7 +117,7 @@ def _places(
     outputs = _outputs(output, asked) | {"--report": report}
     check_all_apart(outputs, _inputs(table, asked))
     check_outside(outputs, table)
-    out_kind, certificate = _release_place(table, output, asked, as_json=as_json)
+    out_kind, certificate = _release_place(table, output, asked)
     if report is not None:
         _check_report(report, certificate, asked)
     said = said_of(table, asked.private_list, _said(asked))
@@ -136,7 +127,7 @@ def _places(
 def _said(asked: FileOptions) -> Said:
     from offrecord.tables.formats import Said
 
-    return Said(asked.format, asked.separator, asked.encoding, asked.sheet)
+    return Said(asked.format, asked.separator, asked.encoding)
 
 
 def _path(named: str | Path | None) -> Path | None:
@@ -160,37 +151,17 @@ def _outputs(output: Path | None, asked: FileOptions) -> dict[str, Path | None]:
 
 
 def _release_place(
-    table: Path, output: Path | None, asked: FileOptions, *, as_json: bool
+    table: Path, output: Path | None, asked: FileOptions
 ) -> tuple[str | None, Path | None]:
     """The format of a release, and where its certificate goes: both None in a dry run."""
     if output is None:
         return None, None
-    if output == STREAM:
-        return _stream_place(table, asked, as_json=as_json)
     from offrecord.files import check_outputs
 
     kind, named = output_format(output, asked.format), _path(asked.certificate)
     certificate = check_outputs(output, named, _key_file(asked), force=asked.force)
     others = _outputs(output, asked) | {"the certificate": certificate}
     check_all_apart({**others, "--certificate": None}, _inputs(table, asked))
-    return kind, certificate
-
-
-def _stream_place(table: Path, asked: FileOptions, *, as_json: bool) -> tuple[str, Path]:
-    """The format of a release on standard output, and where its certificate goes."""
-    from offrecord.files import check_apart, check_writable
-    from offrecord.tables.formats import stream_format, table_format
-
-    if asked.certificate is None:
-        raise InputError("a table on standard output needs --certificate FILE")
-    if sys.stdout is None:
-        raise InputError("standard output is closed")
-    if as_json:
-        raise InputError("standard output holds either the table or --json, not both")
-    is_named = asked.format is not None or table == STREAM
-    kind = stream_format(asked.format if is_named else table_format(table))
-    certificate = check_writable(asked.certificate, force=asked.force)
-    check_apart(_key_file(asked), certificate)
     return kind, certificate
 
 
@@ -232,14 +203,8 @@ class _Done(NamedTuple):
 
 def _is_streamed(stream: bool | None, places: _Places, asked: FileOptions) -> bool:
     """Whether a table goes through part by part: if a person says so, or it is too large."""
-    is_piped = places.table == STREAM or places.to_stream
-    if stream and is_piped:
-        raise InputError(
-            "--stream is for files: a table on a standard stream is held in memory, as it takes two"
-            " looks"
-        )
     whole = asked.fit or asked.single_chain
-    if stream is None and not (is_piped or whole):
+    if stream is None and not whole:
         return is_too_large(places.table, places.said)
     return bool(stream)
 
@@ -279,17 +244,12 @@ def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
     """Write a release; warnings."""
     warnings = []
     if places.output is not None and places.certificate is not None:
-        how: dict[str, Any] = {
-            "format": places.output_format,
-            "certificate": places.certificate,
-            "force": force,
-        }
-        if places.to_stream:
-            with suppress(OSError):  # whoever reads may take its time
-                os.set_blocking(sys.stdout.fileno(), True)
-            warnings += release.write_stream(sys.stdout.buffer, **how)
-        else:
-            warnings += release.write(places.output, **how)[1]
+        warnings += release.write(
+            places.output,
+            format=places.output_format,
+            certificate=places.certificate,
+            force=force,
+        )[1]
     return warnings
 
 
@@ -302,7 +262,7 @@ def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
 
     assert places.report is not None
     assert places.certificate is not None
-    output = None if places.to_stream else places.output
+    output = places.output
     try:
         page = report_of(done.made, places.certificate, output)
         _ = page.html  # drawing takes a second: not while others wait for the lock
@@ -329,7 +289,7 @@ def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
 
 def _told(done: _Done, places: _Places) -> str:
     """A release in a few lines, and what was written."""
-    written = [] if places.output is None or places.to_stream else [str(places.output)]
+    written = [] if places.output is None else [str(places.output)]
     written += [] if places.certificate is None else [_shown(places.certificate, places.output)]
     written += [] if places.report is None else [_shown(places.report, places.output)]
     figures = done.summary.figures()

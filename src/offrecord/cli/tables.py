@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from offrecord.cli.paths import STREAM
-
 if TYPE_CHECKING:
     import polars as pl
 
     from offrecord.tables.formats import Said
 
 TABLE_HELP = (
-    "CSV, Parquet, Arrow IPC, NDJSON or Excel file, by the ending of its name (.csv.gz,"
-    " .ndjson.zst … too); a folder or pattern of Parquet files; - for standard input."
+    "CSV, Parquet, Arrow IPC or NDJSON file, by the ending of its name (.csv.gz, .ndjson.zst …"
+    " too); or a folder or pattern of Parquet files."
 )
 Table = Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="TABLE")]
 
@@ -36,13 +33,14 @@ def read_table(
     from concurrent.futures import ThreadPoolExecutor
     from importlib import import_module
 
-    from offrecord.tables.formats import table_file, table_stream
+    from offrecord.tables.formats import table_file
 
     with ThreadPoolExecutor(1) as pool:
         # What works on the table is imported while the engine reads.
         pool.submit(import_module, "offrecord.tables.engines.memory")
-        source = table_stream(sys.stdin.buffer, said) if path == STREAM else table_file(path, said)
-        return source.read(list(dict.fromkeys(columns)), text=text, max_rows=max_rows)
+        return table_file(path, said).read(
+            list(dict.fromkeys(columns)), text=text, max_rows=max_rows
+        )
 
 
 def read_keys(path: str | Path | None, said: Said, max_rows: int) -> pl.DataFrame | None:
@@ -57,12 +55,12 @@ def read_keys(path: str | Path | None, said: Said, max_rows: int) -> pl.DataFram
 
 def said_of(table: Path, keys: str | Path | None, said: Said) -> Said:
     """What is said of the table itself; InputError for what is said of neither it nor the list."""
-    from offrecord.tables.formats import stream_format, table_format
+    from offrecord.tables.formats import table_format
 
-    kind = stream_format(said.format) if table == STREAM else table_format(table, said.format)
+    kind = table_format(table, said.format)
     is_for_list = keys is not None and table_format(Path(keys)) == "csv"
-    if is_for_list:  # which has no sheet of its own
-        said = replace(said.for_kind(kind), sheet=said.sheet)
+    if is_for_list:
+        said = said.for_kind(kind)
     return replace(said, format=kind)
 
 
@@ -79,5 +77,4 @@ def is_too_large(table: Path, said: Said) -> bool:
     from offrecord.tables.formats import table_file
     from offrecord.tables.guarding import memory_size
 
-    # a sheet never is
-    return said.format != "xlsx" and table_file(table, said).exceeds(memory_size() // 2, a_row=80)
+    return table_file(table, said).exceeds(memory_size() // 2, a_row=80)

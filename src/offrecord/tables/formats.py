@@ -1,4 +1,4 @@
-"""Tables read: CSV, Parquet, Arrow IPC and newline-delimited JSON, through polars, and Excel's.
+"""Tables read: CSV, Parquet, Arrow IPC and newline-delimited JSON, through polars.
 
 What the engine says about a failure may quote cells, so it is never passed on. Text files are read
 as text: types are decided later from all cells, never guessed from the first few.
@@ -6,14 +6,12 @@ as text: types are decided later from all cells, never guessed from the first fe
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from glob import escape
 from pathlib import Path
-from typing import BinaryIO
 
 import polars as pl
 
@@ -32,7 +30,7 @@ from offrecord.tables.guarding import (
 from offrecord.tables.lines import check_end, check_lengths, check_lines
 from offrecord.tables.options import MAX_ROWS
 from offrecord.tables.packing import PACKINGS, packing_of
-from offrecord.tables.texts import UTF8, Text, encoding_beside, separator_of, text_at
+from offrecord.tables.texts import UTF8, Text, marked_encoding, separator_of, text_at
 
 #: Format names and the endings of file names that stand for them.
 FORMATS = {
@@ -40,33 +38,29 @@ FORMATS = {
     "parquet": (".parquet", ".pq"),
     "ipc": (".arrow", ".ipc", ".feather"),
     "ndjson": (".ndjson", ".jsonl"),
-    "xlsx": (".xlsx",),
 }
 #: The formats of text, which may be packed.
 TEXTS = ("csv", "ndjson")
 #: Endings of tables in CSV whose cells are separated by tabs: read, not written.
 TABBED = (".tsv", ".tab")
-#: The formats that standard streams take; Arrow IPC in its stream format.
-STREAMS = ("csv", "ndjson", "ipc")
-_IPC_END = b"\xff\xff\xff\xff\0\0\0\0"  # how a stream of Arrow IPC says that it is complete
+#: Endings of spreadsheets, which are not read.
+_SHEETS = (".xlsx", ".xls", ".ods")
 
 
 @dataclass(frozen=True)
 class Said:
     """What a person says of how a table file is to be read; None where it is left to the file.
 
-    format: instead of the ending of its name. separator, encoding: of CSV. sheet: of a workbook.
+    format: instead of the ending of its name. separator, encoding: of CSV.
     """
 
     format: str | None = None
     separator: str | None = None
     encoding: str | None = None
-    sheet: str | None = None
 
     def for_kind(self, kind: str) -> Said:
         """What of it is about files of a format."""
-        said = self if kind == "csv" else replace(self, separator=None, encoding=None)
-        return said if kind == "xlsx" else replace(said, sheet=None)
+        return self if kind == "csv" else replace(self, separator=None, encoding=None)
 
 
 NOTHING_SAID = Said()
@@ -80,6 +74,10 @@ def format_of(path: Path, named: str | None = None) -> str:
     packing = packing_of(path)
     kind = _named(named) or _by_ending(path.with_suffix("") if packing else path)
     if kind is None:
+        if path.suffix.lower() in _SHEETS:
+            raise InputError(
+                f"{path} is a spreadsheet, which is neither read nor written: save it as CSV"
+            )
         known = ", ".join(ending for endings in FORMATS.values() for ending in endings)
         packed = " or ".join(f".csv{ending}" for ending in PACKINGS)
         raise InputError(f"{path}: the name must end in {known}, {packed}, or give --format")
@@ -122,32 +120,19 @@ def written_format(path: Path, named: str | None = None) -> str:
     kind = format_of(path, named)
     if is_tabbed(path) and named is None:
         raise InputError(f"{path}: CSV is written with commas; end its name in .csv")
-    if kind == "xlsx":
-        from offrecord.tables.workbooks import check_writer
-
-        check_writer()
     return kind
-
-
-def stream_format(named: str | None) -> str:
-    """The format of a standard stream, which has no name to tell it."""
-    if named not in STREAMS:
-        raise InputError(
-            "a standard stream needs --format csv, ndjson or ipc (Arrow's stream format)"
-        )
-    return named
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table to be read. name: for messages. origin: where its files are, None for a stream.
+    """A table to be read. name: for messages. origin: where its files are.
 
     frame: what it is read from, unless it is text.
     """
 
     name: str
     kind: str
-    origin: Path | None = None
+    origin: Path
     frame: pl.LazyFrame | None = None
     text: Text | None = None
 
@@ -168,12 +153,19 @@ class Source:
     @property
     def _files(self) -> list[Path]:
         """What it is read from."""
-        assert self.origin is not None
         return files_of(self.origin) if is_several(self.origin) else [self.origin]
 
-    def sorting(self, by: Sequence[str]) -> str:
-        """Python that writes the table anew, its chains together, with polars."""
-        assert self.origin is not None
+    def sorting(self, by: Mapping[str, pl.DataType]) -> str:
+        """Python that writes the table anew, sorted by chain, with polars.
+
+        by: the columns that name chains, with the types by which they sort: text that is all whole
+        numbers sorts as numbers, categories as text.
+        """
+        keys = ", ".join(
+            f"polars.col({name!r})"
+            + (f".cast(polars.{kind})" if kind.is_integer() or kind == pl.String else "")
+            for name, kind in by.items()
+        )
         origin, reading, writing = self.origin, "", ""
         plain = origin.with_suffix("") if packing_of(origin) else origin
         there = plain.with_stem(f"{plain.stem}-sorted")
@@ -185,7 +177,7 @@ class Source:
             there, reading = there.with_suffix(".csv"), ", infer_schema=False"
             reading += "" if self.text.separator == "," else f", separator={self.text.separator!r}"
         return (
-            f"polars.scan_{self.kind}({str(origin)!r}{reading}).sort({list(by)!r},"
+            f"polars.scan_{self.kind}({str(origin)!r}{reading}).sort({keys},"
             f" maintain_order=True).sink_{self.kind}({str(there)!r}{writing})"
         )
 
@@ -239,7 +231,7 @@ class Source:
                 finally:
                     whole.result()  # what is wrong with lines comes before what the engine says
         self._check(frame.height, max_rows)
-        return self._with_days(frame, text)
+        return frame
 
     def batches(
         self,
@@ -275,10 +267,6 @@ class Source:
 
     def _check_streamed(self) -> None:
         """InputError for what cannot be read part by part."""
-        if self.kind == "xlsx":
-            raise InputError(
-                f"{self.name} is a workbook, which is read at once: leave --stream out"
-            )
         if self.text is not None and self.text.encoding != UTF8:
             raise InputError(
                 f"{self.name} is in {self.text.encoding}, which is read at once: leave --stream"
@@ -308,14 +296,6 @@ class Source:
                 check_lengths(self.text)
         return True
 
-    def _with_days(self, frame: pl.DataFrame, text: Sequence[str]) -> pl.DataFrame:
-        """What a workbook holds as days, all midnights, as such; text: stays as it is."""
-        from offrecord.tables.workbooks import as_days
-
-        if self.kind != "xlsx":
-            return frame
-        return frame.with_columns(as_days(frame[one]) for one in frame.columns if one not in text)
-
     def _chosen(
         self, columns: Sequence[str] | None, text: Sequence[str], max_rows: int
     ) -> pl.LazyFrame:
@@ -339,7 +319,7 @@ class Source:
 
     def _check_header(self, columns: Sequence[str], names: Sequence[str]) -> None:
         """InputError if a column is not there, or several are called so."""
-        check_columns(columns, names, self.name, cells=self.kind in ("csv", "xlsx"))
+        check_columns(columns, names, self.name, cells=self.kind == "csv")
         twice = [name for name in columns if f"{name}_duplicated_0" in names]
         if twice and self.kind == "csv":
             raise InputError(
@@ -365,19 +345,15 @@ def table_file(path: str | Path, said: Said = NOTHING_SAID) -> Source:
             return Source(name, kind, path, text=_separated(text, kind, said, is_tabbed(path)))
         if kind == "parquet":
             return Source(name, kind, path, pl.scan_parquet(path, glob=False))
-        if kind == "xlsx":
-            from offrecord.tables.workbooks import sheet_frame
-
-            return Source(name, kind, path, sheet_frame(path, said.sheet).lazy())
         return Source(name, kind, path, pl.scan_ipc(escape(name)))
 
 
 def _check_said(said: Said, kind: str, name: str) -> None:
     """InputError for what is said of another format."""
     beside = said.for_kind(kind)
-    for option, of in (("separator", "CSV"), ("encoding", "CSV"), ("sheet", "workbooks")):
+    for option in ("separator", "encoding"):
         if getattr(said, option) != getattr(beside, option):
-            raise InputError(f"--{option} is for {of}; {name} is {kind}")
+            raise InputError(f"--{option} is for CSV; {name} is {kind}")
 
 
 def _separated(text: Text, kind: str, said: Said, is_tabbed: bool) -> Text:
@@ -389,34 +365,6 @@ def _separated(text: Text, kind: str, said: Said, is_tabbed: bool) -> Text:
     if text.is_plain:
         check_end(text)
     return text
-
-
-def table_stream(stream: BinaryIO, said: Said) -> Source:
-    """A table from a stream, held in memory: it takes two looks to redact one."""
-    kind, name = stream_format(said.format), "standard input"
-    _check_said(said, kind, name)
-    content = stream.read()
-    if not content:
-        raise InputError(f"{name} is empty")
-    if kind == "ipc":
-        _check_ipc(content, name)
-    with engine(unreadable(name, kind)):
-        if kind == "ipc":
-            return Source(name, kind, frame=pl.read_ipc_stream(io.BytesIO(content)).lazy())
-        text = text_at(content, name, None, said.encoding, kind)
-        return Source(name, kind, text=_separated(text, kind, said, is_tabbed=False))
-
-
-def _check_ipc(content: bytes, name: str) -> None:
-    """InputError unless it is one stream of Arrow IPC, up to its end."""
-    if not content.endswith(_IPC_END):
-        raise InputError(
-            f"{name} stops before the end of an Arrow IPC stream: it was cut short, or is of"
-            " another format"
-        )
-    schema = content[: 8 + int.from_bytes(content[4:8], "little")]
-    if _IPC_END + schema in content:
-        raise InputError(f"{name} holds several Arrow IPC streams; give one")
 
 
 def _scanned_json(text: Text, schema: dict[str, pl.DataType | None] | None = None) -> pl.LazyFrame:
@@ -448,16 +396,15 @@ def read_list(
 ) -> pl.DataFrame:
     """All columns of a private list.
 
-    said: of its table; what it says of CSV goes for the list too, as far as that is so.
+    said: of its table; what it says of CSV goes for the list too, but for a byte order mark.
     """
     path = Path(path)
     kind = table_format(path)
-    said = replace(said, format=None, sheet=None).for_kind(kind)
+    said = replace(said, format=None).for_kind(kind)
     if kind == "csv":
         check_readable(path)
         with engine(unreadable(str(path), kind)):
-            found = encoding_beside(path, packing_of(path), said.encoding, memory_size())
-        said = replace(said, encoding=found)
+            said = replace(said, encoding=marked_encoding(path) or said.encoding)
     return read_frame(path, said=said, max_rows=max_rows)
 
 

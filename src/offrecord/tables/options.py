@@ -247,14 +247,14 @@ class Options:
 @_options
 class FileOptions(Options):
     """format, output_format: instead of the endings of names. separator, encoding: of CSV that is
-    not separated by commas, or not in UTF-8. sheet: of a workbook of several. certificate: where it
+    not separated by commas, or not in UTF-8. certificate: where it
     goes, instead of beside the output. force: overwrite what is there. limits: {"rows": 1000}
     refuses longer tables.
     """
 
     certificate: str | Path | None = option("Where the certificate goes instead.", default=None)
     format: str | None = option(
-        "csv, parquet, ipc, ndjson or xlsx, instead of the input's ending.", default=None
+        "csv, parquet, ipc or ndjson, instead of the input's ending.", default=None
     )
     separator: str | None = option(
         "What stands between the cells of CSV, if no comma: ; or tab.", default=None
@@ -262,7 +262,6 @@ class FileOptions(Options):
     encoding: str | None = option(
         "Of CSV that is not in UTF-8: utf-16, latin-1, cp1252 …", default=None
     )
-    sheet: str | None = option("Sheet of an Excel workbook that has several.", default=None)
     output_format: str | None = None
     limits: Mapping[str, int] | None = option(
         f"rows=COUNT: refuse longer tables.  [default: rows={MAX_ROWS}]",

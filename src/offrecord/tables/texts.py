@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from offrecord.errors import InputError
-from offrecord.tables.packing import check_packing, unpacked
+from offrecord.tables.packing import check_packing, packing_of, unpacked
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -29,7 +29,6 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_WIDE = ("utf-16", "utf-32")  # encodings in which plain characters have bytes of zeros
 _PLAIN = 'abc,;|\t"123\r\n'  # what every encoding of tables can say
 
 
@@ -179,43 +178,10 @@ def _encoding(beginning: bytes, name: str, said: str | None, kind: str) -> str:
     raise InputError(f"{name} is in {found.upper()}{'' if marked else ', without a mark'}: {how}")
 
 
-def encoding_beside(path: Path, packing: str | None, said: str | None, limit: int) -> str | None:
-    """The encoding of a list whose table is in the one that is said: that one, unless its own bytes
-    say that it is in another or in UTF-8.
-
-    InputError if it may be in either, and would say something else in each. limit: bytes that it
-    may come to.
-    """
-    raw = Text(path, str(path))
-    with raw.opened() as file:
-        check_packing(file.read(4), packing, raw.name)
-    content = replace(raw, packing=packing).held(limit).origin
-    assert isinstance(content, bytes)
-    marked = _marked(content)
-    if marked is not None:
-        return marked
-    chosen = UTF8 if said is None else checked_encoding(said)
-    if chosen == UTF8:
-        return said
-    if chosen.startswith(_WIDE):  # in which the end of a line has a byte of zeros
-        return chosen if b"\0" in content else UTF8
-    plain, other = (_read_as(content, one) for one in (UTF8, chosen))
-    if plain is None or plain == other:
-        return chosen
-    if other is None:
-        return UTF8
-    raise InputError(
-        f"{path} may be in {chosen}, as --encoding says, or in UTF-8, and would name others in"
-        " each: save it in UTF-8 with a byte order mark, or as Parquet"
-    )
-
-
-def _read_as(content: bytes, encoding: str) -> str | None:
-    """A text, None if it is not in an encoding."""
-    try:
-        return content.decode(encoding)
-    except UnicodeError:
-        return None
+def marked_encoding(path: Path) -> str | None:
+    """The encoding that the byte order mark of a text file says; None without a mark."""
+    with Text(path, str(path), packing_of(path)).opened() as file:
+        return _marked(file.read(4))
 
 
 def _marked(beginning: bytes) -> str | None:

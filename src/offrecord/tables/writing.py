@@ -9,7 +9,6 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -24,11 +23,10 @@ from offrecord.files import (
     report_beside,
     sync,
     sync_folder,
-    write_bytes,
 )
 from offrecord.models.base import Label
 from offrecord.models.records import Codes
-from offrecord.tables.encoding import check_holds, stream_frame, write_frame
+from offrecord.tables.encoding import check_holds, write_frame
 from offrecord.tables.packing import packing_of
 from offrecord.tables.threads import in_threads, table_threads
 from offrecord.tables.values import label_family
@@ -137,26 +135,6 @@ def write_release(
             sync_folder(certificate_path.parent)
             os.replace(table, path)
             sync_folder(path.parent)
-
-
-def write_to_stream(
-    frame: pl.DataFrame,
-    out: BinaryIO,
-    kind: str,
-    certificate_path: Path,
-    certificate: Callable[[str], bytes],
-    enter: Callable[[], None],
-    *,
-    force: bool,
-) -> None:
-    """Write a release to a stream, and its certificate once the last byte has been taken.
-
-    The ledger knows the release before the first byte leaves: whoever reads may keep what came
-    before the stream broke.
-    """
-    enter()
-    digest = stream_frame(frame, out, kind)
-    write_bytes(certificate_path, certificate(digest), force=force)
 
 
 def write_table(pieces: Iterator[pl.DataFrame], path: Path, kind: str, *, force: bool) -> list[str]:

@@ -175,7 +175,7 @@ def read_records(
     """
     output = certificate.output
     assert output is not None
-    frame = _frame(released)
+    frame = read_frame(released)
     columns = columns_of(certificate)
     found.unequal("output.columns", list(output.columns), frame.columns)
     if frame.columns != columns.released:
@@ -211,17 +211,6 @@ def columns_of(certificate: Certificate) -> Columns:
     return Columns.named(
         named.value, named.order, named.by or None, not named.by, named.keep, named.keep_all,
     )  # fmt: skip
-
-
-def _frame(path: Path) -> pl.DataFrame:
-    try:
-        return read_frame(path)
-    except InputError:
-        if path.is_file() and path.suffix in (".arrow", ".ipc", ".feather"):
-            with path.open("rb") as file:
-                if file.read(6) != b"ARROW1":  # what leaves by standard output
-                    return pl.read_ipc_stream(path)
-        raise
 
 
 def _check_spelling(cells: pl.Series, arranged: Arranged, found: Found) -> None:

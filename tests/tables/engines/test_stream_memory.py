@@ -1,79 +1,17 @@
-"""A stream takes little memory, and what waits on disk holds nothing that was redacted."""
+"""A stream takes little memory."""
 
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pytest
 
-import offrecord as off
 from definition import samples
 from offrecord.tables.engines import stream
-from streams import CHAIN, COLUMNS, ROOMS, frame
+from streams import CHAIN, frame
 from table_files import write
-
-
-def test_rows_wait_where_nothing_is_left_of_them(tmp_path, monkeypatch):
-    """Whoever wants the rows may stop asking, and hold on to what gives them: an engine's thread,
-    the trace of an error.
-    """
-    monkeypatch.setattr(stream, "_PART", 30)
-    pieces = frame([3, 1, 2]).partition_by("room", maintain_order=True)
-    waiting = stream._Order(np.full(3, 17), np.array([2, 0, 1])).sorted(
-        iter(pieces), tmp_path / "o.csv"
-    )
-    assert next(waiting)["room"].unique().to_list() == [1, 2]
-    assert not [*tmp_path.iterdir()]
-
-
-@pytest.mark.filterwarnings("ignore::offrecord.errors.ChosenByValue")
-@pytest.mark.parametrize(
-    ("mechanism", "varied"),
-    [("best-local", pl.col("hidden")), ("owner", pl.col("hour") == 8)],
-    ids=["local", "owner"],
-)
-def test_rows_that_wait_hold_nothing_that_was_redacted(tmp_path, monkeypatch, mechanism, varied):
-    """Twins that differ in private values alone, for the owner in those inside of runs, which no
-    walk looks at, leave the same bytes in every file on the way, while it is there.
-    """
-    monkeypatch.setattr(stream, "_PART", 60)
-    (tmp_path / "out").mkdir()
-    waited = []
-    for twin in range(2):
-        table = frame(ROOMS["another order"])
-        table = table.with_columns(hidden=pl.col("hidden") | pl.col("hour").is_between(7, 9))
-        table = table.with_columns(
-            pl.when(varied).then(pl.lit(twin)).otherwise("state").cast(pl.Int8).alias("state")
-        )
-        table.write_parquet(tmp_path / f"t{twin}.parquet")
-        seen, temporary = [], stream.TemporaryFile
-
-        @contextmanager
-        def look(*, seen=seen, temporary=temporary, **where):
-            with temporary(**where) as file:
-                yield file
-                file.seek(0)
-                seen.append(file.read())
-
-        monkeypatch.setattr(stream, "TemporaryFile", look)
-        options = COLUMNS | {"private": "hidden", "model": CHAIN, "epsilon": 1.5, "dataset": "d"}
-        options["mechanism"] = mechanism
-        file = tmp_path / "out" / "o.parquet"
-        off.redact_file(
-            tmp_path / f"t{twin}.parquet",
-            file,
-            force=True,
-            key_file=tmp_path / "k" / "key.json",
-            **options,
-        )
-        monkeypatch.setattr(stream, "TemporaryFile", temporary)
-        waited.append([*seen, file.read_bytes()])
-    assert any(len(content) > 1000 for content in waited[0][:-1])
-    assert waited[0] == waited[1]
 
 
 def test_memory_is_bounded(tmp_path):

@@ -7,7 +7,6 @@ import io
 import json
 import pickle
 import re
-import zipfile
 
 import numpy as np
 import pandas as pd
@@ -92,7 +91,6 @@ def patterns(needles):
         elif isinstance(needle, float):
             yield np.float64(needle).tobytes()
             yield repr(needle).encode()
-            yield repr(needle)[:15].encode()  # workbooks may have fewer digits
         else:
             yield from (
                 needle.to_bytes(8, "little"),
@@ -109,11 +107,8 @@ def assert_no_needle(path, needles, *, columns=None):
     parts = {"the file": content}
     if path.suffix == ".gz":
         parts["unpacked"] = gzip.decompress(content)
-    elif path.suffix == ".xlsx":
-        with zipfile.ZipFile(path) as packed:
-            parts |= {name: packed.read(name) for name in packed.namelist()}
     parts |= {f"compressed stretch {i}": part for i, part in enumerate(zstd_frames(content))}
-    if path.suffix in (".gz", ".zst", ".xlsx"):
+    if path.suffix in (".gz", ".zst"):
         assert len(parts) > 1
     elif path.suffix == ".arrow":
         assert len(parts) > 1

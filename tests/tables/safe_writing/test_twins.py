@@ -33,7 +33,7 @@ def routes():
                 if source != target:
                     yield name, source, target
     for name in ("float64", "truth", "whole and broken"):
-        for source in ("packed csv", "packed ndjson", "xlsx"):
+        for source in ("packed csv", "packed ndjson"):
             yield name, source, source
 
 

@@ -31,7 +31,6 @@ SUFFIX = {
     "ndjson": ".ndjson",
     "packed csv": ".csv.gz",
     "packed ndjson": ".ndjson.zst",
-    "xlsx": ".xlsx",
 }
 
 

@@ -8,20 +8,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from offrecord.errors import InputError, advise
-from offrecord.files import check_apart, check_outputs, check_writable
+from offrecord.files import check_outputs
 from offrecord.models.file import Model
 from offrecord.release.certificate import Certificate
 from offrecord.tables.certifying import certified
 from offrecord.tables.checks.ledger import Entered
 from offrecord.tables.choosing import WHOLE, choose
 from offrecord.tables.encoding import write_frame
-from offrecord.tables.formats import stream_format, written_format
+from offrecord.tables.formats import written_format
 from offrecord.tables.frames import Native, from_native, marked, to_native
 from offrecord.tables.given import Given
 from offrecord.tables.options import MemoryOptions, takes
@@ -32,7 +32,7 @@ from offrecord.tables.reference import fit_table
 from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey
 from offrecord.tables.table import Table, nothing_left
-from offrecord.tables.writing import ready, spreadsheet_warnings, write_release, write_to_stream
+from offrecord.tables.writing import ready, spreadsheet_warnings, write_release
 
 if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
@@ -97,27 +97,6 @@ class Release:
             force=force,
         )
         return proof, warnings
-
-    def write_stream(
-        self, out: BinaryIO, *, format: str, certificate: str | Path, force: bool = False
-    ) -> list[str]:
-        """Write the table to a stream, and its certificate to a file once all of it has been taken;
-        warnings.
-        """
-        kind = stream_format(format)
-        proof = check_writable(Path(certificate), force=force)
-        check_apart(self.outcome.plan.given.key.file, proof)
-        table, warnings = self._ready(kind)
-        write_to_stream(
-            table,
-            out,
-            kind,
-            proof,
-            lambda digest: self._certified(kind, table.columns, digest),
-            lambda: self._enter(warnings),
-            force=force,
-        )
-        return warnings
 
     def _certified(self, kind: str, columns: list[str], digest: str) -> bytes:
         """The certificate of what was written, whose SHA-256 is kept."""

@@ -1,21 +1,17 @@
-"""Tables larger than memory: a file whose chains stand together goes through part by part, and is
-never held whole.
+"""Tables larger than memory: a file that is sorted by chain is read part by part, and is never held
+whole.
 
-One look surveys each part, another decides and writes it. What leaves is sorted by chain and order,
-as always; where chains stand together but in another order, redacted rows (and nothing else) wait
-in a file without a name, in the folder of the output, until all are there.
+The first pass surveys each part, the second decides and writes it.
 """
 
 from __future__ import annotations
 
-import io
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +19,7 @@ import polars as pl
 
 from offrecord.errors import InputError, advise
 from offrecord.files import check_outputs, check_path
-from offrecord.models.base import Integers, Mask
+from offrecord.models.base import Mask
 from offrecord.tables.certifying import certified
 from offrecord.tables.chains import Columns
 from offrecord.tables.checks.ledger import Entered
@@ -41,7 +37,6 @@ from offrecord.tables.summary import Summary
 from offrecord.tables.survey import Survey, Surveyor
 from offrecord.tables.table import Dropped, Reader, Table, nothing_left
 from offrecord.tables.threads import in_threads, table_threads
-from offrecord.tables.workbooks import check_rows
 from offrecord.tables.writing import (
     ready,
     spreadsheet_warnings,
@@ -80,7 +75,7 @@ def redact_file(table: str | Path, output: str | Path | None, options: FileOptio
     """Redact a table file of any size into another; memory holds a million rows for each of a few
     threads at a time, or the longest chains.
 
-    table: its chains stand together. output: None for a dry run. Takes no fit and no single_chain.
+    table: sorted by chain. output: None for a dry run. Takes no fit and no single_chain.
 
     The same rows, rules and key give the same bytes as `offrecord.redact` does in memory.
     """
@@ -107,10 +102,8 @@ def redacted_file(table: str | Path, output: str | Path | None, options: FileOpt
     if (output is None) != options.dry_run:
         raise InputError("give either an output or a dry run")
     out = None if output is None else _Output.checked(Path(output), given, options)
-    said = Said(options.format, options.separator, options.encoding, options.sheet)
+    said = Said(options.format, options.separator, options.encoding)
     passage = _planned(_Looks.at(table_file(table, said), given, options), started)
-    if out is not None and out.kind == "xlsx":
-        check_rows(passage.plan.survey.rows, len(given.columns.released))
     outcome, entered = (passage.expected(), None) if out is None else passage.written(out)
     warnings = spreadsheet_warnings(passage.changed)
     summary = outcome.summary(entered)
@@ -136,7 +129,7 @@ def _planned(looks: _Looks, started: float) -> _Passage:
     labels, survey = looks.reader.alphabet.labels, surveyed.survey
     plan = Plan.of(given, model, chosen, survey, surveyed.dropped, labels, started)
     rows = survey.rows + surveyed.dropped.rows
-    return _Passage(replace(looks, rows=rows), plan, surveyed.order)
+    return _Passage(replace(looks, rows=rows), plan)
 
 
 @contextmanager
@@ -231,26 +224,20 @@ class _Looks:
         check_parts(wrong)
 
     def survey(self, surveyor: Surveyor) -> _Surveyed:
-        """What is known about the table; InputError unless its chains stand together, and for
-        opt-outs that are not in it.
+        """What is known about the table; InputError unless it is sorted by chain, and for opt-outs
+        that are not in it.
         """
-        seen = self._seen(surveyor, _Chains())
-        if not seen.ascending:
-            # so a chain may come twice: once more, with all their names
-            seen = self._seen(surveyor, _Chains(kept=True))
-            _check_together(seen.names, self.source)
+        seen = self._seen(surveyor)
         optouts = self.given.optouts
         if optouts is not None:
             optouts.check_found(seen.found, stepped=self.given.step is not None)
         if not seen.surveys:
             raise nothing_left()
-        order = None
-        if not seen.ascending:
-            order = _Order(np.concatenate(seen.lengths), _ranks(seen.kept_names))
-        return _Surveyed(seen.surveys[0], seen.dropped, order, seen.values)
+        return _Surveyed(seen.surveys[0], seen.dropped, seen.values)
 
-    def _seen(self, surveyor: Surveyor, seen: _Chains) -> _Chains:
+    def _seen(self, surveyor: Surveyor) -> _Chains:
         """All parts, as they come by."""
+        seen = _Chains(self.source)
 
         def looked_at(table: Table) -> tuple[Table, Survey | None]:
             return table, None if table.is_empty else surveyor.survey(table)
@@ -271,31 +258,25 @@ def _placed(frames: Iterator[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFrame]
 
 
 class _Surveyed(NamedTuple):
-    """What is known about a table before anything is decided. order: of its chains, if they do not
-    stand in that in which they leave. values: different cells of released rows, where no model says
-    what values are.
+    """What is known about a table before anything is decided. values: different cells of released
+    rows, where no model says what values are.
     """
 
     survey: Survey
     dropped: Dropped
-    order: _Order | None
     values: pl.Series
 
 
 @dataclass(eq=False, repr=False)
 class _Chains:
-    """The chains of a file as they come by: their survey, and whether their names ascend; and, if
-    they are kept, the names of all, and the names and lengths of those that are not left out.
-    found: which rows of a private list name something in them.
+    """The chains of a file as they come by, and their survey. last, last_kept: the name of the last
+    chain, and of the last that is not left out. found: which rows of a private list name
+    something in them.
     """
 
-    kept: bool = False
-    ascending: bool = True
+    source: Source
     last: pl.DataFrame | None = None
     last_kept: pl.DataFrame | None = None
-    names: list[pl.DataFrame] = field(default_factory=list)
-    kept_names: list[pl.DataFrame] = field(default_factory=list)
-    lengths: list[Integers] = field(default_factory=list)
     surveys: list[Survey] = field(default_factory=list)
     dropped: Dropped = field(default_factory=Dropped)
     found: Mask = field(default_factory=lambda: np.zeros(1, dtype=bool))
@@ -305,22 +286,31 @@ class _Chains:
         """Those of another part. survey: None if nothing is left of it."""
         self.found = self.found | table.private.found
         self.dropped += table.dropped
-        whole = table.all_names
-        self.ascending &= _ascends(self.last, whole)
-        self.last = whole[-1:]
-        if self.kept:
-            self.names.append(whole)
+        self.last = self._checked(self.last, table.all_names)
         if survey is None:
             return
         self.surveys = [Survey.of_all([*self.surveys, survey], columns)]
-        names = table.names
-        self.ascending &= _ascends(self.last_kept, names)
-        self.last_kept = names[-1:]
-        if self.kept:
-            self.kept_names.append(names)
-            self.lengths.append(np.diff(table.chains.starts))
+        # Without the chains that are left out, the others may be whole numbers, and sort as such.
+        self.last_kept = self._checked(self.last_kept, table.names)
         if table.arranged.unlabelled is not None:
             self._add_cells(table)
+
+    def _checked(self, last: pl.DataFrame | None, names: pl.DataFrame) -> pl.DataFrame:
+        """The last of the names of chains; InputError unless they come after the last before."""
+        if last is not None and last.schema != names.schema:
+            mixed = next(name for name in names.columns if last.schema[name] != names.schema[name])
+            raise InputError(
+                f"{self.source.name} cannot be streamed: column {mixed!r} names some chains by"
+                " whole numbers and some by other text; leave --stream out, or begin all names"
+                " with a letter and sort by them"
+            )
+        if last is not None and not increasing(pl.concat([last, names[:1]]).get_columns()):
+            raise InputError(
+                f"{self.source.name} cannot be streamed: it is not sorted by"
+                f' {", ".join(names.columns)}. Sort it first: python -c "import polars;'
+                f' {self.source.sorting(names.schema)}"'
+            )
+        return names[-1:]
 
     def _add_cells(self, table: Table) -> None:
         values = table.arranged.unlabelled
@@ -339,14 +329,6 @@ class _Chains:
         return self._cells[0] if self._cells else pl.Series([])
 
 
-def _ascends(last: pl.DataFrame | None, names: pl.DataFrame) -> bool:
-    """The next names come after the last one."""
-    if last is None:
-        return True
-    # a column of text may seem to be one of numbers in one part and not in another
-    return last.schema == names.schema and increasing(pl.concat([last, names[:1]]).get_columns())
-
-
 class _Decided(NamedTuple):
     """What was decided of a part, with its survey, and how many cells a format has changed."""
 
@@ -363,7 +345,6 @@ class _Passage:
 
     looks: _Looks
     plan: Plan
-    order: _Order | None
     total: Decision = field(default_factory=Decision)
     changed: Counter[str] = field(default_factory=Counter)
     digest: str | None = None
@@ -400,7 +381,7 @@ class _Passage:
 
         write_release(
             lambda file: write_pieces(
-                self.in_order(self._decided(out.kind), file), file, out.kind, packing_of(out.path)
+                self._decided(out.kind), file, out.kind, packing_of(out.path)
             ),
             out.path,
             out.proof,
@@ -438,63 +419,6 @@ class _Passage:
             name = self.looks.source.name
             raise InputError(f"{name} was changed while it was read; start again")
 
-    def in_order(self, pieces: Iterator[pl.DataFrame], near: Path) -> Iterator[pl.DataFrame]:
-        """What became of the parts, sorted by chain. near: in the folder of this file it waits, if
-        it has to.
-        """
-        return pieces if self.order is None else self.order.sorted(pieces, near)
-
-
-@dataclass(frozen=True, eq=False)
-class _Order:
-    """Chains that stand in another order than the one they leave in: how many rows each has, and
-    where it belongs.
-    """
-
-    lengths: Integers
-    ranks: Integers
-
-    def sorted(self, pieces: Iterator[pl.DataFrame], near: Path) -> Iterator[pl.DataFrame]:
-        """Redacted pieces sorted by chain; they wait in the folder of a file, grouped by where they
-        will be.
-
-        Where they wait has no name, or loses it at once: nothing is left of it, however this ends
-        and whoever still holds it.
-        """
-        before = np.empty_like(self.lengths)  # rows of the chains that come before each in the end
-        before[np.argsort(self.ranks)] = np.cumsum(self.lengths[np.argsort(self.ranks)])
-        groups = (before - self.lengths) // _PART
-        chunks: list[list[tuple[int, int]]] = [[] for _ in range(int(groups.max()) + 1)]
-        ends = np.cumsum(self.lengths)
-        done = chain = 0
-        with TemporaryFile(prefix=f".{near.name}.", suffix=".partial", dir=near.parent) as file:
-            for piece in pieces:
-                done += piece.height
-                end = int(np.searchsorted(ends, done)) + 1
-                # names that no column can have
-                rank = " ".join([*piece.columns, "rank"])
-                group = " ".join([*piece.columns, "group"])
-                mine = slice(chain, end)
-                added = [
-                    pl.Series(rank, np.repeat(self.ranks[mine], self.lengths[mine])),
-                    pl.Series(group, np.repeat(groups[mine], self.lengths[mine])),
-                ]
-                chain = end
-                for (which,), chunk in (
-                    piece.with_columns(added)
-                    .partition_by(group, include_key=False, as_dict=True)
-                    .items()
-                ):
-                    content = io.BytesIO()
-                    chunk.write_ipc(content, compat_level=pl.CompatLevel.oldest())
-                    chunks[which].append((file.tell(), file.write(content.getvalue())))
-            for group_chunks in filter(None, chunks):
-                frames = []
-                for place, size in group_chunks:
-                    file.seek(place)
-                    frames.append(pl.read_ipc(io.BytesIO(file.read(size))))
-                yield pl.concat(frames).sort(rank, maintain_order=True).drop(rank)
-
 
 def whole_chains(batches: Iterator[pl.DataFrame], by: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Rows in stretches of whole chains, if chains stand together: what may go on in the next batch
@@ -520,32 +444,3 @@ def whole_chains(batches: Iterator[pl.DataFrame], by: Sequence[str]) -> Iterator
             held.append(batch)
     if held:
         yield pl.concat(held)
-
-
-def _check_together(names: list[pl.DataFrame], source: Source) -> None:
-    """InputError if a chain of a table comes twice. names: of its chains, part by part."""
-    chains = _together(names)
-    twice = chains.height - chains.n_unique()
-    if twice:
-        raise InputError(
-            f"{source.name} cannot be streamed: the rows of {twice} chains do not stand together."
-            f' Sort it first: python -c "import polars; {source.sorting(chains.columns)}"'
-        )
-
-
-def _ranks(names: list[pl.DataFrame]) -> Integers:
-    """The place that each chain of a table has among all, sorted as they are in memory."""
-    chains = _together(names)
-    ranks = np.empty(chains.height, dtype=np.int64)
-    order = chains.select(pl.arg_sort_by(chains.columns)).to_series().to_numpy()
-    ranks[order] = np.arange(chains.height)
-    return ranks
-
-
-def _together(names: list[pl.DataFrame]) -> pl.DataFrame:
-    """The names of chains, part by part, as those of one table."""
-    by = names[0].columns
-    mixed = [
-        name for name in by if len({frame.schema[name] for frame in names}) > 1
-    ]  # then it is text, whatever it seemed
-    return pl.concat([frame.with_columns(pl.col(mixed).cast(pl.String)) for frame in names])
