@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from offrecord.mechanisms.best_local.mechanism import BestLocal
     from offrecord.mechanisms.local_policy import LocalPolicy
     from offrecord.mechanisms.owner.mechanism import OwnerStopping
-    from offrecord.mechanisms.owner.policy import OwnerPolicy
     from offrecord.mechanisms.quilt import MarkovQuilt
+    from offrecord.mechanisms.rules_policy import RulesPolicy
     from offrecord.mechanisms.table_policy import TablePolicy
     from offrecord.mechanisms.three_region import ThreeRegion
     from offrecord.mechanisms.window import BestWindow
@@ -70,7 +70,6 @@ __all__ = [
     "Mechanism",
     "Model",
     "OffrecordWarning",
-    "OwnerPolicy",
     "OwnerStopping",
     "Policy",
     "Posterior",
@@ -78,6 +77,7 @@ __all__ = [
     "Region",
     "Release",
     "Report",
+    "RulesPolicy",
     "Secret",
     "Streamed",
     "Summary",
@@ -134,7 +134,7 @@ _HOMES = {
     "mechanisms.three_region": ("ThreeRegion",),
     "mechanisms.window": ("BestWindow",),
     "mechanisms.owner.mechanism": ("OwnerStopping",),
-    "mechanisms.owner.policy": ("OwnerPolicy",),
+    "mechanisms.rules_policy": ("RulesPolicy",),
     "mechanisms.local_policy": ("LocalPolicy",),
     "mechanisms.table_policy": ("TablePolicy",),
     "mechanisms.answer": ("answer",),

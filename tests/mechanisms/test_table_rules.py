@@ -47,6 +47,9 @@ class Listed(Promise):
     def members(self, count, seed):
         return self.listed
 
+    def form(self):
+        raise NotImplementedError("members of no file")
+
     def to_dict(self):
         return {"rows": self.listed.rows.tolist()}
 

@@ -16,7 +16,7 @@ from offrecord.explorer.state import Asked, AskedCurve, FieldError
 from offrecord.mechanisms import MECHANISMS, design
 from offrecord.mechanisms.base import Policy
 from offrecord.mechanisms.local_policy import LocalPolicy
-from offrecord.mechanisms.owner.policy import OwnerPolicy
+from offrecord.mechanisms.rules_policy import RulesPolicy
 from offrecord.reports.pictures import rule_rows, shown_setting
 from offrecord.text import many
 from offrecord.theory.influence import pointwise_influence, regions
@@ -144,7 +144,7 @@ def _profile(policy: Policy, secret: Secret, span: range) -> Chart:
             for name, chance in zip(names, policy.redaction[record - 1].tolist(), strict=True)
         ]
         return rule_chart(rows, names, description="Redaction probability by record and value.")
-    assert isinstance(policy, OwnerPolicy)
+    assert isinstance(policy, RulesPolicy)
     setting, pair = shown_setting(policy.table)
     found = rule_rows(pair, problem.members, setting.place, labels)
     return rule_chart(found.rows, found.names, found.stops, description=found.words)

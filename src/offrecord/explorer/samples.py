@@ -16,7 +16,7 @@ from offrecord.mechanisms.deciding.layout import layout_of
 from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of
 from offrecord.mechanisms.local_policy import LocalPolicy
-from offrecord.mechanisms.owner.policy import OwnerPolicy, Records
+from offrecord.mechanisms.rules_policy import Records, RulesPolicy
 from offrecord.models.base import Integers, Mask
 from offrecord.models.members import Members
 from offrecord.models.records import MISSING, Chains
@@ -90,7 +90,7 @@ def inferred(policy: Policy, values: Integers, released: Mask) -> Inferred:
         holes = np.flatnonzero(~released & ~np.all(policy.redaction == 1, axis=1))
         shown = Shown.of(chains, codes, k, holes, policy.redaction[holes])
         return local.inferred(Paths(shown, problem.members, known.place_of), layout, known.runs)
-    assert isinstance(policy, OwnerPolicy)
+    assert isinstance(policy, RulesPolicy)
     book = RuleBook.of_policy(policy.table, order)
     nothing = np.empty(0, dtype=np.int64)
     shown = Shown.of(chains, codes, k, nothing, np.zeros((0, k)))

@@ -8,6 +8,7 @@ about tables, coverage and files follows from either.
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -18,13 +19,17 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.files import read_json, write_text
 from offrecord.mechanisms.rules import Pair, Setting, kind_named
-from offrecord.models.base import Mask
+from offrecord.models.base import Floats, Mask
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
 from offrecord.text import Progress, unwatched
+from offrecord.theory.leakage import figure
+from offrecord.theory.pairs import ROUNDING
 
 if TYPE_CHECKING:
     from offrecord.theory.problem import Problem
+
+MAX_OUTCOMES = 20  #: the most records of which every outcome is listed
 
 
 class Unserved(InputError):  # noqa: N818 - reads as the reason it is
@@ -59,7 +64,7 @@ class Mechanism(ABC):
         Raises:
             InputError: For a problem that the mechanism does not take.
         """
-        from offrecord.mechanisms.local_mechanism import policy_of_rules
+        from offrecord.mechanisms.rules_policy import policy_of_rules
 
         return policy_of_rules(self, problem)
 
@@ -122,13 +127,18 @@ class Policy(ABC):
 
     @property
     @abstractmethod
-    def leakage(self) -> float:
-        """The figure of the promise, ∞ included."""
+    def leakages(self) -> Floats:
+        """(M,) the leakage under each plausible chain, ∞ included."""
 
     @property
-    @abstractmethod
+    def leakage(self) -> float:
+        """The promise's figure of the leakage, ∞ included."""
+        return figure(self.problem, self.leakages)
+
+    @property
     def is_private(self) -> bool:
         """Whether the leakage is within ε, rounding included; a file's policy may not be."""
+        return self.leakage <= self.problem.epsilon + ROUNDING
 
     @property
     @abstractmethod
@@ -140,11 +150,23 @@ class Policy(ABC):
         """Every possible release of one sequence of values, for few records.
 
         Args:
-            values: n values, 0 … k − 1.
+            values: n values, 0 … k − 1, at most MAX_OUTCOMES of them.
 
         Returns:
             Masks of released records, with their probabilities.
+
+        Raises:
+            InputError: For another number of values.
         """
+
+    def _check_listed(self, values: Sequence[int]) -> None:
+        """InputError for values whose outcomes are not listed."""
+        n = self.problem.n
+        if len(values) != n or n > MAX_OUTCOMES:
+            raise InputError(
+                f"outcomes are listed for {n} values, if they are at most {MAX_OUTCOMES}, got"
+                f" {len(values)}"
+            )
 
     def apply(self, values: Sequence[int], rng: np.random.Generator) -> Mask:
         """One release of a sequence, for simulations: tables use keyed coins.
@@ -162,6 +184,18 @@ class Policy(ABC):
     @abstractmethod
     def summary(self) -> dict[str, Any]:
         """What `offrecord design --json` prints."""
+
+    def _head(self) -> dict[str, Any]:
+        """What summaries and files of every kind begin with."""
+        return {
+            "mechanism": self.mechanism,
+            "n": self.problem.n,
+            "private": list(self.problem.private),
+            "protect": self.problem.protect,
+            "epsilon": self.problem.epsilon,
+            "leakage": self.leakage if math.isfinite(self.leakage) else "inf",
+            "utility": self.utility,
+        }
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:

@@ -187,8 +187,6 @@ def rules_of_mean(
     Raises:
         Unserved: For order above 1 and for more settings than can be designed again and again.
     """
-    if promise.order > 1:
-        raise Unserved(f"of order {promise.order} {mechanism.name} is judged too slowly")
     members, allowed = drawn_for_design(promise, epsilon)
     if members.count == 1:
         return {one: mechanism.rules(promise.mean, one, epsilon) for one in settings}
@@ -200,9 +198,10 @@ def rules_of_mean(
     found = {}
     with watch(mechanism.name, len(settings)) as done:
         for setting in settings:
+            pair = mechanism.rules(promise.mean, setting, epsilon)  # Unserved, before what is slow
             sizes = smallest_windows(members, *setting, epsilon, allowed)
             search = _Search(mechanism, promise.mean, setting, epsilon, members, few, sizes)
-            found[setting] = search.best()
+            found[setting] = search.best(pair)
             done(1)
     return found
 
@@ -224,16 +223,20 @@ class _Search:
         self.epsilon, self.members, self.allowed = epsilon, members, allowed
         self.window = window
 
-    def best(self) -> Pair:
-        """The rules that redact least of those tried, the window among them."""
+    def best(self, pair: Pair) -> Pair:
+        """The rules that redact least of those tried, the window among them.
+
+        pair: those of the whole budget.
+        """
         from offrecord.mechanisms.window import pair_of_window
 
         found = []
         if self.window is not None:
             found.append(pair_of_window(self.setting, self.window, self.members.k))
         budget, tried = self.epsilon, [(0.0, 0.0)]
-        for _ in range(_STEPS):
-            pair = self.mechanism.rules(self.mean, self.setting, budget)
+        for step in range(_STEPS):
+            if step:
+                pair = self.mechanism.rules(self.mean, self.setting, budget)
             leakage = self._leakage(pair)
             if leakage <= self.epsilon:
                 found.append(pair)

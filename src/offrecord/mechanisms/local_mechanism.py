@@ -16,7 +16,7 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.mechanisms.base import Mechanism, Unserved
 from offrecord.mechanisms.local_policy import LocalPolicy
-from offrecord.mechanisms.rules import LocalRule, Pair, Setting, SettingKind
+from offrecord.mechanisms.rules import LocalRule, Pair, Setting
 from offrecord.models.base import Floats
 from offrecord.models.chain import MarkovChain
 from offrecord.models.members import Members
@@ -24,7 +24,7 @@ from offrecord.theory.influence import first_small
 from offrecord.theory.problem import Problem, Secret
 
 if TYPE_CHECKING:
-    from offrecord.mechanisms.base import Policy
+    pass
 
 #: The redaction of the left and of the right side, (reach, k) each, from the secret outwards.
 Sides = tuple[Floats, Floats]
@@ -234,37 +234,3 @@ def _room(chain: MarkovChain, epsilon: float) -> int:
     reaches = [first_small(chain, _ROOM, sign, share, _ROOM - 1) for sign in (-1, 1)]
     known = [reach for reach in reaches if reach is not None]
     return 2 * max(known) + 6 if len(known) == 2 else _ROOM
-
-
-def policy_of_rules(mechanism: Mechanism, problem: Problem) -> Policy:
-    """The policy that a mechanism's rules come to around each secret of a problem.
-
-    Args:
-        mechanism: what makes rules.
-        problem: for one stationary chain.
-
-    Returns:
-        A local policy: the largest of all probabilities.
-
-    Raises:
-        InputError: For another chain, and for rules that are not local.
-    """
-    if not problem.chain.is_stationary:
-        raise InputError(f"{mechanism.name} designs problems of stationary chains alone")
-
-    def made(reduced: Problem) -> LocalPolicy:
-        mean, sides = reduced.chain.members(), []
-        for first, last in reduced.secrets:
-            kind: SettingKind
-            kind = "first" if first == 1 else "last" if last == reduced.n else "record"
-            kind = "run" if kind == "record" and last > first else kind
-            pair = mechanism.rules(mean, Setting(kind, 0), reduced.epsilon)
-            rows = []
-            for rule, room in zip(pair, (first - 1, reduced.n - last), strict=True):
-                if rule is not None and not isinstance(rule, LocalRule):
-                    raise InputError(f"{mechanism.name} has no local rules")
-                rows.append(always(0, reduced.chain.k) if rule is None else rule.redaction[:room])
-            sides.append((rows[0], rows[1]))
-        return LocalPolicy(reduced, composed(reduced, sides), mechanism.name)
-
-    return within_budget(problem, made)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,8 +17,7 @@ from offrecord.models.base import Floats, Label, Mask
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number
 from offrecord.text import aligned
-from offrecord.theory.leakage import WorstOutput, figure, leakages, worst_output
-from offrecord.theory.pairs import ROUNDING
+from offrecord.theory.leakage import WorstOutput, leakages, worst_output
 from offrecord.theory.problem import Problem
 from offrecord.theory.redaction import released
 
@@ -27,7 +25,6 @@ POLICY_VERSION = 2
 PRIVATE = "private"  #: how a private record's region is called
 WHOLE = 10_000  #: up to this many records, `first` and `last` are the whole chain
 MAX_LISTED = 1_000_000  #: the longest span of records that is listed one by one
-MAX_OUTCOMES = 20  #: the most records of which every outcome is listed
 _SHOWN = 24  # stretches of records shown to people
 
 
@@ -51,16 +48,6 @@ class LocalPolicy(Policy):
     def leakages(self) -> Floats:
         """(M,) the exact leakage under each plausible chain."""
         return leakages(self.problem, self.redaction)
-
-    @property
-    def leakage(self) -> float:
-        """The promise's figure of the leakage, the largest over the secrets."""
-        return figure(self.problem, self.leakages)
-
-    @property
-    def is_private(self) -> bool:
-        """Whether the leakage is within ε, rounding included."""
-        return self.leakage <= self.problem.epsilon + ROUNDING
 
     @cached_property
     def worst(self) -> WorstOutput:
@@ -147,23 +134,9 @@ class LocalPolicy(Policy):
         return dict(zip(self.problem.chain.labels, row, strict=True))
 
     def outcomes(self, values: Sequence[int]) -> Iterator[tuple[Mask, float]]:
-        """Every possible release of one sequence of values: each record is decided by itself.
-
-        Args:
-            values: n values, 0 … k − 1, at most MAX_OUTCOMES of them.
-
-        Returns:
-            Masks of released records, with their probabilities.
-
-        Raises:
-            InputError: For another number of values.
-        """
+        """See `Policy.outcomes`: each record is decided by itself."""
+        self._check_listed(values)
         n = self.problem.n
-        if len(values) != n or n > MAX_OUTCOMES:
-            raise InputError(
-                f"outcomes are listed for {n} values, if they are at most {MAX_OUTCOMES}, got"
-                f" {len(values)}"
-            )
         silent = self.redaction[np.arange(n), np.asarray(values)]
         unsure = np.flatnonzero((silent > 0) & (silent < 1))
         for choice in product((False, True), repeat=len(unsure)):
@@ -173,15 +146,7 @@ class LocalPolicy(Policy):
             yield mask, float(np.prod(chance))
 
     def apply(self, values: Sequence[int], rng: np.random.Generator) -> Mask:
-        """One release of a sequence, for simulations: tables use keyed coins.
-
-        Args:
-            values: n values, 0 … k − 1.
-            rng: draws a coin for each record.
-
-        Returns:
-            (n,) true where a record is released.
-        """
+        """See `Policy.apply`."""
         silent = self.redaction[np.arange(self.problem.n), np.asarray(values)]
         return np.asarray(rng.random(self.problem.n) >= silent)
 
@@ -190,7 +155,7 @@ class LocalPolicy(Policy):
     def summary(self) -> dict[str, Any]:
         """What `offrecord design --json` prints."""
         return {
-            **self._said(),
+            **self._head(),
             "utility_bound": self.utility_bound,
             "first": self.first,
             "last": self.last,
@@ -199,17 +164,8 @@ class LocalPolicy(Policy):
             "worst_output": str(self.worst),
         }
 
-    def _said(self) -> dict[str, Any]:
-        return {
-            "mechanism": self.mechanism,
-            "details": dict(self.details),
-            "n": self.problem.n,
-            "private": list(self.problem.private),
-            "protect": self.problem.protect,
-            "epsilon": self.problem.epsilon,
-            "leakage": self.leakage if math.isfinite(self.leakage) else "inf",
-            "utility": self.utility,
-        }
+    def _head(self) -> dict[str, Any]:
+        return {**super()._head(), "details": dict(self.details)}
 
     def to_dict(self) -> dict[str, Any]:
         """The content of a policy file; equal rows are written once."""
@@ -217,7 +173,7 @@ class LocalPolicy(Policy):
             "format": "offrecord-policy",
             "version": POLICY_VERSION,
             "kind": self.kind,
-            **self._said(),
+            **self._head(),
             "model": self.problem.chain.to_dict(),
             "redaction": [
                 [first, last, self.redaction[first - 1].tolist()]

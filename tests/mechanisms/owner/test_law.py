@@ -9,8 +9,8 @@ import pytest
 
 from offrecord.errors import InputError
 from offrecord.mechanisms.owner import law
-from offrecord.mechanisms.owner.policy import OwnerPolicy
 from offrecord.mechanisms.rules import Pair, Setting, StoppingRule
+from offrecord.mechanisms.rules_policy import RulesPolicy
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.chain import MarkovChain
 from offrecord.models.members import Members, Places
@@ -110,7 +110,7 @@ def test_no_output_of_a_table_exceeds_the_leakage_of_its_rules(k, order, length)
     private = list(range(end - length + 1, end + 1))
     for member in range(members.count):
         chain = MarkovChain(members.rows[member, 0].reshape((k,) * (order + 1)), order=order)
-        policy = OwnerPolicy(Problem(chain, n, private, 1.0), table, "test")
+        policy = RulesPolicy(Problem(chain, n, private, 1.0), table, "test")
         likely = {}
         for values in product(range(k), repeat=n):
             secret = values[private[0] - 1 : private[-1]]

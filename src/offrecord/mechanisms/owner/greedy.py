@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.errors import InputError
 from offrecord.mechanisms.owner.law import records_beyond
-from offrecord.mechanisms.owner.policy import MAX_OUTCOMES, OwnerPolicy, mean_of
 from offrecord.mechanisms.rules import Direction
+from offrecord.mechanisms.rules_policy import RulesPolicy, mean_of
 from offrecord.models.base import Floats, Mask
 from offrecord.models.members import Members
 
@@ -85,7 +84,7 @@ class Greedy:
         yield self.room, chance
 
 
-class GreedyPolicy(OwnerPolicy):
+class GreedyPolicy(RulesPolicy):
     """Stopping at every distance with what all start contexts share; its leakage is 0."""
 
     @cached_property
@@ -121,19 +120,18 @@ class GreedyPolicy(OwnerPolicy):
 
     @cached_property
     def stopping_law(self) -> tuple[Floats, Floats]:
-        """See `OwnerPolicy.stopping_law`; in the rooms there are."""
+        """See `RulesPolicy.stopping_law`; in the rooms there are."""
         left, right = self.sides
         return left.law(), right.law()
 
     def outcomes(self, values: Sequence[int]) -> Iterator[tuple[Mask, float]]:
         """See `Policy.outcomes`."""
-        n = self.problem.n
-        if len(values) != n or n > MAX_OUTCOMES:
-            raise InputError(
-                f"outcomes are listed for {n} values, if they are at most {MAX_OUTCOMES}, got"
-                f" {len(values)}"
-            )
-        yield from self._masks(values)
+        self._check_listed(values)
+        left, right = self._walks(values)
+        for nearer, chance in left:
+            for further, other in right:
+                if chance * other > 0:
+                    yield self._mask(nearer, further), chance * other
 
     def apply(self, values: Sequence[int], rng: np.random.Generator) -> Mask:
         """See `Policy.apply`."""
@@ -143,13 +141,6 @@ class GreedyPolicy(OwnerPolicy):
             redacted, chances = zip(*stops, strict=True)
             drawn.append(redacted[rng.choice(len(redacted), p=np.array(chances) / sum(chances))])
         return self._mask(*drawn)
-
-    def _masks(self, values: Sequence[int]) -> Iterator[tuple[Mask, float]]:
-        left, right = self._walks(values)
-        for nearer, chance in left:
-            for further, other in right:
-                if chance * other > 0:
-                    yield self._mask(nearer, further), chance * other
 
     def _mask(self, left: int, right: int) -> Mask:
         first, last = self._core

@@ -9,10 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from offrecord.mechanisms.base import Mechanism, Unserved
-from offrecord.mechanisms.owner.policy import OwnerPolicy, designed_policy
+from offrecord.mechanisms.base import Mechanism, Policy, Unserved
+from offrecord.mechanisms.design_table import design_table
+from offrecord.mechanisms.owner.greedy import GreedyPolicy
 from offrecord.mechanisms.owner.search import Plausible, Search
 from offrecord.mechanisms.rules import Pair, Setting, SettingKind
+from offrecord.mechanisms.rules_policy import Records, mean_of, policy_of_rules, policy_of_table
+from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.models.known import KnownChains
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
 from offrecord.text import Progress, unwatched
@@ -49,9 +53,19 @@ class OwnerStopping(Mechanism):
     joins: ClassVar[bool] = True
     is_compared: ClassVar[bool] = True
 
-    def design(self, problem: Problem) -> OwnerPolicy:
-        """See `Mechanism.design`."""
-        return designed_policy(problem, self)
+    def design(self, problem: Problem) -> Policy:
+        """See `Mechanism.design`; at ε = 0 for one known chain, what nothing can exceed (O2)."""
+        known, settings = isinstance(problem.promise, KnownChains), Records(problem).settings()
+        if problem.epsilon == 0 and problem.is_for_one_chain:
+            nothing = TablePolicy(self.name, 0.0, "run", None, {})
+            return GreedyPolicy(problem, nothing, self.name)
+        if not known or problem.epsilon == 0 or problem.members.contexts > _MOST_CONTEXTS:
+            table = design_table(self, problem.promise, problem.epsilon, "run", settings)
+            return policy_of_table(problem, table)
+        chains = Plausible(mean_of(problem), problem.members, problem.members)
+        return policy_of_rules(
+            self, problem, lambda one, budget: Search(chains, one, budget).best().pair
+        )
 
     def rules(self, mean: Members, setting: Setting, epsilon: float) -> Pair:
         """See `Mechanism.rules`."""

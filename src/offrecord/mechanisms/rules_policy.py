@@ -1,22 +1,22 @@
-"""OwnerPolicy: stopping rules for one problem."""
+"""RulesPolicy: side rules for one problem, as a table with one chain would have them."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.files import checked_content
-from offrecord.mechanisms.base import Policy, Unserved
+from offrecord.mechanisms.base import Mechanism, Policy, Unserved
 from offrecord.mechanisms.deciding import expected_released, geometry, settings_needed
-from offrecord.mechanisms.deciding.decide import walked
-from offrecord.mechanisms.owner.law import stop_law
-from offrecord.mechanisms.rules import Direction, Pair, StoppingRule
+from offrecord.mechanisms.deciding.decide import local_redaction, walked
+from offrecord.mechanisms.design_table import TIGHTENED, design_table
+from offrecord.mechanisms.local_policy import LocalPolicy
+from offrecord.mechanisms.rules import Direction, Pair, Setting
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.chain import MarkovChain
@@ -25,20 +25,14 @@ from offrecord.models.members import Members
 from offrecord.models.records import Chains, Runs
 from offrecord.release.coins import ALWAYS, redacts
 from offrecord.text import aligned
-from offrecord.theory.leakage import figure
-from offrecord.theory.pairs import ROUNDING
 from offrecord.theory.problem import Problem
 
-if TYPE_CHECKING:
-    from offrecord.mechanisms.base import Mechanism
-
 POLICY_VERSION = 3
-MAX_OUTCOMES = 20  #: the most records of which every outcome is listed
 _SHOWN = 24  # distances shown to people
 
 
 @dataclass(frozen=True, eq=False)
-class OwnerPolicy(Policy):
+class RulesPolicy(Policy):
     """What a walk away from each private run decides, for one problem.
 
     table: rules for every setting that occurs among the n records. mechanism: the name of what
@@ -60,16 +54,6 @@ class OwnerPolicy(Policy):
         """
         return self.table.leakages(self.problem.members)
 
-    @property
-    def leakage(self) -> float:
-        """See `Policy.leakage`."""
-        return figure(self.problem, self.leakages)
-
-    @property
-    def is_private(self) -> bool:
-        """See `Policy.is_private`."""
-        return self.leakage <= self.problem.epsilon + ROUNDING
-
     @cached_property
     def utility(self) -> float:
         """See `Policy.utility`; between two runs their stops count as independent."""
@@ -88,27 +72,14 @@ class OwnerPolicy(Policy):
     def _begins(self, direction: Direction) -> Floats:
         for setting, pair in sorted(self.table.rules.items()):
             rule = pair.left if direction == "left" else pair.right
-            if isinstance(rule, StoppingRule):
-                law = np.zeros(rule.reach + 2)
-                found = stop_law(rule, mean_of(self.problem), setting.place, direction)
-                law[rule.levels - rule.order + 1] = found[0]
-                return law
             if rule is not None:
-                return np.asarray((np.arange(rule.reach + 2) == rule.reach + 1) * 1.0)
+                law = rule.stop_law(mean_of(self.problem), setting.place, direction)[0]
+                return np.append(0.0, law)
         return np.zeros(0)
 
     def outcomes(self, values: Sequence[int]) -> Iterator[tuple[Mask, float]]:
-        """See `Policy.outcomes`.
-
-        Raises:
-            InputError: For another number of values than n, or more than MAX_OUTCOMES.
-        """
-        n = self.problem.n
-        if len(values) != n or n > MAX_OUTCOMES:
-            raise InputError(
-                f"outcomes are listed for {n} values, if they are at most {MAX_OUTCOMES}, got"
-                f" {len(values)}"
-            )
+        """See `Policy.outcomes`."""
+        self._check_listed(values)
         found: dict[bytes, float] = {}
         records = Records(self.problem, np.asarray(values))
         for redacted, chance in enumerated(records, self.table, self.problem.chain.order):
@@ -130,19 +101,7 @@ class OwnerPolicy(Policy):
     def summary(self) -> dict[str, Any]:
         """See `Policy.summary`."""
         left, right = self.stopping_law
-        return {**self._said(), "stopping_law": {"left": left.tolist(), "right": right.tolist()}}
-
-    def _said(self) -> dict[str, Any]:
-        problem = self.problem
-        return {
-            "mechanism": self.mechanism,
-            "n": problem.n,
-            "private": list(problem.private),
-            "protect": problem.protect,
-            "epsilon": problem.epsilon,
-            "leakage": self.leakage if math.isfinite(self.leakage) else "inf",
-            "utility": self.utility,
-        }
+        return {**self._head(), "stopping_law": {"left": left.tolist(), "right": right.tolist()}}
 
     def to_dict(self) -> dict[str, Any]:
         """See `Policy.to_dict`."""
@@ -150,7 +109,7 @@ class OwnerPolicy(Policy):
             "format": "offrecord-policy",
             "version": POLICY_VERSION,
             "kind": self.kind,
-            **self._said(),
+            **self._head(),
             "model": self.problem.chain.to_dict(),
             "rules": self.table.to_dict(),
         }
@@ -176,7 +135,7 @@ class OwnerPolicy(Policy):
 
     def __repr__(self) -> str:
         leakage = f"leakage {self.leakage:.4g}, ε = {self.problem.epsilon:g}"
-        return f"<OwnerPolicy {self.mechanism}: utility {self.utility:.4f}, {leakage}>"
+        return f"<RulesPolicy {self.mechanism}: utility {self.utility:.4f}, {leakage}>"
 
     def __str__(self) -> str:
         return "\n".join([*self._headlines(), "", aligned(self._table())])
@@ -204,14 +163,16 @@ class OwnerPolicy(Policy):
 class Records:
     """A problem as one chain of a table."""
 
-    def __init__(self, problem: Problem, values: Integers | None = None) -> None:
+    def __init__(
+        self, problem: Problem, values: Integers | None = None, *, protect: str = "run"
+    ) -> None:
         n = problem.n
         codes = np.zeros(n, dtype=np.int8) if values is None else values.astype(np.int8)
         private = np.zeros(n, dtype=bool)
         private[np.array(problem.private) - 1] = True
         self.chains = Chains(np.array([0, n]), codes, np.arange(n), False, None)
-        self.runs = Runs.of(self.chains, private)
-        self.order = problem.chain.order
+        self.runs = Runs.of(self.chains, private, each=protect == "each")
+        self.order, self.protect = problem.chain.order, protect
         self._places = problem.members.places
 
     def place_of(self, chain: Integers, step: Integers) -> Integers:
@@ -221,47 +182,50 @@ class Records:
             return np.zeros_like(step)
         return step % places.count if places.cyclic else np.minimum(step, places.count - 1)
 
-    def settings(self) -> set[Any]:
-        """The settings that occur."""
-        return settings_needed(self.chains, self.runs, self.order, "run", self.place_of)
+    def settings(self, *, joining: bool = True) -> set[Setting]:
+        """The settings that occur; see `settings_needed`."""
+        protect: Any = self.protect
+        where = self.chains, self.runs, self.order, protect, self.place_of
+        return settings_needed(*where, joining=joining)
 
 
-def designed_policy(problem: Problem, mechanism: Mechanism) -> OwnerPolicy:
-    """The owner's policy for a problem, whose leakage is at most ε.
+def policy_of_rules(
+    mechanism: Mechanism,
+    problem: Problem,
+    rules: Callable[[Setting, float], Pair] | None = None,
+) -> Policy:
+    """A policy within ε of the rules that a mechanism makes for a problem's settings.
 
-    Args:
-        problem: which records are private, and under which chains.
-        mechanism: what makes the rules.
+    rules: makes those of a setting and a budget, in place of the mechanism's own.
 
-    Returns:
-        For one known chain rules of any chain length; for a posterior those of a table, validated.
-
-    Raises:
-        InputError: Where no stopping rules and no window keep ε.
+    Raises InputError where the mechanism has no rules within ε.
     """
-    from offrecord.mechanisms.design_table import TIGHTENED, design_table
-    from offrecord.mechanisms.owner.greedy import GreedyPolicy
-    from offrecord.mechanisms.owner.search import Plausible, Search
-
-    settings = sorted(Records(problem).settings())
-    if problem.epsilon == 0 and problem.is_for_one_chain:
-        return GreedyPolicy(problem, _policy(problem, mechanism.name, {}), mechanism.name)
-    fitted = not isinstance(problem.promise, KnownChains)
-    if fitted or problem.epsilon == 0 or problem.members.contexts > 64:
-        table = design_table(mechanism, problem.promise, problem.epsilon, "run", settings)
-        return OwnerPolicy(problem, table, table.mechanism)
-    chains = Plausible(mean_of(problem), problem.members, problem.members)
-    for share in TIGHTENED:  # sides of different places meet around a run
-        budget = share * problem.epsilon
-        rules = {one: Search(chains, one, budget).best().pair for one in settings}
-        policy = OwnerPolicy(problem, _policy(problem, mechanism.name, rules), mechanism.name)
+    protect = "run" if mechanism.joins else problem.protect
+    settings = sorted(Records(problem, protect=protect).settings(joining=mechanism.joins))
+    if not isinstance(problem.promise, KnownChains):
+        table = design_table(mechanism, problem.promise, problem.epsilon, protect, settings)
+        return policy_of_table(problem, table)
+    if rules is None:
+        mean = mean_of(problem)
+        rules = partial(mechanism.rules, mean)
+    for share in TIGHTENED:  # rules of one chain at less than ε, for the others of a list
+        made = {one: rules(one, share * problem.epsilon) for one in settings}
+        table = TablePolicy(mechanism.name, problem.epsilon, protect, None, made)
+        policy = policy_of_table(problem, table)
         if policy.is_private:
             return policy
-    raise Unserved("stopping rules of these places do not keep ε together")
+    raise Unserved(f"{mechanism.name} has no rules that keep ε together")
 
 
-def _policy(problem: Problem, name: str, rules: dict[Any, Pair]) -> TablePolicy:
-    return TablePolicy(name, problem.epsilon, "run", problem.promise.coverage, rules)
+def policy_of_table(problem: Problem, table: TablePolicy) -> Policy:
+    """The policy of a problem whose records a table's rules decide."""
+    if not table.is_local:
+        return RulesPolicy(problem, table, table.mechanism)
+    records = Records(problem, protect=table.protect)
+    where = records.chains, records.runs, table, records.place_of, records.order
+    matrix = local_redaction(*where)
+    assert matrix is not None
+    return LocalPolicy(problem, matrix, table.mechanism)
 
 
 def mean_of(problem: Problem) -> Members:
