@@ -1,4 +1,4 @@
-"""What is said to whoever uses Offrecord wrongly, at a risk, or by an old name."""
+"""Errors and warnings that users see."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class InputError(ValueError):
 
 
 class OffrecordWarning(UserWarning):
-    """What a person should know about a release or a fit, which says it under warnings, too."""
+    """A warning about a release or a fit, also listed in its `warnings`."""
 
 
 class ChosenByValue(OffrecordWarning):
-    """Private records seem to have been chosen by their values, which tells them.
+    """Private records seem to have been chosen by their values, so that the choice leaks them.
 
     It is for whoever runs a release alone.
     """

@@ -102,8 +102,8 @@ def test_a_start_is_forgotten_at_the_last_of_its_places():
     assert members.places.goes_on
     assert members.law(last)[0] == pytest.approx([0.8, 0.2], rel=1e-12)
     assert members.place_after(last, 3) == last
-    assert members.room(2) == (2, None)
-    assert members.room(last) == (None, None)
+    assert members.margin(2) == (2, None)
+    assert members.margin(last) == (None, None)
     with pytest.raises(InputError, match="does not forget its start"):
         MarkovChain([[0, 1], [1, 0]], [0.3, 0.7]).members()
 

@@ -96,7 +96,7 @@ def test_sick_days_off_the_record_are_noticed_on_standard_error_alone(tmp_path, 
 
 
 def test_in_python_it_is_a_warning_and_no_part_of_the_release(tmp_path):
-    with pytest.warns(off.ChosenByValue, match="that choice tells it"):
+    with pytest.warns(off.ChosenByValue, match="that choice leaks it"):
         release = off.redact(table(chosen="sick"), **options(tmp_path))
     assert "other values" not in str(release.summary) + json.dumps(release.certificate)
 

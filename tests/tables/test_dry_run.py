@@ -9,7 +9,7 @@ CHAIN = off.MarkovChain.binary(0.2, 0.3)
 TABLE = pl.DataFrame(
     {"t": range(12), "v": [0, 1, 0, 0, 1, 1, 0, 1, 0, 0, 1, 1], "p": [t == 5 for t in range(12)]}
 )
-FORETOLD = "the ledger would refuse this, as far as can be told without deciding it: "
+FORETOLD = "the ledger would refuse this, as far as is known without deciding it: "
 
 
 @pytest.fixture

@@ -215,7 +215,7 @@ def test_times_that_are_not_all_midnights_are_times():
 def test_days_of_zoned_times_are_an_error_and_midnights_are_those_of_their_zone():
     zoned = HOURS.with_columns(pl.col("t").dt.replace_time_zone("Europe/Berlin"))
     days = pl.DataFrame({"chain": ["a"], "from": [date(2024, 3, 1)], "to": [date(2024, 3, 1)]})
-    with pytest.raises(InputError, match="in which zone days begin is not told: give times"):
+    with pytest.raises(InputError, match="in which zone days begin is not known: give times"):
         redacted(zoned, days)
     midnights = days.with_columns(
         pl.col("from", "to").cast(pl.Datetime("us")).dt.replace_time_zone("Europe/Berlin")

@@ -60,7 +60,7 @@ def findings(values, redacted=0.2, **columns):
         alphabet=Alphabet(tuple(range(max(int(values.max()), 1) + 1))),
     )
     sample = Sample.of(arranged, np.random.default_rng(0).random(table.height) < redacted)
-    return {one.column: one for one in sample.told}
+    return {one.column: one for one in sample.leaks}
 
 
 def duration(rng, values):
@@ -98,7 +98,7 @@ def nothing_released():
 
 
 SAID = (
-    r"kept column 'duration' tells the value: it predicts \d+\.\d % of the released values,"
+    r"kept column 'duration' gives away the value: it predicts \d+\.\d % of the released values,"
     r" guessing \d+\.\d %; leave it"
 )
 
@@ -131,7 +131,7 @@ def test_it_is_refused_part_by_part(kept, monkeypatch, ending):
 
 def test_another_name_for_the_value_is_refused(kept):
     with pytest.raises(
-        off.InputError, match=r"kept column 'copy' tells the value: it predicts 100\.0 %"
+        off.InputError, match=r"kept column 'copy' gives away the value: it predicts 100\.0 %"
     ):
         off.redact(kept, **OPTIONS, dataset="d", keep="copy")
 
@@ -164,7 +164,7 @@ def test_one_value_that_is_told_is_enough():
     found = findings(values, ward=ward, noise=rng.random(values.size))
     assert found.keys() == {"ward"}
     assert found["ward"].sure
-    assert "tells where the value is 'hospital'" in found["ward"].says(
+    assert "gives away where the value is 'hospital'" in found["ward"].says(
         ["home", "work", "way", "hospital"]
     )
 
@@ -187,7 +187,7 @@ def test_a_column_that_tells_the_record_before_or_after_is_refused():
         "lasted": (True, -1),
         "since": (True, -1),
     }
-    assert "tells the value of the record before" in found["lasted"].says([0, 1])
+    assert "gives away the value of the record before" in found["lasted"].says([0, 1])
 
 
 # ---- warned of, or not
@@ -218,7 +218,7 @@ def test_a_column_that_predicts_well_but_not_surely_is_warned_of(kept):
     said = [
         one
         for one in release.summary.warnings
-        if "tells something about the value: it predicts 8" in one
+        if "says something about the value: it predicts 8" in one
     ]
     assert len(said) == 1
     assert said[0].startswith("kept column 'guess'")
@@ -329,7 +329,7 @@ def test_small_tables_are_judged_alike_in_memory_and_part_by_part(kept, tmp_path
     monkeypatch.setattr(stream, "_PART", 200)
     streamed = off.redact_file("t.parquet", "out/o.parquet", **OPTIONS, dataset="d", keep="guess")
     told = [
-        [one for one in found.summary.warnings if "tells something" in one]
+        [one for one in found.summary.warnings if "says something" in one]
         for found in (memory, streamed)
     ]
     assert told[0] == told[1]

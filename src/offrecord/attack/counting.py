@@ -1,7 +1,7 @@
 """Counting: what the released values themselves say, whatever the model says.
 
 Patterns just beyond the rule's reach are counted beside records that are never redacted; these show
-what the same patterns beside a private record would have told (plausible chains, section 6).
+what the same patterns beside a private record would have leaked (plausible chains, section 6).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from offrecord.files import check_writable, write_bytes
 
 FORMATS = ("svg", "png", "html")
 #: Bytes of address space, which is not memory, that the engine (V8) is sure to find enough.
-_ROOM = 128 << 30
+_ADDRESS_SPACE = 128 << 30
 _POINTS_AN_INCH = 160.0  # of a PNG: sharp on paper at the width of a column
 #: A tag, whose attributes stand in quotes that no value holds; text has no `<` of its own.
 _TAG = re.compile(r'<[a-zA-Z][\w:-]*(?:\s+[\w:-]+="[^"]*")*\s*/?>')
@@ -51,7 +51,7 @@ class Chart:
         """An SVG with title and description.
 
         Args:
-            name: tells it from others on one page; its caption there has the id `name`-caption.
+            name: unique on its page; its caption there has the id `name`-caption.
         """
         head = (
             f'<svg role="img" aria-labelledby="{name}-title" aria-describedby="{name}-caption" \\1>'
@@ -129,9 +129,9 @@ def undrawable() -> str | None:
         import resource
 
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if limit != resource.RLIM_INFINITY and limit < _ROOM:
+        if limit != resource.RLIM_INFINITY and limit < _ADDRESS_SPACE:
             return (
-                f"pictures take {_ROOM >> 30} GiB of address space, and a limit leaves"
+                f"pictures take {_ADDRESS_SPACE >> 30} GiB of address space, and a limit leaves"
                 f" {limit / 2**30:.3g} (ulimit -v)"
             )
     try:

@@ -85,7 +85,7 @@ def _lines(rows: Rows, names: Sequence[str], log: bool) -> Spec:
 
 
 def _percents(rows: Rows) -> str:
-    """As many digits as tell the ticks apart."""
+    """As many digits as the ticks need."""
     shares = [row["utility"] for row in rows]
     spread = max(shares) - min(shares) if shares else 1.0
     return ".0%" if spread > 0.05 else ".1%" if spread > 0.005 else ".2%"

@@ -1,4 +1,4 @@
-"""Fig. 1: how much each record tells about the private one, with the band of plausible chains."""
+"""Fig. 1: the influence of each record on the private one, with the band of plausible chains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from offrecord.charts.look import (
     values,
 )
 
-_TITLE = "How much each record tells about the private one"
+_TITLE = "Influence of each record on the private one"
 
 
 def influence_chart(
@@ -35,7 +35,7 @@ def influence_chart(
     Args:
         rows: record, name, influence; low and high too where plausible chains differ; region where
             regions are shaded (see `bands`). Infinite influence is not drawn.
-        threshold: the level above which a record tells too much.
+        threshold: the level above which a record leaks too much.
         names: of the lines, in order.
         along: what records count. name: of the threshold.
         description: what the picture shows, in words.

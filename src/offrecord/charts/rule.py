@@ -83,7 +83,7 @@ def region_bands(rows: Rows) -> list[dict[str, float | str]]:
 
 
 def _shades(found: Rows) -> list[Spec]:
-    """A band of colour for each region, with its letter where there is room."""
+    """A band of colour for each region, with its letter where it fits."""
     if not found:
         return []
     width = found[-1]["to"] - found[0]["from"]

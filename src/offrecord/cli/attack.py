@@ -22,7 +22,7 @@ def attack(
     ] = None,
     original: Annotated[
         Path | None,
-        typer.Option(help="The table that was redacted: what plain erasure would have told."),
+        typer.Option(help="The table that was redacted: what plain erasure would have leaked."),
     ] = None,
     strict: Annotated[
         bool,

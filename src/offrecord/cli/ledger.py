@@ -69,10 +69,10 @@ def ledger(
     typer.echo(as_json_text(content) if as_json else text)
 
 
-_Told = tuple[dict[str, Any], str]  #: what --json prints, and what people read
+_Shown = tuple[dict[str, Any], str]  #: what --json prints, and what people read
 
 
-def _listed(book: Ledger) -> _Told:
+def _listed(book: Ledger) -> _Shown:
     from offrecord.release.ledger import ENTERED
     from offrecord.text import aligned, many
 
@@ -103,7 +103,7 @@ def _listed(book: Ledger) -> _Told:
     return content, "\n".join(said)
 
 
-def _shown(book: Ledger, name: str) -> _Told:
+def _shown(book: Ledger, name: str) -> _Shown:
     from offrecord.release.ledger import ENTERED
     from offrecord.text import aligned
 
@@ -123,7 +123,7 @@ def _shown(book: Ledger, name: str) -> _Told:
     return content, aligned([["release", *head], *rows])
 
 
-def _forgotten(book: Ledger, name: str, release: str | None, because: str | None) -> _Told:
+def _forgotten(book: Ledger, name: str, release: str | None, because: str | None) -> _Shown:
     from offrecord.text import many
 
     _check_known(book, name)

@@ -69,7 +69,7 @@ def redact(
     if as_json:
         typer.echo(as_json_text(done.to_dict(places)))
     else:
-        typer.echo(_told(done, places))
+        typer.echo(_text(done, places))
     if fault is not None:  # no exception: what else there is to say is said, too
         failed(f"{fault}; the release and its certificate are there")
         raise typer.Exit(2)
@@ -287,7 +287,7 @@ def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
 # ---- what is said
 
 
-def _told(done: _Done, places: _Places) -> str:
+def _text(done: _Done, places: _Places) -> str:
     """A release in a few lines, and what was written."""
     written = [] if places.output is None else [str(places.output)]
     written += [] if places.certificate is None else [_shown(places.certificate, places.output)]

@@ -73,8 +73,8 @@ def _reproduced(files: Sequence[Path], *, force: bool) -> _Reproduced:
         for epsilon in followed(paper.FIG2_EPSILONS, "Fig. 2", bar)
         for row in paper.fig2([epsilon])
     ]
-    told, threshold = paper.fig1()
-    influence = [row | {"name": f"value {row['value']}"} for row in told]
+    rows, threshold = paper.fig1()
+    influence = [row | {"name": f"value {row['value']}"} for row in rows]
     silent = [row | {"name": row["mechanism"]} for row in profile]
     charts = [
         influence_chart(influence, threshold, ["value 0", "value 1"], name="ε′"),

@@ -61,7 +61,7 @@ def _ended(error: BaseException) -> int:
 
 
 def _known(error: BaseException) -> str | None:
-    """What a person is told of an error; None if it is a fault of this program."""
+    """The message of an error; None if it is a fault of this program."""
     match error:
         case typer.TyperException():
             return _usage(error)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from offrecord.text import Progress
 
 #: Hours of the second half of the year whose rain someone wants off the record, whatever it was:
-#: chosen by the calendar. (Hours chosen because it rained would be told by the choice itself, and
+#: chosen by the calendar. (Hours chosen because it rained would be leaked by the choice itself, and
 #: `redact` warns of that.)
 PRIVATE_HOURS = (
     "2013-07-05T01:00:00Z",  # the fireworks

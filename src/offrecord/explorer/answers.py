@@ -80,8 +80,8 @@ def curves(asked: AskedCurve) -> dict[str, Any]:
 
 def _with(asked: AskedCurve, mechanism: str, epsilon: float) -> str:
     """The key of the same state with another mechanism and budget."""
-    told = asked.model_dump(exclude={"mechanisms"})
-    return Asked(**told | {"mechanism": mechanism, "epsilon": epsilon}).key
+    state = asked.model_dump(exclude={"mechanisms"})
+    return Asked(**state | {"mechanism": mechanism, "epsilon": epsilon}).key
 
 
 @lru_cache(maxsize=64)
@@ -116,12 +116,12 @@ def _influence(problem: Problem, secret: Secret, span: range) -> Chart:
         if not len(records):
             continue
         try:
-            told = pointwise_influence(problem.chain, edge, records)
+            influence = pointwise_influence(problem.chain, edge, records)
         except InputError as error:  # values too rare to compute with
             raise FieldError("model", str(error)) from None
         named = regions(problem.chain, edge, records, problem.epsilon)
         for record, values, region in zip(
-            records.tolist(), np.atleast_2d(told).tolist(), named.tolist(), strict=True
+            records.tolist(), np.atleast_2d(influence).tolist(), named.tolist(), strict=True
         ):
             rows += [
                 {"record": record, "name": name, "influence": one, "region": region, "side": sign}

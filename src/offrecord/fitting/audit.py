@@ -20,7 +20,7 @@ from offrecord.models.origin import Verdict
 from offrecord.models.posterior import Posterior
 
 _NEAR = 0.75  # of the promised odds, from which on a verdict says that they come near
-_SHUFFLES = 20  # of neighbouring chains, to tell dependence from what time alone does
+_SHUFFLES = 20  # of neighbouring chains, to separate dependence from the effect of time
 _REACH = 64  # steps beyond a window that patterns never reach; gaps are kept this long
 
 #: Learns a posterior from part of the records.
@@ -61,7 +61,7 @@ def verdicts(
         learn: how a posterior is learned from some of them.
         labels: the k values.
         epsilons: to be tested.
-        order: of the posterior; a half without any context of this order tells nothing.
+        order: of the posterior; a half without any context of this order says nothing.
         place: (n,) the place of each record, if kernels depend on it.
         by_step: places are steps of a chain, so that halves must be whole chains.
 

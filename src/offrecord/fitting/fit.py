@@ -32,7 +32,7 @@ from offrecord.models.origin import Origin, Verdict
 from offrecord.models.posterior import Posterior, never_followed
 from offrecord.models.records import Chains
 
-EPSILONS = (0.5, 1.0, 2.0)  #: that a fit is tested at unless told otherwise
+EPSILONS = (0.5, 1.0, 2.0)  #: that a fit is tested at unless others are given
 _TOO_WIDE = 3.0  # times the mean chain's window: wider windows are a matter of too few records
 _SENSITIVE = 1.3  # times the window that acts, from which on a sensitivity is warned of
 _BLOCKS = 24  # of time, one more of which is drawn for the second sensitivity
@@ -139,7 +139,7 @@ def fit(  # noqa: PLR0913 - what there is to choose, by name
         chain_order: how many records the next one depends on, or "auto": the rule's.
         phase: "hour", "weekday", "month" or "step" for a kernel each, "auto" for the kind that
             foretells held-back records clearly better, if one does, None for one kernel.
-        clocks: (n,) hour, weekday or month of each record, by kind, as far as times tell them.
+        clocks: (n,) hour, weekday or month of each record, by kind, as far as times have them.
         zone: the time zone that clocks were read in.
         coverage: share of the plausible chains that promises are for.
         epsilons: to be tested.

@@ -63,11 +63,11 @@ def candidates(
 
     Args:
         reference: the records.
-        clocks: (n,) hour, weekday or month of each record, by kind, as far as times tell them.
+        clocks: (n,) hour, weekday or month of each record, by kind, as far as times have them.
         phase: AUTO for all, a kind for that alone, None for none.
 
     Raises:
-        InputError: for a kind that is not known, or that the records do not tell.
+        InputError: for a kind that is not known, or that the records do not have.
     """
     known: dict[PlaceKind, Keys] = {}
     for kind in _CLOCKS:
@@ -81,7 +81,7 @@ def candidates(
     if phase not in kinds:
         raise InputError(f"--phase must be one of {', '.join(kinds)}, got {phase!r:.40}")
     if phase not in known:
-        raise InputError(f"--phase {phase} needs an order column with times that tell it")
+        raise InputError(f"--phase {phase} needs an order column with times that have it")
     return {kind: places for kind, places in known.items() if kind == phase}
 
 

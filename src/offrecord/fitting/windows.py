@@ -11,7 +11,7 @@ from offrecord.models.base import Floats, Integers
 from offrecord.models.members import Members
 from offrecord.models.posterior import Posterior
 from offrecord.models.promise import ACCEPTANCE
-from offrecord.theory.sides import Direction, local_outcomes, room_beyond
+from offrecord.theory.sides import Direction, local_outcomes, margin_beyond
 
 #: Members for windows that are compared or tested, not released by: over 20 seeds the 99.7 %
 #: quantile of 400 is within a tenth of that of 8,000.
@@ -102,7 +102,7 @@ def _quantile(members: Members, place: int, allowed: int, size: int) -> float:
     """
     # the core of a lone record holds order - 1 records to its left
     left, right = max(size - members.order + 1, 0), size
-    before, after = (room_beyond(members, place, side) for side in _SIDES)
+    before, after = (margin_beyond(members, place, side) for side in _SIDES)
     left = left if before is None else min(left, before)
     right = right if after is None else min(right, after)
     seen_left, seen_right = (

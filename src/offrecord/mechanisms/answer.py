@@ -94,9 +94,9 @@ def _remember(
     or another answer.
     """
     asked = {json.dumps(label): chance for label, chance in rule.items()}
-    told = json.dumps([protocol, record, said]).encode()
+    content = json.dumps([protocol, record, said]).encode()
     digest = hashlib.blake2b(
-        told, key=key.secret, digest_size=16, person=b"offrecord/answer"
+        content, key=key.secret, digest_size=16, person=b"offrecord/answer"
     ).hexdigest()
     with ledger(key) as book:
         answers = book.answers.setdefault(protocol, {})
@@ -117,7 +117,7 @@ def _remember(
     if before["answer"] != digest:
         raise InputError(
             f"record {record} of protocol {protocol!r} was answered differently before: its value"
-            f" is another one now, and both answers together tell more than either. {_AGAIN}"
+            f" is another one now, and both answers together leak more than either. {_AGAIN}"
         )
 
 

@@ -29,7 +29,7 @@ from offrecord.theory.window import smallest_windows
 TIGHTENED = (1.0, 0.985, 0.96, 0.92, 0.86, 0.78, 0.68, 0.55, 0.4, 0.2)
 _STEPS = 8  # designs at most in the search for the mean chain's budget; four are usual
 _CLOSE = 0.02  # leakage this close to ε, relative, will do: one per cent of it is 0.02 records
-_ROOM_FOR_CHANCE = 0.6  # 12 of 8,000 above ε in the design: 20 or more in the next in 2 % of cases
+_SPARE = 0.6  # 12 of 8,000 above ε in the design: 20 or more in the next in 2 % of cases
 _MOST_DESIGNS = 12  # settings that are designed for the mean chain again and again
 
 
@@ -193,8 +193,8 @@ def rules_of_mean(
     if len(settings) > _MOST_DESIGNS:
         raise Unserved(f"{len(settings)} settings are too many to design {mechanism.name} for")
     few = allowed
-    if promise.acceptance is not None:  # rules that meet ε exactly need room for other draws
-        few = int(promise.acceptance.publisher * _ROOM_FOR_CHANCE)
+    if promise.acceptance is not None:  # rules that meet ε exactly need a margin for other draws
+        few = int(promise.acceptance.publisher * _SPARE)
     found = {}
     with watch(mechanism.name, len(settings)) as done:
         for setting in settings:

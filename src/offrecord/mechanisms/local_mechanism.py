@@ -34,7 +34,7 @@ _MARGIN = 2.0**-46  # by which it is lower at first
 _STEPS = 12  # designs in the search for a budget that several chains keep: it is within 1 %
 _CLOSE = 0.01
 _UNIT = 2.0**64
-_ROOM = 100_000  # records on each side of a long chain, where it does not forget sooner
+_FAR = 100_000  # records on each side of a long chain, where it does not forget sooner
 
 
 class LocalMechanism(Mechanism, ABC):
@@ -176,7 +176,7 @@ def rules_of_policy(mechanism: Mechanism, mean: Members, setting: Setting, epsil
     left = policy.redaction[: problem.private[0] - 1][::-1]
     right = policy.redaction[problem.private[-1] :]
     places = mean.places
-    before, after = mean.room(setting.place)
+    before, after = mean.margin(setting.place)
     found = []
     for rows, ends_there in ((left, before is not None), (right, after is not None)):
         used = np.flatnonzero(rows.any(axis=1))
@@ -191,7 +191,7 @@ def rules_of_policy(mechanism: Mechanism, mean: Members, setting: Setting, epsil
 
 
 def _long_problem(mean: Members, setting: Setting, epsilon: float) -> Problem:
-    """A problem whose one secret has the setting's surroundings, and room to end in."""
+    """A problem whose one secret has the setting's surroundings, and enough records to end in."""
     chain, before, after = _chain_around(mean, setting.place, epsilon)
     before = 0 if setting.kind == "first" else before
     after = 0 if setting.kind == "last" else after
@@ -211,26 +211,26 @@ def _chain_around(mean: Members, place: int, epsilon: float) -> tuple[MarkovChai
     """A chain in which a record stands as at a place, and how many lie before and after it."""
     if mean.places is None:
         chain = MarkovChain(mean.rows[0, 0])
-        room = _room(chain, epsilon)
-        return chain, room, room
+        margin = _margin(chain, epsilon)
+        return chain, margin, margin
     places = mean.places
     if places.goes_on:
         assert mean.first is not None
         chain = MarkovChain(mean.rows[0, 0], start=mean.first[0])
-        room = _room(MarkovChain(mean.rows[0, 0]), epsilon)
-        return chain, (place + room if place == places.count - 1 else place), room
+        margin = _margin(MarkovChain(mean.rows[0, 0]), epsilon)
+        return chain, (place + margin if place == places.count - 1 else place), margin
     if places.cyclic:
-        room = _room(MarkovChain(mean.rows[0].mean(axis=0)), epsilon)
-        steps = [mean.kernel((place + step) % places.count)[0] for step in range(-room, room)]
-        start = mean.law((place - room) % places.count)[0]
-        return MarkovChain(steps, start=start), room, room
+        margin = _margin(MarkovChain(mean.rows[0].mean(axis=0)), epsilon)
+        steps = [mean.kernel((place + step) % places.count)[0] for step in range(-margin, margin)]
+        start = mean.law((place - margin) % places.count)[0]
+        return MarkovChain(steps, start=start), margin, margin
     steps = [mean.kernel(step)[0] for step in range(places.count - 1)]
     return MarkovChain(steps, start=mean.law(0)[0]), place, places.count - 1 - place
 
 
-def _room(chain: MarkovChain, epsilon: float) -> int:
-    """Room beyond which nothing changes: about twice what both sides need with half of ε each."""
+def _margin(chain: MarkovChain, epsilon: float) -> int:
+    """Margin beyond which nothing changes: about twice what both sides need with half of ε each."""
     share = epsilon / 200 if epsilon > 0 else 1e-9  # the least share of ε that a side may have
-    reaches = [first_small(chain, _ROOM, sign, share, _ROOM - 1) for sign in (-1, 1)]
+    reaches = [first_small(chain, _FAR, sign, share, _FAR - 1) for sign in (-1, 1)]
     known = [reach for reach in reaches if reach is not None]
-    return 2 * max(known) + 6 if len(known) == 2 else _ROOM
+    return 2 * max(known) + 6 if len(known) == 2 else _FAR

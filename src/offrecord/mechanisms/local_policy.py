@@ -25,7 +25,7 @@ POLICY_VERSION = 2
 PRIVATE = "private"  #: how a private record's region is called
 WHOLE = 10_000  #: up to this many records, `first` and `last` are the whole chain
 MAX_LISTED = 1_000_000  #: the longest span of records that is listed one by one
-_SHOWN = 24  # stretches of records shown to people
+_SHOWN = 24  # runs of records shown to people
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,12 +177,12 @@ class LocalPolicy(Policy):
             "model": self.problem.chain.to_dict(),
             "redaction": [
                 [first, last, self.redaction[first - 1].tolist()]
-                for first, last in self._stretches()
+                for first, last in self._alike()
                 if self.redaction[first - 1].any()
             ],
         }
 
-    def _stretches(self) -> list[tuple[int, int]]:
+    def _alike(self) -> list[tuple[int, int]]:
         """First and last records, from 1, of neighbours with the same row."""
         changes = np.flatnonzero(np.any(self.redaction[1:] != self.redaction[:-1], axis=1)) + 1
         edges = [0, *changes.tolist(), self.problem.n]
@@ -254,13 +254,13 @@ class LocalPolicy(Policy):
         return [*table, omitted] if begin + _SHOWN < len(alike) else table
 
     def _apart(self) -> Iterator[tuple[int, int]]:
-        """`_stretches`, with private records by themselves."""
-        for first, last in self._stretches():
+        """`_alike`, with private records by themselves."""
+        for first, last in self._alike():
             for p in (p for p in self.problem.private if first <= p <= last):
                 if first < p:
                     yield first, p - 1
                 yield p, p
-                first = p + 1  # noqa: PLW2901 - what is left of the stretch
+                first = p + 1  # noqa: PLW2901 - what is left of the run
             if first <= last:
                 yield first, last
 

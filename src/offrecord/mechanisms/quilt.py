@@ -35,8 +35,8 @@ class MarkovQuilt(LocalMechanism):
     def sides(self, problem: Problem, secret: Secret) -> Sides:
         """The window of Algorithm 1, re-indexed so that p ≤ n/2, as the paper assumes."""
         chain, epsilon = problem.chain, problem.epsilon
-        rooms = secret.first - 1, problem.n - secret.last
-        near, far = sorted(rooms)
+        margins = secret.first - 1, problem.n - secret.last
+        near, far = sorted(margins)
         n, p = near + far + 1, near + 1
         delta, half = (first_small(chain, 1, 1, one, n) or n for one in (epsilon, epsilon / 2))
         border = _max_influence(chain, n + 1 - p) + _max_influence(chain, p - 1)
@@ -44,7 +44,7 @@ class MarkovQuilt(LocalMechanism):
             sizes = p - 1, min(delta, n - p)
         else:
             sizes = min(half, near), min(half, far)
-        left, right = sizes if rooms[0] <= rooms[1] else sizes[::-1]
+        left, right = sizes if margins[0] <= margins[1] else sizes[::-1]
         return always(left, chain.k), always(right, chain.k)
 
 

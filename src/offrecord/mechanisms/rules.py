@@ -125,10 +125,10 @@ class SideRule(ABC):
         """(M,) expected number of records redacted beyond the core, in a chain with all the records
         that its places allow.
         """
-        from offrecord.theory.sides import room_beyond
+        from offrecord.theory.sides import margin_beyond
 
-        room, counts = room_beyond(members, place, direction), np.arange(self.reach + 1)
-        within = counts if room is None else np.minimum(counts, room)
+        margin, counts = margin_beyond(members, place, direction), np.arange(self.reach + 1)
+        within = counts if margin is None else np.minimum(counts, margin)
         return np.asarray(self.stop_law(members, place, direction) @ within)
 
 

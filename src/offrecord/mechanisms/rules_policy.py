@@ -65,7 +65,7 @@ class RulesPolicy(Policy):
     def stopping_law(self) -> tuple[Floats, Floats]:
         """How likely releasing begins at each distance from a core, to the left and to the right.
 
-        Of the first rules that have the side, given enough room; entry d is that of distance d.
+        Of the first rules that have the side, given enough margin; entry d is that of distance d.
         """
         return self._begins("left"), self._begins("right")
 

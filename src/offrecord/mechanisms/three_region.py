@@ -67,10 +67,10 @@ class ThreeRegion(LocalMechanism):
     def sides(self, problem: Problem, secret: Secret) -> Sides:
         """The cheapest of the shares tried."""
         left, right = OneSide.both(problem, secret)
-        left_shares, right_shares = self._shares(problem.epsilon, left.room, right.room)
+        left_shares, right_shares = self._shares(problem.epsilon, left.margin, right.margin)
         known = dict(zip(left_shares, self._plans(left, left_shares), strict=True))
         # both sides of the paper's chain are alike as far as a plan does not meet the chain's end
-        near = min(left.room, right.room) if problem.chain.is_paper_setting else 0
+        near = min(left.margin, right.margin) if problem.chain.is_paper_setting else 0
         alike = {share: plan for share, plan in known.items() if len(plan.rows) < near}
         rest = [share for share in right_shares if share not in alike]
         alike.update(zip(rest, self._plans(right, rest), strict=True))
@@ -120,7 +120,7 @@ class _Plan(NamedTuple):
 
 def _whole(side: OneSide, share: float) -> _Plan:
     """All of a side up to region S."""
-    reach = (side.delta_star(share) or side.room + 1) - 1
+    reach = (side.delta_star(share) or side.margin + 1) - 1
     return _Plan(always(reach, side.chain.k), float(reach))
 
 
@@ -141,7 +141,7 @@ class _Medium(NamedTuple):
         if share <= 0 or side.is_independent:
             return None
         reach = side.delta_star(share)
-        influence = side.influence(reach or min(side.room, _LONGEST))
+        influence = side.influence(reach or min(side.margin, _LONGEST))
         inner = influence[: reach - 1] if reach else influence
         releasable = inner <= share
         medium = np.flatnonzero((releasable & (inner > -np.inf)).any(axis=1))
@@ -150,7 +150,7 @@ class _Medium(NamedTuple):
         # δ_t speaks of the values that a record may release
         largest = np.where(releasable, inner, -np.inf).max(axis=1)
         following = influence[reach - 1].max() if reach else 0.0
-        keep = np.zeros((reach - 1 if reach else side.room, side.chain.k), dtype=bool)
+        keep = np.zeros((reach - 1 if reach else side.margin, side.chain.k), dtype=bool)
         keep[medium] = releasable[medium]
         return cls(keep, share - np.append(largest[medium[1:]], following), share)
 

@@ -68,22 +68,22 @@ class BestWindow(Mechanism):
 
         matrix = np.zeros((problem.n, problem.chain.k))
         known: dict[object, tuple[int, int]] = {}
-        useful = problem.n  # room beyond this makes no difference (F14)
+        useful = problem.n  # margin beyond this makes no difference (F14)
         for secret in problem.secrets:
-            rooms = secret.first - 1, problem.n - secret.last
-            near = min(rooms[0], useful), min(rooms[1], useful), secret.last - secret.first
+            margins = secret.first - 1, problem.n - secret.last
+            near = min(margins[0], useful), min(margins[1], useful), secret.last - secret.first
             key: object = secret if problem.members.places is not None else near
             if key not in known:
-                known[key] = _smallest(problem, secret, rooms)
+                known[key] = _smallest(problem, secret, margins)
                 enough = sum(known[key]) + problem.chain.order
-                if problem.members.places is None and min(rooms) > enough:
+                if problem.members.places is None and min(margins) > enough:
                     useful = min(useful, enough)
             left, right = known[key]
             matrix[max(secret.first - 1 - left, 0) : secret.last + right] = 1.0
         return LocalPolicy(problem, matrix, self.name)
 
 
-def _smallest(problem: Problem, secret: Secret, rooms: tuple[int, int]) -> tuple[int, int]:
+def _smallest(problem: Problem, secret: Secret, margins: tuple[int, int]) -> tuple[int, int]:
     """The first of the shortest windows around one secret, by its left side."""
     k = problem.chain.k
 
@@ -92,7 +92,7 @@ def _smallest(problem: Problem, secret: Secret, rooms: tuple[int, int]) -> tuple
         found = Around(problem, problem.members, secret, rows).leakages()
         return figure(problem, found) <= problem.epsilon
 
-    return staircase(keeps, rooms) or rooms
+    return staircase(keeps, margins) or margins
 
 
 def pair_of_window(setting: Setting, sizes: tuple[int, int] | None, k: int) -> Pair:

@@ -201,7 +201,7 @@ class MarkovChain:
 
     def _record_marginals(self, first: int, last: int) -> Floats:
         """Of single records, from those of the tuples that end at them."""
-        # the first few records end no tuple: they are told from the first tuple, in which they
+        # the first few records end no tuple: they are read off the first tuple, in which they
         # stand further in front
         ends = np.clip(np.arange(first, last + 1), self.order, None)
         tuples = self.lifted.marginals(

@@ -66,7 +66,7 @@ def phase_count(phase: Any) -> int:
 
 
 def phases_of(instants: Nanoseconds, phase: str, zone: str | None = None) -> NDArray[np.int8]:
-    """(n,) the phase, from 0, that a clock in the zone tells at these instants."""
+    """(n,) the phase, from 0, that a clock in the zone shows at these instants."""
     phase_count(phase)
     times = _in_zone(instants, "UTC" if zone is None else zone)
     if phase == "hour":

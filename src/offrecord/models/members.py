@@ -26,7 +26,7 @@ PLACE_COUNTS = {"hour": 24, "weekday": 7, "month": 12}
 class Places:
     """What a kernel depends on besides the context: where its record stands.
 
-    kind: "hour", "weekday" or "month", told by a clock in a time zone, or "step", the number of
+    kind: "hour", "weekday" or "month", shown by a clock in a time zone, or "step", the number of
     steps from the first record of the chain. count: how many places there are. goes_on: for steps,
     whether all records from the last place on count as standing there; otherwise a record beyond it
     is an error.
@@ -109,7 +109,7 @@ class Members:
             raise InputError(f"a chain has {self.places.count} steps, and none has number {found}")
         return min(found, self.places.count - 1)
 
-    def room(self, place: int) -> tuple[int | None, int | None]:
+    def margin(self, place: int) -> tuple[int | None, int | None]:
         """How many records a chain has before and after one at `place`; None: any number."""
         if self.places is None or self.places.cyclic:
             return None, None

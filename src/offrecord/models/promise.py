@@ -77,8 +77,8 @@ class Promise(ABC):
 
         The same chains and ε give the same seed. A verifier uses seeds of its own.
         """
-        told = json.dumps([self.to_dict(), epsilon, purpose], sort_keys=True, allow_nan=False)
-        return hashlib.sha256(told.encode()).digest()
+        content = json.dumps([self.to_dict(), epsilon, purpose], sort_keys=True, allow_nan=False)
+        return hashlib.sha256(content.encode()).digest()
 
     @property
     def k(self) -> int:

@@ -78,12 +78,12 @@ def relaxed_leakage_as_printed(problem: Problem, redaction: ArrayLike) -> float:
     secret = problem.secrets[0]
     rows = rows_beside(checked_redaction(redaction, problem), secret, 1)
     sides = zip(OneSide.both(problem, secret), rows, strict=True)
-    return sum((_relaxed_of_side(side, rows) for side, rows in sides if side.room), 0.0)
+    return sum((_relaxed_of_side(side, rows) for side, rows in sides if side.margin), 0.0)
 
 
 def _relaxed_of_side(side: OneSide, rows: Floats) -> float:
     """One side's part of the relaxed bound; rows: up to region S, from the secret outwards."""
-    if len(rows) < side.room:  # S begins with the first free record
+    if len(rows) < side.margin:  # S begins with the first free record
         rows = np.vstack((rows, np.zeros(rows.shape[1])))
     medium = np.flatnonzero((rows < 1).any(axis=1) & rows.any(axis=1))
     if len(medium) == 0:

@@ -104,7 +104,7 @@ def compare(
     named: bool | None = None,
     progress: Progress = unwatched,
 ) -> Comparison:
-    """Mechanisms side by side for one problem: what each releases and tells.
+    """Mechanisms side by side for one problem: what each releases and leaks.
 
     mechanisms: some by name or as they are, of any kind; without them all that take the problem's
     chain. epsilons: the privacy budgets, without them the problem's own. named: a mechanism that

@@ -10,7 +10,7 @@ vectors):
 
 AES is keyed with a key of its own derived from the same secret. For different chains h is an
 independent 128-bit number, and within a chain order values differ, so no two records give AES the
-same block: draws are independent and uniform as far as anyone without the key can tell. What needs
+same block: draws are independent and uniform as far as anyone without the key can see. What needs
 several draws for one record counts them, in bits that no order value uses.
 """
 
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 KEY_BYTES = 32
 INTEGER, TIME, TEXT, BOOLEAN = 1, 2, 3, 4  #: kinds of order and chain values
-#: What draws are for; one for another purpose tells nothing about them.
+#: What draws are for; one for another purpose is independent of them.
 RECORDS = b"offrecord/coins"
 #: The threshold of a redaction with probability 1; every other probability has a smaller one.
 ALWAYS = np.uint64(2**64 - 1)

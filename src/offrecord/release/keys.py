@@ -30,7 +30,7 @@ def default_key_file() -> Path:
 
 @dataclass(frozen=True, repr=False)
 class Key:
-    """A 256-bit secret and the file it came from. Whoever has it can tell redacted values from
+    """A 256-bit secret and the file it came from. With it, redacted values can be inferred from
     released ones: keep it.
     """
 

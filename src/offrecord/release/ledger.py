@@ -18,7 +18,7 @@ from offrecord.models.section import Section
 
 LEDGER_VERSION = 2
 #: What an entry calls the time at which it was made, and a digest of its private records, whatever
-#: the name of their data set; all else in it tells releases apart.
+#: the name of their data set; all else in it distinguishes releases.
 ENTERED, RECORDS = NOT_TELLING = "entered", "records"
 #: What the owner of a record was asked (for each label as JSON, the probability of silence), and a
 #: digest of what they said.
@@ -70,11 +70,11 @@ def locked(key: Keyed) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Ledger:
-    """What left under a key, in digests that tell nothing without it.
+    """What left under a key, in digests that reveal nothing without it.
 
     releases: for each data set name, what decided each release, what left, and when it was
     entered. answers: for each protocol, those by record.
-    complete: it was made with its key, so it knows of everything. announced: somebody has been told
+    complete: it was made with its key, so it knows of everything. announced: it has been announced
     to keep the key. forgotten: releases that were never published, as a person has said.
     """
 
@@ -147,7 +147,7 @@ class Ledger:
         self.save(announced=self.announced)
 
     def save(self, *, announced: bool = True) -> None:
-        """Write it; whoever has something to remember tells of the key, too."""
+        """Write it; the first entry also announces the key."""
         content = {
             "format": "offrecord-ledger",
             "version": LEDGER_VERSION,
@@ -202,5 +202,5 @@ def _ledger(key: Keyed) -> Ledger:
             " belongs to it"
         )
     answers = content.model_dump()["answers"]
-    told = content.complete, content.announced
-    return Ledger(key, content.releases, answers, *told, content.forgotten)
+    state = content.complete, content.announced
+    return Ledger(key, content.releases, answers, *state, content.forgotten)

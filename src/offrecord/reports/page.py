@@ -42,7 +42,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart. name: tells it from others on the page."""
+    """A chart. name: unique on the page."""
 
     name: str
     chart: Chart

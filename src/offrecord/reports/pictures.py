@@ -148,7 +148,7 @@ def _rule_words(pair: Pair, mean: Members, place: int) -> str:
 
 
 def influence_picture(promise: Promise, place: int, epsilon: float) -> Chart:
-    """How much records tell by distance: of the mean chain, and of most plausible chains.
+    """Influence of records by distance: of the mean chain, and of most plausible chains.
 
     Args:
         promise: the chains.
@@ -161,23 +161,23 @@ def influence_picture(promise: Promise, place: int, epsilon: float) -> Chart:
     reach = 0
     for sign in (-1, 1):
         for distance in range(1, most + 1):
-            told = influence_at(mean, place, sign * distance)
-            if told is None:
+            central = influence_at(mean, place, sign * distance)
+            if central is None:
                 break
             band = influence_at(members, place, sign * distance)
             assert band is not None
             low, high = np.quantile(band, (0.005, 0.995), method="higher")  # some may be infinite
             finite = {"low": float(low), "high": float(high)} if np.isfinite(high) else {}
-            row = {"record": sign * distance, "name": "mean chain", "influence": float(told[0])}
+            row = {"record": sign * distance, "name": "mean chain", "influence": float(central[0])}
             rows.append(row | finite)
-            if told[0] > epsilon / 4:
+            if central[0] > epsilon / 4:
                 reach = max(reach, distance)
     kept = [row for row in rows if abs(row["record"]) <= max(reach + _BEYOND, 6)]
     if not all("low" in row for row in kept):
         kept = [{name: row[name] for name in ("record", "name", "influence")} for row in kept]
     words = (
-        f"Records up to {many(reach, 'step')} away tell more than a quarter of ε under the mean"
-        " chain. The band holds 99 % of the plausible chains."
+        f"Under the mean chain, records up to {many(reach, 'step')} away have more influence than a"
+        " quarter of ε. The band holds 99 % of the plausible chains."
     )
     where = "Records before (−) and after the private one"
     return influence_chart(kept, epsilon, ["mean chain"], along=where, description=words)
@@ -187,9 +187,9 @@ def influence_at(members: Members, place: int, distance: int) -> Floats | None:
     """(M,) the largest log-ratio between two values of a record that a value so far away gives;
     None where chains have no such record.
     """
-    before, after = members.room(place)
-    room = after if distance > 0 else before
-    if room is not None and abs(distance) > room:
+    before, after = members.margin(place)
+    margin = after if distance > 0 else before
+    if margin is not None and abs(distance) > margin:
         return None
     source = place if distance > 0 else members.place_after(place, distance)
     law, k = members.law(source), members.k

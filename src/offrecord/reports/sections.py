@@ -167,8 +167,8 @@ def _compared(content: Content) -> Iterator[Block]:
     if summary.window is not None:
         rows.append(("Windows (expected)", share_text(summary.window), f"at most {promised}"))
     left = 1 - summary.private / max(summary.rows - summary.missing - summary.waiting, 1)
-    told = f"up to {odds_text(erased(*acting))}"
-    rows.append(("Erasing private records alone", share_text(left), told))
+    reached = f"up to {odds_text(erased(*acting))}"
+    rows.append(("Erasing private records alone", share_text(left), reached))
     head = ("", "Released", "Odds between two values of a private record")
     yield Listing("What leaves, and what the rest gives away", head, rows)
     if summary.touched and summary.touched < summary.chains:

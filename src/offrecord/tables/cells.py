@@ -78,7 +78,7 @@ def _decimals(series: pl.Series) -> str:
 def whole_numbers(series: pl.Series) -> pl.Series:
     """Text as whole numbers where every cell is one in its plain form, else as it is."""
     first = series[0]
-    if first is None or not _WHOLE.fullmatch(first):  # mostly one look is enough
+    if first is None or not _WHOLE.fullmatch(first):  # mostly the first cell decides
         return series
     if not series.str.contains(f"^{_WHOLE.pattern}$").all():
         return series
@@ -134,7 +134,7 @@ def parsed_times(series: pl.Series) -> pl.Series | None:
 
     InputError for times of which some have a time zone and some have none.
     """
-    if series.str.contains(r"^\d{4}-\d\d$").all():  # a month is told by its first day
+    if series.str.contains(r"^\d{4}-\d\d$").all():  # a month stands for its first day
         series = series + "-01"
     if series.str.contains(rf"^{_DAY}$").all():
         days = series.str.to_date("%Y-%m-%d", strict=False)

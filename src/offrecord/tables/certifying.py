@@ -91,7 +91,7 @@ def _columns(plan: Plan) -> form.Columns:
         keep_all=columns.keep_all,
         step=None if step is None else step.text,
         order_kind="time" if survey.is_timed else "integer",
-        # where steps depend on it: engines may tell times in another
+        # where steps depend on it: engines may write times in another
         zone=survey.zone if calendar else None,
     )
 

@@ -173,7 +173,7 @@ class Arranged:
                 f"in the zone {one}" if one else "without a time zone" for one in (self.zone, zone)
             )
             raise InputError(
-                f"the model tells the {phase} from times {there}, but those of column"
+                f"the model takes the {phase} from times {there}, but those of column"
                 f" {self.columns.order!r} are {here}; give both the same zone, or phases would slip"
             )
         count = clock.phase_count(phase)
@@ -186,7 +186,7 @@ class Arranged:
         first = clock.phases_of(begins, phase, zone).astype(np.int64)
         return np.asarray((first[self.chains.chain_of] + self.chains.places) % count)
 
-    def tells(self, phase: str) -> bool:
+    def has_phase(self, phase: str) -> bool:
         """Whether records stand an hour, a weekday or a month apart, and show more than one."""
         dates = phase == "hour" and self.order_type == pl.Date
         if not self.chains.timed or dates or not self._steps_by(phase):

@@ -138,8 +138,8 @@ def _whole_chains(
     dependence = None if model.origin is None else model.origin.dependence
     if dependence is not None:
         raise InputError(
-            f"{why}; whole chains cannot go instead, as neighbouring ones tell of them: odds of at"
-            f" least {dependence:.3g} to 1 at the same time. {remedies}"
+            f"{why}; whole chains cannot go instead, as neighbouring ones depend on them: odds of"
+            f" at least {dependence:.3g} to 1 at the same time. {remedies}"
         )
     return Chosen(WHOLE, why=why, expected=1 - survey.touched_records / max(survey.records, 1))
 

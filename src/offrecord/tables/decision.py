@@ -111,7 +111,7 @@ class Rule:
         )
 
     def expect(self, table: Table) -> Decision:
-        """What is certain about a table without a look at its values: no record counts as released
+        """What is certain about a table without reading its values: no record counts as released
         that is not so for certain.
         """
         part = self._certain(table)

@@ -186,7 +186,7 @@ class Source:
         return unreadable(self.name, self.kind)
 
     def rows(self) -> int | None:
-        """How many rows there are, where that can be told without reading them."""
+        """How many rows there are, where that is known without reading them."""
         if self.text is not None:
             return None
         with engine(self._unreadable):
@@ -212,7 +212,7 @@ class Source:
     ) -> pl.DataFrame:
         """Some columns, or all, in memory; InputError if one is not there, or rows are too many.
 
-        text: columns that text formats give as text: else a cell could tell by the type it gives to
+        text: columns that text formats give as text: else a cell could leak by the type it gives to
         others.
         """
         from concurrent.futures import ThreadPoolExecutor

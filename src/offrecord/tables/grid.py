@@ -14,7 +14,7 @@ from offrecord.models.base import Integers
 from offrecord.tables.problems import Check, RowNames
 from offrecord.tables.steps import Step
 
-_SPACINGS = 1 << 16  # pairs of neighbours from which their usual distance is told
+_SPACINGS = 1 << 16  # pairs of neighbours from which their usual distance is taken
 
 
 @dataclass(frozen=True)

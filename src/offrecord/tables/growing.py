@@ -176,7 +176,7 @@ class Before:
             if GROWING not in entry:
                 raise InputError(
                     f"data set {dataset!r} was released before without --growing, so that this"
-                    " would be a second look at the same records"
+                    " would be a second observation of the same records"
                 )
             try:
                 held = json.loads(entry[GROWING])

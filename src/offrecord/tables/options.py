@@ -108,7 +108,7 @@ class Options:
     growing: the table will be released again when it has grown; a record leaves lag steps after it
     came, when no later opt-out can reach it any more.
     publish_positions: put the private positions into the certificate. dry_run: design and report
-    what to expect, without a look at the values; nothing is written, no key and no ledger.
+    what to expect, without reading the values; nothing is written, no key and no ledger.
 
     progress: shows how far a step is. say: gets a line on which
     values fit=True learns from, before it does.

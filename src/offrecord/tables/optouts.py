@@ -115,8 +115,8 @@ class OptOuts:
         if self.form == "records":
             return RowNames(self.frame, by, [order], where=LIST)
         ends = [pl.col(name).cast(pl.String, strict=False).fill_null("…") for name in (FROM, TO)]
-        told = pl.concat_str(ends, separator=" to ").alias(order)
-        return RowNames(self.frame.with_columns(told), by, [order], where=LIST)
+        named = pl.concat_str(ends, separator=" to ").alias(order)
+        return RowNames(self.frame.with_columns(named), by, [order], where=LIST)
 
     def _bounds(self, arranged: Arranged) -> tuple[Integers, Integers]:
         """(l,) the order values from which to which each row reaches, both included."""
@@ -206,7 +206,7 @@ class OptOuts:
             times = times.cast(pl.Datetime("us"))  # a day begins at midnight
         if times is not None and (times.dtype == pl.Date) != is_day:
             here, there = ("days", "times") if is_day else ("times", "days")
-            when = "" if is_day or bare else ", and in which zone days begin is not told"
+            when = "" if is_day or bare else ", and in which zone days begin is not known"
             raise InputError(
                 f"column {name!r} holds {there} in {LIST}, but the table's records have"
                 f" {here}{when}: give {here}"
@@ -262,8 +262,8 @@ def form_of(listed: Sequence[str], columns: Columns) -> str:
 
 def are_days(series: pl.Series) -> bool:
     """All that is there are days, or midnights."""
-    told = series.drop_nulls()
-    times = parsed_times(told) if told.dtype == pl.String and len(told) else told
+    known = series.drop_nulls()
+    times = parsed_times(known) if known.dtype == pl.String and len(known) else known
     if times is None or not len(times):
         return False
     if times.dtype == pl.Date:

@@ -123,7 +123,7 @@ def _listed(chains: Chains, named: Named) -> Integers:
 
 
 def _apart(first: Integers, last: Integers) -> tuple[Integers, Integers]:
-    """The same numbers as some stretches hold, in stretches that share none."""
+    """The same numbers as some ranges hold, in ranges that share none."""
     order = np.argsort(first, kind="stable")
     first, last = first[order], last[order]
     reached = np.maximum.accumulate(last)
@@ -135,7 +135,7 @@ def _apart(first: Integers, last: Integers) -> tuple[Integers, Integers]:
 
 
 def _all_between(first: Integers, last: Integers) -> Integers:
-    """All numbers of some stretches, both ends included."""
+    """All numbers of some ranges, both ends included."""
     sizes = last - first + 1
     before = np.cumsum(sizes) - sizes
     return np.repeat(first - before, sizes) + np.arange(int(sizes.sum()))
@@ -152,8 +152,8 @@ def _fill_order(arranged: Arranged, private: Private, line: Integers, listed: Na
         return
     if listed is not None:
         at = np.searchsorted(line, _on_line(chains, listed.chain, listed.first))[::-1]
-        told = gaps[at]  # of several that name a gap, the first one counts
-        private.order[at[told]] = listed.order[::-1][told]
+        first = gaps[at]  # of several that name a gap, the first one counts
+        private.order[at[first]] = listed.order[::-1][first]
         return
     ends = np.flatnonzero(np.diff(private.chain[gaps], append=-1)) + 1
     begin = 0

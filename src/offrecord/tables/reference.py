@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
     from offrecord.tables.given import Given
 
-EPSILONS = (0.5, 1.0, 2.0)  #: at which a model is tested unless told otherwise
-COVERAGE = 0.99  #: of plausible chains, unless told otherwise
+EPSILONS = (0.5, 1.0, 2.0)  #: at which a model is tested unless others are given
+COVERAGE = 0.99  #: of plausible chains, unless others are given
 _FAR = np.iinfo(np.int64).max  # steps from a private record where there is none
 _COMMAND = "give it to the command line: offrecord fit"
 _NEAREST = 3  # steps: less leaves next to nothing between two private records
@@ -189,13 +189,13 @@ def _learned(
         values = listed_values(dict(zip(labels, counts.tolist(), strict=True)))
         far = f", in records {distance} steps or more from every private one" if distance else ""
         say(f"learning from {values}{far}")
-    told = [one for one in PLACE_COUNTS if how.phase == one or arranged.tells(one)]
+    kinds = [one for one in PLACE_COUNTS if how.phase == one or arranged.has_phase(one)]
     found = fit_chains(
         replace(table.chains, codes=codes),
         labels,
         chain_order=how.chain_order,
         phase=how.phase,
-        clocks={one: arranged.phases(one, arranged.zone) for one in told},
+        clocks={one: arranged.phases(one, arranged.zone) for one in kinds},
         zone=arranged.zone,
         coverage=how.coverage,
         epsilons=how.epsilons,
@@ -209,18 +209,18 @@ def _learned(
 
 
 def _with_dependence(found: Fit, chains: Chains, codes: Codes) -> Fit:
-    """The fit, with what neighbouring chains tell of each other, if they do."""
+    """The fit, with how far neighbouring chains depend on each other, if they do."""
     from offrecord.fitting.audit import dependence
     from offrecord.fitting.counting import Reference
 
-    told = dependence(Reference(replace(chains, codes=codes), found.posterior.k))
+    depends = dependence(Reference(replace(chains, codes=codes), found.posterior.k))
     origin = found.model.origin
-    if told is None or not told.exists or origin is None:
+    if depends is None or not depends.exists or origin is None:
         return found
-    found = found.with_origin(origin.model_copy(update={"dependence": told.counted}))
+    found = found.with_origin(origin.model_copy(update={"dependence": depends.counted}))
     return found.with_warnings(
-        f"neighbouring chains depend on each other: odds of at least {told.counted:.3g} to 1"
-        f" between records at the same time, by chance {told.by_chance:.3g}"
+        f"neighbouring chains depend on each other: odds of at least {depends.counted:.3g} to 1"
+        f" between records at the same time, by chance {depends.by_chance:.3g}"
         " (docs/fitting.md)"
     )
 
@@ -230,7 +230,7 @@ def apart(chains: Chains, private: Private, distance: int | None) -> tuple[Mask,
     None where their chains have none.
 
     distance: in steps. Without it chains without a private record, if there are any, else the half
-    of all records that is furthest: a choice by positions alone, as one by values would tell.
+    of all records that is furthest: a choice by positions alone, as one by values would leak them.
     """
     if private.count == 0:
         return np.ones(len(chains.codes), dtype=bool), None

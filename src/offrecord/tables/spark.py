@@ -1,4 +1,4 @@
-"""The door to Spark: `from offrecord.tables.spark import redact`."""
+"""Spark: `from offrecord.tables.spark import redact`."""
 
 from offrecord.tables.engines.spark import SparkRelease, as_spark, redact
 

@@ -203,10 +203,10 @@ class Survey:
 
     def _digest(self, counted: Iterable[str], digests: Iterable[str]) -> str:
         numbers = tuple(getattr(self, name) for name in counted)
-        told = hashlib.sha256(repr((numbers, sorted(self.settings))).encode())
+        digest = hashlib.sha256(repr((numbers, sorted(self.settings))).encode())
         for name in digests:
-            told.update(getattr(self, name).tobytes())
-        return told.hexdigest()
+            digest.update(getattr(self, name).tobytes())
+        return digest.hexdigest()
 
     def check_lengths(self, model: Model | None) -> None:
         """InputError for chains with more steps than the model has kernels for."""

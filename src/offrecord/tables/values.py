@@ -46,7 +46,7 @@ def coded(series: pl.Series, labels: Sequence[Label]) -> Codes:
     """(n,) which label each cell of a value column is.
 
     A value that is no label is UNKNOWN, and for whoever decides to judge: a record that is redacted
-    whatever it is may be anything, and an error would tell about it.
+    whatever it is may be anything, and an error would leak something about it.
     """
     cells = value_cells(series)
     family = _checked_family(labels)

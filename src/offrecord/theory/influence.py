@@ -178,7 +178,7 @@ def _log_top(
     """log(1 + (other/own)·s), s = signed, |s| = size^steps."""
     ratio = other / own
     if ratio > 1e300:
-        # Too large to be multiplied; 1 + ratio·s is then that product, as far as s > 0 can be told
+        # Too large to be multiplied; 1 + ratio·s is then that product, as far as s > 0 is known
         # from 0.
         return np.asarray(np.logaddexp(0.0, np.log(other) - np.log(own) + steps * log_size))
     # Where s < 0 brings 1 + ratio·s near 0, it is a sum of positive terms all the same:
@@ -381,7 +381,7 @@ def first_small(
     private: int,
     direction: int,
     epsilon: float,
-    room: int,
+    margin: int,
     look: Callable[[int], Floats] | None = None,
 ) -> int | None:
     """The smallest distance from which on the max-influence is at most ε, on one side.
@@ -391,27 +391,27 @@ def first_small(
         private: p, from 1.
         direction: 1 to the right, −1 to the left.
         epsilon: the budget.
-        room: how many records there are.
+        margin: how many records there are.
         look: gives the influence on so many records, where it is known already.
 
     Returns:
-        The distance, from where on everything is region S; None beyond the room.
+        The distance, from where on everything is region S; None beyond the margin.
     """
-    if room == 0:
+    if margin == 0:
         return None
     if is_independent(chain, private, direction):
         return 1
     if epsilon <= 0:
         return None
-    count = min(64, room)
+    count = min(64, margin)
     while True:
         found = influence_beside(chain, private, direction, count) if look is None else look(count)
         largest = found.max(axis=1)
         if largest[-1] <= epsilon:  # it never rises with the distance
             return int(np.argmax(largest <= epsilon)) + 1
-        if count >= min(room, _MOST_STEPS) or _is_constant(largest):
+        if count >= min(margin, _MOST_STEPS) or _is_constant(largest):
             return None
-        count = min(4 * count, room)
+        count = min(4 * count, margin)
 
 
 def is_independent(chain: MarkovChain, private: int, direction: int) -> bool:

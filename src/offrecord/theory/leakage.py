@@ -39,7 +39,7 @@ _MOST_NUMBERS = 2**25  # of the states of these outputs: 256 MB
 class FirstRelease(NamedTuple):
     """What is first seen on one side of a secret.
 
-    seen: the records that tell anything, nearest first, with their values. Of order 1 one record,
+    seen: the records that leak anything, nearest first, with their values. Of order 1 one record,
     of order m as many as it takes until m records in a row are released.
     """
 
@@ -220,10 +220,10 @@ class Around:
         if self.members.places is not None:
             return self.secret
         inside = None if self.inside is None else self.inside.tobytes()
-        rooms = self.secret.first - 1, self.problem.n - self.secret.last
+        margins = self.secret.first - 1, self.problem.n - self.secret.last
         sides = [
-            (rows.tobytes(), min(room - len(rows), self.members.order))
-            for rows, room in zip(self.rows, rooms, strict=True)
+            (rows.tobytes(), min(margin - len(rows), self.members.order))
+            for rows, margin in zip(self.rows, margins, strict=True)
         ]
         offset = self.ends[1] - self.secret.last
         return inside, tuple(sides), self.secret.last - self.secret.first, offset
@@ -292,13 +292,13 @@ class Around:
 
     def _outcomes(self, members: Members, direction: Direction) -> Floats:
         """(M, O, S)"""
-        rows, room, end = self._side(direction)
+        rows, margin, end = self._side(direction)
         if members.order == 1:
-            return local_outcomes(rows, members, self._place(end), direction, room)
-        window = self._window(rows, room)
+            return local_outcomes(rows, members, self._place(end), direction, margin)
+        window = self._window(rows, margin)
         if window is None:
             return np.stack([one for _, one in self._enumerated(members, direction)], axis=1)
-        steps, seen = self._steps_to_context(direction, window, room)
+        steps, seen = self._steps_to_context(direction, window, margin)
         if seen == 0:
             return np.ones((members.count, 1, members.contexts))
         return context_outcomes(members, self._place(end), steps, seen, direction)
@@ -309,15 +309,15 @@ class Around:
             return self.rows[0], self.secret.first - 1, self.ends[0]
         return self.rows[1], self.problem.n - self.secret.last, self.ends[1]
 
-    def _window(self, rows: Floats, room: int) -> int | None:
+    def _window(self, rows: Floats, margin: int) -> int | None:
         """The size of a window of whole redactions, if the side is one."""
         size = int(np.argmin(np.append(np.all(rows == 1, axis=1), False)))
-        return size if not rows[size : min(size + self.members.order, room)].any() else None
+        return size if not rows[size : min(size + self.members.order, margin)].any() else None
 
-    def _steps_to_context(self, direction: Direction, window: int, room: int) -> tuple[int, int]:
+    def _steps_to_context(self, direction: Direction, window: int, margin: int) -> tuple[int, int]:
         """How far the nearest released context is, and how many of its records are released."""
         order = self.members.order
-        seen = min(order, room - window)
+        seen = min(order, margin - window)
         if direction == "right":
             end = self.secret.last + window + seen
             return end - self.ends[1], seen
@@ -331,12 +331,12 @@ class Around:
 
         The records beside the secret that its start context holds come first, without a step.
         """
-        rows, room, end = self._side(direction)
+        rows, margin, end = self._side(direction)
         order, k = members.order, members.k
         start = kernel_product(members, self._place(end), 0, direction)
         states: list[tuple[tuple[tuple[int, int], ...], int, Floats]] = [((), 0, start)]
         given = 0
-        for distance in range(1, room + 1):
+        for distance in range(1, margin + 1):
             record = (
                 self.secret.first - distance
                 if direction == "left"
@@ -410,7 +410,7 @@ class Around:
     def _seen(self, direction: Direction) -> Iterator[tuple[FirstRelease | None, Floats]]:
         """What may be seen on a side, each with its (1, S) likelihoods."""
         members = self.members
-        rows, room, end = self._side(direction)
+        rows, margin, end = self._side(direction)
         labels, sign = self.problem.chain.labels, -1 if direction == "left" else 1
         edge = self.secret.first if direction == "left" else self.secret.last
         if members.order > 1:
@@ -418,7 +418,7 @@ class Around:
                 shown = tuple((record, labels[value]) for record, value in seen)
                 yield FirstRelease(shown) if shown else None, likelihoods
             return
-        for release in first_releases(rows, members, self._place(end), direction, room):
+        for release in first_releases(rows, members, self._place(end), direction, margin):
             if release.values is None:
                 yield None, release.likelihoods[:, :, 0]
                 continue

@@ -15,7 +15,7 @@ from offrecord.theory.problem import Problem, Secret
 
 @dataclass(frozen=True, eq=False)
 class OneSide:
-    """The records at distances 1 … room from record `edge`, for a chain of order 1.
+    """The records at distances 1 … margin from record `edge`, for a chain of order 1.
 
     direction: 1 to the right, −1 to the left.
     """
@@ -23,7 +23,7 @@ class OneSide:
     chain: MarkovChain
     edge: int
     direction: int
-    room: int
+    margin: int
     _known: dict[str, Floats] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -43,21 +43,21 @@ class OneSide:
     @cached_property
     def is_independent(self) -> bool:
         """Whether nothing on this side depends on the record at the edge."""
-        return self.room == 0 or is_independent(self.chain, self.edge, self.direction)
+        return self.margin == 0 or is_independent(self.chain, self.edge, self.direction)
 
     def influence(self, count: int) -> Floats:
         """(count, k) pointwise influence by distance; −∞ for a value that is never taken."""
         known = self._known.get("influence")
         if known is None or len(known) < count:
-            size = min(max(count, 64 if known is None else 2 * len(known)), self.room)
+            size = min(max(count, 64 if known is None else 2 * len(known)), self.margin)
             known = influence_beside(self.chain, self.edge, self.direction, size)
             self._known["influence"] = known
         return known[:count]
 
     def delta_star(self, epsilon: float) -> int | None:
-        """Δ*: the smallest distance with max-influence at most ε, None beyond the room."""
+        """Δ*: the smallest distance with max-influence at most ε, None beyond the margin."""
         where = self.chain, self.edge, self.direction
-        return first_small(*where, epsilon, self.room, self.influence)
+        return first_small(*where, epsilon, self.margin, self.influence)
 
     def kernels(self, count: int) -> Floats:
         """(count, k, k) the kernels of the first steps away from the edge."""
@@ -80,7 +80,7 @@ class OneSide:
         """The leakage of this side, of several redactions at once (F1).
 
         Args:
-            rows: (B, R, k) by distance; if R is less than the room, all is released beyond.
+            rows: (B, R, k) by distance; if R is less than the margin, all is released beyond.
 
         Returns:
             (B,) the largest log-ratio of an outcome's likelihood, ∞ included.
@@ -88,7 +88,7 @@ class OneSide:
         count, reach, k = rows.shape
         support = self.chain.support(self.edge)
         state = np.broadcast_to(np.eye(k)[support], (count, int(support.sum()), k))
-        steps = reach + (reach < self.room)
+        steps = reach + (reach < self.margin)
         kernels = self.kernels(steps)
         found = np.ones(count)
         for step in range(steps):

@@ -33,7 +33,7 @@ def local_outcomes(
     members: Members,
     place: int,
     direction: Direction,
-    room: int | None = None,
+    margin: int | None = None,
 ) -> Floats:
     """Likelihood of each outcome of one side given the start context.
 
@@ -42,7 +42,7 @@ def local_outcomes(
         members: the chains.
         place: where the last record of the start context stands.
         direction: "left" or "right" of the core.
-        room: how many records lie there; without it as many as the place says.
+        margin: how many records lie there; without it as many as the place says.
 
     Returns:
         (M, O, S), up to factors that the start context does not change. Of order 1 with many
@@ -51,15 +51,15 @@ def local_outcomes(
     Raises:
         InputError: Of order 2 and more, for a rule that is not a window.
     """
-    room = room_beyond(members, place, direction) if room is None else room
+    margin = margin_beyond(members, place, direction) if margin is None else margin
     if np.all(redaction == 1):
-        return _window_outcomes(len(redaction), members, place, direction, room)
+        return _window_outcomes(len(redaction), members, place, direction, margin)
     if members.order > 1:
         raise InputError(
             f"of order {members.order} windows are judged exactly, other local rules are not"
         )
     kept = _Kept((members.count, members.k, members.k))
-    for _, _, likelihoods, certain in first_releases(redaction, members, place, direction, room):
+    for _, _, likelihoods, certain in first_releases(redaction, members, place, direction, margin):
         kept.add(likelihoods)
         kept.refuse(~certain)
     return kept.found
@@ -77,10 +77,10 @@ def local_redactions(
         direction: "left" or "right" of the core.
 
     Returns:
-        (M,), by each record's own law, in a chain with all the room its places allow.
+        (M,), by each record's own law, in a chain with all the margin its places allow.
     """
-    room = room_beyond(members, place, direction)
-    count = len(redaction) if room is None else min(len(redaction), room)
+    margin = margin_beyond(members, place, direction)
+    count = len(redaction) if margin is None else min(len(redaction), margin)
     if np.all(redaction == 1):
         return np.full(members.count, float(count))
     if members.places is None:
@@ -94,7 +94,7 @@ def local_redactions(
     return total
 
 
-def room_beyond(members: Members, place: int, direction: Direction) -> int | None:
+def margin_beyond(members: Members, place: int, direction: Direction) -> int | None:
     """How many records lie beyond the core on one side; None: as many as a rule may reach.
 
     Args:
@@ -105,7 +105,7 @@ def room_beyond(members: Members, place: int, direction: Direction) -> int | Non
     Returns:
         The number of records, or None.
     """
-    before, after = members.room(place)
+    before, after = members.margin(place)
     if direction == "right":
         return after
     return None if before is None else max(before - members.order + 1, 0)
@@ -154,7 +154,7 @@ def place_at(members: Members, place: int, steps: int) -> int:
 
 
 def ends_anywhere(members: Members, place: int) -> bool:
-    """Whether this place is that of all later records too, so that the room to the left differs.
+    """Whether this place is that of all later records too, so that the margin to the left differs.
 
     Args:
         members: the chains.
@@ -261,13 +261,13 @@ def _of_values(members: Members, law: Floats) -> Floats:
 
 
 def _window_outcomes(
-    size: int, members: Members, place: int, direction: Direction, room: int | None
+    size: int, members: Members, place: int, direction: Direction, margin: int | None
 ) -> Floats:
     """(M, O, S) the nearest `order` released records, fewer at a real end (R6)."""
     order = members.order
-    if room is not None and room <= size:
+    if margin is not None and margin <= size:
         return np.ones((members.count, 1, members.contexts))
-    seen = order if room is None else min(room - size, order)
+    seen = order if margin is None else min(margin - size, order)
     found = [context_outcomes(members, place, size + seen, seen, direction)]
     if direction == "left" and ends_anywhere(members, place):
         # the chain's real beginning may leave fewer of them
@@ -316,7 +316,7 @@ class Release(NamedTuple):
 
 
 def first_releases(
-    redaction: Floats, members: Members, place: int, direction: Direction, room: int | None
+    redaction: Floats, members: Members, place: int, direction: Direction, margin: int | None
 ) -> Iterator[Release]:
     """F1's walk away from the core, for chains of order 1.
 
@@ -325,12 +325,12 @@ def first_releases(
         members: the chains.
         place: of the start value.
         direction: which way.
-        room: how many records lie there, None for any number.
+        margin: how many records lie there, None for any number.
 
     Returns:
         What may be seen first, by distance.
     """
-    reach = len(redaction) if room is None else min(len(redaction), room)
+    reach = len(redaction) if margin is None else min(len(redaction), margin)
     always = int(np.argmin(np.append(np.all(redaction[:reach] == 1, axis=1), False)))
     state = kernel_product(members, place, always, direction)
     certain = ~has_vanished(state, members, place, always, direction)
@@ -345,7 +345,7 @@ def first_releases(
         largest = state.max(axis=(1, 2), keepdims=True)
         state = state / np.where(largest > 0, largest, 1.0)
         certain = certain & ~np.any((state > 0) & (state < LEAST), axis=(1, 2))
-    if room is None or room > reach:
+    if margin is None or margin > reach:
         reached = _step(state, members, place, reach + 1, direction)
         yield Release(reach + 1, np.arange(members.k), reached, certain)
     else:

@@ -13,7 +13,7 @@ import numpy as np
 from offrecord.models.base import Floats
 from offrecord.models.members import Members
 from offrecord.theory.pairs import record_leakages, side_leakages
-from offrecord.theory.sides import local_outcomes, room_beyond
+from offrecord.theory.sides import local_outcomes, margin_beyond
 
 #: Records on one side beyond which no window is tried: of 2,986 plausible tables the widest needed
 #: 7,524.
@@ -105,11 +105,11 @@ def smallest_windows(
 
 
 def _cut(members: Members, place: int, left: int, right: int) -> tuple[int, int]:
-    """Sizes of at least 0, no longer than the room of a place."""
-    rooms = room_beyond(members, place, "left"), room_beyond(members, place, "right")
+    """Sizes of at least 0, no longer than the margin of a place."""
+    margins = margin_beyond(members, place, "left"), margin_beyond(members, place, "right")
     left, right = (
-        max(size if room is None else min(size, room), 0)
-        for size, room in zip((left, right), rooms, strict=True)
+        max(size if margin is None else min(size, margin), 0)
+        for size, margin in zip((left, right), margins, strict=True)
     )
     return left, right
 
@@ -141,7 +141,7 @@ def shortest_window(
     kind: str,
     place: int,
     epsilon: float,
-    rooms: tuple[int, int] = (LONGEST, LONGEST),
+    margins: tuple[int, int] = (LONGEST, LONGEST),
 ) -> tuple[int, int] | None:
     """The window with the fewest records that every member keeps, of any shape.
 
@@ -153,29 +153,31 @@ def shortest_window(
         kind: "record", "run", "first" or "last".
         place: of the last record of the start context.
         epsilon: the budget.
-        rooms: how many records there are beyond the core to the left and right.
+        margins: how many records there are beyond the core to the left and right.
 
     Returns:
         How many records are redacted to the left and right, the most even of the smallest; None if
         none of up to LONGEST records is enough.
     """
     judge = judge_of(kind, place)
-    open_to = (0 if kind == "first" else rooms[0], 0 if kind == "last" else rooms[1])
+    open_to = (0 if kind == "first" else margins[0], 0 if kind == "last" else margins[1])
     most = _cut(members, place, *open_to)
     return staircase(lambda left, right: bool(np.all(judge(members, left, right) <= epsilon)), most)
 
 
-def staircase(keeps: Callable[[int, int], bool], rooms: tuple[int, int]) -> tuple[int, int] | None:
+def staircase(
+    keeps: Callable[[int, int], bool], margins: tuple[int, int]
+) -> tuple[int, int] | None:
     """The smallest window of any shape, by whether a window is enough.
 
     Args:
         keeps: of sizes to the left and right; true for all larger windows if it is for one.
-        rooms: the largest sizes.
+        margins: the largest sizes.
 
     Returns:
         The most even one of the smallest; None if none of up to LONGEST records is enough.
     """
-    most = min(rooms[0], LONGEST), min(rooms[1], LONGEST)
+    most = min(margins[0], LONGEST), min(margins[1], LONGEST)
     low, high = -1, 0
     while not keeps(min(high, most[0]), min(high, most[1])):
         if high >= max(most):

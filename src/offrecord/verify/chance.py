@@ -32,13 +32,13 @@ def check_chance(case: Case, drawn: Drawn, found: Found) -> None:
     bounds = []
     for name in ("left", "right"):
         right, laws, least = name == "right", [], 0
-        room, _ = clusters.rooms(records, right=right)
-        empty = nearest_shown(records, clusters, room, right=right)
+        margin, _ = clusters.margins(records, right=right)
+        empty = nearest_shown(records, clusters, margin, right=right)
         for walks in walks_of(case, name):
             # walks that cannot look redact more, so it is no less likely that others redact so few
             which, side = walks.which, walks.side
             # where nothing shows at all the stop is not seen: it is at most the deadline
-            hidden = np.where(empty[which] >= room[which], side.reach, empty[which])
+            hidden = np.where(empty[which] >= margin[which], side.reach, empty[which])
             least += int(np.minimum(hidden, side.reach).sum())
             edge = clusters.last[which] if right else clusters.first[which] + side.order - 1
             places = Counter(records.placed(kind, clusters.chain[which], edge).tolist())

@@ -103,7 +103,7 @@ def _outcomes(side: Side, drawn: Drawn, place: int, direction: str) -> Iterator[
     walk = _Walk(drawn, place, direction)
     if isinstance(side, Local) and not side.is_window:
         yield walk.first_release(side)
-    elif isinstance(side, Local) or (walk.room is not None and walk.room < side.deadline):
+    elif isinstance(side, Local) or (walk.margin is not None and walk.margin < side.deadline):
         yield walk.window(side.reach)  # a walk that cannot look is one, too (S5)
     else:
         yield from walk.stops(side)
@@ -127,9 +127,9 @@ class _Walk:
         self.drawn, self.place, self.right = drawn, place, direction == "right"
         kind = drawn.kind
         #: Records beyond the core, where that is limited by the places themselves.
-        self.room = kind.beyond(place) if self.right else kind.before(place)
-        if not self.right and self.room is not None:
-            self.room = max(self.room - kind.order + 1, 0)
+        self.margin = kind.beyond(place) if self.right else kind.before(place)
+        if not self.right and self.margin is not None:
+            self.margin = max(self.margin - kind.order + 1, 0)
         law = drawn.law(place)
         self.inverse = np.divide(1.0, law, out=np.zeros_like(law), where=law > 0)
         self.occurs = law > 0
@@ -171,9 +171,9 @@ class _Walk:
     def window(self, size: int) -> Floats:
         """The nearest m records beyond `size` redacted ones, as many as there are."""
         order = self.drawn.kind.order
-        if self.room is not None and self.room <= size:
+        if self.margin is not None and self.margin <= size:
             return np.ones((len(self.inverse), 1, self.inverse.shape[1]))
-        seen = order if self.room is None else min(order, self.room - size)
+        seen = order if self.margin is None else min(order, self.margin - size)
         found = [self._records(size, seen)]
         if not self.right and self.drawn.kind.endless(self.place):
             # chains that began not long ago show fewer
@@ -203,7 +203,7 @@ class _Walk:
         members, k = self.inverse.shape
         best = np.zeros((members, k, k)), np.zeros((members, k, k, k))
         hidden = np.broadcast_to(np.eye(k), (members, k, k))
-        reach = side.reach if self.room is None else min(side.reach, self.room)
+        reach = side.reach if self.margin is None else min(side.reach, self.margin)
         for distance in range(1, reach + 1):
             hidden = self._across(distance - 1, distance) @ hidden
             chances = side.redaction[distance - 1][:, np.newaxis]
@@ -213,7 +213,7 @@ class _Walk:
             most = hidden.max(axis=(1, 2), keepdims=True)
             hidden = hidden / np.where(most > 0, most, 1.0)
             self._watch(hidden)
-        if self.room is None or self.room > reach:
+        if self.margin is None or self.margin > reach:
             last = self._across(reach, reach + 1) @ hidden
             self._keep(best, last * self._shown(reach + 1))
         else:
@@ -221,8 +221,8 @@ class _Walk:
             nothing = hidden.sum(axis=1, keepdims=True) if self.right else law @ hidden
             self._keep(best, nothing)
         if not self.right and self.drawn.kind.endless(self.place):
-            for room in range(self.place, side.reach + 1):
-                self._keep(best, self._nothing_since_start(side.redaction[:room]))
+            for margin in range(self.place, side.reach + 1):
+                self._keep(best, self._nothing_since_start(side.redaction[:margin]))
         return best[1].reshape(members, k * k, k)
 
     def _nothing_since_start(self, redaction: Floats) -> Floats:

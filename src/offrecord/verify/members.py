@@ -35,9 +35,9 @@ _FLOOR = 1e-13  # least probability of a drawn row
 class Kind:
     """What all chains of a promise have in common.
 
-    places: how many places tell kernels or laws apart; 1: none. cyclic: hours, weekdays or months,
-    else steps from the first record. clock: "hour", "weekday" or "month", or None. goes_on: chains
-    may be longer than the steps, whose last one stands for all later ones.
+    places: number of places with a kernel or law of their own; 1: none. cyclic: hours, weekdays or
+    months, else steps from the first record. clock: "hour", "weekday" or "month", or None. goes_on:
+    chains may be longer than the steps, whose last one stands for all later ones.
     """
 
     k: int

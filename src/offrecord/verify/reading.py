@@ -125,7 +125,7 @@ class Records:
                 found.wrong(f"{longer:,} chains are longer than the model's {kind.places:,} steps")
 
     def named(self, rows: Integers) -> Iterator[str]:
-        """How some rows are told."""
+        """How some rows are named."""
         columns, frame = self.arranged.columns, self.arranged.frame
         names = [*columns.by, *columns.ordering]
         for row in rows.tolist():
@@ -147,7 +147,7 @@ def check_bytes(output: Output, released: Path, found: Found) -> None:
         raise InputError(f"{released} is {there}, but the certificate is about {said}")
     if output.files is None:
         found.unequal(f"{released.name}, SHA-256", output.sha256, _digest(released))
-        with suppress(InputError):  # a name that tells no format
+        with suppress(InputError):  # a name without a known ending
             found.unequal("output.format", output.format, table_format(released))
     else:
         names = {one.name for one in released.iterdir() if not one.name.startswith((".", "_"))}
@@ -196,7 +196,7 @@ def read_records(
     kind = "time" if arranged.chains.timed else "integer"
     found.unequal("columns.order_kind", certificate.columns.order_kind, kind)
     if arranged.rows is not None and output.files is None:
-        found.wrong("rows do not stand sorted by chain and order: their order may tell something")
+        found.wrong("rows do not stand sorted by chain and order: their order may leak something")
     codes = np.asarray(arranged.chains.codes)
     if arranged.unlabelled is not None:
         codes = np.where(arranged.unlabelled.is_not_null().to_numpy(), 0, -1).astype(np.int8)
@@ -214,12 +214,12 @@ def columns_of(certificate: Certificate) -> Columns:
 
 
 def _check_spelling(cells: pl.Series, arranged: Arranged, found: Found) -> None:
-    """A problem where a label is written in several ways, which might tell something."""
+    """A problem where a label is written in several spellings, which might leak something."""
     there = cells if arranged.rows is None else cells.gather(arranged.rows)
     codes = arranged.chains.codes
     every = pl.DataFrame({"code": codes, "cell": there.cast(pl.String)}).filter(codes >= 0)
     if every.unique()["code"].is_duplicated().any():
-        found.wrong(f"column {cells.name!r} writes a label in several ways")
+        found.wrong(f"column {cells.name!r} writes a label in several spellings")
 
 
 # ---- what else is given
@@ -342,8 +342,8 @@ def check_private(
 
 def _check_kept(records: Records, rows: Integers, says: str, found: Found) -> None:
     if records.kept is not None and not records.arranged.columns.keep_all:
-        told = rows[records.kept[rows]]
-        found.wrong_at(records.named(told), len(told), says)
+        named = rows[records.kept[rows]]
+        found.wrong_at(records.named(named), len(named), says)
 
 
 def check_kept_beside(records: Records, redacted: Mask, found: Found) -> None:

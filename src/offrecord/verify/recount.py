@@ -81,8 +81,8 @@ def _check_rule(reference: _Reference, read: Posterior, found: Found) -> None:
         kappa = reference.spread(read.order, mean_rows(read))[0]
     if kappa != read.kappa:
         found.wrong(
-            f"the model's κ is {_told(read.kappa)}, that of the records it was learned from"
-            f" {_told(kappa)}"
+            f"the model's κ is {_kappa_text(read.kappa)}, that of the records it was learned from"
+            f" {_kappa_text(kappa)}"
         )
     order = reference.order_of_the_rule()
     if order == read.order:
@@ -96,7 +96,7 @@ def _check_rule(reference: _Reference, read: Posterior, found: Found) -> None:
         found.not_checked.append("The places that were chosen for the model.")
 
 
-def _told(kappa: float | None) -> str:
+def _kappa_text(kappa: float | None) -> str:
     return "none" if kappa is None else f"{kappa:g}"
 
 

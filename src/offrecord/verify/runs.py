@@ -105,7 +105,7 @@ class Clusters:
         between = self.first[1:] - self.last[:-1] - 1
         return np.where(self.chain[1:] == self.chain[:-1], between, _APART)
 
-    def rooms(self, records: Records, *, right: bool) -> tuple[Integers, Mask]:
+    def margins(self, records: Records, *, right: bool) -> tuple[Integers, Mask]:
         """(c,) records up to the next cluster on a side, or the chain's end; whether it is one."""
         between = np.append(self.gaps(), _APART)
         if not right:

@@ -168,13 +168,13 @@ def redacted_by_walks(case: Case) -> Mask:
     for name, drawn in stops.items():
         for walks in walks_of(case, name):
             drawn[walks.which] = walks.stops(case.coins)
-    gap, faces = clusters.rooms(records, right=True)
+    gap, faces = clusters.margins(records, right=True)
     near = stops["right"] <= gap + order - np.roll(deadlines["left"], -1)
     near &= np.roll(stops["left"], -1) <= gap + order - deadlines["right"]
     whole = faces & ~near  # rule 5
     high = clusters.last + np.where(whole, gap, np.minimum(stops["right"] - order, gap))
     low = clusters.first - np.minimum(
-        stops["left"] - order, clusters.rooms(records, right=False)[0]
+        stops["left"] - order, clusters.margins(records, right=False)[0]
     )
     return covered(records, clusters.chain, low, high)
 
@@ -189,14 +189,14 @@ def check_walks(case: Case, found: Found) -> None:
     edges = {"left": clusters.first.copy(), "right": clusters.last.copy()}
     for name, edge in edges.items():
         right, sign = name == "right", 1 if name == "right" else -1
-        room, faces = clusters.rooms(records, right=right)
+        margin, faces = clusters.margins(records, right=right)
         facing = np.roll(deadlines["left" if right else "right"], -sign)
-        empty = nearest_shown(records, clusters, room, right=right)
+        empty = nearest_shown(records, clusters, margin, right=right)
         for walks in walks_of(case, name):
             which, levels = walks.which, walks.side.levels
-            whole = empty[which] >= room[which]
+            whole = empty[which] >= margin[which]
             most = empty[which] + order
-            meeting = np.minimum(most, room[which] + order - facing[which])  # rule 5
+            meeting = np.minimum(most, margin[which] + order - facing[which])  # rule 5
             most = np.where(faces[which] & ~whole, meeting, most)
             fits = walks.possible(case.coins, case.missing) & (levels <= most[:, np.newaxis])
             latest = levels[len(levels) - 1 - fits[:, ::-1].argmax(axis=1)] - order
@@ -204,7 +204,7 @@ def check_walks(case: Case, found: Found) -> None:
             beside = records.row_at(clusters.chain[which], edge[which] + sign)[wrong]
             says = f"the walk to the {name} cannot have stopped where values are released"
             found.wrong_at(records.named(np.maximum(beside, 0)), len(beside), says)
-            edge[which] += sign * np.where(whole, room[which], np.where(wrong, 0, latest))
+            edge[which] += sign * np.where(whole, margin[which], np.where(wrong, 0, latest))
     low, high = edges["left"], edges["right"]
     may = covered(records, clusters.chain, low, high)
     check_empty(case, may, found)
@@ -214,7 +214,9 @@ def check_walks(case: Case, found: Found) -> None:
         )
 
 
-def nearest_shown(records: Records, clusters: Clusters, room: Integers, *, right: bool) -> Integers:
+def nearest_shown(
+    records: Records, clusters: Clusters, margin: Integers, *, right: bool
+) -> Integers:
     """(c,) how many records next to a cluster show nothing, at most as many as there are."""
     shown = np.flatnonzero(records.codes >= 0)
     place, chain = records.places[shown], records.chain_of[shown]
@@ -223,7 +225,7 @@ def nearest_shown(records: Records, clusters: Clusters, room: Integers, *, right
     at = np.searchsorted(shown, row) - (0 if right else 1)
     safe = np.clip(at, 0, max(len(shown) - 1, 0))
     if not len(shown):
-        return room.copy()
+        return margin.copy()
     there = (at >= 0) & (at < len(shown)) & (chain[safe] == clusters.chain)
     apart = np.abs(place[safe] - edge) - 1
-    return np.where(there, np.minimum(apart, room), room)
+    return np.where(there, np.minimum(apart, margin), margin)

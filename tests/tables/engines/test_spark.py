@@ -599,7 +599,7 @@ WRONG = {
     "kept column tells": (
         {"keep": "copy"},
         lambda df: df.withColumn("copy", sql.col("state") + 5),
-        "'copy' tells the value",
+        "'copy' gives away the value",
     ),
     "released before": (
         {"dataset": "before", "epsilon": 2.0},

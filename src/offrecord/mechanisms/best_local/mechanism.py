@@ -158,7 +158,7 @@ def _forced(problem: Problem) -> Floats:
     for secret in problem.secrets:
         found = []
         for side in OneSide.both(problem, secret):
-            near = (side.delta_star(problem.epsilon) or min(side.room, 10_000) + 1) - 1
+            near = (side.delta_star(problem.epsilon) or min(side.margin, 10_000) + 1) - 1
             influence = side.influence(near) if near else np.empty((0, problem.chain.k))
             found.append(is_forced(influence, problem.epsilon).astype(np.float64))
         sides.append((found[0], found[1]))

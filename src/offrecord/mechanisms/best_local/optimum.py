@@ -67,7 +67,7 @@ def best_around(
     beta: float,
     epsilon: float,
     ceiling: float,
-    rooms: tuple[int, int],
+    margins: tuple[int, int],
     *,
     together: bool,
     n: int,
@@ -78,7 +78,7 @@ def best_around(
         alpha, beta: P(0→1) and P(1→0), α + β < 1.
         epsilon: the budget of the design, above 0.
         ceiling: that of the bound, at least epsilon.
-        rooms: records to the left and to the right of the secret.
+        margins: records to the left and to the right of the secret.
         together: whether the secret has several records: its sides' largest leakages add (F9), not
             those of each direction (F2).
         n: number of records, of which a utility is a share.
@@ -90,7 +90,7 @@ def best_around(
     chain = _Chain(min(alpha, beta), max(alpha, beta))
     if chain.curves is None or chain.end_curves is None:
         return None
-    search = _Search(chain, rooms, epsilon, ceiling, together, _TOLERANCE * n)
+    search = _Search(chain, margins, epsilon, ceiling, together, _TOLERANCE * n)
     paths, least = search.solve()
     left, right = (_rows(path, swap) for path in paths)
     return Optimum(left, right, least)
@@ -219,39 +219,39 @@ class _Side:
     """
 
     chain: _Chain
-    room: int
+    margin: int
     costs: Floats
     bounds: Floats
     choice: Integers
 
     @classmethod
-    def of(cls, chain: _Chain, room: int, width: int, budgets: Floats) -> _Side:
-        """For some budgets. width: numbers of always-redacted records, with room itself last."""
-        always = np.append(np.arange(width - 1), room).astype(np.float64)
+    def of(cls, chain: _Chain, margin: int, width: int, budgets: Floats) -> _Side:
+        """For some budgets. width: numbers of always-redacted records, with margin itself last."""
+        always = np.append(np.arange(width - 1), margin).astype(np.float64)
         states = chain.after(budgets[:, np.newaxis], always)
         rest = np.full(states.shape, np.inf)
         choice = np.zeros(states.shape, dtype=np.int64)
         is_free = (states <= chain.free * (1 + _FREE)) & (budgets[:, np.newaxis] > 0)
-        rest[is_free | (always == room)] = 0.0
+        rest[is_free | (always == margin)] = 0.0
         with np.errstate(divide="ignore"):
             x = chain.image(states)
         assert chain.curves is not None
         assert chain.end_curves is not None
         some = np.flatnonzero(~is_free & (x <= max(c.images[-1] for c in chain.curves)))
-        remaining = np.broadcast_to(room - always, states.shape).ravel()[some]
+        remaining = np.broadcast_to(margin - always, states.shape).ravel()[some]
         for number, curve in enumerate(chain.curves, start=1):
             _lower((rest, choice), x, some[remaining >= curve.records], curve, number)
         columns = np.arange(states.size).reshape(states.shape)
         for number, curve in enumerate(chain.end_curves, start=1):
-            if 0 <= (column := room - curve.records) < width - 1:
+            if 0 <= (column := margin - curve.records) < width - 1:
                 here = columns[~is_free[:, column], column]
                 _lower((rest, choice), x, here, curve, -number)
-        costs = np.minimum(always + rest, float(room))
+        costs = np.minimum(always + rest, float(margin))
         # once all is free, waiting for the common value costs its own mass alone
         freed = np.where(is_free.any(axis=1), np.argmax(is_free, axis=1), width)[:, np.newaxis]
         waited = freed + chain.masses[0] * (always - freed)
         least = np.where(is_free, np.minimum(waited, costs), costs)
-        return cls(chain, room, costs, _least_from(least) * (1 - _SLACK), choice)
+        return cls(chain, margin, costs, _least_from(least) * (1 - _SLACK), choice)
 
 
 def _lower(
@@ -278,24 +278,24 @@ class _Search:
     def __init__(
         self,
         chain: _Chain,
-        rooms: tuple[int, int],
+        margins: tuple[int, int],
         epsilon: float,
         ceiling: float,
         together: bool,
         tolerance: float,
     ) -> None:
-        self.chain, self.rooms, self.together = chain, rooms, together
+        self.chain, self.margins, self.together = chain, margins, together
         self.epsilon, self.ceiling, self.tolerance = epsilon, ceiling, tolerance
         # half of the budget frees each side after so many records: no side needs twice as many
         begin = -math.expm1(-epsilon / 2) / (math.exp(-epsilon / 2) + chain.alpha / chain.beta)
         end = (1.0 - chain.free) / (chain.free + chain.alpha / chain.beta)
         freed = max(math.log(end / begin) / -chain.log_gap, 0.0)
-        self.widths = [min(room, 2 * math.ceil(freed) + 8) + 1 for room in rooms]
+        self.widths = [min(margin, 2 * math.ceil(freed) + 8) + 1 for margin in margins]
 
     def solve(self) -> tuple[tuple[_Path, _Path], float]:
         """The best paths within epsilon, and a bound on every mechanism within the ceiling."""
-        if 0 in self.rooms:
-            share = 0.0 if self.rooms[0] == 0 else 1.0
+        if 0 in self.margins:
+            share = 0.0 if self.margins[0] == 0 else 1.0
             paths = self._at(share)
             bound = self._bounds(np.array([[share, share]]))[0]
             return paths, min(float(bound), _cost(paths))
@@ -320,8 +320,8 @@ class _Search:
 
     def _sides(self, left: Floats, right: Floats) -> tuple[_Side, _Side]:
         return (
-            _Side.of(self.chain, self.rooms[0], self.widths[0], left),
-            _Side.of(self.chain, self.rooms[1], self.widths[1], right),
+            _Side.of(self.chain, self.margins[0], self.widths[0], left),
+            _Side.of(self.chain, self.margins[1], self.widths[1], right),
         )
 
     def _bounds(self, intervals: Floats) -> Floats:
@@ -376,10 +376,10 @@ class _Search:
         return paths
 
     def _path(self, side: _Side, budget: float, column: int) -> _Path:
-        always = side.room if column == side.costs.shape[1] - 1 else column
+        always = side.margin if column == side.costs.shape[1] - 1 else column
         choice = int(side.choice[0, column])
-        if side.costs[0, column] >= side.room:
-            return _Path(side.room, np.empty(0), float(side.room))
+        if side.costs[0, column] >= side.margin:
+            return _Path(side.margin, np.empty(0), float(side.margin))
         return self._made(budget, always, choice)
 
     def _made(self, budget: float, always: int, choice: int) -> _Path:

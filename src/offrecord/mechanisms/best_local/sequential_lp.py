@@ -258,9 +258,9 @@ class _Span:
     def _walk(self, matrix: Floats, side: OneSide) -> _Walk:
         start = side.edge - 1 - self.first + side.direction
         ahead = np.arange(start, self.size) if side.direction > 0 else np.arange(start, -1, -1)
-        order = ahead[: side.room]
+        order = ahead[: side.margin]
         q, entries = matrix[order], order[:, np.newaxis] * self.k + np.arange(self.k)
-        if len(order) < side.room:  # one record beyond the span, which is never redacted
+        if len(order) < side.margin:  # one record beyond the span, which is never redacted
             q = np.vstack((q, np.zeros(self.k)))
             entries = np.vstack((entries, np.full(self.k, -1)))
         free = np.flatnonzero(~q.any(axis=1))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from offrecord.mechanisms.deciding.geometry import Geometry
-from offrecord.mechanisms.deciding.layout import LEFT, RIGHT, Mask, rooms_of
+from offrecord.mechanisms.deciding.layout import LEFT, RIGHT, Mask, margins_of
 from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of
 from offrecord.mechanisms.table_policy import TablePolicy
@@ -41,13 +41,13 @@ def expected_released(geometry: Geometry, policy: TablePolicy, mean: Members) ->
     book = RuleBook.of_policy(policy, layout.order)
     if not policy.is_local:
         found = clusters_of(layout, book)
-        cores = _Cores(found.chain, found.first, found.last, found.rooms, found.faces)
+        cores = _Cores(found.chain, found.first, found.last, found.margins, found.faces)
         sides: _Sides = _Stops.of(book, mean, found.rules, found.places, found.looks, layout.order)
     else:
         numbers = book.of(layout.kinds, layout.places)
         ends = layout.ends[layout.chain]
         where = layout.chain, layout.first, layout.last
-        cores = _Cores(*where, *rooms_of(*where, ends))
+        cores = _Cores(*where, *margins_of(*where, ends))
         sides = _Locals.of(book, mean, numbers, layout.places)
     return geometry.records - _redacted(geometry, cores, sides)
 
@@ -58,7 +58,7 @@ class _Cores(NamedTuple):
     chain: Integers
     first: Integers
     last: Integers
-    rooms: Integers
+    margins: Integers
     faces: Mask
 
 
@@ -129,7 +129,7 @@ def _redacted(geometry: Geometry, cores: _Cores, sides: _Sides) -> float:
     copies, gaps = geometry.copies, _gaps(geometry, cores, sides)
     terms = [copies[gaps.chain] * sides.cost(gaps, np.ones_like(gaps.size), gaps.size)]
     # cores of short runs may overlap
-    first = cores.first - np.minimum(cores.rooms[:, LEFT], 0)
+    first = cores.first - np.minimum(cores.margins[:, LEFT], 0)
     terms.append(copies[cores.chain] * (cores.last - first + 1))
     width = int(geometry.layout.ends.max()) + 2
     hole_chain, hole_first, hole_last = geometry.layout.holes
@@ -151,12 +151,12 @@ def _redacted(geometry: Geometry, cores: _Cores, sides: _Sides) -> float:
 def _gaps(geometry: Geometry, cores: _Cores, sides: _Sides) -> _Gaps:
     """The gaps to the left of all cores, then those between the last cores and the chains' ends."""
     faces, last = cores.faces, np.flatnonzero(~cores.faces[:, RIGHT])
-    size = cores.rooms[:, LEFT]
+    size = cores.margins[:, LEFT]
     before = np.where(faces[:, LEFT], np.roll(sides.numbers[:, RIGHT], 1), -1)
     found = _Gaps(
         np.concatenate((cores.chain, cores.chain[last])),
         np.concatenate((cores.first - size, cores.last[last] + 1)),
-        np.concatenate((size, cores.rooms[last, RIGHT])),
+        np.concatenate((size, cores.margins[last, RIGHT])),
         np.concatenate(
             (
                 np.stack((before, sides.numbers[:, LEFT]), axis=1),
@@ -171,7 +171,7 @@ def _gaps(geometry: Geometry, cores: _Cores, sides: _Sides) -> _Gaps:
 def _overlaps(
     begin: Integers, end: Integers, first: Integers, last: Integers
 ) -> tuple[Integers, Integers, Integers]:
-    """Where stretches first … last meet pieces begin … end, both sorted and disjoint: the number of
+    """Where ranges first … last meet pieces begin … end, both sorted and disjoint: the number of
     the piece, and the first and last place of what they share.
     """
     one = np.searchsorted(end, first)
@@ -297,8 +297,8 @@ def _value_laws(mean: Members, place: int, sign: int, count: int) -> Floats:
     """(count, k) law of the value at each distance from a place; the last known one beyond the
     chain.
     """
-    room = mean.room(place)[0 if sign < 0 else 1]
-    steps = np.minimum(np.arange(count), count if room is None else room)
+    margin = mean.margin(place)[0 if sign < 0 else 1]
+    steps = np.minimum(np.arange(count), count if margin is None else margin)
     if mean.places is None:
         return np.broadcast_to(_value_law(mean, 0), (count, mean.k))
     return np.array([_value_law(mean, mean.place_after(place, sign * d)) for d in steps.tolist()])

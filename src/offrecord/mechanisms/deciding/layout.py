@@ -54,7 +54,7 @@ class Layout:
 
     order: m. ends: (chains,) the place of each chain's last record. chain, first, last: where a
     core is. single: whether its run is one record. places: (r, 2) those of the last record of the
-    left and of the right start context. holes: (3, h) chain, first and last place of each stretch
+    left and of the right start context. holes: (3, h) chain, first and last place of each range
     without values, sorted.
     """
 
@@ -94,7 +94,7 @@ class Layout:
         return np.asarray(found & (following < len(firsts)))
 
 
-def rooms_of(
+def margins_of(
     chain: Integers, first: Integers, last: Integers, end: Integers
 ) -> tuple[Integers, Mask]:
     """(c, 2) records, absent ones included, from cores up to the next one or the chain's end,
@@ -102,13 +102,13 @@ def rooms_of(
 
     end: (c,) the place of the last record of each one's chain.
     """
-    rooms = np.stack((first, end - last), axis=1)
-    faces = np.zeros(rooms.shape, dtype=bool)
+    margins = np.stack((first, end - last), axis=1)
+    faces = np.zeros(margins.shape, dtype=bool)
     faces[1:, LEFT] = faces[:-1, RIGHT] = chain[1:] == chain[:-1]
     between = first[1:] - last[:-1] - 1
-    rooms[1:, LEFT] = np.where(faces[1:, LEFT], between, rooms[1:, LEFT])
-    rooms[:-1, RIGHT] = np.where(faces[:-1, RIGHT], between, rooms[:-1, RIGHT])
-    return rooms, faces
+    margins[1:, LEFT] = np.where(faces[1:, LEFT], between, margins[1:, LEFT])
+    margins[:-1, RIGHT] = np.where(faces[:-1, RIGHT], between, margins[:-1, RIGHT])
+    return margins, faces
 
 
 def rows_between(
@@ -128,9 +128,9 @@ def rows_between(
 
 
 def filled(count: int, low: Integers, high: Integers) -> Mask:
-    """(count,) which rows lie in any of the stretches low[i] … high[i] − 1.
+    """(count,) which rows lie in any of the ranges low[i] … high[i] − 1.
 
-    Stretches belong to cores in order: each holds its core's rows, so where one begins before
+    Ranges belong to cores in order: each holds its core's rows, so where one begins before
     that of an earlier core the two overlap.
     """
     low = np.minimum.accumulate(low[::-1])[::-1]
@@ -190,7 +190,7 @@ def _last_places(chains: Chains) -> Integers:
 
 
 def _holes(chains: Chains) -> Integers:
-    """(3, h) chain, first and last place of stretches without values."""
+    """(3, h) chain, first and last place of ranges without values."""
     empty = np.flatnonzero(chains.codes == MISSING)
     chain = np.searchsorted(chains.starts, empty, side="right") - 1
     if chains.steps is None:

@@ -34,7 +34,7 @@ class LocalPlan:
     """Where local rules act, by positions alone.
 
     rules: (r, 2) their numbers for each core. certain: (r, 2) how many of their nearest distances
-    redact whatever the value. rooms: (r, 2) records, absent ones included, up to the chain's ends.
+    redact whatever the value. margins: (r, 2) records up to the chain's ends, absent ones too.
     surely: (n,) which records lie in cores and in those distances.
     """
 
@@ -43,21 +43,21 @@ class LocalPlan:
     book: RuleBook
     rules: Integers
     certain: Integers
-    rooms: Integers
+    margins: Integers
     surely: Mask
 
     @classmethod
     def of(cls, chains: Chains, layout: Layout, book: RuleBook) -> LocalPlan:
         """From the layout of the runs and the rules."""
         rules = book.of(layout.kinds, layout.places)
-        rooms = np.stack((layout.first, layout.ends[layout.chain] - layout.last), axis=1)
+        margins = np.stack((layout.first, layout.ends[layout.chain] - layout.last), axis=1)
         certain = np.array([*map(_certain_part, book.local), 0])[rules]
-        goes = np.minimum(certain, rooms)
+        goes = np.minimum(certain, margins)
         low, high = rows_between(
             chains, layout.chain, layout.first - goes[:, LEFT], layout.last + goes[:, RIGHT]
         )
         surely = filled(len(chains.codes), low, high)
-        return cls(chains, layout, book, rules, certain, rooms, surely)
+        return cls(chains, layout, book, rules, certain, margins, surely)
 
     def redacted(self, draw: Draw) -> Mask:
         """(n,) which records are redacted: surely, or where the draw lies below the largest
@@ -122,7 +122,7 @@ class LocalPlan:
         flat = table.ravel()
         for rows, at in self._steps():
             own = flat[at * columns + codes[rows] % columns]
-            if np.any(rows[1:] <= rows[:-1]):  # edges within one stretch of absent records
+            if np.any(rows[1:] <= rows[:-1]):  # edges within one range of absent records
                 combine.at(found, rows, own)
             else:
                 found[rows] = combine(found[rows], own)
@@ -135,7 +135,7 @@ class LocalPlan:
         for side, sign in ((LEFT, -1), (RIGHT, 1)):
             rules, edge = self.rules[:, side], edges[side]
             skipped = self.certain[:, side]
-            reach = np.minimum(self.book.reaches[rules], self.rooms[:, side])
+            reach = np.minimum(self.book.reaches[rules], self.margins[:, side])
             some = np.flatnonzero(reach > skipped)
             chain, place = self.layout.chain[some], edge[some]
             near, far = place + sign * (skipped[some] + 1), place + sign * reach[some]

@@ -23,7 +23,7 @@ from offrecord.mechanisms.deciding.layout import (
     filled,
     groups,
     kinds_of,
-    rooms_of,
+    margins_of,
     rows_between,
 )
 from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook
@@ -45,9 +45,9 @@ class Clusters:
     order: m. begin: (c + 1,) number of the first core of each, and how many cores there are. chain,
     first, last: where it is. places: those of the last records of its start contexts. rules:
     numbers of the rules, NO_SIDE where the chain ends at the cluster. deadlines: reach + m of each
-    side, m where there is none. rooms: records, absent ones included, up to the next cluster or the
-    chain's end. faces: whether a cluster is what comes next. looks: whether a side can look at all
-    that its rule asks for; one that cannot goes straight to its deadline.
+    side, m where there is none. margins: records up to the next cluster or the chain's end, absent
+    ones too. faces: whether a cluster is what comes next. looks: whether a side sees all that its
+    rule asks for; one that cannot goes straight to its deadline.
     """
 
     order: int
@@ -58,7 +58,7 @@ class Clusters:
     places: Integers
     rules: Integers
     deadlines: Integers
-    rooms: Integers
+    margins: Integers
     faces: Mask
     looks: Mask
 
@@ -115,7 +115,7 @@ def clusters_of(layout: Layout, book: RuleBook) -> Clusters:
     begin = np.arange(layout.count + 1)
     while True:
         found = _joined(layout, book, begin)
-        gap = found.rooms[:-1, RIGHT]
+        gap = found.margins[:-1, RIGHT]
         longer = np.maximum(found.deadlines[:-1, RIGHT], found.deadlines[1:, LEFT])
         apart = ~(found.faces[:-1, RIGHT] & (gap < longer))
         if apart.all():
@@ -133,14 +133,14 @@ def _joined(layout: Layout, book: RuleBook, begin: Integers) -> Clusters:
     places = np.stack((layout.places[head, LEFT], layout.places[tail, RIGHT]), axis=1)
     rules = book.of(kinds, places)
     deadlines = np.where(rules == NO_SIDE, 0, book.reaches[rules]) + layout.order
-    rooms, faces = rooms_of(chain, first, last, end)
-    looks = np.zeros(rooms.shape, dtype=bool)
+    margins, faces = margins_of(chain, first, last, end)
+    looks = np.zeros(margins.shape, dtype=bool)
     where = layout.order, begin, chain, first, last, places
-    return Clusters(*where, rules, deadlines, rooms, faces, looks)
+    return Clusters(*where, rules, deadlines, margins, faces, looks)
 
 
 def _sees(layout: Layout, book: RuleBook, clusters: Clusters, side: int) -> Mask:
-    """(c,) whether a side looks: its rule asks for anything, the deadline is within its room, and
+    """(c,) whether a side looks: its rule asks for anything, the deadline is within its margin, and
     no record of the core's context, of a level's or of the deadline's is missing.
 
     Which of the levels a walk would reach does not count: that would depend on values.
@@ -151,7 +151,7 @@ def _sees(layout: Layout, book: RuleBook, clusters: Clusters, side: int) -> Mask
         if rule.is_window:
             continue
         deadline = rule.reach + layout.order
-        able = some[clusters.rooms[some, side] >= deadline]
+        able = some[clusters.margins[some, side] >= deadline]
         sees[able] = True
         # most walks have no hole anywhere near
         near = able[_misses(layout, clusters.chain[able], edge[able], side, deadline, None)]
@@ -284,10 +284,10 @@ def covered(chains: Chains, clusters: Clusters, stops: Integers, order: int) -> 
     """(n,) which records are redacted, given where each side stops.
 
     Two walks that face each other keep what lies between them only if neither stops where the other
-    may have looked; else all of it goes, which either could have told from its own side.
+    may have looked; else all of it goes, which either could have seen from its own side.
     """
-    beyond = np.minimum(stops - order, clusters.rooms)
-    gap, facing = clusters.rooms[:-1, RIGHT], clusters.faces[:-1, RIGHT]
+    beyond = np.minimum(stops - order, clusters.margins)
+    gap, facing = clusters.margins[:-1, RIGHT], clusters.faces[:-1, RIGHT]
     kept = stops[:-1, RIGHT] <= gap + order - clusters.deadlines[1:, LEFT]
     kept &= stops[1:, LEFT] <= gap + order - clusters.deadlines[:-1, RIGHT]
     beyond[:-1, RIGHT] = np.where(facing & ~kept, gap, beyond[:-1, RIGHT])

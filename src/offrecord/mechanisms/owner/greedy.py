@@ -29,18 +29,18 @@ class Greedy:
     start context and context. waiting: (distances,) probability of not having stopped by then.
     """
 
-    def __init__(self, chain: Members, place: int, direction: Direction, room: int) -> None:
+    def __init__(self, chain: Members, place: int, direction: Direction, margin: int) -> None:
         order, sign = chain.order, 1 if direction == "right" else -1
         kernel = chain.ahead if direction == "right" else chain.back
         law = chain.law(place)[0]
-        self.room, self.order = room, order
+        self.margin, self.order = margin, order
         stop: list[Floats] = []
         waiting, ratios = [], [0.0]
         # masses are those of walks that have not stopped, which keeps totals of different start
         # contexts together; else their difference, however small, would outlast both
         law = law[occurs := law > 0]
         mass, totals = np.eye(len(occurs))[occurs], np.ones(len(law))
-        for distance in range(order, room + 1):
+        for distance in range(order, margin + 1):
             passed = distance - 1 if stop else 0
             step = kernel(chain.place_after(place, sign * passed), distance - passed)[0]
             mass = mass @ step
@@ -64,13 +64,15 @@ class Greedy:
         """Expected redactions beyond the core: the record at distance j is redacted by a walk that
         has not stopped by j + m − 1.
         """
-        certain = min(self.room, self.order - 1)  # the last ones: no context ends beyond the chain
+        certain = min(
+            self.margin, self.order - 1
+        )  # the last ones: no context ends beyond the chain
         last = self.waiting[-1] if len(self.waiting) else 1.0
         return float(self.waiting.sum()) + certain * float(last)
 
     def law(self) -> Floats:
-        """(room + 1,) how likely releasing begins at each distance from the core."""
-        begins = np.zeros(self.room + 1)
+        """(margin + 1,) how likely releasing begins at each distance from the core."""
+        begins = np.zeros(self.margin + 1)
         stopped = -np.diff(np.concatenate([[1.0], self.waiting]))
         begins[1 : 1 + len(stopped)] = stopped
         return begins
@@ -81,7 +83,7 @@ class Greedy:
         for number, (stop, context) in enumerate(zip(self.stop, contexts, strict=True)):
             yield number, chance * float(stop[start, context])
             chance *= 1.0 - float(stop[start, context])
-        yield self.room, chance
+        yield self.margin, chance
 
 
 class GreedyPolicy(RulesPolicy):
@@ -120,7 +122,7 @@ class GreedyPolicy(RulesPolicy):
 
     @cached_property
     def stopping_law(self) -> tuple[Floats, Floats]:
-        """See `RulesPolicy.stopping_law`; in the rooms there are."""
+        """See `RulesPolicy.stopping_law`; in the margins there are."""
         left, right = self.sides
         return left.law(), right.law()
 

@@ -137,15 +137,15 @@ def expected_redactions(
 ) -> Floats:
     """(M,) expected number of records redacted beyond the core: a stop at t redacts t − m."""
     redacted = rule.levels - rule.order
-    room = records_beyond(members, place, direction)
-    if room is not None:
-        redacted = np.minimum(redacted, room)
+    margin = records_beyond(members, place, direction)
+    if margin is not None:
+        redacted = np.minimum(redacted, margin)
     return stop_law(rule, members, place, direction) @ redacted
 
 
 def records_beyond(members: Members, place: int, direction: Direction) -> int | None:
     """How many records a chain has beyond a core on one side; None: any number."""
-    before, after = members.room(place)
+    before, after = members.margin(place)
     if direction == "right":
         return after
     return None if before is None else before - members.order + 1
@@ -157,11 +157,11 @@ def is_closed(rule: StoppingRule, members: Members, place: int, direction: Direc
     Raises InputError where the deadline's context is beyond the end, but its first records are not:
     what is left of it would be released, and no kernel says how likely it is.
     """
-    room = records_beyond(members, place, direction)
-    if room is None or rule.deadline <= room:
+    margin = records_beyond(members, place, direction)
+    if margin is None or rule.deadline <= margin:
         return False
-    if rule.deadline < room + rule.order:
-        raise InputError(f"a deadline of {rule.deadline} does not close a side of {room} records")
+    if rule.deadline < margin + rule.order:
+        raise InputError(f"a deadline of {rule.deadline} does not close a side of {margin} records")
     return True
 
 

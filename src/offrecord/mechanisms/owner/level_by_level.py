@@ -127,8 +127,8 @@ def _most(
             columns = np.concatenate([number[more, high], number[less, low]])
             # left(more)(1 − σ) ≤ bound · left(less)(1 − σ)
             entries = np.concatenate([-left[member, more, high], limit * left[member, less, low]])
-            room = limit * totals[member, less] - totals[member, more]
-            program.add(columns, entries / scale, room / scale)
+            margin = limit * totals[member, less] - totals[member, more]
+            program.add(columns, entries / scale, margin / scale)
     return _repaired(np.clip(chances, 0.0, 1.0), limits, left, pairs, bound)
 
 

@@ -42,7 +42,7 @@ _ORDER: tuple[SettingKind, ...] = ("record", "run", "first", "last")
 
 @dataclass(frozen=True)
 class OwnerStopping(Mechanism):
-    """Walk away from each end of a private run, with a look at one far value and at those on the
+    """Walk away from each end of a private run, which depends on one far value and at those on the
     way, and stop at a random distance: everything from there on is released.
 
     Not local: who redacts must see all values, the private ones too. In slow chains it redacts a

@@ -323,14 +323,14 @@ def _designing(
 ) -> _Design:
     def rule(side: Side, target: float) -> StoppingRule | None:
         """A rule whose deadline keeps the target; None where none within reach does."""
-        room, order, k = side.room, side.mean.order, side.mean.k
+        margin, order, k = side.margin, side.mean.order, side.mean.k
         reach = _MOST_DEADLINE if side.mean.places is None else _MOST_DEADLINE_PLACES
-        nearest = side.deadline(target, reach if room is None else min(reach, room))
+        nearest = side.deadline(target, reach if margin is None else min(reach, margin))
         if nearest is None:
-            if room is None:
+            if margin is None:
                 return None
             closed = np.zeros((0, side.classes, side.contexts, side.contexts))
-            return StoppingRule(order, k, np.array([room + order]), side.far, closed)
+            return StoppingRule(order, k, np.array([margin + order]), side.far, closed)
         levels = placed_levels(side, nearest, most)
         stop = np.floor(stops(side, levels, target) * _UNIT) / _UNIT
         return StoppingRule(order, k, np.array(levels), side.far, stop)

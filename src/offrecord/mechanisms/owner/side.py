@@ -62,7 +62,7 @@ class Side:
         return int(self.far.max()) + 1
 
     @property
-    def room(self) -> int | None:
+    def margin(self) -> int | None:
         """How many records there are beyond the core; None: any number."""
         return records_beyond(self.mean, self.place, self.direction)
 

@@ -1,7 +1,7 @@
 """Checks on the data, run in one place. A new check is a file here and a line in `CHECKS`.
 
 reading  how the table was read        choice  were opt-outs chosen by their values?
-model    does it follow its model?     kept    does a kept column tell the value?
+model    does it follow its model?     kept    does a kept column leak the value?
 seen     did the model see secrets?    ledger  does the ledger know another release?
 """
 

@@ -1,7 +1,7 @@
 """Whether records were made private because of their values.
 
 The guarantee assumes that they were not: who takes all sick days off the record, and no others, has
-told which days were sick, whatever is redacted. So the values of private records are compared with
+revealed the sick days, whatever is redacted. So the values of private records are compared with
 those of their chains. Each run of private records counts once, by its first record, and only if it
 is far from the one before it: had it been put anywhere in its chain, it would show a value as often
 as the chain does. The number of runs that show a value is then a sum of independent truth values
@@ -68,7 +68,7 @@ class Choice:
 
     @property
     def p_value(self) -> float:
-        """At most: of the value that stands out most, times the number of ways in which one may."""
+        """At most: of the value that stands out most, times the number of values."""
         from scipy.special import bdtr, bdtrc
 
         found = [1.0]
@@ -86,7 +86,7 @@ class Choice:
         return (
             "private records have other values than the rest of their chains, beyond chance (exact"
             f" test, wrong in less than 1 of {RARELY} tables): if records were made private because"
-            " of their value, that choice tells it, whatever is redacted (docs/tables.md, Opt-outs"
+            " of their value, that choice leaks it, whatever is redacted (docs/tables.md, Opt-outs"
             " chosen by value). This warning depends on private values and is in no file"
         )
 

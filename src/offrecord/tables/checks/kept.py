@@ -1,10 +1,10 @@
-"""Whether kept columns tell the value: a test on released rows alone, so nothing redacted shows.
+"""Whether kept columns leak the value: a test on released rows alone, so nothing redacted shows.
 
 A sample of released rows is split into two halves by chain. In one it is learned how to guess a
-value from a kept cell, in the other the guesses are counted. Does the cell tell the value of its
+value from a kept cell, in the other the guesses are counted. Does the cell predict the value of its
 own record, or that of the record before or after better than its own value does, which is released
 anyway? The same is asked of how a cell differs from the one before it: that is how running counts,
-and times at which a state began, tell.
+and times at which a state began, leak.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from offrecord.tables.chains import Arranged
     from offrecord.tables.plan import Plan
 
-#: Rows of a sample: enough to tell an error rate of 2 % from one of 40 %, and quick to go through.
+#: Rows of a sample: enough to distinguish error rates of 2 % and 40 %, and quick to go through.
 SAMPLE = 20_000
 #: A column that takes away so much of the error of guessing determines the value, but for rounding
 #: and typing errors.
 SURE = 0.95
-#: One that takes away so much tells something a person should know of.
+#: One that takes away so much gives a person something they should know of.
 SOME = 0.1
 #: By chance less often than once in a million columns; with few rows nothing is below it.
 CHANCE = 1e-6
 _SHIFTS = (0, 1, -1)  # whose values are foretold: the record's own, the next, the one before
 _FOLD = 0.2  # a smaller share of the rows is too little for a half
-# rows that a bin of numbers has for learning: many to learn what is told now and then, few to see
+# rows that a bin of numbers has for learning: many to learn what shows now and then, few to see
 # a sharp limit, as of a duration that begins anew with each value
 _BINS = (40, 5)
 # multiples of it are spread evenly, in step with no period of the data
@@ -48,13 +48,13 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class KeptColumns(Check):
-    """Refuses a kept column that determines the value, and warns of one that tells something."""
+    """Refuses a kept column that determines the value, and warns of one that leaks something."""
 
     def observe(self, part: Part) -> Sample | None:
         return None if part.gone is None else Sample.of(part.table.arranged, part.gone)
 
     def after(self, plan: Plan, observed: Sample) -> Iterator[Finding]:
-        for one in observed.told:
+        for one in observed.leaks:
             said = one.says(plan.labels)
             if one.sure:
                 yield Finding("refusal", f"{said}; leave it out of --keep")
@@ -62,8 +62,8 @@ class KeptColumns(Check):
                 yield Finding("warning", f"{said}; is it needed?")
 
 
-class Told(NamedTuple):
-    """What a column tells.
+class Leak(NamedTuple):
+    """What a column leaks.
 
     code: of the one value it is about, if it is. shift: how many records after (or, negative,
     before). right, guessed: the shares of values foretold with the column and without. gain: the
@@ -90,9 +90,9 @@ class Told(NamedTuple):
         if self.code is not None:
             what = f"where the value is {labels[self.code]!r}"
         without = "guessing" if self.shift == 0 else "without it"
-        tells = "tells" if self.sure else "tells something about"
+        leaks = "gives away" if self.sure else "says something about"
         return (
-            f"kept column {self.column!r} {tells} {what}: it predicts {100 * self.right:.1f} % of"
+            f"kept column {self.column!r} {leaks} {what}: it predicts {100 * self.right:.1f} % of"
             f" the released values, {without} {100 * self.guessed:.1f} %"
         )
 
@@ -160,8 +160,8 @@ class Sample:
         return Sample(self.columns, level, marks[taken], codes, chain, cells, numbers, changes)
 
     @cached_property
-    def told(self) -> list[Told]:
-        """For each column that tells something, the most of it."""
+    def leaks(self) -> list[Leak]:
+        """For each column that leaks something, the most of it."""
         if len(self.marks) < 2:
             return []
         test = self._test_half()
@@ -181,8 +181,8 @@ class Sample:
             return np.asarray(odd)
         return np.arange(len(odd)) >= len(odd) // 2
 
-    def _found(self, column: int, test: Mask) -> Iterator[Told]:
-        """What a column tells, of the record itself first."""
+    def _found(self, column: int, test: Mask) -> Iterator[Leak]:
+        """What a column leaks, of the record itself first."""
         binnings = self._binnings(column, test)
         for shift in _SHIFTS:
             for code, target in self._targets(shift):
@@ -192,9 +192,9 @@ class Sample:
                     if not (there & ~test).any() or not (there & test).any():
                         continue
                     guesses = _Guesses.of(bins, known, target, there, test)
-                    told = guesses.told(self.chain[there & test])
-                    if told is not None:
-                        yield Told(self.columns[column], code, shift, *told)
+                    leaks = guesses.leaks(self.chain[there & test])
+                    if leaks is not None:
+                        yield Leak(self.columns[column], code, shift, *leaks)
 
     def _targets(self, shift: int) -> Iterator[tuple[int | None, Codes]]:
         """(n,) what is foretold: values, and where each of them stands."""
@@ -252,7 +252,7 @@ class _Guesses(NamedTuple):
         right = guess[bins[check], known_there] == values
         return cls(values, right, best[known_there] == values)
 
-    def told(self, chain: Integers) -> tuple[float, float, float] | None:
+    def leaks(self, chain: Integers) -> tuple[float, float, float] | None:
         """The shares foretold with the bins and without, and that of errors they take away; None
         for too few of these, or by chance. chain: (t,) of each row.
         """

@@ -37,7 +37,7 @@ class OtherReleases(Check):
         except InputError as error:
             if not plan.given.options.dry_run:
                 raise
-            said = "the ledger would refuse this, as far as can be told without deciding it:"
+            said = "the ledger would refuse this, as far as is known without deciding it:"
             yield Finding("warning", f"{said} {error}")
             return
         names = book.elsewhere(plan.given.options.dataset, plan.identity)
@@ -124,11 +124,11 @@ def refuse_another(plan: Plan, book: Ledger, identity: Mapping[str, str]) -> Non
     if differences and not given.options.accepts("another-release"):
         raise InputError(
             f"data set {dataset!r} was released before with another"
-            f" {' and another '.join(differences)}; a second look at the same records adds to what"
-            " the first gave away. Records that were released before, in a table that has grown or"
-            " was corrected, must keep their --dataset: add --accept another-release. Another"
-            " --dataset is for data about other records alone. What was never published can be"
-            " taken back: offrecord ledger forget"
+            f" {' and another '.join(differences)}; a second observation of the same records adds"
+            " to what the first gave away. Records that were released before, in a table that has"
+            " grown or was corrected, must keep their --dataset: add --accept another-release."
+            " Another --dataset is for data about other records alone. What was never published can"
+            " be taken back: offrecord ledger forget"
         )
 
 
@@ -171,7 +171,7 @@ def standing(given: Given, book: Ledger, identity: Mapping[str, str]) -> Entered
     if not book.announced:
         warnings.append(
             f"made a new key, {key.file} (id {key.id}): keep it secret, and keep it: a re-release"
-            " with another key is a second look at the data"
+            " with another key is a second observation of the data"
         )
     if others and not given.options.growing:
         had = many(others, "other release")

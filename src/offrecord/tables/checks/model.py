@@ -133,28 +133,29 @@ def objection_to(moves: Moves, mean: Members, policy: TablePolicy) -> tuple[str 
         return said, None
     if moves.total < ENOUGH:
         return None, (
-            f"only {many(moves.total, 'transition')} are released as they are, too few to tell"
+            f"only {many(moves.total, 'transition')} are released as they are, too few to decide"
             " whether the table follows the model; that it does is taken on trust"
         )
     visits = counts.sum(axis=-1, keepdims=True)
     p_value, waste = _compared(counts, visits, rows)
     if p_value >= SIGNIFICANCE:
         return None, None
-    told = f"p below {SIGNIFICANCE:g}"
+    chance = f"p below {SIGNIFICANCE:g}"
     own: Floats = (counts + _PRIOR * rows) / (visits + _PRIOR)
     members = Members(own[np.newaxis], mean.order, mean.places, mean.first)
     leakage = float(policy.leakages(members)[0])
     if leakage > policy.epsilon + math.log(ODDS):
         return (
             f"by the table's own transitions the odds would reach {odds(leakage)} to 1 instead of"
-            f" {odds(policy.epsilon)} ({told})"
+            f" {odds(policy.epsilon)} ({chance})"
         ), None
     if waste > WASTE:
         return (
-            f"it describes a record {waste:.0%} worse than the table's own transitions do ({told})"
+            f"it describes a record {waste:.0%} worse than the table's own transitions do"
+            f" ({chance})"
         ), None
     return None, (
-        f"the table differs from the model beyond chance ({told}), but not by much: by its own"
+        f"the table differs from the model beyond chance ({chance}), but not by much: by its own"
         f" transitions the odds would reach {odds(leakage)} to 1"
     )
 

@@ -1,13 +1,13 @@
-"""Which records a model was learned from: one that saw what is redacted tells about it.
+"""Which records a model was learned from: one that saw what is redacted leaks it.
 
-What a model learned from records that are released for certain tells is post-processing
-(docs/proofs/learned.md); from any other record it may tell what the release withholds. So a fit
+What a model learned from records that are released for certain reveals is post-processing
+(docs/proofs/learned.md); from any other record it may leak what the release withholds. So a fit
 remembers what it saw, in blocks of records that stand together in a chain: whose they are, from
 which order value to which, and a number for what they held. Under a key these are enciphered, and
 kept beside the key; the model file names them. When a table is decided, blocks of its chains that
 hold the same are what the fit saw, unless they do so by chance, as where nothing ever changes:
 other data, of another year say, may have the same names and numbers. So blocks in which a value
-changes tell whether the data are the same at all. A dry run looks at no value: it knows blocks by
+changes show whether the data are the same at all. A dry run looks at no value: it knows blocks by
 their chains and order values alone.
 """
 
@@ -102,8 +102,8 @@ class LearnedFrom(Check):
             yield Finding("doubt", said)
 
 
-#: How a dry run begins to tell what a release would be refused for.
-FORETOLD = "this would be refused, as far as can be told without a look at the values,"
+#: How a dry run begins what a release would be refused for.
+FORETOLD = "this would be refused, as far as is known without reading the values,"
 
 
 def seen_of(given: Given, model: Model) -> Seen | None:
@@ -130,7 +130,7 @@ def record_numbers(order: NDArray[np.integer], shown: NDArray[np.uint8]) -> NDAr
         np.multiply(order[strip].astype(np.uint64), _ODD[0], out=numbers)
         numbers += np.multiply(shown[strip], _ODD[1], out=rest)
         numbers ^= np.right_shift(numbers, np.uint64(32), out=rest)
-        numbers *= numbers  # a sum of what is linear would not tell 1 and 4 from 2 and 3
+        numbers *= numbers  # a sum of what is linear would not distinguish 1 and 4 from 2 and 3
     return mixed
 
 

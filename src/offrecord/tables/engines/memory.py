@@ -134,7 +134,7 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
 
     frame: any frame narwhals knows; the released one is of the same kind.
 
-    Raises InputError for wrong input, for a kept column that tells the value, and for a second,
+    Raises InputError for wrong input, for a kept column that leaks the value, and for a second,
     different release under one name unless accept holds "another-release".
     """
     return redacted(frame, options)

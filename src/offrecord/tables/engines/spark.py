@@ -2,8 +2,8 @@
 last bit.
 
 Rows are packed into buckets by a hash of their chain's name, so that whole chains meet in one task.
-One look at the buckets surveys them; the driver sees the surveys, which are small, and never a row.
-Another look decides them; of released rows the driver sees a sample then, if columns are kept. The
+One pass surveys the buckets; the driver sees the surveys, which are small, and never a row.
+Another pass decides them; of released rows the driver sees a sample then, if columns are kept. The
 key travels inside a small pickled function, which Spark shows nowhere; all else that executors need
 is broadcast.
 """
@@ -227,10 +227,10 @@ def _table(df: DataFrame, given: Given) -> tuple[DataFrame, _Listed]:
     table, listed = _checked(df, given), given.options.private_list
     if listed is None:
         return table, _Listed()
-    keys, told = _keys(listed, df, given.columns)
+    keys, common = _keys(listed, df, given.columns)
     flagged = table.withColumn(LISTED, sql.lit(False))
     marked = keys.withColumn(LISTED, sql.lit(True))
-    return flagged.unionByName(marked, allowMissingColumns=True), told
+    return flagged.unionByName(marked, allowMissingColumns=True), common
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,13 +249,13 @@ class _Held:
 
     @classmethod
     @contextmanager
-    def surveying(cls, table: DataFrame, told: Shared, partitions: int | None) -> Iterator[_Held]:
+    def surveying(cls, table: DataFrame, common: Shared, partitions: int | None) -> Iterator[_Held]:
         """Survey a table; should anything go wrong then, executors let go of it."""
         from pyspark.storagelevel import StorageLevel
 
-        key, columns = told.coins.key, told.reader.columns
-        told = replace(told, coins=replace(told.coins, key=b""))
-        shared = _broadcast(table, told)
+        key, columns = common.coins.key, common.reader.columns
+        common = replace(common, coins=replace(common.coins, key=b""))
+        shared = _broadcast(table, common)
         count = 4 * table.sparkSession.sparkContext.defaultParallelism
         count = count if partitions is None else partitions
         with _spark_errors(), _unlogged():
@@ -272,18 +272,18 @@ class _Held:
             frame = frame.persist(StorageLevel.MEMORY_ONLY)
             rows = frame.select("survey").where("survey is not null").collect()
         try:
-            yield cls(frame, key, told, _answers(rows))
+            yield cls(frame, key, common, _answers(rows))
         except BaseException:
             frame.unpersist()
             raise
 
     def without_touched(self, surveyor: Surveyor) -> _Held:
         """The same table without any chain that has a private record."""
-        told = replace(self.shared, touched=True, surveyor=surveyor)
+        common = replace(self.shared, touched=True, surveyor=surveyor)
         with _spark_errors(), _unlogged():
-            work = Resurveying(self.key, _broadcast(self.frame, told))
+            work = Resurveying(self.key, _broadcast(self.frame, common))
             rows = self._rows.mapInArrow(work, "survey binary").collect()
-        return replace(self, shared=told, found=_answers(rows))
+        return replace(self, shared=common, found=_answers(rows))
 
     def survey(self, columns: Columns) -> Survey:
         """Of the whole table; InputError if nothing is left of it."""

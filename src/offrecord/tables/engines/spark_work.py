@@ -160,7 +160,7 @@ class _Work(ABC):
         """What becomes of the rows of a task."""
 
     @cached_property
-    def _told(self) -> Shared:
+    def _common(self) -> Shared:
         """What the driver sent."""
         never_spill()
         shared: Shared = self._shared.value
@@ -173,7 +173,7 @@ class _Work(ABC):
 
     @property
     def _reader(self) -> Reader:
-        return self._told.reader
+        return self._common.reader
 
     def _read(self, table: pa.Table) -> tuple[OptOuts | None, Table | None]:
         """Rows, and those of a private list among them; None if there are none of the one or the
@@ -185,20 +185,20 @@ class _Work(ABC):
         if LISTED in table.column_names:
             optouts = self._optouts(table.filter(table[LISTED]))
             table = table.filter(pa.compute.invert(table[LISTED]))
-            table = table.drop_columns([*ENDS.values()] if self._told.form == "ranges" else [])
+            table = table.drop_columns([*ENDS.values()] if self._common.form == "ranges" else [])
         if not table.num_rows:
             return optouts, None
-        read = self._reader.read(pl.DataFrame(table), optouts, touched=self._told.touched)
-        return optouts, read.keyed(replace(self._told.coins, key=self._key))
+        read = self._reader.read(pl.DataFrame(table), optouts, touched=self._common.touched)
+        return optouts, read.keyed(replace(self._common.coins, key=self._key))
 
     def _optouts(self, listed: pa.Table) -> OptOuts:
         """The rows of a private list."""
-        columns, form = self._reader.columns, self._told.form
+        columns, form = self._reader.columns, self._common.form
         ends = ENDS if form == "ranges" else {}
         keyed = [*columns.by, *(columns.ordering if form == "records" else [])]
         frame = pl.DataFrame(listed.select([*keyed, *ends.values()]))
         frame = frame.rename({there: here for here, there in ends.items()})
-        return OptOuts.of(frame, columns, days=self._told.days)
+        return OptOuts.of(frame, columns, days=self._common.days)
 
 
 class Surveyed(NamedTuple):
@@ -229,7 +229,7 @@ class Surveying(_Work):
     """
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        told, wrong = Surveyed(None, [], Dropped(), []), list[WrongRows]()
+        found, wrong = Surveyed(None, [], Dropped(), []), list[WrongRows]()
         try:
             for rows in self._tables(batches):
                 table = None
@@ -239,10 +239,10 @@ class Surveying(_Work):
                     wrong.append(error.wrong)
                 if table is None:
                     continue
-                told = told.with_part(table, self._told.surveyor, self._reader.columns)
+                found = found.with_part(table, self._common.surveyor, self._reader.columns)
                 whole = table if table.whole is None else table.whole
                 yield _row(survey=None, rows=_stream(_sorted(rows, whole.arranged)))
-            yield _row(survey=pickle.dumps(told._replace(wrong=wrong)), rows=None)
+            yield _row(survey=pickle.dumps(found._replace(wrong=wrong)), rows=None)
         except InputError as error:
             yield _row(survey=pickle.dumps(str(error)), rows=None)
 
@@ -298,13 +298,13 @@ class _Again(_Work):
         for table, schema in self._parts(batches):
             if table.is_empty:
                 continue
-            if self._told.surveyor.survey(table).fingerprint not in self._told.surveyed:
+            if self._common.surveyor.survey(table).fingerprint not in self._common.surveyed:
                 raise InputError(_CHANGED)
             yield table, schema
 
     @property
     def _rule(self) -> Rule:
-        rule = self._told.rule
+        rule = self._common.rule
         assert rule is not None
         return rule
 
@@ -313,10 +313,10 @@ class Resurveying(_Again):
     """Surveys parts that are read in another way."""
 
     def _done(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        told = Surveyed(None, [], Dropped(), [])
+        found = Surveyed(None, [], Dropped(), [])
         for table, _ in self._parts(batches):
-            told = told.with_part(table, self._told.surveyor, self._reader.columns)
-        yield _row(survey=pickle.dumps(told))
+            found = found.with_part(table, self._common.surveyor, self._reader.columns)
+        yield _row(survey=pickle.dumps(found))
 
 
 class Counting(_Again):
@@ -336,7 +336,7 @@ class Counting(_Again):
         yield _row(decision=pickle.dumps((total, contents, wrong)))
 
     def _decided(self, table: Table) -> Decision:
-        if self._told.dry_run:
+        if self._common.dry_run:
             return self._rule.expect(table)
         return self._rule.decide(table)
 
@@ -350,7 +350,7 @@ class Releasing(_Again):
         value = self._reader.columns.value
         for table, schema in self._surveyed(batches):
             decision = self._rule.decide(table)
-            if decision.content not in self._told.contents:  # the ledger knows of others
+            if decision.content not in self._common.contents:  # the ledger knows of others
                 raise InputError(_CHANGED)
             assert decision.frame is not None
             released = decision.frame.to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -364,7 +364,7 @@ class Releasing(_Again):
 
 
 def _sorted(table: pa.Table, arranged: Arranged) -> pa.Table:
-    """The rows as they were arranged, then keys of private records, so that the next look need not
+    """The rows as they were arranged, then keys of private records, so that the next pass need not
     sort again.
     """
     import pyarrow as pa

@@ -113,7 +113,7 @@ def redacted_file(table: str | Path, output: str | Path | None, options: FileOpt
 
 
 def _planned(looks: _Looks, started: float) -> _Passage:
-    """What is done to a table, after a look at all of its positions."""
+    """What is done to a table, after a survey of all positions."""
     given, model = looks.given, looks.given.model
     surveyed = looks.survey(surveyor(given, model))
     surveyed.survey.check_lengths(model)
@@ -212,13 +212,13 @@ class _Looks:
                 return before, frame.height, error
 
         every = _placed(whole_chains(frames, columns.by))
-        with options.progress(what, self.rows) as tell:
+        with options.progress(what, self.rows) as advance:
             for before, height, one in in_threads(worked, every, table_threads()):
                 if isinstance(one, LocatedError):
                     wrong.append(one.wrong.shifted(before))
                 else:
                     yield one
-                tell(height)
+                advance(height)
         if self.source.state != self.state:
             raise InputError(f"{self.source.name} was changed while it was read; start again")
         check_parts(wrong)
@@ -421,7 +421,7 @@ class _Passage:
 
 
 def whole_chains(batches: Iterator[pl.DataFrame], by: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Rows in stretches of whole chains, if chains stand together: what may go on in the next batch
+    """Rows in parts of whole chains, if chains stand together: what may go on in the next batch
     is held back.
     """
     held: list[pl.DataFrame] = []
