@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from offrecord.reports.report import Report, report
     from offrecord.tables.engines.memory import Release, redact
     from offrecord.tables.engines.stream import Streamed, redact_file
+    from offrecord.tables.look import Look, look
     from offrecord.tables.reference import fit
     from offrecord.tables.summary import Summary
     from offrecord.theory.influence import (
@@ -65,6 +66,7 @@ __all__ = [
     "Key",
     "KnownChains",
     "LocalPolicy",
+    "Look",
     "MarkovChain",
     "MarkovQuilt",
     "Mechanism",
@@ -93,6 +95,7 @@ __all__ = [
     "leakage",
     "leakages",
     "load_model",
+    "look",
     "max_influence",
     "max_set_influence",
     "mechanism_named",
@@ -139,6 +142,7 @@ _HOMES = {
     "mechanisms.table_policy": ("TablePolicy",),
     "mechanisms.answer": ("answer",),
     "release.keys": ("Key",),
+    "tables.look": ("Look", "look"),
     "tables.reference": ("fit",),
     "tables.summary": ("Summary",),
     "tables.engines.memory": ("Release", "redact"),

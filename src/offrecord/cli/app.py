@@ -15,6 +15,7 @@ from offrecord.cli.explore import explore
 from offrecord.cli.fit import fit
 from offrecord.cli.key import key
 from offrecord.cli.ledger import ledger
+from offrecord.cli.look import look
 from offrecord.cli.parameters import Grouped
 from offrecord.cli.redact import redact
 from offrecord.cli.report import report
@@ -49,6 +50,7 @@ def _root(
 # In the order in which a person meets them.
 for verb in (
     demo,
+    look,
     fit,
     redact,
     verify,

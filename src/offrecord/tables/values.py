@@ -223,7 +223,7 @@ def _as_labels(values: pl.Series) -> tuple[Label, ...]:
     whole numbers as such, however they were written.
     """
     if values.dtype == pl.String:
-        values = _typed(values)
+        values = typed_text(values)
     if values.dtype.is_float():
         whole = bool((values == values.round()).all()) and bool((values.abs() < 2**53).all())
         values = values.cast(pl.Int64) if whole else values
@@ -248,7 +248,7 @@ def check_finite(series: pl.Series) -> None:
         )
 
 
-def _typed(values: pl.Series) -> pl.Series:
+def typed_text(values: pl.Series) -> pl.Series:
     """Text that is all plain numbers, or all true and false, as these: as in a typed file."""
     numbers = whole_numbers(values)
     if numbers.dtype != pl.String:

@@ -1,0 +1,511 @@
+"""A first look at a table: what its columns seem to be, and the commands to run next.
+
+Roles are guessed from names and cells, and a person may name any of them instead. Counts of values
+are for the publisher, whose own table this is; errors show headers and order values only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from offrecord.errors import InputError
+from offrecord.models import clock
+from offrecord.tables.cells import parsed_times
+from offrecord.tables.chains import ROW, Arranged, Columns, arrange
+from offrecord.tables.column_names import check_columns, listed
+from offrecord.tables.formats import NOTHING_SAID, Said, table_file, table_format
+from offrecord.tables.frames import Native, from_native
+from offrecord.tables.grid import OrderColumn, grid_of
+from offrecord.tables.problems import Check, LocatedError, Places
+from offrecord.tables.steps import Step
+from offrecord.tables.values import MAX_VALUES, typed_text, value_cells
+from offrecord.text import aligned, many
+
+#: Words in the names of columns that tell their role.
+_WORDS = {
+    "by": "id pid uid hhid person patient subject participant user customer client case household"
+    " company chain series sensor station room device machine vehicle animal site city region",
+    "order": "t time date datetime timestamp step order index position pos day week month year"
+    " syear hour minute second wave round visit age trial period quarter frame",
+    "value": "value state status label activity class level answer outcome symptom stage genotype"
+    " event page letter y",
+    "private": "private optout opt opted hidden secret sensitive withheld",
+}
+_CASE, _EVENT, _TIMESTAMP = "case:concept:name", "concept:name", "time:timestamp"  # of pm4py
+#: Dates as people write them; of several forms that fit, the first is taken.
+_DAYS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y")
+_DATES = [f"{day}{hour}" for day in _DAYS for hour in ("", " %H:%M", " %H:%M:%S")]
+#: What stands for a missing value in surveys, beside negative numbers.
+_MISSING_NUMBERS = (98, 99, 998, 999, 9998, 9999)
+_MISSING_TEXTS = ("na", "n/a", "nan", "null", "none", "missing", "unknown", "refused", "-", "?")
+#: Steps of clocks and calendars.
+_STEPS = ("1s", "10s", "15s", "30s", "1m", "5m", "10m", "15m", "30m", "1h", "1d", "1w", "1mo", "1y")
+
+_FEW_CHAINS, _LONG_CHAIN = 20, 100  # a sensor: fewer chains than that, at least as long
+_COMMON_STEPS = 400  # a panel: no more steps than that, shared by its chains
+_MANY_VALUES = 8  # with more values, `fit` and `redact` take minutes and release little
+_SHOWN = 12  # values that are printed
+
+#: Texts, or lists of them, as Python: with the double quotes that shells leave as they are.
+_text = partial(json.dumps, ensure_ascii=False)
+
+
+class Column(NamedTuple):
+    """A column. kind: what all of its cells are. form: of dates that are not in ISO form."""
+
+    name: str
+    kind: str
+    distinct: int
+    empty: int
+    form: str | None = None
+    role: str | None = None
+
+    def sounds(self, role: str) -> bool:
+        """Whether its name tells a role, as "seq_id" and "seqId" do."""
+        words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", self.name)
+        return not {word.lower() for word in words}.isdisjoint(_WORDS[role].split())
+
+    @property
+    def may_order(self) -> bool:
+        """Times may order records, and so may whole numbers that are called so."""
+        named = self.sounds("order") and not self.sounds("by")
+        dated = self.kind in ("days", "times", "dates")
+        return dated or (self.kind == "whole numbers" and named)
+
+
+class Roles(NamedTuple):
+    """Which column says what. order "row": as rows stand. time: by which they do, in a log."""
+
+    value: str | None = None
+    order: str | None = None
+    by: tuple[str, ...] = ()
+    private: str | None = None
+    time: str | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a table seems to hold, and what to run next.
+
+    kind: "panel", "sensor", "one sequence", "many sequences" or "event log". lengths: of the
+    shortest, the median and the longest chain. step: what `--step` takes, None without one. gaps:
+    how many steps between rows have none. values: how often each occurs. notes: what may need a
+    hand. fit, redact: the commands.
+    """
+
+    table: str
+    rows: int
+    kind: str
+    columns: list[Column]
+    chains: int
+    lengths: list[int]
+    step: str | None
+    gaps: int
+    values: dict[str, int]
+    notes: list[str]
+    fit: str
+    redact: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, as `--json` prints it."""
+        return asdict(self) | {"columns": [column._asdict() for column in self.columns]}
+
+    def __str__(self) -> str:
+        lines = [("table", f"{self.table}: {many(self.rows, 'row')}, {self.kind}")]
+        for one in self.columns:
+            empty = f", {one.empty:,} empty" if one.empty else ""
+            said = f"{one.role or 'not used'}: {one.kind}, {one.distinct:,} different{empty}"
+            lines.append((one.name, said))
+        shortest, median, longest = self.lengths
+        rows = f"{shortest:,} to {longest:,} rows, median {median:,}"
+        lines.append(("chains", f"{self.chains:,} of {rows}"))
+        gaps = many(self.gaps, "step") + " without a row"
+        lines.append(("step", "none" if self.step is None else f"{self.step}, {gaps}"))
+        shown = [f"{value}: {count:,}" for value, count in self.values.items()]
+        lines.append(("values", ", ".join(shown[:_SHOWN]) + ", …" * (len(shown) > _SHOWN)))
+        notes = [f"note: {note}" for note in self.notes]
+        return "\n".join([aligned(lines), "", *notes, "", self.fit, "", self.redact])
+
+
+def look(
+    table: Native | str | Path,
+    *,
+    value: str | None = None,
+    order: str | None = None,
+    by: str | Sequence[str] | None = None,
+    private: str | None = None,
+    private_list: str | Path | None = None,
+    epsilon: float | None = None,
+    dataset: str | None = None,
+    **reading: str | None,
+) -> Look:
+    """Look at a table: what its columns seem to be, and the commands to run next.
+
+    Args:
+        table: a table file, or any frame narwhals knows.
+        value, order, by, private: columns whose role you know; the others are guessed.
+        private_list, epsilon, dataset: what the commands say instead of words in capitals.
+        reading: format, separator, encoding or sheet of a file, as in `redact_file`.
+
+    Returns:
+        What the table seems to be; it prints as text.
+
+    Raises:
+        InputError: for a table that cannot be used as it is, with a line that mends it.
+    """
+    said, origin = Said(**reading), _Origin()
+    if isinstance(table, (str, Path)):
+        is_json = str(table).lower().endswith(".json")
+        kind = "json" if is_json else table_format(Path(table), said.format)
+        origin = _Origin(str(table), kind, said)
+    frame = from_native(table) if origin.kind == "frame" else origin.read()
+    if not frame.height:
+        raise InputError("the table has no rows")
+    blank = next((name for name in frame.columns if name != name.strip()), None)
+    if blank is not None:
+        raise origin.error(f"has a column {blank!r}, with blanks around", ".rename(str.strip)")
+    known = Roles(value, order, (by,) if isinstance(by, str) else tuple(by or ()), private)
+    named = [value, None if order == ROW else order, private, *known.by]
+    check_columns([one for one in named if one], frame.columns, origin.name)
+    columns = {name: _described(frame[name]) for name in frame.columns}
+    if order is None:
+        _check_wide(columns, frame.height, origin)
+    roles = _roles(frame, columns, known)
+    arranged = _arranged(frame, columns, roles, origin)
+    given = {"private_list": private_list, "epsilon": epsilon, "dataset": dataset}
+    return _looked(frame[roles.value or ""], columns, roles, arranged, origin, given)
+
+
+# ---- where a table comes from, and what makes another one of it
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """A table file, or a frame in memory. kind: of the file; "json" is none that `fit` takes."""
+
+    name: str = "the table"
+    kind: str = "frame"
+    said: Said = NOTHING_SAID
+
+    def read(self) -> pl.DataFrame:
+        """All columns of a file."""
+        if self.kind == "json":
+            raise self.error("is one JSON value, not one row a line", "")
+        frame = table_file(self.name, self.said).read()
+        header = frame.columns[0] if frame.width == 1 and self.kind == "csv" else ""
+        for separator, word in ((";", ";"), ("\t", "tab"), ("|", "|")):
+            if separator in header:
+                words = shlex.join(["offrecord", "look", self.name, "--separator", word])
+                raise InputError(f"{self.name} has a single column, {header[:60]!r}: {words}")
+        return frame
+
+    def error(self, problem: str, change: str) -> InputError:
+        """What is wrong with the table, and one line that mends it."""
+        return InputError(f"{self.name} {problem}: {self.mended(change)}")
+
+    def mended(self, change: str) -> str:
+        """A line that makes a changed table: in Python, or in a shell for a file."""
+        if self.kind == "frame":
+            return f"table = pl.DataFrame(table){change}"
+        reader, reading = self.kind.replace("xlsx", "excel"), ""
+        if self.kind == "csv":  # cells stay the text that they are
+            separator = (self.said.separator or ",").replace("tab", "\t")
+            reading = f", infer_schema=False, separator={_text(separator)}"
+        writer = {"xlsx": "csv", "json": "ndjson"}.get(self.kind, self.kind)
+        made = f"{self._stem}-ready.{writer}"
+        table = f"pl.read_{reader}({_text(self.name)}{reading}){change}"
+        code = f"import polars as pl; {table}.write_{writer}({_text(made)})"
+        return f"python -c {shlex.quote(code)} && offrecord look {shlex.quote(made)}"
+
+    def command(self, verb: str, options: dict[str, Any]) -> str:
+        """A call of `fit` or `redact`: in Python, or in a shell for a file."""
+        model, released = f"{self._stem}.model.json", self.kind.replace("xlsx", "csv")
+        files = {"output": model}
+        if verb == "redact":
+            files = {"model": model, "output": f"{self._stem}-released.{released}"}
+        if self.kind == "frame":
+            words = [f"{name}={one!r}" for name, one in options.items() if one is not None]
+            made, model = ("model", "") if verb == "fit" else ("release", ", model=model")
+            return f"{made} = off.{verb}(table, {', '.join(words)}{model})"
+        words = ["offrecord", verb, self.name]
+        for name, one in (options | asdict(self.said) | files).items():
+            if one is not None:
+                text = ",".join(map(str, one)) if isinstance(one, list) else str(one)
+                words += [f"--{name.replace('_', '-')}", *([] if one is True else [text])]
+        return shlex.join(words)
+
+    @property
+    def _stem(self) -> str:
+        return Path(self.name).name.partition(".")[0]
+
+
+# ---- columns and their roles
+
+
+def _described(series: pl.Series) -> Column:
+    """What the cells of a column are."""
+    cells, form = series.drop_nulls(), None
+    if isinstance(cells.dtype, (pl.Categorical, pl.Enum, pl.String)):
+        cells = _typed(cells.cast(pl.String).unique(maintain_order=True))
+    kind = {pl.Boolean: "true and false", pl.Date: "days", pl.String: "text"}.get(
+        type(cells.dtype), "times" if cells.dtype == pl.Datetime else "other"
+    )
+    if cells.dtype.is_numeric():
+        kind = "whole numbers" if cells.dtype.is_integer() else "numbers"
+    elif kind == "text" and len(cells) and re.fullmatch(r"\d+[/. -]\w+[/. -]\d+.*", cells[0]):
+        times = ((form, cells.str.to_datetime(form, strict=False)) for form in _DATES)
+        form = next((form for form, read in times if not read.null_count()), None)
+    distinct = 0 if kind == "other" else cells.n_unique()
+    return Column(series.name, "dates" if form else kind, distinct, series.null_count(), form)
+
+
+def _typed(cells: pl.Series) -> pl.Series:
+    """Texts as numbers, times or truth values, if all of them are; else without blanks around."""
+    cells = cells.str.strip_chars()
+    times = parsed_times(cells) if len(cells) else cells
+    return typed_text(cells) if times is None else times
+
+
+def _check_wide(columns: dict[str, Column], rows: int, origin: _Origin) -> None:
+    """InputError for a table with a column for each step, and none that orders rows."""
+    groups: dict[str, list[str]] = {}
+    for name in columns:
+        if numbered := re.fullmatch(r"(.*?)[\d-]+", name):  # also 2024-12-31
+            groups.setdefault(numbered[1], []).append(name)
+    steps = max(groups.values(), key=len, default=[])
+    others = [column for name, column in columns.items() if name not in steps]
+    if len(steps) < 3 or any(column.may_order for column in others):
+        return
+    names, change = [column.name for column in others], ""
+    if not any(column.distinct == rows for column in others):  # nothing names the rows
+        names, change = ["row_id", *names], '.with_row_index("row_id", offset=1)'
+    change += f'.unpivot(index={_text(names)}, variable_name="step", value_name="value")'
+    digits = _text(r"(\d[\d-]*)$")
+    change += f'.with_columns(pl.col("step").str.extract({digits}))'
+    said = f"has a column for each of {len(steps)} steps, such as {steps[0]!r}, not a row"
+    raise origin.error(said, change)
+
+
+def _roles(frame: pl.DataFrame, columns: dict[str, Column], known: Roles) -> Roles:
+    """The role of each column, where a person has not said it."""
+    if {_CASE, _EVENT} <= columns.keys() and not (known.value or known.order or known.by):
+        time = _TIMESTAMP if _TIMESTAMP in columns else None
+        return Roles(_EVENT, ROW, (_CASE,), known.private, time)
+    marks = [one.name for one in columns.values() if one.distinct <= 2 and one.sounds("private")]
+    known = known._replace(private=known.private or next(iter(marks), None))
+    free = [one for one in columns.values() if one.name not in (known.value, *known.by, *marks)]
+    # times before numbers: they show gaps, and which hour or month it is
+    times = sorted((one for one in free if one.may_order), key=lambda one: "number" in one.kind)
+    orders = [one.name for one in times] if known.order is None else [known.order]
+    orders = [] if known.order == ROW else orders
+    names = [
+        one.name
+        for one in free
+        if not (one.sounds("value") or one.may_order) and one.distinct < frame.height
+        if one.kind in ("text", "whole numbers", "true and false")
+    ]
+    likely = [name for name in names if columns[name].sounds("by")]
+    sets: Sequence[Sequence[str]] = [[one] for one in likely] + [[]] + [[one] for one in names]
+    tried = ((one, by) for one in orders for by in (sets if not known.by else [known.by]))
+    # an order value comes once in a chain
+    keys = (key for key in tried if frame.select(key[0], *key[1]).n_unique() == frame.height)
+    order, by = next(keys, (ROW, known.by or likely[:1]))
+    time = times[0].name if times and order == ROW and known.order is None else None
+    roles = known._replace(order=order, by=tuple(by), time=time)
+    return roles._replace(value=known.value or _value_column(frame, free, roles))
+
+
+def _value_column(frame: pl.DataFrame, free: Sequence[Column], roles: Roles) -> str:
+    """The column that most likely holds values: named so, of few values, that change in chains."""
+    kinds, used = ("text", "whole numbers", "numbers", "true and false"), (*roles.by, *roles[1:])
+    some = [one for one in free if one.name not in used and one.kind in kinds and one.distinct > 1]
+    if roles.by and len(some) > 1:
+        counts = frame.group_by(roles.by).agg(pl.col(one.name).n_unique() for one in some)
+        some = [one for one in some if counts.select(pl.col(one.name).max() > 1).item()] or some
+    some = [one for one in some if one.distinct <= MAX_VALUES or "number" in one.kind]
+    if not some:
+        names = listed(frame.columns)
+        raise InputError(f"no column seems to hold values; name it with --value: {names}")
+    return min(some, key=lambda one: (not one.sounds("value"), one.distinct > MAX_VALUES)).name
+
+
+def _arranged(
+    frame: pl.DataFrame, columns: dict[str, Column], roles: Roles, origin: _Origin
+) -> Arranged:
+    """The table as chains; InputError with a line that mends it where that would be a guess."""
+    value, order, by, _, time = roles
+    keys = [*by, *([] if order in (None, ROW) else [order])]
+    name = time or order or ROW
+    form = columns[name].form if name in columns else None
+    if form is not None:
+        kind = "datetime" if "%H" in form else "date"
+        read = f'pl.col({_text(name)}).str.strip_chars().str.to_{kind}("{form}")'
+        said = f"has {frame[name].drop_nulls()[0]!r} in column {name!r}, which is no ISO date"
+        raise origin.error(f"{said}; taken as {form}", f".with_columns({read})")
+    if time is not None and by:
+        times = _typed(frame[time]) if frame[time].dtype == pl.String else frame[time]
+        back = (pl.col(time).diff() < 0).over(by)
+        if frame.select(*by, times.to_physical()).select(back.any()).item():
+            change = f".sort({_text([*by, time])}, maintain_order=True)"
+            raise origin.error(f"has rows that do not stand in the order of {time!r}", change)
+    try:
+        asked = Columns.named(value or "", order or ROW, by, not by)
+        return arrange(frame, asked, alphabet=None)
+    except LocatedError as error:
+        changes = {
+            Check.FILLED: f".drop_nulls({_text(keys)})",
+            Check.TRIMMED: f".with_columns(pl.col({_text(keys)}).str.strip_chars())",
+            Check.DISTINCT: f'.unique({_text(keys)}, keep="first", maintain_order=True)',
+        }
+        change = changes.get(error.wrong.check, "")
+        raise InputError(f"{error}; to mend that: {origin.mended(change)}") from None
+
+
+# ---- what a table with known roles holds
+
+
+def _looked(
+    series: pl.Series,
+    columns: dict[str, Column],
+    roles: Roles,
+    arranged: Arranged,
+    origin: _Origin,
+    given: dict[str, Any],
+) -> Look:
+    """Chains, steps and values of a table, and the commands for it. given: for these."""
+    value, order, by, private, _ = roles
+    step, gaps, notes = _step(arranged)
+    counts = value_cells(series).drop_nulls().value_counts(sort=True, name=" count")
+    values = {str(value): count for value, count in counts.head(MAX_VALUES).iter_rows()}
+    notes += _value_notes(series, counts[series.name], origin)
+    fewer = _fewer_values(series, columns[series.name], arranged.chains.count)
+    if fewer:
+        name = next(iter(fewer))
+        notes.append(f"{len(counts):,} values are many: --{name} makes fewer; change it to fit")
+    if given["private_list"] is None and private is None:
+        given["private_list"] = "PRIVATE_LIST"
+        keys = [", ".join([*by, *end]) for end in ([str(order)], ["from", "to"], [])]
+        notes.append(f"PRIVATE_LIST has columns {' or '.join(filter(None, keys))}: what is private")
+    shared = {
+        "value": value,
+        "order": order,
+        "by": None if not by else by[0] if len(by) == 1 else list(by),
+        "single_chain": None if by else True,
+        "private": private,
+        "private_list": given["private_list"] and str(given["private_list"]),
+        "step": None if step is None else step.text,
+    }
+    budget = {"epsilon": "EPSILON" if given["epsilon"] is None else given["epsilon"]}
+    dataset = {"dataset": given["dataset"] or "DATASET"}
+    shown = {name: role for role, name in roles._asdict().items() if isinstance(name, str)}
+    shown |= dict.fromkeys(by, "by")
+    lengths = np.diff(arranged.chains.starts)
+    return Look(
+        table=origin.name,
+        rows=len(series),
+        kind=_kind(arranged, step, roles),
+        columns=[column._replace(role=shown.get(name)) for name, column in columns.items()],
+        chains=len(lengths),
+        lengths=np.quantile(lengths, (0, 0.5, 1)).astype(int).tolist(),
+        step=None if step is None else step.text,
+        gaps=gaps,
+        values=values,
+        notes=notes,
+        fit=origin.command("fit", shared | fewer),
+        redact=origin.command("redact", shared | budget | dataset),
+    )
+
+
+def _step(arranged: Arranged) -> tuple[Step | None, int, list[str]]:
+    """The step on whose grid most rows follow each other, its gaps, and a note if there is none."""
+    chains, name = arranged.chains, arranged.columns.order
+    inside = np.ones(len(chains.order) - 1, dtype=bool)
+    inside[chains.starts[1:-1] - 1] = False
+    between = np.asarray(np.diff(chains.order.astype(np.int64)), dtype=np.int64)[inside]
+    if name is None or not len(between):
+        return None, 0, []
+    column = OrderColumn(name, arranged.order_type)
+    places = Places(arranged.frame, arranged.columns.by, [name], arranged.rows)
+    distances, counts = np.unique(between, return_counts=True)
+    usual = int(distances[counts.argmax()])
+    steps = [str(usual), str(np.gcd.reduce(distances))]
+    if column.timed:
+        known = ((text, Step.parsed(text).length) for text in _STEPS)
+        steps = [text for text, size in known if 0.9 * size <= usual <= 1.15 * size]
+        units = {"d": clock.DAY, "m": 60 * 10**9, "s": 10**9, "ns": 1}
+        steps += [f"{usual // size}{unit}" for unit, size in units.items() if usual % size == 0][:1]
+    errors = []
+    for text in steps:
+        try:
+            grid = grid_of(chains.order, chains.starts, column, Step.parsed(text), places)
+        except InputError as error:
+            errors.append(f"no common step: {error}")
+            continue
+        assert grid.steps is not None
+        pairs, linked = grid.pairs
+        if 2 * linked >= pairs:
+            return Step.parsed(text), int((np.diff(grid.steps)[inside] - 1).sum()), []
+    return None, 0, errors[:1] or ["no common step: neighbours count as one step apart"]
+
+
+def _kind(arranged: Arranged, step: Step | None, roles: Roles) -> str:
+    """What kind of table it is; docs/tables.md says which options serve each."""
+    chains = arranged.chains
+    if roles.time is not None or (chains.timed and step is None):
+        return "event log"
+    if chains.count == 1 and not chains.timed:
+        return "one sequence"
+    if chains.count < _FEW_CHAINS and np.median(np.diff(chains.starts)) >= _LONG_CHAIN:
+        return "sensor"
+    is_common = roles.order != ROW and len(np.unique(chains.order)) <= _COMMON_STEPS
+    return "panel" if is_common else "many sequences"
+
+
+def _value_notes(series: pl.Series, values: pl.Series, origin: _Origin) -> list[str]:
+    """What may be wrong with values, most common first, and the line that mends it."""
+    numbers = values.cast(pl.Float64, strict=False).to_list()
+    negative = [one for one in numbers if one is not None and one < 0]
+    rest = [one for one in numbers if one not in (None, *negative, *_MISSING_NUMBERS)]
+    codes: set[Any] = set(_MISSING_TEXTS)
+    # -9 and 99 among answers from 0 to 5, but not among temperatures
+    if rest and len(negative) <= 4:
+        codes |= {one for one in negative if one.is_integer()}
+        codes |= {one for one in _MISSING_NUMBERS if one > 2 * max(rest) + 1}
+    said, common, change = [], dict[str, Any](), dict[Any, Any]()
+    for value, number in zip(values.to_list(), numbers, strict=True):
+        first = common.setdefault(" ".join(str(value).casefold().split()), value)
+        if number in codes or str(value).lower() in codes:
+            said.append(f"{value!r} may mean that a value is missing")
+            change[value] = None
+        elif first != value:
+            said.append(f"{value!r} and {first!r} differ by case or blanks only")
+            change[value] = first
+    cells = f"pl.col({_text(series.name)})"
+    cells += ".str.strip_chars()" if series.dtype == pl.String else ""
+    news = _text([*change.values()]).replace("null", "None")
+    mended = origin.mended(f".with_columns({cells}.replace({_text([*change])}, {news}))")
+    return [f"{'; '.join(said)}; if so: {mended}"] if said else []
+
+
+def _fewer_values(cells: pl.Series, column: Column, chains: int) -> dict[str, Any]:
+    """How `fit` makes few values of many: numbers cut at quartiles, rare values merged."""
+    if column.distinct <= _MANY_VALUES:
+        return {}
+    if "number" not in column.kind:
+        # merging learns from chains without a private record, so there must be some
+        return {"merge": "rare"} if chains >= _FEW_CHAINS else {}
+    parts = [cells.cast(pl.Float64).quantile(part) or 0 for part in (0, 0.25, 0.5, 0.75)]
+    # three digits are enough, and say less about single records
+    cuts = sorted({float(f"{cut:.3g}") for cut in parts[1:]})
+    inside = [cut for cut in cuts if cut > parts[0]]
+    return {"bins": [int(cut) if cut.is_integer() else cut for cut in inside] or [0]}
