@@ -13,22 +13,7 @@ from offrecord.cli.tables import Table
 from offrecord.errors import InputError
 
 
-@offering(
-    "table",
-    "value",
-    "order",
-    "by",
-    "private",
-    "private_list",
-    "epsilon",
-    "dataset",
-    "format",
-    "separator",
-    "encoding",
-    "sheet",
-    "as_json",
-    optional=("value", "order", "epsilon", "dataset"),
-)
+@offering()
 def look(table: Table, as_json: Json = False, **asked: Any) -> None:
     """Look at a table: what its columns seem to be, and the fit and redact commands to run next."""
     from offrecord.tables.look import look as look_at

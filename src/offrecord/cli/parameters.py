@@ -34,6 +34,10 @@ _TABLE = ("value", "order", "by", "single_chain", "step", "values", "bins", "pri
 _FILE = ("private_list", "format", "separator", "encoding", "limits", "key_file", "force")
 #: The options of `redact` that other verbs take, too.
 SHARED = {
+    "look": (
+        *("value", "order", "by", "private", "private_list", "epsilon", "dataset"),
+        *("format", "separator", "encoding", "sheet"),
+    ),
     "fit": (
         *_TABLE,
         *_FILE,
@@ -122,6 +126,8 @@ def offering(shared: type | None = None) -> Callable[[_Verb], _Verb]:
     def offered(verb: _Verb) -> _Verb:
         listed = SHARED.get(verb.__name__, _OFFERED if verb.__name__ == "redact" else ())
         known = {name: _OFFERED[name] for name in listed}
+        if verb.__name__ == "look":  # which guesses what others need
+            known = {name: one.replace(default=None) for name, one in known.items()}
         known |= {} if shared is None else _annotated(shared)
         parameters = list((known | _annotated(verb)).values())
         verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # typer reads it

@@ -26,7 +26,7 @@ from offrecord.tables.column_names import check_columns, listed
 from offrecord.tables.formats import NOTHING_SAID, Said, table_file, table_format
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.grid import OrderColumn, grid_of
-from offrecord.tables.problems import Check, LocatedError, Places
+from offrecord.tables.problems import Check, LocatedError, RowNames
 from offrecord.tables.steps import Step
 from offrecord.tables.values import MAX_VALUES, typed_text, value_cells
 from offrecord.text import aligned, many
@@ -435,7 +435,7 @@ def _step(arranged: Arranged) -> tuple[Step | None, int, list[str]]:
     if name is None or not len(between):
         return None, 0, []
     column = OrderColumn(name, arranged.order_type)
-    places = Places(arranged.frame, arranged.columns.by, [name], arranged.rows)
+    names = RowNames(arranged.frame, arranged.columns.by, [name], arranged.rows)
     distances, counts = np.unique(between, return_counts=True)
     usual = int(distances[counts.argmax()])
     steps = [str(usual), str(np.gcd.reduce(distances))]
@@ -447,7 +447,7 @@ def _step(arranged: Arranged) -> tuple[Step | None, int, list[str]]:
     errors = []
     for text in steps:
         try:
-            grid = grid_of(chains.order, chains.starts, column, Step.parsed(text), places)
+            grid = grid_of(chains.order, chains.starts, column, Step.parsed(text), names)
         except InputError as error:
             errors.append(f"no common step: {error}")
             continue
