@@ -361,11 +361,6 @@ def test_it_prints_what_json_holds(capsys):
     assert told["redact"] in printed
 
 
-def test_a_stream_cannot_be_looked_at(capsys):
-    assert cli.main(["look", "-", "--format", "csv"]) == 2
-    assert "look takes a file" in capsys.readouterr().err
-
-
 def test_in_python_the_calls_run():
     panel = panel_with_age_effect(np.random.default_rng(4))
     private = pl.Series(np.random.default_rng(5).random(len(panel)) < 0.002)

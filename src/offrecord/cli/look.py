@@ -7,10 +7,8 @@ from typing import Any
 import typer
 
 from offrecord.cli.parameters import offering
-from offrecord.cli.paths import STREAM
 from offrecord.cli.printing import Json, as_json_text
 from offrecord.cli.tables import Table
-from offrecord.errors import InputError
 
 
 @offering()
@@ -18,7 +16,5 @@ def look(table: Table, as_json: Json = False, **asked: Any) -> None:
     """Look at a table: what its columns seem to be, and the fit and redact commands to run next."""
     from offrecord.tables.look import look as look_at
 
-    if table == STREAM:
-        raise InputError("look takes a file, as the commands that it prints read it again")
     found = look_at(table, **asked)
     typer.echo(as_json_text(found.to_dict()) if as_json else str(found))
