@@ -45,13 +45,12 @@ if TYPE_CHECKING:
     from offrecord.theory.influence import (
         Region,
         delta_star,
+        influence_by_distance,
         max_influence,
-        max_set_influence,
         pointwise_influence,
         regions,
-        set_influence,
     )
-    from offrecord.theory.leakage import FirstRelease, WorstOutput, leakage, leakages, worst_output
+    from offrecord.theory.leakage import leakage, leakages
     from offrecord.theory.problem import Problem, Secret
 
 __all__ = [
@@ -60,7 +59,6 @@ __all__ = [
     "BestWindow",
     "ChosenByValue",
     "Comparison",
-    "FirstRelease",
     "Fit",
     "InputError",
     "Key",
@@ -85,19 +83,18 @@ __all__ = [
     "Summary",
     "TablePolicy",
     "ThreeRegion",
-    "WorstOutput",
     "answer",
     "compare",
     "data_independent_utility",
     "delta_star",
     "design",
     "fit",
+    "influence_by_distance",
     "leakage",
     "leakages",
     "load_model",
     "look",
     "max_influence",
-    "max_set_influence",
     "mechanism_named",
     "pointwise_influence",
     "quilt_utility_as_printed",
@@ -106,9 +103,7 @@ __all__ = [
     "regions",
     "relaxed_leakage_as_printed",
     "report",
-    "set_influence",
     "theorem2_as_printed",
-    "worst_output",
 ]
 
 #: Where each public name is defined: loaded when first used, so that the command line starts fast.
@@ -123,13 +118,12 @@ _HOMES = {
     "theory.influence": (
         "Region",
         "delta_star",
+        "influence_by_distance",
         "max_influence",
-        "max_set_influence",
         "pointwise_influence",
         "regions",
-        "set_influence",
     ),
-    "theory.leakage": ("FirstRelease", "WorstOutput", "leakage", "leakages", "worst_output"),
+    "theory.leakage": ("leakage", "leakages"),
     "mechanisms": ("MECHANISMS", "design", "mechanism_named"),
     "mechanisms.base": ("Mechanism", "Policy"),
     "mechanisms.best_local.mechanism": ("BestLocal",),

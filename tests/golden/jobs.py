@@ -326,7 +326,7 @@ def _figure_3(folder: Path) -> Any:
     return [
         list(off.regions(PAPER, 1, records, 1.0)),
         [off.delta_star(PAPER, epsilon, 100) for epsilon in (0.1, 0.5, 1.0, 3.0)],
-        _rounded(off.max_influence(PAPER, 1, records)),
+        _rounded(off.influence_by_distance(PAPER, 1, 9)),
         _rounded(off.pointwise_influence(PAPER, 1, records)),
     ]
 

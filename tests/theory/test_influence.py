@@ -93,32 +93,35 @@ def test_influence_of_sets_is_the_definition(data):
     paths, weight = sequences(chain, n)
     largest = 0.0
     for values in product(range(chain.k), repeat=len(records)):
-        realization = dict(zip(sorted(records), values, strict=True))
-        match = (
-            np.all([paths[:, t - 1] == v for t, v in realization.items()], axis=0)
-            if records
-            else np.ones(len(paths), bool)
-        )
+        shown = dict(zip(sorted(records), values, strict=True))
+        match = np.ones(len(paths), bool)
+        for t, value in shown.items():
+            match &= paths[:, t - 1] == value
         given_x = [
             weight[match & (paths[:, p - 1] == x)].sum() / weight[paths[:, p - 1] == x].sum()
             for x in range(chain.k)
             if (paths[:, p - 1] == x).any()
         ]
-        if max(given_x) == 0:
-            with pytest.raises(off.InputError, match="cannot occur together"):
-                off.set_influence(chain, p, realization)
-            continue
-        exact = np.log(max(given_x) / min(given_x)) if min(given_x) > 0 else np.inf
-        largest = max(largest, exact)
-        assert off.set_influence(chain, p, realization) == pytest.approx(exact, abs=1e-9)
-    assert off.max_set_influence(chain, p, records) == pytest.approx(largest, abs=1e-9)
+        if max(given_x) > 0:
+            exact = np.log(max(given_x) / min(given_x)) if min(given_x) > 0 else np.inf
+            largest = max(largest, exact)
+    if chain.order > 1 and len(records) > 1:
+        with pytest.raises(off.InputError, match="chains of order 1"):
+            off.max_influence(chain, p, records)
+    else:
+        assert off.max_influence(chain, p, records) == pytest.approx(largest, abs=1e-9)
 
 
 def test_influence_of_no_record_and_of_the_private_record():
     chain = off.MarkovChain.binary(0.25, 0.5)
-    assert off.max_set_influence(chain, 3, []) == 0.0
-    assert off.max_set_influence(chain, 3, [3, 5]) == np.inf
-    assert off.set_influence(chain, 3, {3: 0}) == np.inf
+    assert off.max_influence(chain, 3, []) == 0.0
+    assert off.max_influence(chain, 3, [3, 5]) == np.inf
+
+
+def test_influence_by_distance_is_that_of_each_record():
+    chain = off.MarkovChain.binary(0.25, 0.5)
+    found = off.influence_by_distance(chain, 5, 3, -1)
+    assert found.tolist() == [off.max_influence(chain, 5, t) for t in (4, 3, 2)]
 
 
 @settings(max_examples=100, deadline=None)

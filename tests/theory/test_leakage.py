@@ -11,7 +11,6 @@ import offrecord as off
 from definition import (
     exact_leakage,
     leakage_by_definition,
-    output_table,
     problems,
     rare_kernels,
     redactions,
@@ -27,7 +26,6 @@ def test_leakage_is_the_definition(data):
     redaction = data.draw(redactions(problem))
     expected = leakage_by_definition(problem, redaction)
     assert off.leakage(problem, redaction) == pytest.approx(expected, abs=1e-9)
-    assert off.worst_output(problem, redaction).leakage == pytest.approx(expected, abs=1e-9)
 
 
 @settings(max_examples=150, deadline=None)
@@ -56,7 +54,6 @@ def test_so_it_is_of_higher_order(data):
     matrix[np.array(problem.private) - 1] = 1
     expected = leakage_by_definition(problem, matrix)
     assert off.leakage(problem, matrix) == pytest.approx(expected, abs=1e-9)
-    assert off.worst_output(problem, matrix).leakage == pytest.approx(expected, abs=1e-9)
 
 
 def test_windows_of_order_two():
@@ -136,8 +133,6 @@ def test_members_are_judged_as_if_each_were_alone(data):
     expected = [leakage_by_definition(each, matrix) for each in alone]
     assert off.leakages(problem, matrix) == pytest.approx(expected, abs=1e-9)
     assert off.leakage(problem, matrix) == pytest.approx(max(expected), abs=1e-9)
-    worst = off.worst_output(problem, matrix)
-    assert expected[worst.member] == pytest.approx(max(expected), abs=1e-9)
 
 
 def test_the_figure_of_a_posterior_is_its_quantile():
@@ -154,45 +149,6 @@ def test_the_figure_of_a_posterior_is_its_quantile():
     assert figures[0] < figures[1]
     with pytest.raises(off.InputError, match=r"coverage must be 0.99 or 0.95, got 0.9"):
         off.Problem(chain, 41, [21], 1.0, models=posterior, coverage=0.9)
-
-
-@settings(max_examples=400, deadline=None)
-@given(data=st.data())
-def test_the_worst_output_named_has_that_likelihood_ratio(data):
-    problem = data.draw(problems(max_n=5))
-    problem = off.Problem(problem.chain, problem.n, problem.private[:1], 1.0)
-    redaction = data.draw(redactions(problem))
-    worst = off.worst_output(problem, redaction)
-    if worst.itself or worst.leakage == 0:
-        return
-    p = problem.private[0]
-    values = np.flatnonzero(problem.chain.marginal(p) > 0).tolist()
-    table = output_table(problem.chain, problem.n, redaction, [p])
-    best = 0.0
-    for y in itertools.product(
-        range(problem.chain.k + 1), repeat=problem.n
-    ):  # outputs that begin as the worst one does
-        sides = (
-            (list(range(p - 1, 0, -1)), worst.left),
-            (list(range(p + 1, problem.n + 1)), worst.right),
-        )
-        if all(
-            first_release(y, records, problem.chain.k) == _pair(seen) for records, seen in sides
-        ):
-            code = int("".join(map(str, y)), problem.chain.k + 1)
-            more = table[values.index(worst.more_likely[0]), code]
-            less = table[values.index(worst.less_likely[0]), code]
-            if more > 0:
-                best = max(best, np.log(more / less) if less > 0 else np.inf)
-    assert best == pytest.approx(worst.leakage, abs=1e-9)
-
-
-def first_release(y, records, silent):
-    return next(((t, y[t - 1]) for t in records if y[t - 1] != silent), None)
-
-
-def _pair(seen):
-    return (seen.record, seen.value) if seen else None
 
 
 @settings(max_examples=200, deadline=None)
@@ -231,7 +187,6 @@ def test_trap_1_one_ulp_below_one_is_a_cliff():
 def test_trap_2_the_private_record_itself(row):
     problem = off.Problem(FIG2, n=2, private=[1], epsilon=1.0)
     assert off.leakage(problem, [row, [1, 1]]) == np.inf
-    assert off.worst_output(problem, [row, [1, 1]]).itself
 
 
 def test_trap_2_a_private_value_that_never_occurs_may_have_any_probability():
@@ -361,13 +316,3 @@ def test_leakage_does_not_depend_on_which_end_is_the_first():
 def test_a_matrix_that_is_no_redaction_is_refused(matrix):
     with pytest.raises(off.InputError, match="redaction must"):
         off.leakage(off.Problem(FIG2, n=2, private=[1], epsilon=1.0), matrix)
-
-
-def test_the_worst_output_reads_as_a_sentence():
-    problem = off.Problem(FIG2, n=10, private=[1], epsilon=1.0)
-    text = str(off.design(problem, off.ThreeRegion()).worst)
-    assert text == "X_4 = 1 first on the right: e^1 times likelier if X_1 = 1 than 0"
-    weak = off.MarkovChain([[0.6, 0.4], [0.4, 0.6]])
-    of_two = off.Problem(FIG2, n=10, private=[1], epsilon=1.0, models=[weak, FIG2])
-    window = np.arange(10)[:, np.newaxis] < [3, 3]
-    assert str(off.worst_output(of_two, window)).endswith(" than 0, under member 1 of 2")

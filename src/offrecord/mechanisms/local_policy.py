@@ -17,7 +17,7 @@ from offrecord.models.base import Floats, Label, Mask
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number
 from offrecord.text import aligned
-from offrecord.theory.leakage import WorstOutput, leakages, worst_output
+from offrecord.theory.leakage import leakages
 from offrecord.theory.problem import Problem
 from offrecord.theory.redaction import released
 
@@ -48,11 +48,6 @@ class LocalPolicy(Policy):
     def leakages(self) -> Floats:
         """(M,) the exact leakage under each plausible chain."""
         return leakages(self.problem, self.redaction)
-
-    @cached_property
-    def worst(self) -> WorstOutput:
-        """The output with the largest leakage."""
-        return worst_output(self.problem, self.redaction)
 
     @cached_property
     def utility(self) -> float:
@@ -161,7 +156,6 @@ class LocalPolicy(Policy):
             "last": self.last,
             "regions": self.regions,
             "redaction": self._listed().tolist(),
-            "worst_output": str(self.worst),
         }
 
     def _head(self) -> dict[str, Any]:
@@ -232,7 +226,6 @@ class LocalPolicy(Policy):
         )
         if self.utility_bound is not None:
             lines.append(f"no local mechanism releases more than {self.utility_bound:.4%}")
-        lines.append(f"worst output: {self.worst}")
         return [*lines, *(f"{name}: {value}" for name, value in self.details.items())]
 
     def _table(self) -> list[list[str]]:

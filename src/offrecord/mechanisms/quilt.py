@@ -50,4 +50,4 @@ class MarkovQuilt(LocalMechanism):
 
 def _max_influence(chain: MarkovChain, distance: int) -> float:
     """Of a record at a distance; ∞ for the private record itself."""
-    return float(max_influence(chain, 1, 1 + distance)) if distance else np.inf
+    return max_influence(chain, 1, 1 + distance) if distance else np.inf

@@ -58,7 +58,7 @@ def _theorem2(problem: Problem, lost: tuple[int, int]) -> float:
     def delta_star(budget: float) -> int:
         return first_small(chain, 1, 1, budget, n) or n
 
-    to_end, to_start = (float(max_influence(chain, p, t)) for t in (n, 1))
+    to_end, to_start = (max_influence(chain, p, t) for t in (n, 1))
     if epsilon < to_end:
         return 0.0
     one_sided = delta_star(epsilon) + p - 1

@@ -14,7 +14,7 @@ from offrecord.mechanisms.window import BestWindow
 from offrecord.models.chain import MarkovChain
 from offrecord.paper.bounds import relaxed_leakage_as_printed, theorem2_as_printed
 from offrecord.paper.figures import fig2_problem
-from offrecord.theory.influence import delta_star, max_influence
+from offrecord.theory.influence import delta_star, influence_by_distance
 from offrecord.theory.leakage import leakage
 from offrecord.theory.problem import Problem
 
@@ -65,7 +65,7 @@ def _theorem2_flipping() -> Erratum:
 
 
 def _convexity() -> Erratum:
-    values = np.asarray(max_influence(MarkovChain.binary(0.885, 0.99), 1, np.arange(2, 6)))
+    values = np.asarray(influence_by_distance(MarkovChain.binary(0.885, 0.99), 1, 4))
     return Erratum(
         "Proposition 1",
         "max-influence is convex in the distance",

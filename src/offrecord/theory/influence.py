@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from enum import StrEnum
-from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Integers, Label
+from offrecord.models.base import Floats, Integers
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number
 from offrecord.theory.problem import budget
 
-_MOST_REALIZATIONS = 4096
 _MOST_STEPS = 1_000_000  # records that a chain which forgets slowly is followed: a minute
 _SMALL = 1e-150  # probabilities below are multiplied by logarithms
-_NEVER_TOGETHER = "these values cannot occur together"
 #: Far above what rounding may add to an influence (docs/proofs/rounding.md, "What F4 forces").
 _FORCED_RELATIVE, _FORCED_ABSOLUTE = 1e-9, 1e-12
 
@@ -197,98 +193,25 @@ def _influence_of_joint(chain: MarkovChain, private: int, record: int) -> Floats
     return np.where(given.max(axis=0) > 0, influence, -np.inf)
 
 
-def max_influence(chain: MarkovChain, private: int, records: int | ArrayLike) -> float | Floats:
-    """I(X_p ⇝ X_t), the largest pointwise influence (Definition 3).
-
-    Args:
-        chain: of any order.
-        private: p, from 1.
-        records: one record t or several, each on its own.
-
-    Returns:
-        A float for one record, (m,) for several.
-
-    Raises:
-        InputError: For what is no record of the chain.
-    """
-    influence = pointwise_influence(chain, private, records)
-    return float(influence.max()) if influence.ndim == 1 else influence.max(axis=1)
-
-
-def set_influence(chain: MarkovChain, private: int, realization: Mapping[int, Label]) -> float:
-    """i(X_p ⇝ X_S = x_S) of several records together: the nearest on each side count (Markov).
-
-    Args:
-        chain: of any order.
-        private: p, from 1.
-        realization: the value of each record of S.
-
-    Returns:
-        The influence; ∞ if p is one of them.
-
-    Raises:
-        InputError: If these values cannot occur together.
-    """
-    values = {
-        whole_number("record", t): chain.value_index(label) for t, label in realization.items()
-    }
-    _check(chain, private)
-    for record in values:
-        _check(chain, record)
-    if private in values:
-        return np.inf
-    if chain.has_states:
-        return _set_influence_of_states(chain, private, values)
-    if not _occur_together(chain, private, values):
-        raise InputError(_NEVER_TOGETHER)
-    logs = np.zeros(chain.k)
-    for direction, neighbour in (
-        (-1, max((t for t in values if t < private), default=0)),
-        (1, min((t for t in values if t > private), default=0)),
-    ):
-        if neighbour:  # up to a factor that is the same for every value of the private record
-            distance = abs(neighbour - private)
-            likely = log_likelihoods(chain, private, direction, distance)[-1]
-            logs += likely[:, values[neighbour]]
-    return _spread(logs[chain.support(private)])
-
-
-def _occur_together(chain: MarkovChain, private: int, values: Mapping[int, int]) -> bool:
-    """Whether the values on either side of the private record can; across it, likelihoods say."""
-    ordered = sorted([*values, private])
-    if ordered[0] != private and not chain.support(ordered[0])[values[ordered[0]]]:
-        return False
-    return all(
-        chain.can_follow(t, following)[values[t], values[following]]
-        for t, following in pairwise(ordered)
-        if private not in (t, following)
-    )
-
-
-def _spread(logs: Floats) -> float:
-    """The log-ratio of the likeliest to the least likely; InputError if none can occur."""
-    if np.all(np.isneginf(logs)):
-        raise InputError(_NEVER_TOGETHER)
-    return float(logs.max() - logs.min())
-
-
-def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) -> float:
-    """I(X_p ⇝ X_S), the largest influence of values of several records together.
+def max_influence(chain: MarkovChain, private: int, records: int | Iterable[int]) -> float:
+    """I(X_p ⇝ X_S), the largest influence of a record or of a set of records (Definition 3).
 
     It is what a mechanism leaks that always releases X_S and nothing nearer (Corollary 3): of the
     two records beside a window, what the window leaks (Corollary 2).
 
     Args:
-        chain: of any order.
+        chain: of any order for one record, of order 1 for several.
         private: p, from 1.
-        records: S.
+        records: S, one record or several.
 
     Returns:
         0 for no records, ∞ if p is one of them.
 
     Raises:
-        InputError: For what is no record of the chain, and for too many values at order above 1.
+        InputError: For what is no record of the chain, and for several at order above 1.
     """
+    if not isinstance(records, Iterable):
+        return float(pointwise_influence(chain, private, records).max())
     wanted = {whole_number("record", t) for t in records}
     _check(chain, private)
     for record in wanted:
@@ -296,11 +219,11 @@ def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) 
     if private in wanted:
         return np.inf
     if chain.has_states:
-        return _max_set_influence_of_states(chain, private, sorted(wanted))
+        raise InputError("the influence of several records is computed for chains of order 1")
     total = np.zeros((chain.k, chain.k))
     for direction in (-1, 1):
         distances = [abs(t - private) for t in wanted if (t - private) * direction > 0]
-        if distances:
+        if distances:  # given the nearest, those beyond say nothing more (Markov)
             logs = log_likelihoods(chain, private, direction, min(distances))[-1]
             with np.errstate(invalid="ignore"):
                 ratios = logs[:, np.newaxis] - logs[np.newaxis]
@@ -309,50 +232,25 @@ def max_set_influence(chain: MarkovChain, private: int, records: Iterable[int]) 
     return float(np.maximum(total[np.ix_(support, support)], 0.0).max())
 
 
-def _max_set_influence_of_states(chain: MarkovChain, private: int, records: list[int]) -> float:
-    if chain.k ** len(records) > _MOST_REALIZATIONS:
-        raise InputError(
-            f"sets of at most {_MOST_REALIZATIONS} realizations for order above 1, got"
-            f" {chain.k}^{len(records)}"
-        )
-    found = [0.0]
-    for values in product(range(chain.k), repeat=len(records)):
-        with suppress(InputError):  # values that cannot occur together
-            realization = dict(zip(records, values, strict=True))
-            found.append(_set_influence_of_states(chain, private, realization))
-    return max(found)
+def influence_by_distance(
+    chain: MarkovChain, private: int, count: int, direction: int = 1
+) -> Floats:
+    """I(X_p ⇝ X_t) of each of the nearest records on one side, each by itself.
 
+    Args:
+        chain: of any order.
+        private: p, from 1.
+        count: how many records.
+        direction: 1 to the right, −1 to the left.
 
-def _set_influence_of_states(chain: MarkovChain, private: int, values: Mapping[int, int]) -> float:
-    """Every record counts, by one pass over the lifted chain for each X_p = x."""
-    supported = np.flatnonzero(chain.support(private)).tolist()
-    logs = np.array(
-        [
-            _log_probability(chain, {**values, private: x}) - _log_probability(chain, {private: x})
-            for x in supported
-        ]
-    )
-    return _spread(logs)
+    Returns:
+        (count,) by distance.
 
-
-def _log_probability(chain: MarkovChain, values: Mapping[int, int]) -> float:
-    """log Pr(X_t = values[t] for every t in it), the largest weight kept at 1: none underflows."""
-    order, lifted = chain.order, chain.lifted
-    begin = max(min(values), order)
-    weights, log = np.array(lifted.marginal(begin - order + 1)), 0.0
-    for place in range(order):
-        if begin - order + 1 + place in values:
-            weights[chain.coordinate(place) != values[begin - order + 1 + place]] = 0.0
-    for record in range(begin + 1, max(values) + 1):
-        largest = float(weights.max())
-        if largest == 0.0:
-            return -np.inf
-        weights = weights / largest @ lifted.kernel(record - order)
-        log += float(np.log(largest))
-        if record in values:
-            weights[chain.coordinate(order - 1) != values[record]] = 0.0
-    total = float(weights.sum())
-    return log + float(np.log(total)) if total > 0.0 else -np.inf
+    Raises:
+        InputError: For what is no record of the chain.
+    """
+    records = private + direction * np.arange(1, count + 1)
+    return np.asarray(pointwise_influence(chain, private, records).max(axis=1, initial=0.0))
 
 
 def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:

@@ -10,14 +10,12 @@ its values is a sum over the contexts that hold them (R6).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Integers, Label
+from offrecord.models.base import Floats, Integers
 from offrecord.models.members import Members
 from offrecord.theory.pairs import log_ratios, record_leakages
 from offrecord.theory.problem import Problem, Secret
@@ -26,7 +24,6 @@ from offrecord.theory.sides import (
     LEAST,
     Direction,
     context_outcomes,
-    first_releases,
     kernel_product,
     local_outcomes,
 )
@@ -34,75 +31,6 @@ from offrecord.theory.sides import (
 #: Outputs of one side of order above 1 that are followed; beyond, leakage takes minutes.
 _MOST_OUTPUTS = 4096
 _MOST_NUMBERS = 2**25  # of the states of these outputs: 256 MB
-
-
-class FirstRelease(NamedTuple):
-    """What is first seen on one side of a secret.
-
-    seen: the records that leak anything, nearest first, with their values. Of order 1 one record,
-    of order m as many as it takes until m records in a row are released.
-    """
-
-    seen: tuple[tuple[int, Label], ...]
-
-    @property
-    def record(self) -> int:
-        """The nearest record that is released."""
-        return self.seen[0][0]
-
-    @property
-    def value(self) -> Label:
-        """Its value."""
-        return self.seen[0][1]
-
-    def __str__(self) -> str:
-        return ", ".join(f"X_{record} = {value!r}" for record, value in self.seen)
-
-
-@dataclass(frozen=True)
-class WorstOutput:
-    """The output with the largest leakage about a secret.
-
-    leakage: its log-likelihood ratio, ∞ included. secret: the private records it is about.
-    more_likely, less_likely: the values of the secret's first and last record under which it is
-    most and least likely. left, right: the first release on each side, None where nothing is
-    released to the end. itself: a record of the secret is released. member: number of the chain
-    that it is worst under, from 0. members: how many chains were judged.
-    """
-
-    leakage: float
-    secret: Secret
-    more_likely: tuple[Label, Label]
-    less_likely: tuple[Label, Label]
-    left: FirstRelease | None = None
-    right: FirstRelease | None = None
-    itself: bool = False
-    member: int = 0
-    members: int = 1
-
-    def __str__(self) -> str:
-        records = f"X_{self.secret.first}"
-        more, less = repr(self.more_likely[0]), repr(self.less_likely[0])
-        if self.secret.last > self.secret.first:
-            records = f"(X_{self.secret.first}, …, X_{self.secret.last})"
-            more, less = (f"({a!r}, …, {b!r})" for a, b in (self.more_likely, self.less_likely))
-        if self.itself:
-            return f"{records} itself is released"
-        if self.leakage == 0:
-            return "no output has any leakage"
-        seen = [
-            f"{side} first on the {name}" if side else f"nothing released on the {name}"
-            for name, side in (("left", self.left), ("right", self.right))
-            if side or name == "right" or self.secret.first > 1
-        ]
-        return (
-            f"{' and '.join(seen)}: e^{self.leakage:.6g} times likelier if {records} = {more} than"
-            f" {less}{self._under}"
-        )
-
-    @property
-    def _under(self) -> str:
-        return "" if self.members == 1 else f", under member {self.member} of {self.members:,}"
 
 
 def leakage(problem: Problem, redaction: ArrayLike) -> float:
@@ -160,30 +88,6 @@ def leakages(problem: Problem, redaction: ArrayLike) -> Floats:
             known[around.key] = around.leakages()
         found = np.maximum(found, known[around.key])
     return found
-
-
-def worst_output(problem: Problem, redaction: ArrayLike) -> WorstOutput:
-    """The output of a local redaction matrix with the largest leakage about a secret.
-
-    Args:
-        problem: whose secrets it is about, and under which chains.
-        redaction: (n, k) probability of redaction by record and value.
-
-    Returns:
-        The output under the member that the promise's figure comes from.
-
-    Raises:
-        InputError: As `leakage`.
-    """
-    matrix = checked_redaction(redaction, problem)
-    by_member = leakages(problem, matrix)
-    member = int(np.flatnonzero(by_member == figure(problem, by_member))[0])
-    one = problem.members.part(slice(member, member + 1))
-    worst = max(
-        (Around.of(problem, one, secret, matrix).worst(member) for secret in problem.secrets),
-        key=lambda output: output.leakage,
-    )
-    return replace(worst, members=problem.members.count)
 
 
 class Around:
@@ -297,7 +201,7 @@ class Around:
             return local_outcomes(rows, members, self._place(end), direction, margin)
         window = self._window(rows, margin)
         if window is None:
-            return np.stack([one for _, one in self._enumerated(members, direction)], axis=1)
+            return np.stack(list(self._enumerated(members, direction)), axis=1)
         steps, seen = self._steps_to_context(direction, window, margin)
         if seen == 0:
             return np.ones((members.count, 1, members.contexts))
@@ -324,17 +228,15 @@ class Around:
         end = self.secret.first - window - 1 if seen == order else order
         return self.ends[0] - end, seen
 
-    def _enumerated(
-        self, members: Members, direction: Direction
-    ) -> Iterator[tuple[tuple[tuple[int, int], ...], Floats]]:
-        """Every output of a side of order m up to m releases in a row, with its likelihoods (R6).
+    def _enumerated(self, members: Members, direction: Direction) -> Iterator[Floats]:
+        """(M, S) likelihoods of every output of a side of order m up to m releases in a row (R6).
 
         The records beside the secret that its start context holds come first, without a step.
         """
         rows, margin, end = self._side(direction)
         order, k = members.order, members.k
         start = kernel_product(members, self._place(end), 0, direction)
-        states: list[tuple[tuple[tuple[int, int], ...], int, Floats]] = [((), 0, start)]
+        states = [(0, start)]  # how many records in a row were released, and what is likely then
         given = 0
         for distance in range(1, margin + 1):
             record = (
@@ -347,7 +249,7 @@ class Around:
             digit = held if held is not None else (order - 1 if direction == "left" else 0)
             values = np.arange(members.contexts) // k**digit % k
             going = []
-            for seen, released, state in states:
+            for released, state in states:
                 moved = (
                     state if held is not None else self._moved(members, state, record, direction)
                 )
@@ -357,16 +259,15 @@ class Around:
                         "probabilities of this redaction are too small to compute with"
                     )
                 if row.any():
-                    going.append((seen, 0, moved * row[values]))
+                    going.append((0, moved * row[values]))
                 for value in np.flatnonzero(row < 1).tolist():
                     shown = moved * ((values == value) * (1 - row[value]))
-                    now = (*seen, (record, value))
                     if released + 1 < order:
-                        going.append((now, released + 1, shown))
+                        going.append((released + 1, shown))
                     elif shown.any():
                         given += 1
-                        yield now, shown.sum(axis=2)
-            states = [one for one in going if one[2].any()]
+                        yield shown.sum(axis=2)
+            states = [one for one in going if one[1].any()]
             size = len(states) * members.count * members.contexts**2
             if len(states) + given > _MOST_OUTPUTS or size > _MOST_NUMBERS:
                 raise InputError(
@@ -374,10 +275,9 @@ class Around:
                     " a window does not"
                 )
         law = members.law(self._place(order))
-        for seen, _, state in states:
+        for _, state in states:
             yield (
-                seen,
-                state.sum(axis=2) if direction == "right" else np.einsum("mxi,mi->mx", state, law),
+                state.sum(axis=2) if direction == "right" else np.einsum("mxi,mi->mx", state, law)
             )
 
     def _moved(self, members: Members, state: Floats, record: int, direction: Direction) -> Floats:
@@ -387,48 +287,6 @@ class Around:
         end = self._place(record + members.order - 1)
         occurs = (members.law(end) > 0)[:, np.newaxis, :]
         return np.asarray(state @ np.swapaxes(members.kernel(end), 1, 2)) * occurs
-
-    # ---- the worst output of one member
-
-    def worst(self, member: int) -> WorstOutput:
-        """The output with the largest leakage; members holds one chain."""
-        if self.is_given_away:
-            labels = self._labels_of(np.flatnonzero(self._law_of(self.secret.first)[0] > 0))
-            more, less = (labels[0],) * 2, (labels[-1],) * 2
-            return WorstOutput(np.inf, self.secret, more, less, itself=True, member=member)
-        exact = float(self.leakages()[0])
-        left, right = (list(self._seen(side)) for side in ("left", "right"))
-        matrices = [np.stack([one[0] for _, one in side]) for side in (left, right)]
-        search = _worst_of_pairs if self.is_long else _worst_of_groups
-        found, (i, j), (more, less) = search(self, *matrices)
-        found = exact if exact == np.inf else found  # where probabilities are too small
-        return WorstOutput(found, self.secret, more, less, left[i][0], right[j][0], member=member)
-
-    def _labels_of(self, values: Integers) -> list[Label]:
-        return [self.problem.chain.labels[value] for value in values]
-
-    def _seen(self, direction: Direction) -> Iterator[tuple[FirstRelease | None, Floats]]:
-        """What may be seen on a side, each with its (1, S) likelihoods."""
-        members = self.members
-        rows, margin, end = self._side(direction)
-        labels, sign = self.problem.chain.labels, -1 if direction == "left" else 1
-        edge = self.secret.first if direction == "left" else self.secret.last
-        if members.order > 1:
-            for seen, likelihoods in self._enumerated(members, direction):
-                shown = tuple((record, labels[value]) for record, value in seen)
-                yield FirstRelease(shown) if shown else None, likelihoods
-            return
-        for release in first_releases(rows, members, self._place(end), direction, margin):
-            if release.values is None:
-                yield None, release.likelihoods[:, :, 0]
-                continue
-            record = edge + sign * release.distance
-            for at, value in enumerate(release.values.tolist()):
-                shown = ((record, labels[value]),)
-                yield FirstRelease(shown), release.likelihoods[:, :, at]
-
-
-_Found = tuple[float, tuple[int, int], tuple[tuple[Label, Label], tuple[Label, Label]]]
 
 
 def _added(left: Floats, right: Floats, together: NDArray[np.bool_]) -> Floats:
@@ -443,60 +301,3 @@ def _added(left: Floats, right: Floats, together: NDArray[np.bool_]) -> Floats:
             most = np.where(together[:, other], from_a, -np.inf).max(axis=1)
             best = np.maximum(best, left[:, a, other] + most)
     return best
-
-
-def _worst_of_pairs(around: Around, left: Floats, right: Floats) -> _Found:
-    """Of a secret of at least m records: pairs of start contexts on both sides."""
-    members = around.members
-    together = around._together(members)[0]
-    laws = [members.law(around._place(end)) for end in around.ends]
-    pairs = [
-        log_ratios(one[np.newaxis], law)[0] for one, law in zip((left, right), laws, strict=True)
-    ]
-    a, b = np.nonzero(together)
-    totals = pairs[0][np.ix_(a, a)] + pairs[1][np.ix_(b, b)]
-    at, other = np.unravel_index(int(np.argmax(totals)), totals.shape)
-    total = float(totals[at, other])
-    which = (
-        _most_telling(left, int(a[at]), int(a[other])),
-        _most_telling(right, int(b[at]), int(b[other])),
-    )
-    order, k = members.order, members.k
-    ends = [(int(a[one]) // k ** (order - 1) % k, int(b[one]) % k) for one in (int(at), int(other))]
-    more, less = (tuple(around._labels_of(np.array(pair))) for pair in ends)
-    return total if total > 1e-12 else 0.0, which, ((more[0], more[1]), (less[0], less[1]))
-
-
-def _most_telling(outcomes: Floats, x: int, other: int) -> int:
-    """The outcome with the largest ratio of two start contexts."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratios = np.where(outcomes[:, x] > 0, outcomes[:, x] / outcomes[:, other], -1.0)
-    return int(np.argmax(np.where(np.isnan(ratios), 1.0, ratios)))
-
-
-def _worst_of_groups(around: Around, left: Floats, right: Floats) -> _Found:
-    """Of a shorter secret: the likelihoods of both sides given its values."""
-    members = around.members
-    law, codes = members.law(around._place(around.ends[0]))[0], around._codes()
-    given, values = [], []
-    for code in np.unique(codes):
-        chosen = codes == code
-        mass = law[chosen].sum()
-        if mass > 0:
-            given.append((left[:, chosen] * (law[chosen] / mass)) @ right[:, chosen].T)
-            values.append(int(code))
-    likely, unlikely = np.max(given, axis=0), np.min(given, axis=0)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratios = np.where(likely > 0, likely / unlikely, 1.0)
-    i, j = np.unravel_index(int(np.argmax(ratios)), ratios.shape)
-    here = np.array(given)[:, i, j]
-    length = around.secret.last - around.secret.first + 1
-
-    def ends(code: int) -> tuple[Label, Label]:
-        k = members.k
-        first, last = around._labels_of(np.array([code // k ** (length - 1) % k, code % k]))
-        return first, last
-
-    found = float(np.log(ratios[i, j]))
-    more, less = ends(values[int(np.argmax(here))]), ends(values[int(np.argmin(here))])
-    return found if found > 1e-12 else 0.0, (int(i), int(j)), (more, less)
