@@ -36,7 +36,7 @@ _FILE = ("private_list", "format", "separator", "encoding", "limits", "key_file"
 SHARED = {
     "look": (
         *("value", "order", "by", "private", "private_list", "epsilon", "dataset"),
-        *("format", "separator", "encoding", "sheet"),
+        *("format", "separator", "encoding"),
     ),
     "fit": (
         *_TABLE,

@@ -23,7 +23,7 @@ from offrecord.models import clock
 from offrecord.tables.cells import parsed_times
 from offrecord.tables.chains import ROW, Arranged, Columns, arrange
 from offrecord.tables.column_names import check_columns, listed
-from offrecord.tables.formats import NOTHING_SAID, Said, table_file, table_format
+from offrecord.tables.formats import NOTHING_SAID, Said, is_tabbed, table_file, table_format
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.grid import OrderColumn, grid_of
 from offrecord.tables.problems import Check, LocatedError, RowNames
@@ -155,7 +155,7 @@ def look(
         table: a table file, or any frame narwhals knows.
         value, order, by, private: columns whose role you know; the others are guessed.
         private_list, epsilon, dataset: what the commands say instead of words in capitals.
-        reading: format, separator, encoding or sheet of a file, as in `redact_file`.
+        reading: format, separator or encoding of a file, as in `redact_file`.
 
     Returns:
         What the table seems to be; it prints as text.
@@ -217,22 +217,22 @@ class _Origin:
         """A line that makes a changed table: in Python, or in a shell for a file."""
         if self.kind == "frame":
             return f"table = pl.DataFrame(table){change}"
-        reader, reading = self.kind.replace("xlsx", "excel"), ""
+        reading = ""
         if self.kind == "csv":  # cells stay the text that they are
-            separator = (self.said.separator or ",").replace("tab", "\t")
+            is_tab = self.said.separator == "tab" or is_tabbed(Path(self.name))
+            separator = "\t" if is_tab else self.said.separator or ","
             reading = f", infer_schema=False, separator={_text(separator)}"
-        writer = {"xlsx": "csv", "json": "ndjson"}.get(self.kind, self.kind)
+        writer = "ndjson" if self.kind == "json" else self.kind
         made = f"{self._stem}-ready.{writer}"
-        table = f"pl.read_{reader}({_text(self.name)}{reading}){change}"
+        table = f"pl.read_{self.kind}({_text(self.name)}{reading}){change}"
         code = f"import polars as pl; {table}.write_{writer}({_text(made)})"
         return f"python -c {shlex.quote(code)} && offrecord look {shlex.quote(made)}"
 
     def command(self, verb: str, options: dict[str, Any]) -> str:
         """A call of `fit` or `redact`: in Python, or in a shell for a file."""
-        model, released = f"{self._stem}.model.json", self.kind.replace("xlsx", "csv")
-        files = {"output": model}
+        model, files = f"{self._stem}.model.json", {"output": f"{self._stem}.model.json"}
         if verb == "redact":
-            files = {"model": model, "output": f"{self._stem}-released.{released}"}
+            files = {"model": model, "output": f"{self._stem}-released.{self.kind}"}
         if self.kind == "frame":
             words = [f"{name}={one!r}" for name, one in options.items() if one is not None]
             made, model = ("model", "") if verb == "fit" else ("release", ", model=model")
