@@ -12,10 +12,7 @@ from offrecord.cli.parameters import cuts, offering
 from offrecord.cli.paths import check_all_apart, check_outside
 from offrecord.cli.printing import Json, as_json_text, busy
 from offrecord.cli.tables import Table, columns_read, read_keys, read_table, said_of
-from offrecord.tables.options import limit
-
-#: ε at which the model's promise is tested unless others are asked for.
-EPSILONS = (0.5, 1.0, 2.0)
+from offrecord.tables.options import EPSILONS, limit
 
 
 @offering()

@@ -41,6 +41,8 @@ REASONS = {
 }
 #: What `limits` may change: rows that a table may have.
 MAX_ROWS = 200_000_000
+#: Budgets at which a fit is tested unless others are given.
+EPSILONS = (0.5, 1.0, 2.0)
 LIMITS = {"rows": MAX_ROWS}
 
 _P = ParamSpec("_P")
@@ -48,7 +50,7 @@ _R = TypeVar("_R")
 _T = TypeVar("_T")
 _First = TypeVar("_First")
 _Second = TypeVar("_Second")
-_Options_co = TypeVar("_Options_co", bound="Options", covariant=True)
+_Options_co = TypeVar("_Options_co", bound="Learning", covariant=True)
 
 
 @overload
@@ -72,56 +74,17 @@ def _options(kind: type[_T]) -> type[_T]:
 
 
 @_options
-class Options:
-    """value, order, by: columns. order="row": as rows stand. A table without by needs single_chain.
+class Learning:
+    """How a table is read, and a model learned from it: what `fit` and `redact` share.
 
-    epsilon: the budget, a natural logarithm. dataset: names the data; the same for a re-release,
-    another for other data.
-
-    private: a boolean column, or in memory true or false for each row; private_list: a frame or
-    file of (by, order) keys of private records, of (by, from, to) ranges of them, both ends
-    included, or of (by) alone, for whole chains; one of them, or both. Chains that are private as
-    a whole are left out; keep_rows keeps their rows, empty.
-
-    model: a chain, a list of chains, a fit, or a model file; fit=True learns one from the chains
-    without a private record, and where there are none, from the half of all records that is
-    furthest from private ones, or from those at least fit_distance steps from each. chain_order, a
-    number or "auto", is how many records the next one depends on; phase "hour", "weekday", "month"
-    or "step" is for a kernel each, "auto" for those that foretell clearly better, None for one.
-    coverage: in which share of the chains that the reference leaves plausible the promise must
-    hold, 0.99 or 0.95. values: all that there are, any other is an error; or bins: where numbers
-    are cut into values, or merge="rare": those that fewer than one record in a hundred has become
-    one. step: "1h" or 1, so that missing steps count as records already redacted. exact_model:
-    promise for the mean chain alone.
-    accept: go on although "model": the table, or the model's own verdict, speaks against the model,
-    and the certificate says so; "none": no record is private; "another-release": the data were
-    released differently before.
-
-    keep: columns to release too, which the guarantee does not cover; their cells leave empty where
-    the value is redacted, unless keep_all is set.
-
-    mechanism: an object or its name; None for the best there is. protect: "run" takes neighbouring
-    private records for one secret, "each" every one for its own. policy: side rules that act
-    instead of new ones: a table policy, its file, or the certificate of a release.
-
-    key_file: the secret behind the coins, made on first use.
-    growing: the table will be released again when it has grown; a record leaves lag steps after it
-    came, when no later opt-out can reach it any more.
-    publish_positions: put the private positions into the certificate. dry_run: design and report
-    what to expect, without reading the values; nothing is written, no key and no ledger.
-
-    progress: shows how far a step is. say: gets a line on which
-    values fit=True learns from, before it does.
+    In Python, private may also be a column of truth values, private_list a frame, and phase None
+    instead of "none".
     """
 
     value: str = option("Column with the records' values: 2 to 64 distinct ones.")
     order: str = option(
         "Column that orders the records of a chain (whole numbers, dates or times), or: row."
     )
-    epsilon: float = option(
-        "Privacy budget ε ≥ 0, natural log. No default: you decide.", metavar="NUMBER"
-    )
-    dataset: str = option("Name of the data: the same for a re-release, another for other data.")
     by: str | Sequence[str] | None = option(
         "Column whose values name the chains; several by comma.", default=None
     )
@@ -133,17 +96,6 @@ class Options:
         "File of private records (columns --by and --order), ranges (--by, from, to) or whole"
         " chains (--by).",
         default=None,
-    )
-    keep_rows: bool = option(
-        "Keep the rows of chains that are private as a whole, with empty values.", default=False
-    )
-    model: MarkovChain | Sequence[MarkovChain] | Promise | Fit | str | Path | None = option(
-        "Model file, from offrecord fit.", default=None
-    )
-    fit: bool = option(
-        "Learn the model from the table: chains without a private record, else records far from"
-        " every one.",
-        default=False,
     )
     fit_distance: int | None = option(
         "Learn from all records so many steps or more from every private one.",
@@ -181,6 +133,44 @@ class Options:
     step: str | int | None = option(
         "Distance of neighbours, 1h or 1: what is missing counts as redacted.", default=None
     )
+    key_file: str | Path | None = option(
+        "Key file, instead of the one in your data directory.", default=None
+    )
+
+
+@_options
+class FitOptions(Learning):
+    """epsilons: budgets at which the promise is tested. table: what the model file calls the table.
+
+    With key_file, `fit` keeps beside this key which records it saw, so that `redact` knows it.
+    """
+
+    epsilons: Sequence[float] = EPSILONS
+    table: str | None = None
+
+
+@_options
+class Options(Learning):
+    """In Python, model may also be a chain, a list of chains or a fit, mechanism an object such as
+    BestLocal(), and policy a table policy. progress: shows how far a step is. say: gets a line on
+    which values fit=True learns from, before it does.
+    """
+
+    epsilon: float = option(
+        "Privacy budget ε ≥ 0, natural log. No default: you decide.", metavar="NUMBER"
+    )
+    dataset: str = option("Name of the data: the same for a re-release, another for other data.")
+    keep_rows: bool = option(
+        "Keep the rows of chains that are private as a whole, with empty values.", default=False
+    )
+    model: MarkovChain | Sequence[MarkovChain] | Promise | Fit | str | Path | None = option(
+        "Model file, from offrecord fit.", default=None
+    )
+    fit: bool = option(
+        "Learn the model from the table: chains without a private record, else records far from"
+        " every one.",
+        default=False,
+    )
     exact_model: bool = option(
         "Take the mean chain for exactly right: promise for it alone.", default=False
     )
@@ -201,9 +191,6 @@ class Options:
     policy: TablePolicy | str | Path | None = option(
         "Side rules that act: a policy file, from offrecord design --table, or a certificate.",
         default=None,
-    )
-    key_file: str | Path | None = option(
-        "Key file, instead of the one in your data directory.", default=None
     )
     accept: str | Sequence[str] = option(
         f"Go on although {'; '.join(map(': '.join, REASONS.items()))}. Repeatable.",
@@ -247,9 +234,8 @@ class Options:
 @_options
 class FileOptions(Options):
     """format, output_format: instead of the endings of names. separator, encoding: of CSV that is
-    not separated by commas, or not in UTF-8. certificate: where it
-    goes, instead of beside the output. force: overwrite what is there. limits: {"rows": 1000}
-    refuses longer tables.
+    not separated by commas, or not in UTF-8. certificate: where it goes, instead of beside the
+    output. force: overwrite what is there. limits: {"rows": 1000} refuses longer tables.
     """
 
     certificate: str | Path | None = option("Where the certificate goes instead.", default=None)
@@ -356,9 +342,9 @@ def takes(kind: Callable[_P, _Options_co]) -> _Taking[_P, _Options_co]:
 
 
 def _meanings(kind: type) -> Iterable[str]:
-    """What options of a kind mean, those of all kinds first."""
-    return (
-        inspect.cleandoc(one.__doc__)
-        for one in reversed(kind.__mro__)
-        if issubclass(one, Options) and one.__doc__
-    )
+    """What options of a kind mean: a paragraph for each class, then a line for each option."""
+    classes = [one for one in reversed(kind.__mro__) if issubclass(one, Learning)]
+    yield from (inspect.cleandoc(one.__doc__ or "") for one in classes)
+    known: Any = kind
+    said = [one for one in fields(known) if "words" in one.metadata]
+    yield "\n".join(f"{one.name}: {one.metadata['words']}" for one in said)

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from offrecord.errors import InputError, advise
 from offrecord.files import check_path
-from offrecord.models.base import Integers, Label, Mask
+from offrecord.models.base import Integers, Mask
 from offrecord.models.members import PLACE_COUNTS
 from offrecord.models.origin import Origin
 from offrecord.models.records import MISSING, Chains, Codes
@@ -23,6 +23,7 @@ from offrecord.tables.chains import Arranged, Columns, arrange
 from offrecord.tables.checks.model import sparse
 from offrecord.tables.checks.seen import Seen
 from offrecord.tables.frames import Native, from_native, listed_keys, marked
+from offrecord.tables.options import FitOptions, Learning, takes
 from offrecord.tables.optouts import OptOuts, key_columns
 from offrecord.tables.private import Private, private_records
 from offrecord.tables.steps import Step
@@ -33,53 +34,21 @@ if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
     from offrecord.tables.given import Given
 
-EPSILONS = (0.5, 1.0, 2.0)  #: at which a model is tested unless others are given
 COVERAGE = 0.99  #: of plausible chains, unless others are given
 _FAR = np.iinfo(np.int64).max  # steps from a private record where there is none
 _COMMAND = "give it to the command line: offrecord fit"
 _NEAREST = 3  # steps: less leaves next to nothing between two private records
 
 
-def fit(  # noqa: PLR0913 - what a table needs to be read, by name
-    frame: Native,
-    *,
-    value: str,
-    order: str,
-    by: str | Sequence[str] | None = None,
-    single_chain: bool = False,
-    private: str | Native | None = None,
-    private_list: Native | str | Path | None = None,
-    chain_order: int | str = "auto",
-    phase: str | None = "auto",
-    coverage: float | None = None,
-    epsilons: Sequence[float] = EPSILONS,
-    step: str | int | None = None,
-    values: Sequence[Label] | None = None,
-    bins: Sequence[float] | None = None,
-    merge: str | None = None,
-    fit_distance: int | None = None,
-    key_file: str | Path | None = None,
-    table: str | None = None,
-) -> Fit:
+@takes(FitOptions)
+def fit(frame: Native, options: FitOptions) -> Fit:
     """Learn which chains reference data leave plausible, with a verdict on the promise.
+
+    Chains that hold a private record are left out; with fit_distance, records near one are instead.
 
     Args:
         frame: any frame narwhals knows.
-        value, order, by, single_chain, step: columns and steps, as in `redact`.
-        private, private_list: chains that hold a private record are left out.
-        chain_order: how many records the next one depends on; "auto": as many as the data speak
-            for, and some more.
-        phase: "hour", "weekday", "month" or "step" for a kernel each, "auto" for the kind that
-            foretells held-back records clearly better, None for one kernel.
-        coverage: share of the plausible chains that promises are for, 0.99 (the default) or 0.95.
-        epsilons: budgets at which the promise is tested.
-        values: all values that there are; any other is an error.
-        bins: cut numbers into values.
-        merge: "rare" makes one value of all that fewer than one record in a hundred has.
-        fit_distance: learn from all records that are so many steps, or more, from every private
-            one, instead.
-        key_file: keep beside this key which records were seen, so that `redact` knows it.
-        table: what the model file calls the table.
+        options: given by name, see below.
 
     Returns:
         The posterior with its tests.
@@ -87,31 +56,30 @@ def fit(  # noqa: PLR0913 - what a table needs to be read, by name
     Raises:
         InputError: for wrong input, and where there is nothing to learn from.
     """
-    check_path("key-file", key_file)
-    if fit_distance is not None and private is None and private_list is None:
+    private, listed = options.private, options.private_list
+    check_path("key-file", options.key_file)
+    if options.fit_distance is not None and private is None and listed is None:
         raise InputError(
             "--fit-distance is about private records: give --private or --private-list, or leave it"
             " out"
         )
-    grid = None if step is None else Step.parsed(step)
-    wanted = Wanted.of(values, bins, merge)
-    columns = Columns.named(value, order, by, single_chain)
+    grid = None if options.step is None else Step.parsed(options.step)
+    wanted = Wanted.of(options.values, options.bins, options.merge)
+    columns = Columns.named(options.value, options.order, options.by, options.single_chain)
     marks = [private] if isinstance(private, str) else []
     if any(mark in columns.released for mark in marks):
         raise InputError(f"the private column {private!r} must not be the value, order or by, too")
-    rows = from_native(frame, [*columns.released, *marks], value, instead=_COMMAND)
+    rows = from_native(frame, [*columns.released, *marks], options.value, instead=_COMMAND)
     rows, mark = marked(rows, frame, private)
     arranged = arrange(rows, columns, alphabet=None, private=mark, step=grid)
-    listed = listed_keys(private_list, key_columns(columns))
-    optouts = None if listed is None else OptOuts.of(listed, columns)
+    keys = listed_keys(listed, key_columns(columns))
+    optouts = None if keys is None else OptOuts.of(keys, columns)
     held = private_records(arranged, optouts, grid)
     if optouts is not None:  # a reference may lack chains of the list, but no record of its own
         optouts.check_found(held.found | ~held.known, stepped=grid is not None)
-    phase = None if phase == "none" else phase
-    how = _How(chain_order, phase, coverage or COVERAGE, tuple(epsilons), fit_distance)
-    found = _learned(Table(arranged, held), how, wanted, table)[1]
-    if key_file is not None:
-        found = _remembered(found, Key.load_or_new(Path(key_file)))
+    found = _learned(Table(arranged, held), options, options.epsilons, wanted, options.table)[1]
+    if options.key_file is not None:
+        found = _remembered(found, Key.load_or_new(Path(options.key_file)))
     found = found.with_warnings(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)]))
     advise(found.warnings)
     return found
@@ -128,25 +96,7 @@ def fit_table(table: Table, given: Given) -> tuple[Table, Fit]:
         The table with codes for its values, and the fit.
     """
     options = given.options
-    phase = None if options.phase == "none" else options.phase
-    how = _How(
-        options.chain_order,
-        phase,
-        options.coverage or COVERAGE,
-        (given.epsilon,),
-        options.fit_distance,
-    )
-    return _learned(table, how, given.wanted, options.dataset, options.say)
-
-
-class _How(NamedTuple):
-    """How a model is learned; see `fit`."""
-
-    chain_order: int | str
-    phase: str | None
-    coverage: float
-    epsilons: tuple[float, ...]
-    distance: int | None
+    return _learned(table, options, (given.epsilon,), given.wanted, options.dataset, options.say)
 
 
 def _remembered(found: Fit, key: Key) -> Fit:
@@ -158,7 +108,8 @@ def _remembered(found: Fit, key: Key) -> Fit:
 
 def _learned(
     table: Table,
-    how: _How,
+    how: Learning,
+    epsilons: Sequence[float],
     wanted: Wanted,
     name: str | None,
     say: Callable[[str], None] | None = None,
@@ -171,7 +122,7 @@ def _learned(
     from offrecord.fitting.fit import fit as fit_chains
     from offrecord.fitting.printed import listed_values
 
-    kept, distance = apart(table.chains, table.private, how.distance)
+    kept, distance = apart(table.chains, table.private, how.fit_distance)
     if distance is not None and wanted.merge is not None:
         # of chains with a private record nothing but what is released may be learned from
         raise InputError(
@@ -189,16 +140,17 @@ def _learned(
         values = listed_values(dict(zip(labels, counts.tolist(), strict=True)))
         far = f", in records {distance} steps or more from every private one" if distance else ""
         say(f"learning from {values}{far}")
-    kinds = [one for one in PLACE_COUNTS if how.phase == one or arranged.has_phase(one)]
+    phase = None if how.phase == "none" else how.phase
+    kinds = [one for one in PLACE_COUNTS if phase == one or arranged.has_phase(one)]
     found = fit_chains(
         replace(table.chains, codes=codes),
         labels,
         chain_order=how.chain_order,
-        phase=how.phase,
+        phase=phase,
         clocks={one: arranged.phases(one, arranged.zone) for one in kinds},
         zone=arranged.zone,
-        coverage=how.coverage,
-        epsilons=how.epsilons,
+        coverage=how.coverage or COVERAGE,
+        epsilons=tuple(epsilons),
         origin=_origin(arranged, alphabet, distance, name, Seen.of(arranged, kept)),
     )
     if merged:
