@@ -120,9 +120,9 @@ class Paths:
         return begin, int(self.shown.row(of, np.array([high]))[0])
 
     def _path(self, chain: int, begin: int, low: int, high: int, end: int) -> Path:
-        """The telling ones among rows, from a place to another."""
-        telling = self.shown.telling
-        inside = telling[np.searchsorted(telling, low) : np.searchsorted(telling, high)]
+        """The informative rows among them, from a place to another."""
+        informative = self.shown.informative
+        inside = informative[slice(*np.searchsorted(informative, (low, high)))]
         return Path(chain, begin, inside, end)
 
     def _key(self, path: Path) -> tuple[bytes, bytes, int, int]:

@@ -54,7 +54,7 @@ class Shown:
         return np.asarray((self.symbols > NOTHING) & (self.symbols <= self.k))
 
     @cached_property
-    def telling(self) -> Integers:
+    def informative(self) -> Integers:
         """The rows that show anything, sorted."""
         return np.flatnonzero(self.symbols != NOTHING)
 

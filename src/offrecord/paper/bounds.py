@@ -7,7 +7,8 @@ quilt_utility_as_printed    utility that Algorithm 1 reaches (App. C)
 relaxed_leakage_as_printed  leakage of a 3R mechanism (Sec. IV-C)
                             exact: leakage(problem, redaction)
 
-The printed ones are loose or wrong in places (docs/errata.md); nothing in Offrecord relies on them.
+The printed ones are loose or wrong in places (docs/proofs/errata.md). Nothing in Offrecord relies
+on them.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from offrecord.models.section import Section
 LEDGER_VERSION = 2
 #: What an entry calls the time at which it was made, and a digest of its private records, whatever
 #: the name of their data set; all else in it distinguishes releases.
-ENTERED, RECORDS = NOT_TELLING = "entered", "records"
+ENTERED, RECORDS = UNCOMPARED = "entered", "records"
 #: What the owner of a record was asked (for each label as JSON, the probability of silence), and a
 #: digest of what they said.
 Answer: TypeAlias = dict[str, Any]
@@ -99,7 +99,7 @@ class Ledger:
         earlier = self.releases.get(dataset)
         if not earlier:
             return None
-        names = [name for name in decided if name not in NOT_TELLING]
+        names = [name for name in decided if name not in UNCOMPARED]
         return min(
             ([name for name in names if decided[name] != one.get(name)] for one in earlier),
             key=len,
@@ -168,7 +168,7 @@ class Ledger:
 
 def _unlike(entries: list[dict[str, str]], decided: Mapping[str, str]) -> list[dict[str, str]]:
     """The entries of other releases than this one."""
-    apart = dict.fromkeys(NOT_TELLING, "")
+    apart = dict.fromkeys(UNCOMPARED, "")
     return [one for one in entries if {**one, **apart} != {**decided, **apart}]
 
 

@@ -1,4 +1,4 @@
-"""A first look at a table: what its columns seem to be, and the commands to run next.
+"""Survey of an unknown table: what its columns seem to be, and the commands to run next.
 
 Roles are guessed from names and cells, and a person may name any of them instead. Counts of values
 are for the publisher, whose own table this is; errors show headers and order values only.
@@ -71,7 +71,7 @@ class Column(NamedTuple):
     role: str | None = None
 
     def sounds(self, role: str) -> bool:
-        """Whether its name tells a role, as "seq_id" and "seqId" do."""
+        """Whether its name suggests a role, as "seq_id" and "seqId" do."""
         words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", self.name)
         return not {word.lower() for word in words}.isdisjoint(_WORDS[role].split())
 

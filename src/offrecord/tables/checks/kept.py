@@ -206,7 +206,7 @@ class Sample:
                 yield code, (target == code).astype(np.int8)
 
     def _binnings(self, column: int, test: Mask) -> list[tuple[Integers, Mask]]:
-        """(n,) the bins of a column's cells, and the rows that have one, in several ways."""
+        """(n,) the bins of a column's cells, and the rows that have one, in several bins."""
         cells, numbers = self.cells[:, column], self.numbers[:, column]
         changes, every = self.changes[:, column], np.ones(len(test), dtype=bool)
         follows = ~np.isnan(changes)
