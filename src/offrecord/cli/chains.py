@@ -51,8 +51,7 @@ class Described:
 
     def problem(self) -> Problem:
         """The problem; InputError for a description that is wrong."""
-        from offrecord.theory.listed import listed_records
-        from offrecord.theory.problem import Problem
+        from offrecord.theory.problem import Problem, listed_records
 
         if self.n is None or self.private is None:
             raise InputError("give --n and --private")

@@ -11,8 +11,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms import MECHANISMS
 from offrecord.models.chain import MarkovChain
 from offrecord.models.file import Model
-from offrecord.theory.listed import listed_records
-from offrecord.theory.problem import Problem
+from offrecord.theory.problem import Problem, listed_records
 
 MOST_RECORDS = 300
 LARGEST_EPSILON = 20.0

@@ -34,16 +34,7 @@ _MOST_DESIGNS = 12  # settings that are designed for the mean chain again and ag
 
 
 def draw_seed(promise: Promise, epsilon: float, purpose: str) -> bytes:
-    """The seed of a publisher's draws.
-
-    Args:
-        promise: the chains that ε is promised for.
-        epsilon: the budget.
-        purpose: "design", "validate-0", "validate-1" …
-
-    Returns:
-        A digest of all of them.
-    """
+    """The seed of a publisher's draws."""
     said = [promise.to_dict(), float(epsilon), purpose]
     content = json.dumps(said, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(content.encode()).digest()
@@ -52,12 +43,7 @@ def draw_seed(promise: Promise, epsilon: float, purpose: str) -> bytes:
 def drawn_for_design(promise: Promise, epsilon: float) -> tuple[Members, int]:
     """The chains that rules are made on, and how many of them may exceed ε.
 
-    Args:
-        promise: the chains that ε is promised for.
-        epsilon: the budget.
-
-    Returns:
-        All of a list, none of which may; of a posterior the draws of its acceptance rule.
+    Returns all of a list, none of which may; of a posterior the draws of its acceptance rule.
     """
     rule = promise.acceptance
     if rule is None:
@@ -76,21 +62,10 @@ def design_table(
 ) -> TablePolicy:
     """The policy of a table, validated.
 
-    Args:
-        mechanism: what makes the rules.
-        promise: the chains that ε is promised for.
-        epsilon: the budget.
-        protect: "run" or "each".
-        settings: those that occur in the table.
-        watch: follows the progress.
-
-    Returns:
-        A policy that enough of the plausible chains keep, of a list every one; the mechanism's, or
-        the window's where it serves no such table (policy.mechanism says which).
-
-    Raises:
-        InputError: For stopping rules where each record is protected by itself.
-        Unserved: Where no window within reach keeps ε either.
+    Returns a policy that enough of the plausible chains keep, of a list every one; the mechanism's,
+    or the window's where it serves no such table (policy.mechanism says which). Raises InputError
+    for stopping rules where each record is protected by itself. Raises Unserved where no window
+    within reach keeps ε either.
     """
     from offrecord.mechanisms.window import BestWindow
 
@@ -132,13 +107,8 @@ def _designed(
 def validate(policy: TablePolicy, promise: Promise, number: int = 0) -> TablePolicy | None:
     """Judge a policy on chains that had no part in its design.
 
-    Args:
-        policy: all rules of a table.
-        promise: the chains that its ε is promised for.
-        number: of the validation; every one draws other chains.
-
-    Returns:
-        The policy with what was found, or None if too many chains exceed ε.
+    number: of the validation; every one draws other chains. Returns the policy with what was found,
+    or None if too many chains exceed ε.
     """
     rule = promise.acceptance
     seed = draw_seed(promise, policy.epsilon, f"validate-{number}")
@@ -148,14 +118,7 @@ def validate(policy: TablePolicy, promise: Promise, number: int = 0) -> TablePol
 
 
 def publisher_limit(promise: Promise) -> int:
-    """How many of the drawn chains may exceed ε for a publisher; of a list none.
-
-    Args:
-        promise: the chains that ε is promised for.
-
-    Returns:
-        The number.
-    """
+    """How many of the drawn chains may exceed ε for a publisher; of a list none."""
     return 0 if promise.acceptance is None else promise.acceptance.publisher
 
 
@@ -174,18 +137,7 @@ def rules_of_mean(
     Each setting has the largest budget ε′ ≤ ε, found by a search; where a window redacts less by
     expectation, the window stands in. For one chain they are the mechanism's own.
 
-    Args:
-        mechanism: what makes rules for one chain.
-        promise: the chains that ε is promised for.
-        settings: those that occur.
-        epsilon: the budget.
-        watch: follows the progress.
-
-    Returns:
-        The rules of each setting.
-
-    Raises:
-        Unserved: For order above 1 and for more settings than can be designed again and again.
+    Raises Unserved for order above 1 and for more settings than can be designed again and again.
     """
     members, allowed = drawn_for_design(promise, epsilon)
     if members.count == 1:
@@ -272,14 +224,5 @@ class _Search:
 
 
 def leakages_of(pair: Pair, setting: Setting, members: Members) -> Floats:
-    """Leakage of the rules of one setting.
-
-    Args:
-        pair: the rules.
-        setting: where they act.
-        members: the chains.
-
-    Returns:
-        (M,) leakages.
-    """
+    """(M,) leakage of the rules of one setting."""
     return TablePolicy("", 0.0, "run", None, {setting: pair}).leakages(members)

@@ -42,24 +42,12 @@ class LocalMechanism(Mechanism, ABC):
 
     @abstractmethod
     def sides(self, problem: Problem, secret: Secret) -> Sides:
-        """The redaction beside a secret under the problem's chain, within the problem's ε.
-
-        Args:
-            problem: for one chain.
-            secret: one of its secrets.
-
-        Returns:
-            Rows of both sides.
-        """
+        """The redaction beside a secret under the problem's chain, within the problem's ε."""
 
     def check(self, problem: Problem) -> None:
         """Refuse problems that the mechanism does not take.
 
-        Args:
-            problem: what is to be designed for.
-
-        Raises:
-            InputError: For order above 1.
+        Raises InputError for order above 1.
         """
         if problem.chain.order > 1:
             raise InputError(
@@ -81,12 +69,8 @@ class LocalMechanism(Mechanism, ABC):
 def within_budget(problem: Problem, design: Callable[[Problem], LocalPolicy]) -> LocalPolicy:
     """A policy that keeps a problem's ε, from designs for one chain at lower budgets.
 
-    Args:
-        problem: for any promise.
-        design: makes a policy for a budget, under the problem's chain.
-
-    Returns:
-        The policy of the largest budget found that keeps ε; everything is redacted where none does.
+    Returns the policy of the largest budget found that keeps ε; everything is redacted where none
+    does.
     """
     epsilon, budget = problem.epsilon, max(problem.epsilon - _MARGIN * problem.epsilon, 0.0)
     good: LocalPolicy | None = None
@@ -117,14 +101,9 @@ def within_budget(problem: Problem, design: Callable[[Problem], LocalPolicy]) ->
 
 
 def composed(problem: Problem, sides: list[Sides]) -> Floats:
-    """The matrix that redacts all secrets and their sides.
+    """(n, k) the matrix that redacts all secrets and their sides.
 
-    Args:
-        problem: whose secrets they are.
-        sides: of each secret.
-
-    Returns:
-        (n, k) the largest probability of all, which is private for each secret (F3).
+    Returns the largest probability of all, which is private for each secret (F3).
     """
     matrix = np.zeros((problem.n, problem.chain.k))
     for (first, last), (left, right) in zip(problem.secrets, sides, strict=True):
@@ -137,15 +116,7 @@ def composed(problem: Problem, sides: list[Sides]) -> Floats:
 
 
 def always(count: int, k: int) -> Floats:
-    """(count, k) rows that always redact.
-
-    Args:
-        count: how many records.
-        k: number of values.
-
-    Returns:
-        The rows, in no memory of their own.
-    """
+    """(count, k) rows that always redact."""
     return np.broadcast_to(1.0, (count, k))
 
 
@@ -155,17 +126,8 @@ def always(count: int, k: int) -> Floats:
 def rules_of_policy(mechanism: Mechanism, mean: Members, setting: Setting, epsilon: float) -> Pair:
     """The rules that a mechanism's policy for a long chain comes to.
 
-    Args:
-        mechanism: what designs.
-        mean: the chain (M = 1).
-        setting: where the rules act.
-        epsilon: the budget.
-
-    Returns:
-        Local rules, rounded up to multiples of 2**-64.
-
-    Raises:
-        Unserved: For order above 1, for a policy that is not local, and where a side does not end.
+    Raises Unserved for order above 1, for a policy that is not local, and where a side does not
+    end.
     """
     if mean.order > 1:
         raise Unserved(f"{mechanism.name} has no rules of order {mean.order}")

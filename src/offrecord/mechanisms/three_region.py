@@ -52,7 +52,7 @@ class ThreeRegion(LocalMechanism):
         if self.tuning not in TUNINGS:
             raise InputError(f"tuning must be one of {', '.join(TUNINGS)}, got {self.tuning!r}")
         is_number = isinstance(self.split, (int, float)) and not isinstance(self.split, bool)
-        if not (0 <= self.split <= 1 if is_number else self.split in SPLITS):  # type: ignore[operator] # a number
+        if not (0 <= float(self.split) <= 1 if is_number else self.split in SPLITS):
             raise InputError(
                 f"split must be best, even or a number from 0 to 1, got {self.split!r}"
             )
@@ -172,15 +172,11 @@ class _Medium(NamedTuple):
 
 
 def convex_minorant_slopes(heights: Floats) -> Floats:
-    """Slopes of the greatest convex minorant of (0, 0), (1, heights[0]), … (F13).
+    """(m,) slopes of the greatest convex minorant of (0, 0), (1, heights[0]), … (F13).
 
     They are the isotonic regression of the heights' increments.
 
-    Args:
-        heights: (m,)
-
-    Returns:
-        (m,) slopes, at least 0.
+    heights: (m,).
     """
     from scipy.optimize import isotonic_regression
 

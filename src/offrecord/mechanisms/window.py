@@ -98,16 +98,8 @@ def _smallest(problem: Problem, secret: Secret, margins: tuple[int, int]) -> tup
 def pair_of_window(setting: Setting, sizes: tuple[int, int] | None, k: int) -> Pair:
     """The rules of a window.
 
-    Args:
-        setting: where it acts.
-        sizes: records redacted beyond the core to the left and right; None if no size is enough.
-        k: number of values.
-
-    Returns:
-        The rules, None on a side that the setting does not have.
-
-    Raises:
-        Unserved: Without sizes.
+    sizes: records redacted beyond the core to the left and right; None if no size is enough.
+    Returns the rules, None on a side that the setting does not have. Raises Unserved without sizes.
     """
     if sizes is None:
         raise Unserved(f"no window of up to {LONGEST:,} records on a side keeps ε")

@@ -67,16 +67,9 @@ def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLi
 
 
 def influence_beside(chain: MarkovChain, private: int, direction: int, count: int) -> Floats:
-    """Pointwise influence on the nearest records of one side, for chains of order 1.
+    """(count, k) pointwise influence on the nearest records of one side, for chains of order 1.
 
-    Args:
-        chain: of order 1.
-        private: p, from 1.
-        direction: 1 to the right, −1 to the left.
-        count: how many records.
-
-    Returns:
-        (count, k) by distance; −∞ for a value that is never taken.
+    By distance; −∞ for a value that is never taken.
     """
     if chain.is_paper_setting:
         return binary_influence(chain.alpha, chain.beta, np.arange(1, count + 1))
@@ -90,17 +83,10 @@ def influence_beside(chain: MarkovChain, private: int, direction: int, count: in
 
 
 def log_likelihoods(chain: MarkovChain, private: int, direction: int, count: int) -> Floats:
-    """How likely each value of the nearest records is under each private value.
+    """(count, k, k) how likely each value of the nearest records is under each private value.
 
-    Args:
-        chain: of order 1.
-        private: p, from 1.
-        direction: 1 to the right, −1 to the left.
-        count: how many records.
-
-    Returns:
-        (count, k, k) log Pr(X at distance d = j | X_p = x), each column's largest entry 0; −∞ for
-        private values and values that cannot be taken.
+    It is log Pr(X at distance d = j | X_p = x), each column's largest entry 0; −∞ for private
+    values and values that cannot be taken.
     """
     found = np.empty((count, chain.k, chain.k))
     kernels = np.broadcast_to(
@@ -128,16 +114,12 @@ def _log_product(left: Floats, right: Floats) -> Floats:
 
 
 def binary_influence(alpha: float, beta: float, distances: Integers) -> Floats:
-    """Pointwise influence at some distances in the paper's setting (Prop. 1), without cancellation.
+    """(m, 2) pointwise influence at some distances in the paper's setting (Prop. 1), without
+    cancellation.
 
     With s = (1 − α − β)^Δ, value 0 has |log (1 + (α/β)·s) − log(1 − s)|, value 1 the same with β/α.
 
-    Args:
-        alpha, beta: P(0→1) and P(1→0).
-        distances: (m,), at least 1.
-
-    Returns:
-        (m, 2) of the values 0 and 1.
+    distances: (m,), at least 1. The columns are of the values 0 and 1.
     """
     steps: Floats = np.asarray(distances, dtype=np.float64)
     gap = math.fsum((1.0, -alpha, -beta))
@@ -284,16 +266,7 @@ def first_small(
 ) -> int | None:
     """The smallest distance from which on the max-influence is at most ε, on one side.
 
-    Args:
-        chain: of order 1.
-        private: p, from 1.
-        direction: 1 to the right, −1 to the left.
-        epsilon: the budget.
-        margin: how many records there are.
-        look: gives the influence on so many records, where it is known already.
-
-    Returns:
-        The distance, from where on everything is region S; None beyond the margin.
+    Returns the distance, from where on everything is region S; None beyond the margin.
     """
     if margin == 0:
         return None
@@ -315,13 +288,7 @@ def first_small(
 def is_independent(chain: MarkovChain, private: int, direction: int) -> bool:
     """Whether the neighbouring record is alike under all private values, to the last bit.
 
-    Args:
-        chain: of order 1.
-        private: p, from 1.
-        direction: which neighbour.
-
-    Returns:
-        True if nothing on that side depends on X_p.
+    Returns true if nothing on that side depends on X_p.
     """
     support = chain.support(private)
     rows = chain.kernels(private, private + direction)[0][support]
@@ -337,13 +304,8 @@ def _is_constant(largest: Floats) -> bool:
 def is_forced(influence: Floats, epsilon: float) -> NDArray[np.bool_]:
     """Where Lemma 1 forces every ε-private local mechanism to redact (F4).
 
-    Args:
-        influence: pointwise influences.
-        epsilon: the budget.
-
-    Returns:
-        Where the influence is above ε. What is above it by rounding alone is not claimed: a bound
-        on every mechanism must not be wrong.
+    Returns where the influence is above ε. What is above it by rounding alone is not claimed: a
+    bound on every mechanism must not be wrong.
     """
     return np.asarray(influence > epsilon * (1 + _FORCED_RELATIVE) + _FORCED_ABSOLUTE)
 

@@ -53,12 +53,8 @@ def leakage(problem: Problem, redaction: ArrayLike) -> float:
 def figure(problem: Problem, found: Floats) -> float:
     """The promise's figure of the leakage by member.
 
-    Args:
-        problem: whose promise it is.
-        found: (M,) leakages.
-
-    Returns:
-        The largest of a list, of a posterior the quantile of its coverage.
+    found: (M,) leakages. Returns the largest of a list, of a posterior the quantile of its
+    coverage.
     """
     coverage = problem.promise.coverage
     if coverage is None:

@@ -28,15 +28,7 @@ class OneSide:
 
     @classmethod
     def both(cls, problem: Problem, secret: Secret) -> tuple[OneSide, OneSide]:
-        """The left and the right side of a secret.
-
-        Args:
-            problem: whose chain and records these are.
-            secret: one of its secrets.
-
-        Returns:
-            Both sides.
-        """
+        """The left and the right side of a secret."""
         left = cls(problem.chain, secret.first, -1, secret.first - 1)
         return left, cls(problem.chain, secret.last, 1, problem.n - secret.last)
 
@@ -77,13 +69,10 @@ class OneSide:
         return float((rows * self.masses(len(rows))).sum()) if len(rows) else 0.0
 
     def worst(self, rows: Floats) -> Floats:
-        """The leakage of this side, of several redactions at once (F1).
+        """(B,) the leakage of this side, of several redactions at once (F1).
 
-        Args:
-            rows: (B, R, k) by distance; if R is less than the margin, all is released beyond.
-
-        Returns:
-            (B,) the largest log-ratio of an outcome's likelihood, ∞ included.
+        rows: (B, R, k) by distance; if R is less than the margin, all is released beyond. Returns
+        the largest log-ratio of an outcome's likelihood, ∞ included.
         """
         count, reach, k = rows.shape
         support = self.chain.support(self.edge)

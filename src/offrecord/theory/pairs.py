@@ -29,12 +29,9 @@ _WIDEST = 24
 def side_leakages(outcomes: Floats, possible: Floats) -> Floats:
     """(M,) the largest log-ratio of an outcome's likelihood between two start contexts.
 
-    Args:
-        outcomes: (M, O, S) likelihood of each outcome given each start context.
-        possible: (M, S) law of the start context; those of probability 0 are left out.
-
-    Returns:
-        ∞ where an outcome is possible under one start context and not under another.
+    outcomes: (M, O, S) likelihood of each outcome given each start context. possible: (M, S) law of
+    the start context; those of probability 0 are left out. Returns ∞ where an outcome is possible
+    under one start context and not under another.
     """
     return _largest_log_ratio(*_extremes(outcomes, possible))
 
@@ -61,13 +58,11 @@ def _extremes(outcomes: Floats, possible: Floats) -> tuple[Floats, Floats]:
 def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Integers) -> Floats:
     """(M,) exact leakage about a single record, the last of the start context.
 
-    For outcomes a on the left and b on the right the likelihood given the record's value v is
-    Σ_z Pr(z | v) left_a(z) right_b(z), over contexts z that end in v.
+    For outcomes a on the left and b on the right the likelihood given the record's value v is Σ_z
+    Pr(z | v) left_a(z) right_b(z), over contexts z that end in v.
 
-    Args:
-        left, right: (M, O, S) outcomes of the two sides, from the same start context.
-        law: (M, S) probability of the start context.
-        last_value: (S,) the record's value in each context.
+    left, right: (M, O, S) outcomes of the two sides, from the same start context. law: (M, S)
+    probability of the start context. last_value: (S,) the record's value in each context.
     """
     if len(np.unique(last_value)) == len(last_value):  # order 1: two sides add by pairs (F2)
         both = (log_ratios(left, law) + log_ratios(right, law)).max(axis=(1, 2))
@@ -91,11 +86,7 @@ def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Intege
 
 
 def record_bounds(left: Floats, right: Floats, law: Floats, last_value: Integers) -> Floats:
-    """(M,) no less than `record_leakages`, and much faster.
-
-    Args:
-        left, right, law, last_value: see `record_leakages`.
-    """
+    """(M,) no less than `record_leakages`, and much faster."""
     given = _given_values(law, last_value)
     spreads = [_Spreads.of(side, law, given) for side in (left, right)]
     return np.asarray(spreads[0].beside(spreads[1]).max(axis=1, initial=0.0))
@@ -163,14 +154,11 @@ def _joint_log_ratios(left: Floats, right: Floats, given: Floats) -> Floats:
 
 
 def log_ratios(outcomes: Floats, possible: Floats) -> Floats:
-    """The largest log-ratio of an outcome's likelihood for each pair of start contexts.
+    """(M, S, S) the largest log-ratio of an outcome's likelihood for each pair of start contexts.
 
-    Args:
-        outcomes: (M, O, S) likelihood of each outcome given each start context.
-        possible: (M, S) law of the start context; pairs with one of probability 0 count as 0.
-
-    Returns:
-        (M, S, S) of the first over the second; at least 0, ∞ included.
+    outcomes: (M, O, S) likelihood of each outcome given each start context. possible: (M, S) law of
+    the start context; pairs with one of probability 0 count as 0. Of the first over the second: at
+    least 0, ∞ included.
     """
     contexts = outcomes.shape[2]
     found = np.ones((len(outcomes), contexts, contexts))

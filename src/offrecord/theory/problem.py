@@ -20,6 +20,7 @@ from offrecord.models.posterior import Posterior
 from offrecord.models.promise import ACCEPTANCE, Promise
 
 PROTECT = ("run", "each")
+MAX_PRIVATE = 1_000_000  # records that a person lists
 MAX_RECORDS = 10**7  # a matrix of two values is then 160 MB
 _SEED = b"offrecord problem"  # leakage of a problem is the same in every run
 
@@ -152,15 +153,7 @@ class Problem:
 def budget(epsilon: Any, name: str = "epsilon") -> float:
     """A privacy budget as a float.
 
-    Args:
-        epsilon: a number.
-        name: how messages call it.
-
-    Returns:
-        The number.
-
-    Raises:
-        InputError: Unless it is finite and at least 0.
+    Raises InputError unless it is finite and at least 0.
     """
     if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float, np.integer, np.floating)):
         raise InputError(f"{name} must be a number, got {name}={epsilon!r}")
@@ -214,3 +207,32 @@ def _private(private: int | Iterable[int], n: int) -> tuple[int, ...]:
         if p == following:
             raise InputError(f"private must name each record once, got {p} twice")
     return tuple(positions)
+
+
+# ---- private records as a person lists them: 3,7 or 10-12
+
+
+def listed_records(text: str, n: int) -> list[int]:
+    """The records of a list, counted from 1; InputError for anything else."""
+    positions: list[int] = []
+    for part in map(str.strip, text.split(",")):
+        low, high = _range(part)
+        if high < low or high - low >= n:
+            raise InputError(f"--private must be ranges within 1 to {n}, got {part!r}")
+        if len(positions) + high - low >= MAX_PRIVATE:
+            raise InputError(
+                f"--private must name at most {MAX_PRIVATE} records, got {part!r} and"
+                f" {len(positions)} more"
+            )
+        positions.extend(range(low, high + 1))
+    return positions
+
+
+def _range(part: str) -> tuple[int, int]:
+    """The first and the last record of 7 or 10-12."""
+    first, dash, last = part.partition("-")
+    try:
+        low = int(first)
+        return low, int(last) if dash else low
+    except ValueError:
+        raise InputError(f"--private must be records such as 3,7 or 10-12, got {part!r}") from None

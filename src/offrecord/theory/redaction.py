@@ -19,15 +19,8 @@ _FIRST_LOOK = 256  # rows: few sides reach further, and long chains have many se
 def checked_redaction(redaction: ArrayLike, problem: Problem) -> Floats:
     """A redaction matrix of a problem.
 
-    Args:
-        redaction: (n, k) probabilities.
-        problem: whose records they are for.
-
-    Returns:
-        The same as floats.
-
-    Raises:
-        InputError: For another shape, and numbers that are no probabilities.
+    redaction: (n, k) probabilities. Raises InputError for another shape, and numbers that are no
+    probabilities.
     """
     shape = (problem.n, problem.chain.k)
     try:
@@ -47,15 +40,9 @@ def checked_redaction(redaction: ArrayLike, problem: Problem) -> Floats:
 
 
 def rows_beside(matrix: Floats, secret: Secret, order: int) -> tuple[Floats, Floats]:
-    """The redaction beside a secret, from it outwards, as far as it makes a difference.
+    """(reach, k) the redaction beside a secret, from it outwards, as far as it makes a difference.
 
-    Args:
-        matrix: (n, k) the whole redaction.
-        secret: its records.
-        order: of the chain. What lies beyond so many released records in a row does not count.
-
-    Returns:
-        (reach, k) of the left and of the right side.
+    matrix: (n, k) the whole redaction. For the left and for the right side.
     """
     left, right = matrix[: secret.first - 1][::-1], matrix[secret.last :]
     return _nearest(left, order), _nearest(right, order)
@@ -84,11 +71,6 @@ def released(matrix: Floats, problem: Problem) -> float:
 
     Theorem 1 and Eq. (3) are this sum for a 3R matrix of the paper's chain.
 
-    Args:
-        matrix: (n, k) the redaction.
-        problem: at whose chain it is computed.
-
-    Returns:
-        The number.
+    matrix: (n, k) the redaction.
     """
     return float(((1.0 - matrix) * problem.chain.marginals(1, problem.n)).sum())

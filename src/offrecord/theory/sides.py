@@ -35,21 +35,12 @@ def local_outcomes(
     direction: Direction,
     margin: int | None = None,
 ) -> Floats:
-    """Likelihood of each outcome of one side given the start context.
+    """(M, O, S) likelihood of each outcome of one side given the start context.
 
-    Args:
-        redaction: (reach, k) probability of redaction by distance and value; beyond, 0.
-        members: the chains.
-        place: where the last record of the start context stands.
-        direction: "left" or "right" of the core.
-        margin: how many records lie there; without it as many as the place says.
-
-    Returns:
-        (M, O, S), up to factors that the start context does not change. Of order 1 with many
-        outcomes, those with the largest ratio of each pair of values.
-
-    Raises:
-        InputError: Of order 2 and more, for a rule that is not a window.
+    redaction: (reach, k) probability of redaction by distance and value; beyond, 0. margin: how
+    many records lie there; without it as many as the place says. It holds up to factors that the
+    start context does not change. Of order 1 with many outcomes, those with the largest ratio of
+    each pair of values. Raises InputError for a rule of order 2 and more that is not a window.
     """
     margin = margin_beyond(members, place, direction) if margin is None else margin
     if np.all(redaction == 1):
@@ -68,16 +59,10 @@ def local_outcomes(
 def local_redactions(
     redaction: Floats, members: Members, place: int, direction: Direction
 ) -> Floats:
-    """Expected number of records redacted on one side beyond the core.
+    """(M,) expected number of records redacted on one side beyond the core.
 
-    Args:
-        redaction: (reach, k) probability of redaction by distance and value.
-        members: the chains.
-        place: where the last record of the start context stands.
-        direction: "left" or "right" of the core.
-
-    Returns:
-        (M,), by each record's own law, in a chain with all the margin its places allow.
+    redaction: (reach, k) probability of redaction by distance and value. By each record's own law,
+    in a chain with all the margin its places allow.
     """
     margin = margin_beyond(members, place, direction)
     count = len(redaction) if margin is None else min(len(redaction), margin)
@@ -95,16 +80,7 @@ def local_redactions(
 
 
 def margin_beyond(members: Members, place: int, direction: Direction) -> int | None:
-    """How many records lie beyond the core on one side; None: as many as a rule may reach.
-
-    Args:
-        members: the chains.
-        place: where the last record of the start context stands.
-        direction: "left" or "right" of the core.
-
-    Returns:
-        The number of records, or None.
-    """
+    """How many records lie beyond the core on one side; None: as many as a rule may reach."""
     before, after = members.margin(place)
     if direction == "right":
         return after
@@ -112,17 +88,10 @@ def margin_beyond(members: Members, place: int, direction: Direction) -> int | N
 
 
 def kernel_product(members: Members, place: int, steps: int, direction: Direction) -> Floats:
-    """Likelihood of the context so many steps from the start context.
+    """(M, S, S) likelihood of the context so many steps from the start context.
 
-    Args:
-        members: the chains.
-        place: where the last record of the start context stands.
-        steps: how far, at least 0.
-        direction: which way.
-
-    Returns:
-        (M, S, S): to the right Pr(context c | start x) in row x; to the left Pr(x | c) / Pr(x) in
-        row x, which is Pr(c | x) up to the law of c, and 0 for contexts c that do not occur.
+    To the right Pr(context c | start x) in row x; to the left Pr(x | c) / Pr(x) in row x,
+    which is Pr(c | x) up to the law of c, and 0 for contexts c that do not occur.
     """
     if direction == "right":
         return _forwards(members, place, steps)
@@ -138,13 +107,7 @@ def place_at(members: Members, place: int, steps: int) -> int:
     At the last place of chains that go on there all further records stand too, so a walk back from
     it may be longer than the places; its kernels are all alike then.
 
-    Args:
-        members: the chains.
-        place: from where.
-        steps: how far, negative to the left.
-
-    Returns:
-        The place's number; 0 where places make no difference.
+    Returns the place's number; 0 where places make no difference.
     """
     if members.places is None:
         return 0
@@ -156,12 +119,7 @@ def place_at(members: Members, place: int, steps: int) -> int:
 def ends_anywhere(members: Members, place: int) -> bool:
     """Whether this place is that of all later records too, so that the margin to the left differs.
 
-    Args:
-        members: the chains.
-        place: of a record.
-
-    Returns:
-        True for the last place of chains that go on there.
+    Returns true for the last place of chains that go on there.
     """
     places = members.places
     return places is not None and places.goes_on and place == places.count - 1
@@ -180,18 +138,10 @@ def _forwards(members: Members, place: int, steps: int) -> Floats:
 def has_vanished(
     product: Floats, members: Members, place: int, steps: int, direction: Direction
 ) -> NDArray[np.bool_]:
-    """Members some of whose probabilities are too small for floating point.
+    """(M,) members some of whose probabilities are too small for floating point.
 
-    Args:
-        product: what `kernel_product` found.
-        members: the chains.
-        place: where the last record of the start context stands.
-        steps: how far.
-        direction: which way.
-
-    Returns:
-        (M,) true where a possible step has probability below 1e-150, or vanished in the product;
-        their leakage counts as endless.
+    Returns true where a possible step has probability below 1e-150, or vanished in the product;
+    their leakage counts as endless.
     """
     tiny = np.any((members.rows > 0) & (members.rows < LEAST), axis=(1, 2, 3))
     tiny |= np.any((members.law(place) > 0) & (members.law(place) < LEAST), axis=1)
@@ -279,18 +229,11 @@ def _window_outcomes(
 def context_outcomes(
     members: Members, place: int, steps: int, seen: int, direction: Direction
 ) -> Floats:
-    """Likelihoods of what the nearest released context shows (R6).
+    """(M, k**seen, S) likelihoods of what the nearest released context shows (R6).
 
-    Args:
-        members: the chains.
-        place: where the last record of the start context stands.
-        steps: how far that context is from the start context.
-        seen: how many of its records are released, the furthest from the start context; fewer than
-            the order only at a chain's end.
-        direction: which way.
-
-    Returns:
-        (M, k**seen, S), with outcomes of endless leakage where probabilities are too small.
+    seen: how many of its records are released, the furthest from the start context; fewer than the
+    order only at a chain's end. There are outcomes of endless leakage where probabilities are too
+    small.
     """
     found = kernel_product(members, place, steps, direction)
     vanished = has_vanished(found, members, place, steps, direction)
@@ -320,15 +263,8 @@ def first_releases(
 ) -> Iterator[Release]:
     """F1's walk away from the core, for chains of order 1.
 
-    Args:
-        redaction: (reach, k) probability of redaction by distance and value; beyond, 0.
-        members: the chains.
-        place: of the start value.
-        direction: which way.
-        margin: how many records lie there, None for any number.
-
-    Returns:
-        What may be seen first, by distance.
+    redaction: (reach, k) probability of redaction by distance and value; beyond, 0. margin: how
+    many records lie there, None for any number.
     """
     reach = len(redaction) if margin is None else min(len(redaction), margin)
     always = int(np.argmin(np.append(np.all(redaction[:reach] == 1, axis=1), False)))

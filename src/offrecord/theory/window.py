@@ -29,12 +29,7 @@ Judge = Callable[[Members, int, int], Floats]
 def judge_of(kind: str, place: int) -> Judge:
     """How the windows of a setting are judged.
 
-    Args:
-        kind: "record", "run", "first" or "last".
-        place: of the last record of the start context.
-
-    Returns:
-        A function of members and the sizes beyond the core: (M,) leakage.
+    Returns a function of members and the sizes beyond the core: (M,) leakage.
     """
 
     def judged(members: Members, left: int, right: int) -> Floats:
@@ -70,16 +65,8 @@ def smallest_windows(
 
     Both sides are as long as each other, counted from the private record, up to one record.
 
-    Args:
-        members: the chains.
-        kind: "record", "run", "first" or "last".
-        place: of the last record of the start context.
-        epsilon: the budget.
-        allowed: how many members may exceed it.
-
-    Returns:
-        How many records are redacted beyond the core to the left and right; None if none of up to
-        LONGEST records is enough.
+    Returns how many records are redacted beyond the core to the left and right; None if none of up
+    to LONGEST records is enough.
     """
     judge = judge_of(kind, place)
     members.law(place)  # once for all parts of the members
@@ -148,16 +135,8 @@ def shortest_window(
     More redaction never leaks more (F3), so the windows that keep ε are bounded by a staircase, and
     a walk along it meets the smallest sum: about twice as many evaluations as records.
 
-    Args:
-        members: the chains, few.
-        kind: "record", "run", "first" or "last".
-        place: of the last record of the start context.
-        epsilon: the budget.
-        margins: how many records there are beyond the core to the left and right.
-
-    Returns:
-        How many records are redacted to the left and right, the most even of the smallest; None if
-        none of up to LONGEST records is enough.
+    Returns how many records are redacted to the left and right, the most even of the smallest; None
+    if none of up to LONGEST records is enough.
     """
     judge = judge_of(kind, place)
     open_to = (0 if kind == "first" else margins[0], 0 if kind == "last" else margins[1])
@@ -170,12 +149,8 @@ def staircase(
 ) -> tuple[int, int] | None:
     """The smallest window of any shape, by whether a window is enough.
 
-    Args:
-        keeps: of sizes to the left and right; true for all larger windows if it is for one.
-        margins: the largest sizes.
-
-    Returns:
-        The most even one of the smallest; None if none of up to LONGEST records is enough.
+    keeps: of sizes to the left and right; true for all larger windows if it is for one. Returns the
+    most even one of the smallest; None if none of up to LONGEST records is enough.
     """
     most = min(margins[0], LONGEST), min(margins[1], LONGEST)
     low, high = -1, 0

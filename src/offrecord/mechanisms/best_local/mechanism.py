@@ -110,11 +110,7 @@ def _are_apart(matrix: Floats, problem: Problem) -> bool:
 def is_solved(problem: Problem) -> bool:
     """Whether the optimum around one secret is known.
 
-    Args:
-        problem: under its chain alone.
-
-    Returns:
-        True for the paper's chain with α + β < 1, a budget, and nothing extreme.
+    Returns true for the paper's chain with α + β < 1, a budget, and nothing extreme.
     """
     chain = problem.chain
     if not 0 < problem.epsilon <= _LARGEST_BUDGET or not chain.is_paper_setting:

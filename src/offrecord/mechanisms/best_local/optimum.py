@@ -74,17 +74,7 @@ def best_around(
 ) -> Optimum | None:
     """The best redaction within epsilon, and what any local mechanism within a ceiling costs.
 
-    Args:
-        alpha, beta: P(0→1) and P(1→0), α + β < 1.
-        epsilon: the budget of the design, above 0.
-        ceiling: that of the bound, at least epsilon.
-        margins: records to the left and to the right of the secret.
-        together: whether the secret has several records: its sides' largest leakages add (F9), not
-            those of each direction (F2).
-        n: number of records, of which a utility is a share.
-
-    Returns:
-        None for chains so slow that hundreds of records have a q of their own.
+    None for chains so slow that hundreds of records have a q of their own.
     """
     swap = alpha > beta
     chain = _Chain(min(alpha, beta), max(alpha, beta))

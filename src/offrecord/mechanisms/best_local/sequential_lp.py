@@ -29,20 +29,13 @@ _LEANS = (0.5, 1.0, 0.0)
 
 
 def improve(problem: Problem, matrix: Floats, first: int, effort: tuple[float, int, int]) -> Floats:
-    """A matrix that redacts no more in expectation.
+    """(w, k) a matrix that redacts no more in expectation.
 
     Releasing a value with whatever probability bounds everything nearer to the secret, so closing
     one (redacting it always) can pay: that is tried for values whose bound is met.
 
-    Args:
-        problem: for one chain of order 1; all its secrets lie in the span.
-        matrix: (w, k) a redaction within ε, of the span; all other records are released.
-        first: the span's first position, from 0.
-        effort: expected redactions not worth a step, how many values are closed in trial, and how
-            many linear programs are solved at most.
-
-    Returns:
-        (w, k)
+    problem: for one chain of order 1; all its secrets lie in the span. matrix: (w, k) a redaction
+    within ε, of the span; all other records are released.
     """
     tolerance, tries, most = effort
     span = _Span(problem, first, len(matrix), most)

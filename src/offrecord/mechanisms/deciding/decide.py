@@ -38,19 +38,9 @@ def decide(
 ) -> Mask:
     """(n,) which records are redacted.
 
-    Args:
-        chains: whole chains, any number of them.
-        runs: their private runs; with protect="each", one for each private record.
-        policy: local rules, or windows and rules of any other kind, for every setting that occurs.
-        place_of: from chain numbers and steps to places.
-        draw: keyed coins, by chain number and order value.
-        order: m, of the model.
-
-    Returns:
-        Missing records count as redacted where they would be whatever their value.
-
-    Raises:
-        InputError: the policy has no rule for a setting, or rules that do not act together.
+    runs: their private runs; with protect="each", one for each private record. Missing records
+    count as redacted where they would be whatever their value. Raises InputError where the policy
+    has no rule for a setting, or rules that do not act together.
     """
     if policy.is_local:
         layout, book = layout_of(chains, runs, order, place_of), RuleBook.of_policy(policy, order)

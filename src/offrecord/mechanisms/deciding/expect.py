@@ -28,13 +28,7 @@ _AT_ONCE = 2**23
 
 
 def expected_released(geometry: Geometry, policy: TablePolicy, mean: Members) -> float:
-    """Expected number of records with a value that leave.
-
-    Args:
-        geometry: of the table.
-        policy: with rules for every setting that occurs.
-        mean: the chain that values follow (M = 1).
-    """
+    """Expected number of records with a value that leave."""
     layout = geometry.layout
     if not layout.count:
         return float(geometry.records)

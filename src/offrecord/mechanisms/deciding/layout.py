@@ -163,11 +163,7 @@ def kinds_of(opens: Mask, closes: Mask, single: Mask) -> Integers:
 def layout_of(chains: Chains, runs: Runs, order: int, place_of: PlaceOf) -> Layout:
     """The layout of private runs.
 
-    Args:
-        chains: whole chains; of their values, only which are missing counts.
-        runs: their private runs.
-        order: m, of the model.
-        place_of: from chain numbers and steps to places.
+    chains: whole chains; of their values, only which are missing counts.
     """
     ends = _last_places(chains)
     end = ends[runs.chain]

@@ -34,14 +34,7 @@ def settings_needed(
 ) -> set[Setting]:
     """The settings that rules must cover so that `decide` can act on these chains.
 
-    Args:
-        chains: whole chains.
-        runs: their private runs; with protect="each", one for each private record.
-        order: m, of the model.
-        protect: "each" is for local rules, under which runs never become one.
-        place_of: from chain numbers and steps to places.
-        joining: also the settings of clusters that near runs of one chain may become, which
-            stopping rules need.
+    runs: their private runs; with protect="each", one for each private record.
     """
     layout = layout_of(chains, runs, order, place_of)
     found = set(_own(layout))

@@ -24,15 +24,10 @@ _LEAST = 1e-9
 
 
 def all_levels(side: Side, levels: list[int], target: float) -> Floats:
-    """Stop probabilities of one side for one known chain.
+    """(n − 1, S, S, S) stop probabilities of one side for one known chain.
 
-    Args:
-        side: the chain, the place and the direction; each context at the deadline is a class.
-        levels: distances; the last one keeps the target by itself.
-        target: s, the largest log-ratio of an outcome.
-
-    Returns:
-        (n − 1, S, S, S) probability of stopping.
+    side: the chain, the place and the direction; each context at the deadline is a class. levels:
+    distances; the last one keeps the target by itself.
     """
     walk = side.steps(levels, mean=True)
     stop = np.zeros((len(levels) - 1, side.contexts, side.contexts, side.contexts))

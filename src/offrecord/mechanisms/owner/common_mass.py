@@ -27,16 +27,9 @@ _HALVINGS = 5
 
 
 def common_mass(side: Side, levels: list[int], target: float) -> Floats:
-    """Stop probabilities of one side.
+    """(n − 1, C, S, S) stop probabilities of one side.
 
-    Args:
-        side: the chains, the place and the direction.
-        levels: distances; the last one keeps the target by itself.
-        target: s, the largest log-ratio of an outcome between start contexts that count as
-            different, in as many members as `side` asks for.
-
-    Returns:
-        (n − 1, C, S, S) probability of stopping.
+    levels: distances; the last one keeps the target by itself.
     """
     mean, walk = side.steps(levels, mean=True), side.steps(levels)
     stop = np.zeros((len(levels) - 1, side.classes, side.contexts, side.contexts))

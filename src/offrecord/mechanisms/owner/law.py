@@ -46,15 +46,7 @@ def steps(
 ) -> Steps:
     """The kernels of the walk of one side.
 
-    Args:
-        members: chains.
-        place: that of the last record of the start context.
-        direction: "left" walks by the reversed kernels.
-        levels: distances, increasing.
-        far: (S,) the class of each context at the last level.
-
-    Returns:
-        See `Steps`.
+    far: (S,) the class of each context at the last level.
     """
     kernel, sign = (members.ahead, 1) if direction == "right" else (members.back, -1)
     distances = [0, *(int(level) for level in levels)]

@@ -27,17 +27,11 @@ _WAITING = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 
 
 def level_by_level(side: Side, levels: list[int], target: float, patience: float) -> Floats:
-    """Stop probabilities of one side.
+    """(n − 1, S, S, S) stop probabilities of one side.
 
-    Args:
-        side: the chains, the place and the direction; each context at the deadline is a class.
-        levels: distances; the last one keeps the target by itself.
-        target: s, the largest log-ratio of an outcome.
-        patience: κ, the share of the target that what is left may differ by at the start; it grows
-            to all of it at the deadline.
-
-    Returns:
-        (n − 1, S, S, S) probability of stopping.
+    side: the chains, the place and the direction; each context at the deadline is a class. levels:
+    distances; the last one keeps the target by itself. patience: κ, the share of the target that
+    what is left may differ by at the start; it grows to all of it at the deadline.
     """
     mean, walk = side.steps(levels, mean=True), side.steps(levels)
     keep = _quickest(side, walk)

@@ -115,12 +115,7 @@ def _one_side(setting: Setting, run: Pair) -> Pair:
 def plausible(promise: Promise, epsilon: float) -> Plausible:
     """The chains that rules are made and judged on.
 
-    Args:
-        promise: what ε is promised for.
-        epsilon: the budget, which seeds the draws.
-
-    Returns:
-        All of a list; of a posterior, draws that depend on nothing else.
+    Returns all of a list; of a posterior, draws that depend on nothing else.
     """
     rule = promise.acceptance
     if rule is None:

@@ -120,8 +120,7 @@ class Search:
     def best(self) -> Best:
         """The rules that redact the least of those within ε.
 
-        Raises:
-            Unserved: Where there are none, or no time is left.
+        Raises Unserved where there are none, or no time is left.
         """
         places, last = self.chains.mean.places, self.chains.mean.place_count - 1
         ends = self.setting.kind != "first" and self.setting.place == last
@@ -156,13 +155,7 @@ class Search:
     ) -> tuple[Best | None, Integers]:
         """The cheapest pair within ε on the way to the largest target that keeps it.
 
-        Args:
-            design: what makes rules for a target.
-            worst: judges under which other designs came out worst.
-            limit: the cost from which on pairs are of no use.
-
-        Returns:
-            The pair, None if there is none below the limit, and the judges that came out worst.
+        Returns the pair, None if there is none below the limit, and the judges that came out worst.
         """
         judges, allowed = self.chains.judges, self.chains.allowed
         made = [self._made(design, _EVEN[self.setting.kind] * self.epsilon * (1.0 - 1e-6))]
