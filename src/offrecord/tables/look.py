@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -47,7 +48,7 @@ _DAYS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y")
 _DATES = [f"{day}{hour}" for day in _DAYS for hour in ("", " %H:%M", " %H:%M:%S")]
 #: What stands for a missing value in surveys, beside negative numbers.
 _MISSING_NUMBERS = (98, 99, 998, 999, 9998, 9999)
-_MISSING_TEXTS = ("na", "n/a", "nan", "null", "none", "missing", "unknown", "refused", "-", "?")
+_MISSING_TEXTS = ("na", "n/a", "nan", "null", "missing", "unknown", "refused", "-", "?")
 #: Steps of clocks and calendars.
 _STEPS = ("1s", "10s", "15s", "30s", "1m", "5m", "10m", "15m", "30m", "1h", "1d", "1w", "1mo", "1y")
 
@@ -167,7 +168,7 @@ def look(
     if isinstance(table, (str, Path)):
         is_json = str(table).lower().endswith(".json")
         kind = "json" if is_json else table_format(Path(table), said.format)
-        origin = _Origin(str(table), kind, said)
+        origin = _Origin(str(table), kind, said, Path(table).name.partition(".")[0])
     frame = from_native(table) if origin.kind == "frame" else origin.read()
     if not frame.height:
         raise InputError("the table has no rows")
@@ -196,6 +197,7 @@ class _Origin:
     name: str = "the table"
     kind: str = "frame"
     said: Said = NOTHING_SAID
+    stem: str = ""
 
     def read(self) -> pl.DataFrame:
         """All columns of a file."""
@@ -223,16 +225,16 @@ class _Origin:
             separator = "\t" if is_tab else self.said.separator or ","
             reading = f", infer_schema=False, separator={_text(separator)}"
         writer = "ndjson" if self.kind == "json" else self.kind
-        made = f"{self._stem}-ready.{writer}"
+        made = f"{Path(self.name).name.partition('.')[0]}-ready.{writer}"
         table = f"pl.read_{self.kind}({_text(self.name)}{reading}){change}"
         code = f"import polars as pl; {table}.write_{writer}({_text(made)})"
         return f"python -c {shlex.quote(code)} && offrecord look {shlex.quote(made)}"
 
     def command(self, verb: str, options: dict[str, Any]) -> str:
         """A call of `fit` or `redact`: in Python, or in a shell for a file."""
-        model, files = f"{self._stem}.model.json", {"output": f"{self._stem}.model.json"}
+        files = {"output": f"{self.stem}.model.json"}
         if verb == "redact":
-            files = {"model": model, "output": f"{self._stem}-released.{self.kind}"}
+            files = {"model": files["output"], "output": f"{self.stem}-released.{self.kind}"}
         if self.kind == "frame":
             words = [f"{name}={one!r}" for name, one in options.items() if one is not None]
             made, model = ("model", "") if verb == "fit" else ("release", ", model=model")
@@ -243,10 +245,6 @@ class _Origin:
                 text = ",".join(map(str, one)) if isinstance(one, list) else str(one)
                 words += [f"--{name.replace('_', '-')}", *([] if one is True else [text])]
         return shlex.join(words)
-
-    @property
-    def _stem(self) -> str:
-        return Path(self.name).name.partition(".")[0]
 
 
 # ---- columns and their roles
@@ -315,7 +313,9 @@ def _roles(frame: pl.DataFrame, columns: dict[str, Column], known: Roles) -> Rol
         if one.kind in ("text", "whole numbers", "true and false")
     ]
     likely = [name for name in names if columns[name].sounds("by")]
-    sets: Sequence[Sequence[str]] = [[one] for one in likely] + [[]] + [[one] for one in names]
+    # a name that says nothing may be that of the value, of which one column must be left
+    others = names if len(names) > 1 or known.value else []
+    sets: Sequence[Sequence[str]] = [[one] for one in likely] + [[]] + [[one] for one in others]
     tried = ((one, by) for one in orders for by in (sets if not known.by else [known.by]))
     # an order value comes once in a chain
     keys = (key for key in tried if frame.select(key[0], *key[1]).n_unique() == frame.height)
@@ -444,18 +444,13 @@ def _step(arranged: Arranged) -> tuple[Step | None, int, list[str]]:
         steps = [text for text, size in known if 0.9 * size <= usual <= 1.15 * size]
         units = {"d": clock.DAY, "m": 60 * 10**9, "s": 10**9, "ns": 1}
         steps += [f"{usual // size}{unit}" for unit, size in units.items() if usual % size == 0][:1]
-    errors = []
     for text in steps:
-        try:
+        with suppress(InputError):  # rows that do not lie on its grid
             grid = grid_of(chains.order, chains.starts, column, Step.parsed(text), names)
-        except InputError as error:
-            errors.append(f"no common step: {error}")
-            continue
-        assert grid.steps is not None
-        pairs, linked = grid.pairs
-        if 2 * linked >= pairs:
-            return Step.parsed(text), int((np.diff(grid.steps)[inside] - 1).sum()), []
-    return None, 0, errors[:1] or ["no common step: neighbours count as one step apart"]
+            pairs, linked = grid.pairs
+            if grid.steps is not None and 2 * linked >= pairs:
+                return Step.parsed(text), int((np.diff(grid.steps)[inside] - 1).sum()), []
+    return None, 0, ["no common step: neighbours count as one step apart"]
 
 
 def _kind(arranged: Arranged, step: Step | None, roles: Roles) -> str:
