@@ -6,8 +6,7 @@ import pytest
 from attack.bayes import likelihoods, runs_of, sequences, table, walked_releases
 from offrecord.attack import local
 from offrecord.attack import walks as attacked
-from offrecord.attack.paths import Paths
-from offrecord.attack.shown import Shown
+from offrecord.attack.paths import Paths, Shown
 from offrecord.mechanisms.deciding.layout import everywhere, layout_of
 from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of

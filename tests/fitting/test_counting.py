@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from fitting.sampling import with_gaps
-from offrecord.fitting.counting import Reference, merged, numbered
-from offrecord.fitting.spread import Cells
+from offrecord.fitting.counting import Cells, Reference, merged, numbered
 
 
 def by_step(chains):

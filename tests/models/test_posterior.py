@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from offrecord.errors import InputError
-from offrecord.models.file import FORMAT, VERSION, Model, load_model
+from offrecord.models.file import FORMAT, VERSION, Model, Origin, Verdict, load_model
 from offrecord.models.members import Places
-from offrecord.models.origin import Origin, Verdict
 from offrecord.models.posterior import LEAST, Posterior, never_followed
 
 RAIN = np.array([[3813, 77], [37, 59], [76, 19], [58, 204]])

@@ -10,7 +10,6 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.rules import LocalRule, Pair, Setting, StoppingRule
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.posterior import Posterior
-from offrecord.release.agreement import disagreements
 from offrecord.release.certificate import (
     Certificate,
     Claim,
@@ -24,6 +23,7 @@ from offrecord.release.certificate import (
     software_versions,
     statement,
 )
+from offrecord.verify.agreement import disagreements
 
 
 def certificate():

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from offrecord.attack.paths import Paths
-from offrecord.attack.reading import Core, Inferred, read
-from offrecord.attack.shown import Shown
+from offrecord.attack.paths import Core, Inferred, Paths, Shown, read
 from offrecord.mechanisms.deciding.layout import LEFT, RIGHT, WHOLE, Layout
 from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook
 from offrecord.models.base import Floats, Integers
@@ -19,13 +17,7 @@ from offrecord.models.records import Chains, Codes, Runs
 def shown_by_rules(
     chains: Chains, codes: Codes, missing: Integers, layout: Layout, book: RuleBook
 ) -> Shown:
-    """What local rules leave of a table.
-
-    Args:
-        chains: the records. codes: (n,) what is released, below 0 where nothing is.
-        missing: rows that had no value before.
-        layout, book: the cores and their rules.
-    """
+    """What local rules leave of a table."""
     k = book.rules[0].k if book.rules else int(codes.max(initial=1)) + 1
     holes = np.setdiff1d(np.flatnonzero(codes < 0), missing)
     chances = redaction_chances(layout, book, chains.chain_of[holes], chains.places[holes], k)

@@ -1,4 +1,6 @@
-"""Forward–backward along the records of a chain, from a core to the nearest released context.
+"""What a released table shows, and what it says about a private run, by forward–backward.
+
+Evidence is followed from a core to the nearest released context on each side.
 
 Contexts are tuples of the last `order` values. Rows that show nothing are skipped by powers of the
 kernel, so a window costs as much as two contexts; results are kept by what is shown.
@@ -11,11 +13,73 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from offrecord.attack.shown import Shown
 from offrecord.mechanisms.deciding import PlaceOf
-from offrecord.models.base import Floats, Integers
+from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.members import Members
+from offrecord.models.records import Chains, Codes
+
+NOTHING = 0  #: the symbol of a record that shows nothing: private, missing, or redacted for certain
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shown:
+    """A released table as an attacker sees it.
+
+    chains: its records. symbols: (n,) which row of `likes` each has: NOTHING, then the k released
+    values, then redacted records. likes: (s, k) likelihood of what is shown given the record's
+    value, up to a factor.
+    """
+
+    chains: Chains
+    symbols: NDArray[np.int32]
+    likes: Floats
+
+    @classmethod
+    def of(cls, chains: Chains, codes: Codes, k: int, redacted: Integers, chances: Floats) -> Shown:
+        """What local rules leave: the `redacted` rows went with these (h, k) chances, by value."""
+        symbols = np.maximum(codes, -1).astype(np.int32) + 1
+        rules, which = np.unique(chances.reshape(-1, k), axis=0, return_inverse=True)
+        symbols[redacted] = k + 1 + which.reshape(-1)
+        return cls(chains, symbols, np.concatenate((np.ones((1, k)), np.eye(k), rules)))
+
+    @property
+    def k(self) -> int:
+        """Number of values."""
+        return int(self.likes.shape[1])
+
+    @cached_property
+    def released(self) -> Mask:
+        """(n,) which records show their value."""
+        return np.asarray((self.symbols > NOTHING) & (self.symbols <= self.k))
+
+    @cached_property
+    def informative(self) -> Integers:
+        """The rows that show anything, sorted."""
+        return np.flatnonzero(self.symbols != NOTHING)
+
+    def anchors(self, order: int) -> Integers:
+        """The rows, sorted, that end `order` released records one step apart.
+
+        Given such a context, what lies before it is independent of what lies behind it.
+        """
+        fits = self.released.copy()
+        fits[: order - 1] = False
+        same = np.diff(self.chains.chain_of, prepend=-1) == 0
+        follows = same & (np.diff(self.chains.places, prepend=-1) == 1)
+        for back in range(1, order):
+            fits[back:] &= self.released[:-back]
+            fits[back - 1 :] &= follows[: len(follows) - back + 1]
+        return np.flatnonzero(fits)
+
+    def row(self, chain: Integers, place: Integers) -> Integers:
+        """(r,) the first row of each chain at a place or behind it; the chain's end, if none is."""
+        chains = self.chains
+        if chains.steps is None:
+            return np.asarray(np.minimum(chains.starts[chain] + place, chains.starts[chain + 1]))
+        key = np.minimum(place, chains.width - 1) + chain * chains.width
+        return np.asarray(np.searchsorted(chains.keys, key))
 
 
 class Path(NamedTuple):
@@ -169,3 +233,76 @@ def scaled(weights: Floats) -> Floats:
     """The same with a largest entry of 1, so that nothing underflows."""
     most = float(weights.max())
     return weights / most if most > 0 else weights
+
+
+class Core(NamedTuple):
+    """A core with its private run, in steps from the chain's first record.
+
+    first, last: of the core; the whole core is the secret where runs became one (`run` is None),
+    else the records `run` of it are.
+    """
+
+    chain: int
+    first: int
+    last: int
+    run: tuple[int, int] | None
+
+
+class Inferred(NamedTuple):
+    """What is inferred about private runs; (r,) and (r, k).
+
+    ratio: the largest log-ratio of the likelihoods of the release between two values of a run;
+    above 0 where the value of higher number is likelier, NaN where the release is impossible.
+    prior, posterior: of the value of the run's first record.
+    """
+
+    ratio: Floats
+    prior: Floats
+    posterior: Floats
+
+
+def read(paths: Paths, core: Core, left: Floats, right: Floats) -> tuple[float, Floats, Floats]:
+    """Ratio, prior and posterior of a core's run.
+
+    left: (S,) probability of the left evidence together with the core's first context. right: (S,)
+    likelihood of the right evidence given the core's last context.
+    """
+    mean = paths.mean
+    k, near = mean.k, core.first + mean.order - 1
+    begin, end = core.run or (core.first, core.last)
+    law, inner = paths.law(core.chain, near), paths.ahead(core.chain, near, core.last - near)
+    joint = left * (inner @ right)
+    value = np.arange(mean.contexts) // k ** (near - begin) % k
+    prior, posterior = (_by(value, one, k) for one in (law, joint))
+    total = float(posterior.sum())
+    if not total > 0:
+        return np.nan, prior, np.full(k, np.nan)
+    if core.last == near and core.run is not None:
+        held = np.arange(mean.contexts) // k ** (near - end) % k ** (end - begin + 1)
+        mass = _by(held, law, k ** (end - begin + 1))
+        seen = _by(held, joint, len(mass))
+        ratio = _spread(np.divide(seen, mass, out=np.zeros_like(seen), where=mass > 0), mass > 0)
+    else:
+        ratio = _spread_of_ends(left, right, law, inner)
+    return ratio, prior, posterior / total
+
+
+def _by(held: Integers, weights: Floats, count: int) -> Floats:
+    """(count,) sums of weights by what is held."""
+    return np.asarray(np.bincount(held, weights=weights, minlength=count), dtype=np.float64)
+
+
+def _spread_of_ends(left: Floats, right: Floats, law: Floats, inner: Floats) -> float:
+    """Over first and last contexts of a core that occur together (O7)."""
+    occurs = (law > 0)[:, np.newaxis] & (inner > 0)
+    given = np.divide(left, law, out=np.zeros_like(left), where=law > 0)
+    return _spread((given[:, np.newaxis] * right).reshape(-1), occurs.reshape(-1))
+
+
+def _spread(likely: Floats, occurs: Mask) -> float:
+    """The largest log-ratio, below 0 where the likeliest comes first."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(likely)
+    high, low = np.where(occurs, logs, -np.inf), np.where(occurs, logs, np.inf)
+    gap = float(high.max() - low.min())
+    return -gap if high.argmax() < low.argmin() else gap

@@ -20,7 +20,7 @@ from offrecord.tables.growing import Holding, closed, open_ended
 from offrecord.tables.private import Private, runs_of
 from offrecord.tables.table import Table
 from offrecord.text import many
-from offrecord.verify.found import Found
+from offrecord.verify.agreement import Found
 from offrecord.verify.reading import private_of, read_records, with_original
 
 _LOOKS = 3  # at which records are missing for certain; sides that cannot look depend on it
@@ -46,12 +46,7 @@ class Released:
     def of_files(
         cls, table: Path, certificate: Path, listed: Path | None, original: Path | None
     ) -> Released:
-        """From its files.
-
-        Raises:
-            InputError: for what cannot be read, for a table that is not the certificate's, and
-                where nobody says which records are private.
-        """
+        """From its files."""
         said = Certificate.load(certificate)
         promise, policy = _acting(said)
         found = Found()

@@ -12,7 +12,7 @@ from offrecord.models.base import Floats
 from offrecord.text import aligned, many
 
 if TYPE_CHECKING:
-    from offrecord.attack.counting import Counted
+    from offrecord.attack.attacking import Counted
     from offrecord.charts import Chart
     from offrecord.fitting.audit import Dependence
 

@@ -11,8 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from offrecord.attack.paths import Paths, scaled
-from offrecord.attack.reading import Core, Inferred, read
+from offrecord.attack.paths import Core, Inferred, Paths, read, scaled
 from offrecord.mechanisms.deciding.layout import LEFT, RIGHT
 from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook
 from offrecord.mechanisms.deciding.stopping import Clusters

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from offrecord.attack import local
-from offrecord.attack.paths import Paths
-from offrecord.attack.reading import Inferred
-from offrecord.attack.shown import Shown
+from offrecord.attack.paths import Inferred, Paths, Shown
 from offrecord.attack.walks import Walks
 from offrecord.mechanisms.base import Policy
 from offrecord.mechanisms.deciding.layout import layout_of

@@ -16,7 +16,7 @@ from offrecord.fitting.order import ENOUGH_UNITS
 from offrecord.fitting.patterns import Counted, Line, counted, odds, patterns, visible
 from offrecord.fitting.windows import Windows, windows
 from offrecord.models.base import Label, Mask
-from offrecord.models.origin import Verdict
+from offrecord.models.file import Verdict
 from offrecord.models.posterior import Posterior
 
 _NEAR = 0.75  # of the promised odds, from which on a verdict says that they come near
@@ -54,20 +54,7 @@ def verdicts(
     *,
     by_step: bool = False,
 ) -> list[Verdict]:
-    """Test the windows of each half in the other half.
-
-    Args:
-        reference: the records.
-        learn: how a posterior is learned from some of them.
-        labels: the k values.
-        epsilons: to be tested.
-        order: of the posterior; a half without any context of this order says nothing.
-        place: (n,) the place of each record, if kernels depend on it.
-        by_step: places are steps of a chain, so that halves must be whole chains.
-
-    Returns:
-        A verdict for each ε.
-    """
+    """Test the windows of each half in the other half."""
     first, halves = _first_half(reference, by_step=by_step), []
     for seed, mask in enumerate((first, ~first)):
         learned_from = reference.only(mask)
@@ -174,13 +161,6 @@ def dependence(reference: Reference, seed: int = 0) -> Dependence | None:
 
     What all chains have in common at a time, such as a season, shows in random pairs too, so only
     what exceeds these is dependence.
-
-    Args:
-        reference: the records; neighbours are chains with successive numbers.
-        seed: of the random pairs.
-
-    Returns:
-        None if too few chains have records at the same times.
     """
     number, when = _moments(reference)
     chains = reference.chains.count

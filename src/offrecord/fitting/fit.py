@@ -27,8 +27,7 @@ from offrecord.fitting.places import (
 from offrecord.fitting.windows import Windows, mean_windows, windows
 from offrecord.models.base import Floats, Integers, Label, Mask
 from offrecord.models.chain import MarkovChain
-from offrecord.models.file import Model
-from offrecord.models.origin import Origin, Verdict
+from offrecord.models.file import Model, Origin, Verdict
 from offrecord.models.posterior import Posterior, never_followed
 from offrecord.models.records import Chains
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.fitting.counting import Reference
-from offrecord.fitting.spread import Cells, shares
+from offrecord.fitting.counting import Cells, Reference, shares
 from offrecord.models.base import Integers
 from offrecord.models.checking import whole_number
 from offrecord.models.posterior import MOST_CONTEXTS
@@ -61,15 +60,7 @@ class Orders:
 
 
 def compared(reference: Reference) -> Orders:
-    """BIC and AIC of all orders that the reference can carry.
-
-    Args:
-        reference: the records.
-
-    Returns:
-        Orders from 0 up to the longest compared. With ENOUGH_UNITS chains their likelihood is that
-        of units which differ (Pólya, at the best concentration for each order).
-    """
+    """BIC and AIC of all orders that the reference can carry."""
     k, longest = reference.k, _longest(reference, compare=True)
     at = reference.reaching(longest)
     keys, records = reference.tuples(at, longest), int(np.count_nonzero(at))

@@ -102,13 +102,7 @@ class Pattern(NamedTuple):
 
 
 def patterns(line: Line, left_window: int, right_window: int | None = None) -> Iterator[Pattern]:
-    """The patterns just beyond a window: nearest values, and levels.
-
-    Args:
-        line: the records.
-        left_window: records on the left that patterns are beyond.
-        right_window: on the right; None: as many.
-    """
+    """The patterns just beyond a window: nearest values, and levels."""
     right_window = left_window if right_window is None else right_window
     before: list[Integers] = []
     after: list[Integers] = []
@@ -166,13 +160,7 @@ class Counted(NamedTuple):
 
 
 def counted(line: Line, pattern: Pattern, distance: int) -> Counted | None:
-    """Count a pattern; None where there are too few cases.
-
-    Args:
-        line: the records.
-        pattern: what is looked at.
-        distance: cases within so many steps count once, and as little as they weigh.
-    """
+    """Count a pattern, cases within `distance` steps as one; None where there are too few."""
     valid = np.flatnonzero((line.codes >= 0) & (pattern.key >= 0))
     if len(valid) < LEAST_CASES:
         return None

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.fitting.counting import Keys, Reference
+from offrecord.fitting.counting import Cells, Keys, Reference, shares
 from offrecord.fitting.order import ENOUGH_UNITS
-from offrecord.fitting.spread import Cells, shares
 from offrecord.models.base import Floats, Integers
 from offrecord.models.members import PLACE_COUNTS, PlaceKind, Places
 from offrecord.models.posterior import Posterior
@@ -59,16 +58,7 @@ class Placed:
 def candidates(
     reference: Reference, clocks: Mapping[str, Keys], phase: str | None
 ) -> dict[PlaceKind, Keys]:
-    """The kinds of places that may make a difference, with the place of each record.
-
-    Args:
-        reference: the records.
-        clocks: (n,) hour, weekday or month of each record, by kind, as far as times have them.
-        phase: AUTO for all, a kind for that alone, None for none.
-
-    Raises:
-        InputError: for a kind that is not known, or that the records do not have.
-    """
+    """The kinds of places that may make a difference, with the place of each record."""
     known: dict[PlaceKind, Keys] = {}
     for kind in _CLOCKS:
         if kind in clocks:
@@ -103,12 +93,7 @@ def chosen_places(
 ) -> tuple[Placed | None, list[Gain]]:
     """The kind of place that foretells held-back records best, and what each was found to gain.
 
-    Args:
-        reference: the records.
-        order: of the model.
-        candidates: the place of each record, by kind.
-        zone: the time zone that clocks were read in.
-        forced: take the best one even if it gains too little.
+    forced: take the best one even if it gains too little.
     """
     gains, found = [], {}
     for kind, of_record in candidates.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from offrecord.fitting.audit import is_near
 from offrecord.models.base import Label
-from offrecord.models.origin import Verdict
+from offrecord.models.file import Verdict
 from offrecord.models.posterior import BORROWER, LENDER
 from offrecord.text import aligned, many
 

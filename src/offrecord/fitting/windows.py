@@ -31,15 +31,6 @@ def windows(
     """Records redacted on each side of a lone private one by the windows of a posterior.
 
     To its left they are order - 1 at least: its core goes whole.
-
-    Args:
-        posterior: the plausible chains.
-        epsilons: budgets.
-        seed: of the draws.
-        longest: window that is of interest, such as the longest chain.
-
-    Returns:
-        For each budget the largest over a few places; None if no window is long enough.
     """
     contexts = posterior.counts.shape[0]
     drawn = _DRAWN if contexts <= _CONTEXTS else _DRAWN * _CONTEXTS**2 // contexts**2

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Integers, Label
+from offrecord.models.base import Floats, Integers, Label, Section
 from offrecord.models.checking import (
     MAX_VALUES,
     checked_kernels,
@@ -23,7 +23,6 @@ from offrecord.models.checking import (
     checked_start,
 )
 from offrecord.models.members import Members, Places
-from offrecord.models.section import Section
 from offrecord.models.stationary import (
     RAREST,
     pattern_power,

@@ -9,11 +9,10 @@ from typing import Literal
 from pydantic import Field
 
 from offrecord.errors import InputError
-from offrecord.models.base import Label
+from offrecord.models.base import Label, Section
 from offrecord.models.chain import ChainForm, MarkovChain
 from offrecord.models.members import Members, Places
 from offrecord.models.promise import Promise
-from offrecord.models.section import Section
 
 
 class KnownChains(Promise):

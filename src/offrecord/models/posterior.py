@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Integers, Label
+from offrecord.models.base import Floats, Integers, Label, Section
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import MAX_VALUES, checked_labels, checked_order
 from offrecord.models.members import PLACE_COUNTS, Members, PlaceKind, Places
 from offrecord.models.promise import ACCEPTANCE, Promise
-from offrecord.models.section import Section
 
 #: A context seen less often borrows from its longest suffix seen at least LENDER times. Borrowing
 #: from suffixes seen less often loses coverage; without it windows of rain grow from 27 to 1,447.

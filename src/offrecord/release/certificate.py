@@ -27,9 +27,8 @@ from pydantic import (
 )
 
 from offrecord.errors import InputError
-from offrecord.models.file import PromiseForm
-from offrecord.models.origin import Origin, Verdict
-from offrecord.models.section import Section
+from offrecord.models.base import Section
+from offrecord.models.file import Origin, PromiseForm, Verdict
 
 FORMAT: Literal["offrecord-certificate"] = "offrecord-certificate"
 CERTIFICATE_VERSION: Literal[6] = 6

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from offrecord.errors import InputError
 from offrecord.files import read_json, write_bytes
-from offrecord.models.section import Section
+from offrecord.models.base import Section
 
 LEDGER_VERSION = 2
 #: What an entry calls the time at which it was made, and a digest of its private records, whatever

@@ -14,8 +14,8 @@ import numpy as np
 from offrecord.errors import InputError, advise
 from offrecord.files import check_path
 from offrecord.models.base import Integers, Mask
+from offrecord.models.file import Origin
 from offrecord.models.members import PLACE_COUNTS
-from offrecord.models.origin import Origin
 from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.release.keys import Key
 from offrecord.tables.alphabet import Alphabet, Wanted

@@ -3,7 +3,7 @@
 It shares the form of files and the reading of tables with what made the release; chains are drawn,
 rules evaluated, coins drawn and cells recomputed by nothing that made it. A test walks the imports.
 
-verdict   the whole check           found     what it comes to, in words
+verdict   the whole check           agreement whether a certificate agrees with itself
 members   plausible chains, drawn   rules     what acts, unpacked
 law       what rules leak           pairs     both sides of a lone record
 table     a released table          reading   its rows, and private records

@@ -12,7 +12,7 @@ from collections import Counter
 
 import numpy as np
 
-from offrecord.verify.found import Found
+from offrecord.verify.agreement import Found
 from offrecord.verify.law import stop_law
 from offrecord.verify.local import certain
 from offrecord.verify.members import Drawn, Floats, Integers

@@ -15,7 +15,7 @@ from offrecord.release.certificate import Certificate
 from offrecord.release.keys import Key
 from offrecord.tables.cells import encoded, parsed_times
 from offrecord.tables.private import Private
-from offrecord.verify.found import Found
+from offrecord.verify.agreement import Found
 from offrecord.verify.members import Floats, Integers
 from offrecord.verify.reading import Records
 

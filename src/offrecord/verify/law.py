@@ -44,8 +44,11 @@ class Judged:
     @property
     def quantiles(self) -> tuple[float, float, float]:
         """What 50, 95 and 99 % of the chains do not exceed."""
-        found = np.quantile(self.leakages, (0.5, 0.95, 0.99), method="higher")
-        return float(found[0]), float(found[1]), float(found[2])
+        return self.quantile(0.5), self.quantile(0.95), self.quantile(0.99)
+
+    def quantile(self, share: float) -> float:
+        """What a share of the chains do not exceed."""
+        return float(np.quantile(self.leakages, share, method="higher"))
 
     @property
     def largest(self) -> float:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from offrecord.verify.agreement import Found
 from offrecord.verify.coins import ALWAYS, Coins, Draws, thresholds
-from offrecord.verify.found import Found
 from offrecord.verify.members import Integers, Mask
 from offrecord.verify.reading import Codes, Records
 from offrecord.verify.rules import Local

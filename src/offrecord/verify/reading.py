@@ -22,7 +22,7 @@ from offrecord.tables.formats import read_frame, read_list, table_format
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.private import Private, private_records
 from offrecord.tables.steps import Step
-from offrecord.verify.found import Found
+from offrecord.verify.agreement import Found
 from offrecord.verify.members import Integers, Kind, Mask
 
 Codes = np.ndarray[Any, np.dtype[np.int8]]
@@ -334,6 +334,10 @@ def check_private(
         missing = records.original == -1
         missing[rows] = False
         found.unequal("counts.missing", counts.missing, int(missing.sum()))
+    else:
+        found.not_checked.append(
+            "How many rows had no value before: no original was given (counts.missing)."
+        )
     empty = int(np.count_nonzero(records.codes < 0)) - len(rows) + len(shown)
     if counts.missing > empty:
         found.wrong(f"counts.missing says {counts.missing:,}, but {empty:,} other rows are empty")

@@ -16,14 +16,14 @@ from offrecord.models.known import KnownChains
 from offrecord.models.posterior import Posterior
 from offrecord.release.certificate import Certificate
 from offrecord.tables.private import Private
-from offrecord.verify.found import Found
+from offrecord.verify.agreement import Found
 from offrecord.verify.members import Floats, Integers, Mask, Promised, mean_rows
 from offrecord.verify.reading import Records
 
 #: What is said of counts, order and κ that were not counted again.
 OTHER = (
     "The model's counts, order and κ, which inflated would narrow the plausible chains, and that it"
-    " saw no record that may be redacted"
+    " saw no record that may be redacted (model)"
 )
 #: The rule of orders and κ (docs/proofs/plausible.md): the longest order compared, contexts at
 #: most, transitions for each free parameter, chains from which the promise is about one more.
@@ -45,7 +45,7 @@ def check_counts(
     """
     read, origin = promised.read, certificate.origin
     if isinstance(read, KnownChains):
-        found.not_checked.append("Where the known chains come from.")
+        found.not_checked.append("Where the known chains come from (model).")
         return
     distance = None if origin is None else origin.distance
     reference = _Reference.of(records, _apart(records, private, distance), read.k)
@@ -90,10 +90,13 @@ def _check_rule(reference: _Reference, read: Posterior, found: Found) -> None:
     else:
         found.checked.append("The model's κ and borrowing, which are those of the rule.")
         found.not_checked.append(
-            f"The model's order: it is {read.order}, where the rule gives {order}."
+            f"The model's order: it is {read.order}, where the rule gives {order} (model.order)."
         )
     if read.places is not None:
-        found.not_checked.append("The places that were chosen for the model.")
+        found.not_checked.append(
+            "The places that were chosen for the model, and their counts (model.places,"
+            " model.place_kappa, model.place_counts, model.first_counts)."
+        )
 
 
 def _kappa_text(kappa: float | None) -> str:

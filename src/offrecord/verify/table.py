@@ -11,9 +11,9 @@ import polars as pl
 from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate, Growing
 from offrecord.tables.private import Private
+from offrecord.verify.agreement import Found
 from offrecord.verify.chance import CHAINS, check_chance, check_holes
 from offrecord.verify.coins import check_key, read_coins
-from offrecord.verify.found import Found
 from offrecord.verify.local import check_local, limits_of, redacted_exactly
 from offrecord.verify.members import Drawn, Mask, Promised
 from offrecord.verify.reading import (
@@ -93,7 +93,10 @@ def _check_records(
     private = private_of(records, certificate, given.private_list, found)
     drawn = None if judged is None else judged[0].draw(CHAINS, random)
     if private is None:
-        found.not_checked.append("Cells against rules: nobody says which records are private.")
+        found.not_checked.append(
+            "Cells against rules: nobody says which records are private (private, counts.private,"
+            " counts.runs, counts.missing, counts.dropped_chains, key_id, dataset, growing)."
+        )
         if judged is not None and judged[0].coverage is not None:
             found.not_checked.append(f"{OTHER}: nobody says which records are private.")
         if judged is not None and drawn is not None and certificate.growing is None:
@@ -105,7 +108,7 @@ def _check_records(
         coins = read_coins(given.key_file, certificate, records)
         coins = check_key(coins, private, certificate, found)
     else:
-        found.not_checked.append("Coins: the key was not given.")
+        found.not_checked.append("Coins: the key was not given (key_id, dataset, private.digest).")
     runs = runs_of(records, private, certificate.claim.protect, counts.missing)
     if not runs.count - int(runs.open.sum()) <= counts.runs <= runs.count:
         found.unequal("counts.runs", counts.runs, runs.count)
@@ -180,10 +183,9 @@ def _check_cells(case: Case, drawn: Drawn, found: Found) -> None:
 
 def _waiting(records: Records, private: Private, growing: Growing | None, found: Found) -> Mask:
     """(n,) rows of a growing table that a later opt-out might still reach."""
-    if growing is None:
-        return np.zeros(len(records.codes), dtype=bool)
     step, zone = records.arranged.step, records.arranged.zone
-    assert step is not None
+    if growing is None or step is None:  # without a step the certificate contradicts itself
+        return np.zeros(len(records.codes), dtype=bool)
     if growing.until > records.order.max(initial=growing.until - 1):
         found.wrong("growing.until lies beyond the newest record")
     first = records.order[records.starts[:-1]]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.release.agreement import disagreements, left_out
-from offrecord.release.certificate import Certificate
+from offrecord.release.certificate import Certificate, Validated
+from offrecord.verify.agreement import disagreements, left_out
 from offrecord.verify.law import ROUNDING, Judged, leakages
 from offrecord.verify.members import Promised
 from offrecord.verify.recount import OTHER
 from offrecord.verify.rules import Rules, UnknownRuleError
 from offrecord.verify.table import Given, check_table
 
+#: So many of n draws exceed the largest of n others with a probability of 2**-40.
+_ABOVE_LARGEST = 40
 VERIFIED, NOT_VERIFIED, CANNOT_JUDGE = "verified", "not verified", "cannot judge"
 
 
@@ -172,7 +175,10 @@ def judge(certificate: Certificate, given: Given | None, seed: int) -> Verdict:
         checked += found.checked
         not_checked += found.not_checked
     else:
-        not_checked.append("The released table: none was given.")
+        not_checked.append(
+            "The released table: none was given (output, columns, counts, private, dataset, key_id,"
+            " model.labels, growing)."
+        )
         if promised is not None and promised.coverage is not None:
             not_checked.append(f"{OTHER}: no table was given.")
     status = NOT_VERIFIED if problems else VERIFIED
@@ -200,9 +206,38 @@ def _judged(
             f"{judged.above:,} of {len(judged.leakages):,} chains exceed ε = {epsilon:g}, of which"
             f" {promised.allowed} may; the worst leaks {judged.largest:.6g}"
         )
+    if certificate.policy is not None and certificate.policy.validation is not None:
+        problems += _validation_problems(certificate.policy.validation, judged, promised)
     if rules.walks and certificate.claim.protect != "run":
         problems.append("stopping rules protect runs: claim.protect must be 'run'")
     return judged
+
+
+def _validation_problems(stated: Validated, judged: Judged, promised: Promised) -> Iterator[str]:
+    """What the publisher's draws cannot have shown, as these ones are of the same law.
+
+    Of a list both have judged the same chains. Else how many of n draws lie below a quantile p of
+    n others differs from np by six standard deviations with a probability of 2e-9.
+    """
+    count, slack = len(judged.leakages), 2 * ROUNDING
+    for share, one in zip((0.5, 0.95, 0.99), stated.quantiles, strict=True):
+        margin = (
+            0.0 if promised.coverage is None else 6 * math.sqrt(2 * count * share * (1 - share))
+        )
+        below = np.count_nonzero(judged.leakages < one - slack)
+        up_to = np.count_nonzero(judged.leakages <= one + slack)
+        if below > share * count + margin + 1 or up_to < share * count - margin - 1:
+            yield (
+                f"policy.validation.quantiles: {share:.0%} of the publisher's chains leak at most"
+                f" {one:.6g}, of those drawn here {judged.quantile(share):.6g}"
+            )
+    margin = 0 if promised.coverage is None else _ABOVE_LARGEST
+    beyond = int(np.count_nonzero(judged.leakages > stated.largest + slack))
+    if beyond > margin or (margin == 0 and stated.largest > judged.largest + slack):
+        yield (
+            f"policy.validation.largest is {stated.largest:.6g}, which {beyond:,} of"
+            f" {count:,} chains drawn here exceed"
+        )
 
 
 def _drawn(judged: Judged, promised: Promised, seed: int) -> str:

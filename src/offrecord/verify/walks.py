@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from offrecord.verify.agreement import Found
 from offrecord.verify.coins import ALWAYS, Coins, Draws, thresholds
-from offrecord.verify.found import Found
 from offrecord.verify.local import check_empty
 from offrecord.verify.members import Floats, Integers, Mask
 from offrecord.verify.reading import Codes, Records

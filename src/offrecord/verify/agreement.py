@@ -1,9 +1,11 @@
-"""Whether a certificate agrees with itself, and what no check of it can say."""
+"""Whether a certificate agrees with itself, what no check of it can say, and what checks found."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
 
 from offrecord.models.promise import ACCEPTANCE
 from offrecord.release.certificate import (
@@ -14,6 +16,36 @@ from offrecord.release.certificate import (
     assumptions,
     statement,
 )
+from offrecord.tables.steps import Step
+
+_NAMED = 10  # cells that are named for one reason
+
+
+@dataclass
+class Found:
+    """problems: what is wrong, a line each. checked, not_checked: sentences."""
+
+    problems: list[str] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+
+    def wrong(self, says: str) -> None:
+        """One more problem, in one line."""
+        self.problems.append(" ".join(says.split()))
+
+    def unequal(self, what: str, said: object, there: object) -> bool:
+        """A problem if the certificate says something else than is there; whether it does."""
+        if said == there:
+            return False
+        self.wrong(f"{what}: the certificate says {said}, there is {there}")
+        return True
+
+    def wrong_at(self, names: Iterable[str], count: int, says: str) -> None:
+        """The same problem with several cells, of which the first are named."""
+        for name in islice(names, min(count, _NAMED)):
+            self.wrong(f"{name}: {says}")
+        if count > _NAMED:
+            self.wrong(f"{count - _NAMED:,} more: {says}")
 
 
 def disagreements(certificate: Certificate) -> Iterator[str]:
@@ -67,6 +99,10 @@ def disagreements(certificate: Certificate) -> Iterator[str]:
     ) or (counts.runs > counts.private):
         yield "counts do not go together"
     yield from _policy(certificate, coverage)
+    columns = certificate.columns
+    step = None if columns.step is None else Step.parsed(columns.step)
+    if columns.zone is not None and (step is None or step.kind not in ("days", "months")):
+        yield "columns.zone must not be there, as no step depends on it"
     if growing is not None:
         yield from _growing(certificate)
     yield from _model(certificate)
@@ -144,27 +180,43 @@ def _model(certificate: Certificate) -> Iterator[str]:
             yield "the model is broken at this ε, and nobody accepted that"
 
 
+#: Fields that no check compares with anything, whatever is given, and what they state.
+_STATED = {
+    "release": "Other releases of these records: together they may leak more",
+    "versions": "Which software made the release",
+    "assumptions": "That the assumptions hold, which the certificate lists",
+    "evidence, origin, verdicts": (
+        "Where the model was learned, what its test counted, and which objections were accepted"
+    ),
+    "growing": (
+        "That this release repeats those before, and that opt-outs were known in time: its lag"
+    ),
+}
+_OF_POLICY = {
+    "choice, policy.mechanism": (
+        "Which mechanism made the rules, and the expected shares by which it was chosen"
+    ),
+    "policy.validation": (
+        "The publisher's own validation, more closely than chance allows: other draws were judged"
+    ),
+    "policy.rules": "Whether other rules, which keep ε as well, would give the same table",
+}
+_OF_WHOLE_CHAINS = {
+    "kind, claim.epsilon, claim.protect": (
+        "Why chains went as a whole: no value of theirs is released, whatever ε is"
+    ),
+}
+
+
 def left_out(certificate: Certificate) -> Iterator[str]:
-    """What no check of this certificate can say.
-
-    Args:
-        certificate: of the right form.
-
-    Yields:
-        Sentences for people.
-    """
+    """What no check of this certificate can say, in sentences that name its fields."""
+    stated = _STATED | (_OF_WHOLE_CHAINS if certificate.policy is None else _OF_POLICY)
+    for fields, says in stated.items():
+        yield f"{says} ({fields})."
+    if certificate.columns.step is None:
+        yield "Whether rows that follow each other are one step apart (columns.step)."
     if certificate.model is not None:
         yield "That the model is right: that the truth is among its plausible chains."
-    if certificate.policy is not None and certificate.policy.validation is not None:
-        yield "The publisher's own validation: other draws were judged here."
-    if certificate.policy is not None:
-        yield "Which mechanism made the rules, and the expected shares by which it was chosen."
     for objection in certificate.evidence.accepted:
         yield f"The model, against which speaks: {objection}."
-    if _coverage(certificate) is not None:
-        yield "Where the model was learned, and what its test counted in these data."
-    if certificate.growing is not None:
-        yield "That this release repeats those before, and that opt-outs were known in time."
-    yield "Other releases of these records: together they may leak more."
-    yield "That the assumptions hold, which the certificate lists."
     yield "Who made the certificate: it is not signed."
