@@ -17,6 +17,7 @@ from offrecord.errors import InputError
 from offrecord.mechanisms.rules import LocalRule, Pair, Setting
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.known import KnownChains
+from offrecord.models.members import Places
 from offrecord.models.posterior import Posterior
 from offrecord.release.certificate import Certificate
 from offrecord.verify import verify
@@ -31,6 +32,18 @@ def windows(promise, size=25):
         for name, both in sides.items()
     }
     return TablePolicy("window", 1.0, "run", promise.coverage, rules)
+
+
+def panel(rng):
+    """Short chains of as many steps, and kernels for each of them."""
+    rows = [(f"c{c:02d}", f"2026-01-01T{t:02d}:00:00Z", f"v{rng.integers(2)}", c % 4 == t == 2)
+            for c in range(20) for t in range(4)]  # fmt: skip
+    counts = rng.integers(20, 60, (4, 2, 2))
+    promise = Posterior(
+        counts.sum(axis=0), 1, ["v0", "v1"], 0.95, places=Places("step", 4), place_counts=counts,
+        place_kappa=50.0, first_counts=[30, 20],
+    )  # fmt: skip
+    return pl.DataFrame(rows, schema=["id", "t", "v", "p"], orient="row"), promise
 
 
 def made(folder, name):
@@ -49,11 +62,15 @@ def made(folder, name):
             id=pl.lit("c9"), p=False)])  # fmt: skip
         promise = Posterior([[900, 1], [1, 700]], 1, ["v0", "v1"], 0.95)
         return Released(folder, chain, promise, epsilon=0.01, mechanism="window")
-    promise = posterior(rng, 2, 1, 24 if name == "places" else None)
+    if name == "places":
+        frame, promise = panel(rng)
+        policy = rules_for(rng, "local", promise, epsilon=HUGE)
+        return Released(folder, frame, promise, policy)
+    promise = posterior(rng, 2, 1)
     if name == "growing":
         policy = rules_for(rng, "stopping", promise, epsilon=HUGE)
         return Released(folder, frame, promise, policy, growing=True)
-    kind = {"places": "local", "published": "local"}.get(name, name)
+    kind = "local" if name == "published" else name
     policy = rules_for(rng, kind, promise, epsilon=HUGE)
     return Released(folder, frame, promise, policy, publish_positions=name == "published")
 

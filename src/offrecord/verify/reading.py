@@ -272,10 +272,15 @@ def private_of(
     positions = certificate.private.positions
     published = None
     if positions is not None:
-        published = _named(records, _positions_frame(records, positions), certificate, found)
+        published, _ = _named(records, _positions_frame(records, positions), found)
     if listed is None:
+        found.not_checked.append(
+            "Chains that left as a whole: no list was given (counts.dropped_chains)."
+        )
         return published
-    private = _named(records, read_list(listed), certificate, found)
+    private, dropped = _named(records, read_list(listed), found)
+    found.unequal("counts.dropped_chains", certificate.counts.dropped_chains, dropped)
+    found.not_checked.append("That the list is complete: it is the one given (private.positions).")
     if published is not None and not (
         np.array_equal(private.chain, published.chain)
         and np.array_equal(private.place, published.place)
@@ -284,9 +289,8 @@ def private_of(
     return private
 
 
-def _named(
-    records: Records, frame: pl.DataFrame, certificate: Certificate, found: Found
-) -> Private:
+def _named(records: Records, frame: pl.DataFrame, found: Found) -> tuple[Private, int]:
+    """The private records of a list, and how many of its chains the table does not have."""
     optouts = OptOuts.of(frame, records.arranged.columns)
     private = private_records(records.arranged, optouts, records.arranged.step)
     lost = int(np.count_nonzero(private.known & ~private.found))
@@ -294,9 +298,7 @@ def _named(
         found.wrong(f"{lost:,} private entries name records that their chains do not have")
     by = list(records.arranged.columns.by)
     others = frame.filter(pl.Series(~private.known)).select(by).n_unique() if by else 0
-    if certificate.private.positions is None:
-        found.unequal("counts.dropped_chains", certificate.counts.dropped_chains, others)
-    return private
+    return private, others
 
 
 def _positions_frame(records: Records, positions: Positions) -> pl.DataFrame:
