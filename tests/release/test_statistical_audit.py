@@ -14,7 +14,6 @@ import pytest
 from scipy.stats import beta, binom, norm
 
 import offrecord as off
-from offrecord.mechanisms.deciding import stopping
 from offrecord.release import coins as draws
 
 KEY = bytes(range(32))
@@ -228,11 +227,11 @@ def test_the_owners_release_tells_no_more_than_was_promised(tmp_path):
 
 def test_walks_that_stop_too_soon_are_caught(tmp_path, monkeypatch):
     """Stop probabilities that are too large, as if nothing had looked at them."""
-    exact = stopping.thresholds
+    exact = draws.thresholds
 
     def hasty(chances):
         return exact(np.minimum(chances * 1.3 + 1 / 16, 1 - 2.0**-40))
 
-    monkeypatch.setattr(stopping, "thresholds", hasty)
+    monkeypatch.setattr(draws, "thresholds", hasty)
     outputs, secrets = owner_outputs(400_000, 5, tmp_path, "hasty")
     assert at_least(outputs, secrets) > EPSILON

@@ -17,9 +17,8 @@ import numpy as np
 
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Integers
-from offrecord.models.file import Model
+from offrecord.models.file import Model, Origin, Verdict
 from offrecord.models.members import Members
-from offrecord.models.file import Origin, Verdict
 from offrecord.models.posterior import Posterior, never_followed
 from offrecord.models.records import MISSING
 from offrecord.tables.checks.check import Check, Finding, Part
