@@ -26,7 +26,7 @@ from offrecord.tables.cells import (
     private_marks,
 )
 from offrecord.tables.column_names import check_columns
-from offrecord.tables.grid import OrderColumn, grid_of
+from offrecord.tables.grid import Grid, OrderColumn, grid_of
 from offrecord.tables.problems import TABLE, Check, RowNames
 from offrecord.tables.sorting import chain_starts, is_sorted, sorted_rows
 from offrecord.tables.steps import Step
@@ -120,7 +120,7 @@ class Arranged:
 
     frame: what leaves of it, the value column apart. names: the columns that name chains, text that
     is all whole numbers as such. labels: the values that codes stand for. private: (n,) marked
-    rows, None without such a column. beside, spread, pairs, spacing: as in Grid. rows: where each
+    rows, None without such a column. grid: where rows lie on the grid of the step. rows: where each
     row stood, None if they stood as they do. unlabelled: the value column, as long as it has no
     labels: the code of every record is MISSING or UNKNOWN then.
     """
@@ -134,17 +134,14 @@ class Arranged:
     private: NDArray[np.bool_] | None
     order_type: pl.DataType
     step: Step | None
-    beside: int
-    spread: tuple[int, int] | None
-    pairs: tuple[int, int]
-    spacing: tuple[float, int] | None
+    grid: Grid
     rows: NDArray[Any] | None
     unlabelled: pl.Series | None = None
 
     @property
     def warnings(self) -> list[str]:
         """What a person should know about the order of records."""
-        return order_warnings(self.columns, self.step, self.beside, self.spread)
+        return order_warnings(self.columns, self.step, self.grid.beside, self.grid.spread)
 
     @property
     def zone(self) -> str | None:
@@ -281,10 +278,7 @@ def arrange(
         private=read.marked,
         order_type=column.kind,
         step=step,
-        beside=grid.beside,
-        spread=grid.spread,
-        pairs=grid.pairs,
-        spacing=grid.spacing,
+        grid=grid,
         rows=rows,
         unlabelled=read.values,
     )

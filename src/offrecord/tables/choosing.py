@@ -6,7 +6,7 @@ goes as a whole, where no model is believed or rules would leave nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.mechanisms import compared as compared_mechanisms
-from offrecord.mechanisms.base import Mechanism, Unserved
+from offrecord.mechanisms.base import Unserved
 from offrecord.mechanisms.deciding import expected_released
 from offrecord.mechanisms.design_table import design_table
 from offrecord.mechanisms.rules import Setting
@@ -27,7 +27,7 @@ from offrecord.tables import remembered
 from offrecord.tables.checks.model import about_verdict
 from offrecord.tables.growing import growing_settings
 from offrecord.tables.survey import Survey
-from offrecord.text import Progress, many, unwatched
+from offrecord.text import many
 from offrecord.theory.window import judge_of
 
 if TYPE_CHECKING:
@@ -189,82 +189,51 @@ def _settings(survey: Survey, policy: TablePolicy) -> frozenset[Setting]:
     return survey.settings if policy.is_local else survey.joined
 
 
-def designed(
-    mechanism: Mechanism,
-    promise: Promise,
-    epsilon: float,
-    protect: str,
-    survey: Survey,
-    watch: Progress = unwatched,
-    *,
-    growing: bool = False,
-) -> TablePolicy:
-    """The policy of a mechanism for a table.
-
-    Args:
-        mechanism: what makes the rules; where it serves no such table, windows act.
-        promise: the chains that ε is promised for.
-        epsilon: the budget.
-        protect: "run" or "each".
-        survey: of the table.
-        watch: follows the progress.
-        growing: rules are for every setting that may come to occur.
-
-    Raises:
-        Unserved: where no rules keep ε.
+def _candidates(given: Given, promise: Promise, survey: Survey) -> Iterator[TablePolicy]:
+    """Policies of the mechanism that is asked for, or of all that are compared; Unserved where no
+    rules keep ε.
     """
-    joins = mechanism.joins and protect == "run"
-    settings: Collection[Setting] = survey.joined if joins else survey.settings
-    if growing:
-        settings = growing_settings(promise, protect)
-    return design_table(mechanism, promise, epsilon, protect, settings, watch)
-
-
-def _candidates(given: Given, promise: Promise, survey: Survey) -> Iterable[TablePolicy]:
-    """Policies of the mechanism that is asked for, or of all that are compared."""
-    asked, protect = given.mechanism, given.options.protect
-    # of equal ones the first acts
-    every = [asked] if asked is not None else compared_mechanisms(protect)
-    watch, found, last = given.options.progress, set[str](), None
-    growing = given.options.growing
+    options, seen, last = given.options, set[str](), None
+    protect = options.protect
+    every = [given.mechanism] if given.mechanism is not None else compared_mechanisms(protect)
     for mechanism in every:
+        joins = mechanism.joins and protect == "run"
+        settings: Collection[Setting] = survey.joined if joins else survey.settings
+        if options.growing:
+            settings = growing_settings(promise, protect)
         try:
-            policy = designed(
-                mechanism, promise, given.epsilon, protect, survey, watch, growing=growing
+            policy = design_table(
+                mechanism, promise, given.epsilon, protect, settings, options.progress
             )
         except Unserved as error:
             last = error
             continue
-        if policy.mechanism not in found:
-            found.add(policy.mechanism)
+        if policy.mechanism not in seen:  # a mechanism that serves no such table gives windows
+            seen.add(policy.mechanism)
             yield policy
-    if not found and last is not None:
+    if not seen and last is not None:
         raise last
 
 
 def _expected(promise: Promise, survey: Survey, policies: list[TablePolicy]) -> Chosen:
     """The policy that is expected to release most, and the one that comes next."""
+    counts = [expected_released(survey.geometry, one, promise.mean) for one in policies]
     records = max(survey.records, 1)
-    released = [expected_released(survey.geometry, one, promise.mean) for one in policies]
     best = 0
-    for at, count in enumerate(released):
-        if count > released[best] + _GAIN:
+    for at, count in enumerate(counts):
+        if count > counts[best] + _GAIN:  # of equal ones the first acts
             best = at
-    acting = policies[best]
-    others = [(count, one) for count, one in zip(released, policies, strict=True)]
-    rest = sorted((one for one in others if one[1] is not acting), key=lambda one: -one[0])
-    window = next((count for count, one in others if one.mechanism == "window"), None)
-    chosen = Chosen(
+    window = next((at for at, one in enumerate(policies) if one.mechanism == "window"), None)
+    rest = sorted((at for at in range(len(counts)) if at != best), key=lambda at: -counts[at])
+    shares = [min(max(count / records, 0.0), 1.0) for count in counts]
+    return Chosen(
         RULES,
-        acting,
-        min(max(released[best] / records, 0.0), 1.0),
-        window=None if window is None else window / records,
+        policies[best],
+        shares[best],
+        policies[rest[0]].mechanism if rest else None,
+        shares[rest[0]] if rest else None,
+        None if window is None else counts[window] / records,
     )
-    if not rest:
-        return chosen
-    count, second = rest[0]
-    share = min(max(count / records, 0.0), 1.0)
-    return replace(chosen, runner_up=second.mechanism, runner_up_expected=share)
 
 
 def _judged(given: Given, promise: Promise, survey: Survey, policy: TablePolicy) -> TablePolicy:

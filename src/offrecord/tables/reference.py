@@ -80,7 +80,7 @@ def fit(frame: Native, options: FitOptions) -> Fit:
     found = _learned(Table(arranged, held), options, options.epsilons, wanted, options.table)[1]
     if options.key_file is not None:
         found = _remembered(found, Key.load_or_new(Path(options.key_file)))
-    found = found.with_warnings(*arranged.warnings, *filter(None, [sparse(*arranged.pairs)]))
+    found = found.with_warnings(*arranged.warnings, *filter(None, [sparse(*arranged.grid.pairs)]))
     advise(found.warnings)
     return found
 
@@ -224,8 +224,8 @@ def _origin(
 ) -> Origin:
     """What the model was learned from, as far as its use depends on that."""
     spacing = None
-    if arranged.spacing is not None:  # in seconds, or numbers
-        spacing = arranged.spacing[0] / (1e9 if arranged.chains.timed else 1)
+    if arranged.grid.spacing is not None:  # in seconds, or numbers
+        spacing = arranged.grid.spacing[0] / (1e9 if arranged.chains.timed else 1)
     origin = Origin(
         column=arranged.columns.value,
         order=arranged.order_kind,

@@ -36,7 +36,6 @@ _COUNTED = (
     "chains",
     "missing",
     "private",
-    "private_rows",
     "runs",
     "touched",
     "partly",
@@ -85,16 +84,15 @@ class Surveyor:
             chains=chains.count,
             missing=int(np.count_nonzero(~table.valued)),
             private=private.count,
-            private_rows=int(np.count_nonzero(table.is_private)),
             runs=len(runs.chain),
             touched=int(np.count_nonzero(table.touched)),
             partly=int(np.count_nonzero(table.touched & ~private.whole_chains(chains))),
             touched_records=int(np.count_nonzero(table.valued & chains.spread(table.touched))),
-            beside=arranged.beside,
-            spread=arranged.spread,
-            pairs=arranged.pairs[0],
-            linked=arranged.pairs[1],
-            spacings=() if arranged.spacing is None else (arranged.spacing,),
+            beside=arranged.grid.beside,
+            spread=arranged.grid.spread,
+            pairs=arranged.grid.pairs[0],
+            linked=arranged.grid.pairs[1],
+            spacings=() if arranged.grid.spacing is None else (arranged.grid.spacing,),
             names_are_integers=tuple(kind.is_integer() for kind in names),
             names_are_text=tuple(kind == pl.String for kind in texts),
             order_type=arranged.order_type,
@@ -123,7 +121,7 @@ class Survey:
     """What is known about a table, or a part of it, before anything is decided.
 
     missing: rows without a value, private ones apart. private: private records, in rows or gaps;
-    private_rows: those in rows. touched: chains with a private record, partly: those that have
+    touched: chains with a private record, partly: those that have
     other records too; touched_records: records of touched chains that have a value. pairs, linked:
     neighbouring rows, and those one step apart. spacings: without a step, median distances of
     neighbours in parts, and of how many. names_are_integers, names_are_text: whether all chain
@@ -139,7 +137,6 @@ class Survey:
     chains: int
     missing: int
     private: int
-    private_rows: int
     runs: int
     touched: int
     partly: int

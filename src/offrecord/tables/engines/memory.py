@@ -5,17 +5,15 @@ beyond e^ε, certified.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from offrecord.errors import InputError, advise
 from offrecord.files import check_outputs
-from offrecord.models.file import Model
 from offrecord.release.certificate import Certificate
 from offrecord.tables.certifying import certified
 from offrecord.tables.checks.ledger import Entered
@@ -30,7 +28,6 @@ from offrecord.tables.packing import packing_of
 from offrecord.tables.plan import Plan, surveyor
 from offrecord.tables.reference import fit_table
 from offrecord.tables.summary import Summary
-from offrecord.tables.survey import Survey
 from offrecord.tables.table import Table, nothing_left
 from offrecord.tables.writing import ready, spreadsheet_warnings, write_release
 
@@ -137,15 +134,8 @@ def redact(frame: Native, options: MemoryOptions) -> Release:
     Raises InputError for wrong input, for a kept column that leaks the value, and for a second,
     different release under one name unless accept holds "another-release".
     """
-    return redacted(frame, options)
-
-
-def redacted(frame: Native, options: MemoryOptions) -> Release:
-    """As `redact`, with options as one object."""
-    started = time.monotonic()
-    given = Given.of(options)
-    read = read_table(frame, given)
-    table, plan = _planned(read, given, started)
+    started, given = time.monotonic(), Given.of(options)
+    table, plan, fitted = _planned(frame, given, started)
     decision = plan.rule.expect(table) if options.dry_run else plan.rule.decide(table)
     outcome = Outcome.of(plan, decision)
     native, entered = None, None
@@ -155,31 +145,16 @@ def redacted(frame: Native, options: MemoryOptions) -> Release:
         outcome.advise()
         entered = outcome.enter()
         advise(() if entered is None else entered.warnings)
-    summary = outcome.summary(entered)
-    return Release(native, summary, read.fit, table, outcome, entered)
+    return Release(native, outcome.summary(entered), fitted, table, outcome, entered)
 
 
-class Read(NamedTuple):
-    """A table that has been read, with its model: what does not depend on mechanism and ε.
-
-    survey: by positions. fit: None unless the model was learned from it. again: reads it without
-    all chains that have a private record.
-    """
-
-    table: Table
-    model: Model | None
-    survey: Survey
-    fit: Fit | None
-    again: Callable[[], Table]
-
-
-def read_table(frame: Native, given: Given) -> Read:
-    """Read a table; InputError for what is wrong in it."""
-    options, optouts = given.options, given.optouts
+def _planned(frame: Native, given: Given, started: float) -> tuple[Table, Plan, Fit | None]:
+    """A table as it is decided, the plan for it, and the fit if its model was learned from it."""
+    options, optouts, model, fitted = given.options, given.optouts, given.model, None
     marks = [options.private] if isinstance(options.private, str) else []
     rows = from_native(frame, [*given.columns.released, *marks], options.value)
     rows, mark = marked(rows, frame, options.private)
-    reader, model, fitted = given.reader(mark), given.model, None
+    reader = given.reader(mark)
     table = reader.read(rows, optouts)
     if optouts is not None:
         optouts.check_found(table.private.found, stepped=given.step is not None)
@@ -192,27 +167,17 @@ def read_table(frame: Native, given: Given) -> Read:
         model = given.promised(fitted.model)
     survey = surveyor(given, model).survey(table)
     survey.check_lengths(model)
-
-    def again() -> Table:
-        return reader.read(rows, optouts, touched=True).keyed(given.coins)
-
-    return Read(table, model, survey, fitted, again)
-
-
-def _planned(read: Read, given: Given, started: float) -> tuple[Table, Plan]:
-    """A table as it is decided, and the plan for it."""
-    table, survey = read.table, read.survey
-    chosen = choose(given, read.model, survey)
-    if chosen.kind == WHOLE and not given.options.keep_rows:
-        table = read.again()
+    chosen = choose(given, model, survey)
+    if chosen.kind == WHOLE and not options.keep_rows:
+        table = reader.read(rows, optouts, touched=True).keyed(given.coins)
         if table.is_empty:
             raise nothing_left()
         survey = surveyor(given, None).survey(table)
     if table.arranged.unlabelled is not None:
         table = _labelled(table, given)
     labels = table.arranged.labels
-    plan = Plan.of(given, read.model, chosen, survey, table.dropped, labels, started)
-    return table, plan
+    plan = Plan.of(given, model, chosen, survey, table.dropped, labels, started)
+    return table, plan, fitted
 
 
 def _labelled(table: Table, given: Given) -> Table:
