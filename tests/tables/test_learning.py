@@ -449,7 +449,7 @@ def test_whole_chains_go_only_where_chains_do_not_tell_of_each_other(alike, tmp_
     broken = Verdict(epsilon=1.0, verdict="broken", counted=9.0, promised=2.7, cases=[9, 9])
     model = Model(learned.promise, learned.origin, (broken,))
     if alike:
-        with pytest.raises(InputError, match="neighbouring ones tell of them"):
+        with pytest.raises(InputError, match="neighbouring ones depend on them"):
             redacted(frame, BY_ROOM | {"step": 1}, tmp_path, model=model)
     else:
         release = redacted(frame, BY_ROOM | {"step": 1}, tmp_path, model=model)

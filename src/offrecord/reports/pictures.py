@@ -5,7 +5,6 @@ They need a table policy and the chains it is for, and no value of any table.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -28,7 +27,7 @@ from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Label
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
-from offrecord.tables.summary import erased
+from offrecord.tables.summary import erased, posterior
 from offrecord.text import many, odds, share_text
 from offrecord.theory.window import smallest_windows
 
@@ -230,16 +229,10 @@ def belief_of(policy: TablePolicy, promise: Promise) -> Belief:
     mean = promise.mean
     law = mean.law(setting.place)[0]
     prior = np.bincount(mean.last_value, law, minlength=mean.k).astype(np.float64)
-    after, without = (_most(prior, one) for one in (policy.epsilon, erased(policy, promise)))
+    after, without = (posterior(prior, one) for one in (policy.epsilon, erased(policy, promise)))
     worst = int(np.argmax(after - prior))
     label = promise.labels[worst]
     return Belief(label, float(prior[worst]), float(without[worst]), float(after[worst]))
-
-
-def _most(prior: Floats, leakage: float) -> Floats:
-    """Of prior p the posterior is at most p·e^λ / (p·e^λ + 1 − p)."""
-    factor = math.exp(min(leakage, 700.0))
-    return np.asarray(prior * factor / (prior * factor + 1 - prior))
 
 
 def belief_picture(belief: Belief) -> Chart:

@@ -257,12 +257,7 @@ def arrange(
         read = read.gathered(rows)
         starts = chain_starts(read.by, frame.height)
     names = RowNames(read.table, columns.by, columns.ordering, rows)
-    for at, series in enumerate(read.by):
-        if (blank := blank_names(series.gather(starts[:-1]))) is not None:
-            said = f"the table has blanks around the name of chains in column {series.name!r}, in "
-            rows = np.repeat(blank, np.diff(starts))
-            trimmed = (said, "row", ": remove them")
-            raise names.error(rows, Check.TRIMMED, trimmed, column=at)
+    _check_trimmed(read.by, starts, names)
     order = read.order
     if order is None:
         order = np.arange(1, frame.height + 1) - np.repeat(starts[:-1], np.diff(starts))
@@ -282,6 +277,15 @@ def arrange(
         rows=rows,
         unlabelled=read.values,
     )
+
+
+def _check_trimmed(by: list[pl.Series], starts: Integers, names: RowNames) -> None:
+    """InputError for blanks around the names of chains: they would part one chain into two."""
+    for at, series in enumerate(by):
+        if (blank := blank_names(series.gather(starts[:-1]))) is not None:
+            said = f"the table has blanks around the name of chains in column {series.name!r}, in "
+            wrong = np.repeat(blank, np.diff(starts))
+            raise names.error(wrong, Check.TRIMMED, (said, "row", ": remove them"), column=at)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

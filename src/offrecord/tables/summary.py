@@ -10,6 +10,7 @@ import numpy as np
 
 from offrecord.mechanisms.rules import LocalRule, Pair
 from offrecord.mechanisms.table_policy import TablePolicy
+from offrecord.models.base import Floats
 from offrecord.models.posterior import Posterior
 from offrecord.tables.checks.model import about_verdict
 from offrecord.tables.choosing import NONE, RULES
@@ -33,9 +34,6 @@ _NOTHING = 0.01  # a log-ratio not worth a word
 class Gain:
     """The value that a release can make likelier by most. before: how likely it is under the mean
     chain; after: how likely it is at most for an attacker who knows model and release.
-
-    Of prior p the posterior is at most p·e^λ / (p·e^λ + 1 − p), if odds between values are at most
-    e^λ.
     """
 
     value: Any
@@ -50,9 +48,8 @@ class Gain:
             return None
         mean = plan.model.promise.mean
         place = min(policy.rules).place
-        before = np.bincount(mean.last_value, mean.law(place)[0], minlength=mean.k)
-        factor = math.exp(min(leakage_of(policy, plan.given.epsilon), 700.0))
-        after = before * factor / (before * factor + 1 - before)
+        before: Floats = np.bincount(mean.last_value, mean.law(place)[0], mean.k).astype(np.float64)
+        after = posterior(before, leakage_of(policy, plan.given.epsilon))
         worst = int(np.argmax(after - before))
         value = plan.model.promise.labels[worst]
         return cls(value, float(before[worst]), float(after[worst]))
@@ -65,6 +62,12 @@ class Gain:
             f"before the release a private record is {repr(self.value)[:60]} in {before} of cases;"
             f" after it in at most {after}"
         )
+
+
+def posterior(prior: Floats, leakage: float) -> Floats:
+    """(k,) at most: of prior p it is p·e^λ / (p·e^λ + 1 − p), as odds change by e^λ at most."""
+    factor = math.exp(min(leakage, 700.0))  # beyond it floats overflow
+    return np.asarray(prior * factor / (prior * factor + 1 - prior))
 
 
 def leakage_of(policy: TablePolicy | None, epsilon: float) -> float:

@@ -205,24 +205,13 @@ class Seen:
         plain = _tags(arranged, holding)
         tags = _enciphered(key, plain, plain)[0]
         mine = np.isin(tags, self.chain)
-        if not mine.any():
-            return Sighting()
         known = holding[mine]
         lengths = np.diff(chains.starts)[known]
-        rows = np.repeat(chains.starts[known] - np.append(0, np.cumsum(lengths)[:-1]), lengths)
+        rows = np.repeat(chains.starts[known] - np.cumsum(lengths) + lengths, lengths)
         rows += np.arange(len(rows))
-        order = chains.order[rows].astype(np.int64)
-        asked = pl.DataFrame({"chain": np.repeat(tags[mine], lengths), "first": order})
-        found = asked.join_asof(
-            self._blocks, on="first", by="chain", strategy="backward", check_sortedness=False
-        )
-        last = found["last"].fill_null(np.iinfo(np.int64).min).to_numpy()
-        at = found["at"].fill_null(0).to_numpy()
-        inside = order <= last
-        if not inside.any():
-            return Sighting()
+        at, inside = self._blocks_at(np.repeat(tags[mine], lengths), chains.order[rows])
         rows, at = rows[inside], at[inside]
-        if self.content is None:
+        if self.content is None or not len(rows):
             return Sighting(int(np.count_nonzero(marked[rows])))
         begins = np.flatnonzero(np.append(True, np.diff(at) != 0))
         shown = _shown(chains.codes[rows])
@@ -236,6 +225,17 @@ class Seen:
             int(np.count_nonzero(changing)),
             int(np.count_nonzero(changing & alike)),
         )
+
+    def _blocks_at(
+        self, tags: NDArray[np.uint64], order: NDArray[np.integer]
+    ) -> tuple[Integers, Mask]:
+        """(r,) the block that each record of some chains may lie in, and whether it does."""
+        asked = pl.DataFrame({"chain": tags, "first": order.astype(np.int64)})
+        found = asked.join_asof(
+            self._blocks, on="first", by="chain", strategy="backward", check_sortedness=False
+        )
+        last = found["last"].fill_null(np.iinfo(np.int64).min).to_numpy()
+        return found["at"].fill_null(0).to_numpy(), order <= last
 
     @cached_property
     def _blocks(self) -> pl.DataFrame:
