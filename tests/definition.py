@@ -14,6 +14,11 @@ from hypothesis import strategies as st
 import offrecord as off
 
 
+def everywhere(chain, step):
+    """The place function where places make no difference."""
+    return np.zeros(len(chain), dtype=np.int64)
+
+
 def sequences(chain, n):
     """All k^n sequences with their probabilities."""
     paths, order = np.array(list(product(range(chain.k), repeat=n))), chain.order

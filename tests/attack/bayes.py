@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
+from definition import everywhere
 from offrecord.mechanisms.deciding.decide import walked
-from offrecord.mechanisms.deciding.layout import everywhere
 from offrecord.models.records import MISSING, Chains, Runs
 
 SIDE = 2**20  # what counters of walks hold besides the level

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from attack.bayes import likelihoods, runs_of, sequences, table, walked_releases
+from definition import everywhere
 from offrecord.attack import local
 from offrecord.attack import walks as attacked
 from offrecord.attack.paths import Paths, Shown
-from offrecord.mechanisms.deciding.layout import everywhere, layout_of
+from offrecord.mechanisms.deciding.layout import layout_of
 from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of
 from offrecord.mechanisms.rules import SETTINGS, LocalRule, Pair, Setting, StoppingRule

@@ -10,13 +10,13 @@ factor. Docs: proofs/F1-first-release.md, proofs/rounding.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Integers
+from offrecord.models.base import Floats
 
 if TYPE_CHECKING:
     from offrecord.models.members import Members
@@ -50,7 +50,7 @@ def local_outcomes(
             f"of order {members.order} windows are judged exactly, other local rules are not"
         )
     kept = _Kept((members.count, members.k, members.k))
-    for _, _, likelihoods, certain in first_releases(redaction, members, place, direction, margin):
+    for likelihoods, certain in first_releases(redaction, members, place, direction, margin):
         kept.add(likelihoods)
         kept.refuse(~certain)
     return kept.found
@@ -246,22 +246,11 @@ def context_outcomes(
     return _refused(np.swapaxes(found, 1, 2), vanished)
 
 
-class Release(NamedTuple):
-    """First releases at one distance: of which values, None for no release up to the end.
-
-    likelihoods: (M, S, O) given the start value. is_certain: (M,) whether none became too small.
-    """
-
-    distance: int
-    values: Integers | None
-    likelihoods: Floats
-    is_certain: NDArray[np.bool_]
-
-
 def first_releases(
     redaction: Floats, members: Members, place: int, direction: Direction, margin: int | None
-) -> Iterator[Release]:
-    """F1's walk away from the core, for chains of order 1.
+) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
+    """F1's walk away from the core, for chains of order 1: by distance, (M, S, O) likelihoods of
+    first releases given the start value, and (M,) whether none became too small.
 
     redaction: (reach, k) probability of redaction by distance and value; beyond, 0. margin: how
     many records lie there, None for any number.
@@ -273,8 +262,7 @@ def first_releases(
     for distance in range(always + 1, reach + 1):
         reached = _step(state, members, place, distance, direction)
         row = redaction[distance - 1]
-        values = np.flatnonzero(row < 1)
-        yield Release(distance, values, reached[:, :, values], certain)
+        yield reached[:, :, row < 1], certain
         if not row.any():
             return
         state = reached * row
@@ -283,14 +271,14 @@ def first_releases(
         certain = certain & ~np.any((state > 0) & (state < LEAST), axis=(1, 2))
     if margin is None or margin > reach:
         reached = _step(state, members, place, reach + 1, direction)
-        yield Release(reach + 1, np.arange(members.k), reached, certain)
+        yield reached, certain
     else:
         nothing = _nothing(state, members, place, reach, direction)
-        yield Release(reach, None, nothing[:, :, np.newaxis], certain)
+        yield nothing[:, :, np.newaxis], certain
     if direction == "left" and ends_anywhere(members, place):
         for end in range(place, len(redaction) + 1):
             nothing = _nothing_before(members, place, redaction[:end])
-            yield Release(end, None, nothing[:, :, np.newaxis], certain)
+            yield nothing[:, :, np.newaxis], certain
 
 
 def _step(

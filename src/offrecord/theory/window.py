@@ -124,11 +124,7 @@ def _smallest(
 
 
 def shortest_window(
-    members: Members,
-    kind: str,
-    place: int,
-    epsilon: float,
-    margins: tuple[int, int] = (LONGEST, LONGEST),
+    members: Members, kind: str, place: int, epsilon: float
 ) -> tuple[int, int] | None:
     """The window with the fewest records that every member keeps, of any shape.
 
@@ -139,8 +135,8 @@ def shortest_window(
     if none of up to LONGEST records is enough.
     """
     judge = judge_of(kind, place)
-    open_to = (0 if kind == "first" else margins[0], 0 if kind == "last" else margins[1])
-    most = _cut(members, place, *open_to)
+    sides = (0 if kind == "first" else LONGEST, 0 if kind == "last" else LONGEST)
+    most = _cut(members, place, *sides)
     return staircase(lambda left, right: bool(np.all(judge(members, left, right) <= epsilon)), most)
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from exact_decisions import ExactChain, Table, leakage, local_outputs, outputs, stationary
 
-from offrecord.mechanisms.deciding import everywhere
+from definition import everywhere
 from offrecord.mechanisms.deciding.layout import layout_of
 from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from deciding_cases import all_settings, one_sided, random_policy, random_rows
 
+from definition import everywhere
 from offrecord.errors import InputError
 from offrecord.mechanisms.deciding import (
     ALWAYS,
@@ -14,7 +15,6 @@ from offrecord.mechanisms.deciding import (
     Geometry,
     certain,
     decide,
-    everywhere,
     expected_released,
     geometry,
     settings_needed,

@@ -14,7 +14,7 @@ from offrecord.mechanisms.deciding.decide import (
 )
 from offrecord.mechanisms.deciding.expect import expected_released
 from offrecord.mechanisms.deciding.geometry import Geometry, geometry
-from offrecord.mechanisms.deciding.layout import Draw, Mask, PlaceOf, everywhere
+from offrecord.mechanisms.deciding.layout import Draw, Mask, PlaceOf
 from offrecord.mechanisms.deciding.settings import settings_needed
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "PlaceOf",
     "certain",
     "decide",
-    "everywhere",
     "expected_released",
     "geometry",
     "local_redaction",

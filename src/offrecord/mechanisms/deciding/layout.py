@@ -43,11 +43,6 @@ class Draw(Protocol):
         """(r,) 64 bits each for records of these chains with these order values."""
 
 
-def everywhere(chain: Integers, step: Integers) -> Integers:
-    """The place function where places make no difference."""
-    return np.zeros(len(chain), dtype=np.int64)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Layout:
     """Cores of the private runs of some chains, sorted; (r,) each unless said otherwise.

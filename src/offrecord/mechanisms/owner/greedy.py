@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.mechanisms.owner.law import records_beyond
 from offrecord.mechanisms.rules import Direction
 from offrecord.mechanisms.rules_policy import RulesPolicy, mean_of
 from offrecord.models.base import Floats, Mask
 from offrecord.models.members import Members
+from offrecord.theory.sides import margin_beyond
 
 #: What is not stopped of a mass up to this share is rounding: independent records stop at once.
 _NOTHING = 1e-13
@@ -102,7 +102,7 @@ class GreedyPolicy(RulesPolicy):
         chain, (first, last) = mean_of(self.problem), self._core
         left, right = first + chain.order - 1, last
         stationary = chain.places is None
-        assert stationary or records_beyond(chain, left, "left") == first
+        assert stationary or margin_beyond(chain, left, "left") == first
         return (
             Greedy(chain, 0 if stationary else left, "left", first),
             Greedy(chain, 0 if stationary else right, "right", self.problem.n - 1 - last),

@@ -19,6 +19,7 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers
 from offrecord.models.members import Members
+from offrecord.theory.sides import margin_beyond
 
 if TYPE_CHECKING:
     from offrecord.mechanisms.rules import Direction, StoppingRule
@@ -124,32 +125,13 @@ def stop_law(rule: StoppingRule, members: Members, place: int, direction: Direct
     return np.concatenate(parts)
 
 
-def expected_redactions(
-    rule: StoppingRule, members: Members, place: int, direction: Direction
-) -> Floats:
-    """(M,) expected number of records redacted beyond the core: a stop at t redacts t − m."""
-    redacted = rule.levels - rule.order
-    margin = records_beyond(members, place, direction)
-    if margin is not None:
-        redacted = np.minimum(redacted, margin)
-    return stop_law(rule, members, place, direction) @ redacted
-
-
-def records_beyond(members: Members, place: int, direction: Direction) -> int | None:
-    """How many records a chain has beyond a core on one side; None: any number."""
-    before, after = members.margin(place)
-    if direction == "right":
-        return after
-    return None if before is None else before - members.order + 1
-
-
 def is_closed(rule: StoppingRule, members: Members, place: int, direction: Direction) -> bool:
     """Whether a side is redacted to the chain's end for certain, as its deadline lies beyond.
 
     Raises InputError where the deadline's context is beyond the end, but its first records are not:
     what is left of it would be released, and no kernel says how likely it is.
     """
-    margin = records_beyond(members, place, direction)
+    margin = margin_beyond(members, place, direction)
     if margin is None or rule.deadline <= margin:
         return False
     if rule.deadline < margin + rule.order:

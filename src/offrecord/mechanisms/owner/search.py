@@ -18,7 +18,7 @@ import numpy as np
 from offrecord.mechanisms.base import Unserved
 from offrecord.mechanisms.owner.all_levels import all_levels
 from offrecord.mechanisms.owner.common_mass import bridges_in_common, common_mass
-from offrecord.mechanisms.owner.law import expected_redactions, unstopped
+from offrecord.mechanisms.owner.law import unstopped
 from offrecord.mechanisms.owner.level_by_level import level_by_level
 from offrecord.mechanisms.owner.side import Side
 from offrecord.mechanisms.rules import Direction, Pair, Setting, StoppingRule
@@ -299,7 +299,7 @@ class Search:
     def cost(self, pair: Pair) -> float:
         """Expected redactions beyond the core."""
         return sum(
-            float(expected_redactions(rule, self.chains.mean, self.setting.place, direction)[0])
+            float(rule.expected_redactions(self.chains.mean, self.setting.place, direction)[0])
             for rule, direction in self._rules(pair)
         )
 

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.mechanisms.owner.law import Steps, records_beyond, steps
+from offrecord.mechanisms.owner.law import Steps, steps
 from offrecord.mechanisms.rules import Direction
 from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.members import Members
+from offrecord.theory.sides import margin_beyond
 
 
 class Pairs(NamedTuple):
@@ -64,7 +65,7 @@ class Side:
     @property
     def margin(self) -> int | None:
         """How many records there are beyond the core; None: any number."""
-        return records_beyond(self.mean, self.place, self.direction)
+        return margin_beyond(self.mean, self.place, self.direction)
 
     @cached_property
     def starts(self) -> Integers:
