@@ -27,9 +27,8 @@ _POINTS = 400  # of a line, more than a screen shows
 def belief_chart(rows: Rows, description: str) -> Chart:
     """A bar for each state of knowledge: how likely one value is.
 
-    Args:
-        rows: knowledge, probability, in the order of the bars.
-        description: what the picture shows, in words.
+    rows: knowledge, probability, in the order of the bars. description: what the picture shows, in
+    words.
     """
     names = [row["knowledge"] for row in rows]
     scale = {"domain": names, "range": [_COLOURS[at % 3] for at in range(len(names))]}
@@ -62,10 +61,8 @@ def belief_chart(rows: Rows, description: str) -> Chart:
 def ratio_chart(ratios: Mapping[str, Floats], epsilon: float) -> Chart:
     """What attackers infer.
 
-    Args:
-        ratios: by attacker, a log-ratio for each private run; NaN where none was found. Infinite
-            ones stand at the edge.
-        epsilon: the budget.
+    ratios: by attacker, a log-ratio for each private run; NaN where none was found. Infinite ones
+    stand at the edge. epsilon: the budget.
     """
     some = {name: one[~np.isnan(one)] for name, one in ratios.items()}
     finite = [np.abs(one[np.isfinite(one)]).max(initial=0.0) for one in some.values()]

@@ -50,8 +50,7 @@ class Chart:
     def svg(self, name: str = "chart") -> str:
         """An SVG with title and description.
 
-        Args:
-            name: unique on its page; its caption there has the id `name`-caption.
+        name: unique on its page; its caption there has the id `name`-caption.
         """
         head = (
             f'<svg role="img" aria-labelledby="{name}-title" aria-describedby="{name}-caption" \\1>'
@@ -84,12 +83,8 @@ class Chart:
     def write(self, path: str | Path, *, force: bool = False) -> None:
         """Write it as a file.
 
-        Args:
-            path: ends in .svg, .png or .html.
-            force: overwrite a file that is there.
-
-        Raises:
-            InputError: if nothing can be written or drawn there.
+        path: ends in .svg, .png or .html. force: overwrite a file that is there. InputError if
+        nothing can be written or drawn there.
         """
         check_picture(path, force=force)
         kind = Path(path).suffix.removeprefix(".")

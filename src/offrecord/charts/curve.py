@@ -32,12 +32,8 @@ def utility_chart(
 ) -> Chart:
     """Utility over ε, a line for each mechanism.
 
-    Args:
-        rows: epsilon, mechanism, utility.
-        names: the mechanisms in order.
-        title: of the picture.
-        chosen: the budget and the utility of the point to mark.
-        log: ε on a logarithmic axis.
+    rows: epsilon, mechanism, utility. names: the mechanisms in order. title: of the picture.
+    chosen: the budget and the utility of the point to mark. log: ε on a logarithmic axis.
     """
     layers = [_lines(rows, names, log)]
     if chosen is not None:
@@ -51,11 +47,8 @@ def budgets_chart(
 ) -> Chart:
     """The same for a table, on a logarithmic axis, with what left.
 
-    Args:
-        rows: epsilon, mechanism, utility.
-        names: the mechanisms in order.
-        epsilon: the chosen budget.
-        released: the share that left with it, if known.
+    rows: epsilon, mechanism, utility. names: the mechanisms in order. epsilon: the chosen budget.
+    released: the share that left with it, if known.
     """
     layers = [_lines(rows, names, True), *level("x", epsilon, f"chosen: ε = {epsilon:g}")]
     if released is not None:

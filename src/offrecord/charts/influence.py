@@ -32,13 +32,10 @@ def influence_chart(
 ) -> Chart:
     """Influence by record, a line for each name.
 
-    Args:
-        rows: record, name, influence; low and high too where plausible chains differ; region where
-            regions are shaded (see `bands`). Infinite influence is not drawn.
-        threshold: the level above which a record leaks too much.
-        names: of the lines, in order.
-        along: what records count. name: of the threshold.
-        description: what the picture shows, in words.
+    rows: record, name, influence; low and high too where plausible chains differ; region where
+    regions are shaded (see `bands`). Infinite influence is not drawn. threshold: the level above
+    which a record leaks too much. names: of the lines, in order. along: what records count. name:
+    of the threshold. description: what the picture shows, in words.
     """
     finite = [row for row in rows if row["influence"] != float("inf")]
     layers: list[Spec] = []

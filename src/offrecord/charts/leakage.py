@@ -15,9 +15,7 @@ _LEAKAGE = "Leakage of the release (log of odds)"
 def leakage_chart(leakages: Floats, epsilon: float) -> Chart:
     """How many chains have which leakage; those above ε in another colour.
 
-    Args:
-        leakages: (M,) of each chain; infinite ones stand in the last bar.
-        epsilon: the budget.
+    leakages: (M,) of each chain; infinite ones stand in the last bar. epsilon: the budget.
     """
     finite = leakages[np.isfinite(leakages)]
     top = max(float(finite.max(initial=0.0)), epsilon) * 1.02 or 1.0

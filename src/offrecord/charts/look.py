@@ -61,9 +61,8 @@ def values(rows: Rows) -> Spec:
 def layered(*layers: Spec, x: str | None, y: str | None, height: int = 260) -> Spec:
     """A picture of several layers, the first one at the back.
 
-    Args:
-        x, y: titles of the axes. Vega-Lite joins the titles of all layers, so each layer gets them.
-        height: in pixels; the width is that of a column of text.
+    x, y: titles of the axes. Vega-Lite joins the titles of all layers, so each layer gets them.
+    height: in pixels; the width is that of a column of text.
     """
     schema = "https://vega.github.io/schema/vega-lite/v5.json"
     parts = [_titled(one, {"x": x, "y": y}) for one in layers]

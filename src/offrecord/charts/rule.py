@@ -31,11 +31,9 @@ def rule_chart(
 ) -> Chart:
     """The rule around one private record.
 
-    Args:
-        rows: distance (below 0 before the private record), name, redaction.
-        names: of the lines, in order.
-        stops: distance, probability: where the walks stop, for stopping rules.
-        description: what the picture shows, in words.
+    rows: distance (below 0 before the private record), name, redaction. names: of the lines, in
+    order. stops: distance, probability: where the walks stop, for stopping rules. description: what
+    the picture shows, in words.
     """
     layers = [*_shades(region_bands(rows)), _private()]
     if stops:
@@ -49,9 +47,7 @@ def rule_chart(
 def redaction_chart(rows: Rows, names: Sequence[str]) -> Chart:
     """Fig. 3: Pr(Y_t = ⊥ | X_t = 0) by record, a line for each mechanism.
 
-    Args:
-        rows: record, name, redaction.
-        names: the mechanisms in order.
+    rows: record, name, redaction. names: the mechanisms in order.
     """
     lines = _lines(rows, "record", names, {})
     words = f"Lines of redaction probabilities by record, for {', '.join(names)}."

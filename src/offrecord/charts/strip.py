@@ -15,10 +15,8 @@ _COLOURS = {PRIVATE: "#444444", GONE: "#a9a9b5"}
 def strip_chart(first: int, shown: Sequence[str | None], private: Sequence[int]) -> Chart:
     """Records in order; what is redacted is empty.
 
-    Args:
-        first: number of the first record.
-        shown: the released values, None where there is none.
-        private: numbers of the private records.
+    first: number of the first record. shown: the released values, None where there is none.
+    private: numbers of the private records.
     """
     rows = []
     for at, value in enumerate(shown, first):

@@ -3,9 +3,8 @@
 One verb a file: demo, fit, redact, design, compare, reproduce, answer, key; app lists them, running
 runs them. What they share, by question:
 
-parameters  what do people write?               paths     may this file be read or written?
-tables      which rows are asked for?           chains    which problem is asked about?
-printing    how is something said?
+parameters  options, in groups         files     which files are read and written
+chains      problems without a table   printing  results, notes and progress bars
 """
 
 from offrecord.cli.running import main, run

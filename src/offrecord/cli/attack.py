@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from offrecord.cli.files import Original, PrivateList
 from offrecord.cli.printing import Json, as_json_text, busy
 
 
@@ -16,14 +17,8 @@ def attack(
         Path | None,
         typer.Option(help="Its certificate.  [default: RELEASED.certificate.json]"),
     ] = None,
-    private_list: Annotated[
-        Path | None,
-        typer.Option(help="The list of private records, where the certificate has none."),
-    ] = None,
-    original: Annotated[
-        Path | None,
-        typer.Option(help="The table that was redacted: what plain erasure would have leaked."),
-    ] = None,
+    private_list: PrivateList = None,
+    original: Original = None,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Exit 1 if any attacker finds more than ε."),

@@ -8,10 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
+from offrecord.cli.files import (
+    Table,
+    check_all_apart,
+    check_outside,
+    columns_read,
+    read_keys,
+    read_table,
+    said_of,
+)
 from offrecord.cli.parameters import cuts, offering
-from offrecord.cli.paths import check_all_apart, check_outside
 from offrecord.cli.printing import Json, as_json_text, busy
-from offrecord.cli.tables import Table, columns_read, read_keys, read_table, said_of
 from offrecord.tables.options import EPSILONS, limit
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import typer
 
+from offrecord.cli.files import Table
 from offrecord.cli.parameters import offering
 from offrecord.cli.printing import Json, as_json_text
-from offrecord.cli.tables import Table
 
 
 @offering()

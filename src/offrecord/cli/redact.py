@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from offrecord.cli.files import (
+    Table,
+    check_all_apart,
+    check_outside,
+    columns_read,
+    is_too_large,
+    output_format,
+    read_keys,
+    read_table,
+    said_of,
+)
 from offrecord.cli.parameters import offering
-from offrecord.cli.paths import check_all_apart, check_outside, is_same, output_format
 from offrecord.cli.printing import Json, as_json_text, bar, failed, fault_of, noted
-from offrecord.cli.tables import Table, columns_read, is_too_large, read_keys, read_table, said_of
 from offrecord.errors import InputError
 from offrecord.tables.options import FileOptions, Options
 
@@ -29,11 +38,7 @@ def redact(
     table: Table,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Released table, its certificate beside it.",
-        ),
+        typer.Option("--output", "-o", help="Released table, its certificate beside it."),
     ] = None,
     report: Annotated[
         Path | None,
@@ -56,8 +61,8 @@ def redact(
     options["accept"] = options["accept"] or ()
     options["limits"] = dict(options["limits"] or ())
     asked = FileOptions(**options, progress=bar, say=noted)
-    named = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
-    places = _places(table, output, asked, named)
+    report = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
+    places = _places(table, output, asked, report)
     keys = read_keys(asked.private_list, _said(asked), asked.max_rows)
     asked = replace(asked, private_list=keys)
     engine = _in_file if _is_streamed(stream, places, asked) else _in_memory
@@ -111,74 +116,40 @@ def _report_place(
 
 def _places(table: Path, output: Path | None, asked: FileOptions, report: Path | None) -> _Places:
     """Where things are, checked before anything is read; InputError if they cannot be there."""
+    from offrecord.files import check_apart, check_outputs
+    from offrecord.release.keys import default_key_file
+    from offrecord.reports.report import check_report
+
     if output is None and not asked.dry_run:
         raise InputError("give --output FILE for the released table, or --dry-run")
     output = None if asked.dry_run else output
-    outputs = _outputs(output, asked) | {"--report": report}
-    check_all_apart(outputs, _inputs(table, asked))
+    named = {"--private-list": asked.private_list, "--model": asked.model, "--policy": asked.policy}
+    inputs = {"the input": table} | {
+        name: Path(one) for name, one in named.items() if isinstance(one, (str, Path))
+    }
+    certificate = None if asked.certificate is None else Path(asked.certificate)
+    outputs = {"--output": output, "--certificate": certificate, "--report": report}
+    check_all_apart(outputs, inputs)
     check_outside(outputs, table)
-    out_kind, certificate = _release_place(table, output, asked)
-    if report is not None:
-        _check_report(report, certificate, asked)
     said = said_of(table, asked.private_list, _said(asked))
-    return _Places(table, said, output, out_kind, certificate, report)
+    if output is None:
+        return _Places(table, said)
+    kind = output_format(output, asked.format)
+    key = default_key_file() if asked.key_file is None else Path(asked.key_file)
+    certificate = check_outputs(output, certificate, key, force=asked.force)
+    # A certificate that no option names lies beside the output: it may be an input, too.
+    outputs = {"--output": output, "the certificate": certificate, "--report": report}
+    check_all_apart(outputs, inputs)
+    if report is not None:
+        check_report(report, force=asked.force)
+        check_apart(key, report)
+    return _Places(table, said, output, kind, certificate, report)
 
 
 def _said(asked: FileOptions) -> Said:
     from offrecord.tables.formats import Said
 
     return Said(asked.format, asked.separator, asked.encoding)
-
-
-def _path(named: str | Path | None) -> Path | None:
-    return None if named is None else Path(named)
-
-
-def _inputs(table: Path, asked: FileOptions) -> dict[str, Path | None]:
-    return {
-        "the input": table,
-        "--private-list": _path(asked.private_list),
-        "--model": _path(asked.model) if isinstance(asked.model, (str, Path)) else None,
-        "--policy": _path(asked.policy) if isinstance(asked.policy, (str, Path)) else None,
-    }
-
-
-def _outputs(output: Path | None, asked: FileOptions) -> dict[str, Path | None]:
-    return {
-        "--output": output,
-        "--certificate": _path(asked.certificate),
-    }
-
-
-def _release_place(
-    table: Path, output: Path | None, asked: FileOptions
-) -> tuple[str | None, Path | None]:
-    """The format of a release, and where its certificate goes: both None in a dry run."""
-    if output is None:
-        return None, None
-    from offrecord.files import check_outputs
-
-    kind, named = output_format(output, asked.format), _path(asked.certificate)
-    certificate = check_outputs(output, named, _key_file(asked), force=asked.force)
-    others = _outputs(output, asked) | {"the certificate": certificate}
-    check_all_apart({**others, "--certificate": None}, _inputs(table, asked))
-    return kind, certificate
-
-
-def _check_report(report: Path, certificate: Path | None, asked: FileOptions) -> None:
-    """InputError unless a report may be written there."""
-    from offrecord.files import check_apart
-    from offrecord.reports.report import check_report
-
-    check_report(report, force=asked.force)
-    check_apart(_key_file(asked), report)
-    check_all_apart({"--report": report}, {"the certificate": certificate})
-
-
-def _key_file(asked: FileOptions) -> Path:
-    from offrecord.release.keys import default_key_file
-
-    return default_key_file() if asked.key_file is None else Path(asked.key_file)
 
 
 # ---- the engines
@@ -236,21 +207,11 @@ def _in_memory(places: _Places, asked: FileOptions) -> _Done:
 
     options = {one.name: getattr(asked, one.name) for one in fields(Options)}
     release = redact_table(frame, remember=False, **options)
-    warnings = [*release.summary.warnings, *_written(release, places, force=asked.force)]
+    warnings = [*release.summary.warnings]
+    if places.output is not None:
+        how: dict[str, Any] = {"format": places.output_format, "certificate": places.certificate}
+        warnings += release.write(places.output, **how, force=asked.force)[1]
     return _Done(release.summary, warnings, release, release.fit)
-
-
-def _written(release: Release, places: _Places, *, force: bool) -> list[str]:
-    """Write a release; warnings."""
-    warnings = []
-    if places.output is not None and places.certificate is not None:
-        warnings += release.write(
-            places.output,
-            format=places.output_format,
-            certificate=places.certificate,
-            force=force,
-        )[1]
-    return warnings
 
 
 def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
@@ -262,12 +223,11 @@ def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
 
     assert places.report is not None
     assert places.certificate is not None
-    output = places.output
     try:
-        page = report_of(done.made, places.certificate, output)
+        page = report_of(done.made, places.certificate, places.output)
         _ = page.html  # drawing takes a second: not while others wait for the lock
-        # by which releases are named one after the other
-        with locked_folder((output or places.certificate).parent):
+        # Releases are renamed into place one after the other, under this lock.
+        with locked_folder((places.output or places.certificate).parent):
             if not page.is_of(places.certificate):
                 return "the report was not written: another run has overwritten the release"
             page.write(places.report, force=force)
@@ -288,15 +248,11 @@ def _report_fault(done: _Done, places: _Places, *, force: bool) -> str | None:
 
 
 def _text(done: _Done, places: _Places) -> str:
-    """A release in a few lines, and what was written."""
-    written = [] if places.output is None else [str(places.output)]
-    written += [] if places.certificate is None else [_shown(places.certificate, places.output)]
-    written += [] if places.report is None else [_shown(places.report, places.output)]
+    """A release in a few lines, and which files were written: those beside the output by name."""
     figures = done.summary.figures()
-    return f"{figures}\n\nwritten: {', '.join(written)}" if written else figures
-
-
-def _shown(file: Path, output: Path | None) -> str:
-    """The path of a file, or its name where it lies beside the output."""
-    is_beside = output is not None and is_same(file.parent, output.parent)
-    return file.name if is_beside else str(file)
+    if places.output is None:
+        return figures
+    folder = places.output.resolve().parent
+    others = [one for one in (places.certificate, places.report) if one is not None]
+    names = [one.name if one.resolve().parent == folder else str(one) for one in others]
+    return f"{figures}\n\nwritten: {', '.join([str(places.output), *names])}"

@@ -7,22 +7,14 @@ from typing import Annotated
 
 import typer
 
-from offrecord.cli.paths import check_all_apart
+from offrecord.cli.files import Certificate, PrivateList, Released, check_all_apart
 from offrecord.cli.printing import Json, as_json_text, busy, warned
 
 
 def report(
-    certificate: Annotated[
-        Path, typer.Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
-    ],
-    released: Annotated[
-        Path | None,
-        typer.Argument(metavar="RELEASED", help="The released table: what left of it is counted."),
-    ] = None,
-    private_list: Annotated[
-        Path | None,
-        typer.Option(help="The list of private records, where the certificate has none."),
-    ] = None,
+    certificate: Certificate,
+    released: Released = None,
+    private_list: PrivateList = None,
     output: Annotated[
         Path | None,
         typer.Option(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from offrecord.cli.files import check_folder
 from offrecord.cli.parameters import offering
-from offrecord.cli.paths import check_folder
 from offrecord.cli.printing import Json, as_json_text, bar
 from offrecord.errors import InputError
 from offrecord.text import aligned, followed

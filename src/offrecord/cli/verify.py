@@ -7,29 +7,19 @@ from typing import Annotated
 
 import typer
 
+from offrecord.cli.files import Certificate, Original, PrivateList, Released
 from offrecord.cli.parameters import whole
 from offrecord.cli.printing import Json, as_json_text, busy
 
 
 def verify(
-    certificate: Annotated[
-        Path, typer.Argument(metavar="CERTIFICATE", help="The certificate of a release (JSON).")
-    ],
-    released: Annotated[
-        Path | None,
-        typer.Argument(metavar="RELEASED", help="The released table, checked cell by cell."),
-    ] = None,
-    private_list: Annotated[
-        Path | None,
-        typer.Option(help="The list of private records, where the certificate has none."),
-    ] = None,
+    certificate: Certificate,
+    released: Released = None,
+    private_list: PrivateList = None,
     key_file: Annotated[
         Path | None, typer.Option(help="The publisher's key: every coin is drawn again.")
     ] = None,
-    original: Annotated[
-        Path | None,
-        typer.Option(help="The table before it was redacted: what coins decide by its values."),
-    ] = None,
+    original: Original = None,
     seed: Annotated[
         int | None,
         typer.Option(

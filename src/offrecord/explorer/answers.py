@@ -32,8 +32,7 @@ MODEL_FILE = "model.json"  #: what a model file is called in commands
 def answer(asked: Asked) -> dict[str, Any]:
     """What the mechanism of a state does, and what the model says.
 
-    Raises:
-        FieldError: for what cannot be answered, with the field that is wrong.
+    FieldError for what cannot be answered, with the field that is wrong.
     """
     problem = asked.problem()
     at = min(asked.about, len(problem.secrets)) - 1
@@ -59,8 +58,7 @@ def answer(asked: Asked) -> dict[str, Any]:
 def curves(asked: AskedCurve) -> dict[str, Any]:
     """Utility over ε of some mechanisms, the chosen one marked; and why others are not shown.
 
-    Raises:
-        FieldError: for what cannot be answered.
+    FieldError for what cannot be answered.
     """
     last = next(one for one in _WIDEST if asked.epsilon <= one)
     budgets = [float(f"{last * step / _BUDGETS:.6g}") for step in range(1, _BUDGETS + 1)]

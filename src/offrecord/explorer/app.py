@@ -29,13 +29,8 @@ _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 def serve(port: int, *, open_browser: bool, say: Callable[[str], None]) -> None:
     """Serve until somebody stops it.
 
-    Args:
-        port: on loopback; 0 takes any.
-        open_browser: whether to open the page.
-        say: is called with the address.
-
-    Raises:
-        InputError: for a port that cannot be had.
+    port: on loopback; 0 takes any. open_browser: whether to open the page. say: is called with the
+    address. InputError for a port that cannot be had.
     """
     with bound_to(port) as bound:
         url = f"http://{ADDRESS}:{bound.getsockname()[1]}/"

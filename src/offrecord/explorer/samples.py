@@ -21,17 +21,11 @@ from offrecord.models.records import MISSING, Chains
 
 
 def sample_of(policy: Policy, seed: int, run: int, span: range) -> dict[str, Any]:
-    """The sample of this number.
+    """A sample of what a policy releases.
 
-    Args:
-        policy: what redacts.
-        seed: which sample.
-        run: number of the private run that is looked at, from 0.
-        span: the records to show, counted from 1.
-
-    Returns:
-        Records, and what is inferred about the run: prior and posterior of its first record, and
-        the log-ratio between its values (None: impossible, "inf": infinite).
+    run: number of a private run, from 0. span: the records to show, counted from 1. Beside them
+    comes what is inferred about the run: prior and posterior of its first record, and the log-ratio
+    between its values (None: impossible, "inf": infinite).
     """
     problem = policy.problem
     rng = np.random.default_rng(seed)

@@ -76,11 +76,7 @@ def rule_picture(policy: TablePolicy, promise: Promise) -> Chart:
 def rule_rows(pair: Pair, mean: Members, place: int, labels: Sequence[Label]) -> RuleRows:
     """The rules of both sides by distance from the core, under one chain.
 
-    Args:
-        pair: the rules.
-        mean: the chain (M = 1).
-        place: of the setting.
-        labels: the values.
+    pair: the rules. mean: the chain (M = 1). place: of the setting. labels: the values.
     """
     walks = not all(rule is None or isinstance(rule, LocalRule) for rule in pair)
     names = ["whatever its value, on average"] if walks else _names(labels)
@@ -149,10 +145,7 @@ def _rule_words(pair: Pair, mean: Members, place: int) -> str:
 def influence_picture(promise: Promise, place: int, epsilon: float) -> Chart:
     """Influence of records by distance: of the mean chain, and of most plausible chains.
 
-    Args:
-        promise: the chains.
-        place: of the private record.
-        epsilon: the level that is marked.
+    promise: the chains. place: of the private record. epsilon: the level that is marked.
     """
     mean, members = promise.mean, drawn(promise)
     rows: list[dict[str, Any]] = []

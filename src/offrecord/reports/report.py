@@ -117,12 +117,8 @@ def report(
 def report_of(made: Any, certificate: Path, released: Path | None) -> Report:
     """The report of a release that is at hand.
 
-    Args:
-        made: what an engine gave back.
-        certificate, released: what its files are called; None where the table has none.
-
-    Raises:
-        InputError: for a dry run.
+    made: what an engine gave back. certificate, released: what its files are called; None where the
+    table has none. InputError for a dry run.
     """
     if made.summary.dry_run:
         raise InputError("a dry run is no release: there is nothing to report")
