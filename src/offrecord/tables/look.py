@@ -56,6 +56,7 @@ _FEW_CHAINS, _LONG_CHAIN = 20, 100  # a sensor: fewer chains than that, at least
 _COMMON_STEPS = 400  # a panel: no more steps than that, shared by its chains
 _MANY_VALUES = 8  # with more values, `fit` and `redact` take minutes and release little
 _SHOWN = 12  # values that are printed
+_LOOKED_AT = 1000  # values among which codes and variants are looked for
 
 #: Texts, or lists of them, as Python: with the double quotes that shells leave as they are.
 _text = partial(json.dumps, ensure_ascii=False)
@@ -387,7 +388,7 @@ def _looked(
     step, gaps, notes = _step(arranged)
     counts = value_cells(series).drop_nulls().value_counts(sort=True, name=" count")
     values = {str(value): count for value, count in counts.head(MAX_VALUES).iter_rows()}
-    notes += _value_notes(series, counts[series.name], origin)
+    notes += _value_notes(series, counts[series.name].head(_LOOKED_AT), origin)
     fewer = _fewer_values(series, columns[series.name], arranged.chains.count)
     if fewer:
         name = next(iter(fewer))
@@ -499,7 +500,9 @@ def _fewer_values(cells: pl.Series, column: Column, chains: int) -> dict[str, An
     if "number" not in column.kind:
         # merging learns from chains without a private record, so there must be some
         return {"merge": "rare"} if chains >= _FEW_CHAINS else {}
-    parts = [cells.cast(pl.Float64).quantile(part) or 0 for part in (0, 0.25, 0.5, 0.75)]
+    parts = [
+        cells.cast(pl.Float64, strict=False).quantile(part) or 0 for part in (0, 0.25, 0.5, 0.75)
+    ]
     # three digits are enough, and say less about single records
     cuts = sorted({float(f"{cut:.3g}") for cut in parts[1:]})
     inside = [cut for cut in cuts if cut > parts[0]]
