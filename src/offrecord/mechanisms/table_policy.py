@@ -128,6 +128,12 @@ class TablePolicy:
         from offrecord.release.certificate import Policy
 
         if isinstance(content, dict):  # files name their format beside it
+            for name, ours in _HEAD.items():
+                if content.get(name, ours) != ours:
+                    raise InputError(
+                        f'this is not a table policy: "{name}" must be "{ours}", got'
+                        f" {content[name]!r:.40}"
+                    )
             content = {name: one for name, one in content.items() if name not in _HEAD}
         form = Policy.of(content)
         rules = {
