@@ -130,7 +130,7 @@ def offering(shared: type | None = None) -> Callable[[_Verb], _Verb]:
             known = {name: one.replace(default=None) for name, one in known.items()}
         known |= {} if shared is None else _annotated(shared)
         parameters = list((known | _annotated(verb)).values())
-        verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # typer reads it
+        verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # for typer
         verb.__annotations__ = {one.name: one.annotation for one in parameters}
         return verb
 

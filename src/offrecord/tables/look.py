@@ -32,7 +32,7 @@ from offrecord.tables.steps import Step
 from offrecord.tables.values import MAX_VALUES, typed_text, value_cells
 from offrecord.text import aligned, many
 
-#: Words in the names of columns that tell their role.
+#: Words in the names of columns that suggest their role.
 _WORDS = {
     "by": "id pid uid hhid person patient subject participant user customer client case household"
     " company chain series sensor station room device machine vehicle animal site city region",
