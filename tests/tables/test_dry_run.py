@@ -72,7 +72,7 @@ def test_a_ledger_that_a_release_would_not_take_is_said_too(redact, tmp_path):
     ledger.write_text("{}")
     (said,) = foretold(redact(dry_run=True))
     assert str(ledger) in said
-    assert '"format": Field required' in said
+    assert "format: Field required" in said
     ledger.unlink()
     (tmp_path / "keys" / "key.json").unlink()
     assert foretold(redact(dry_run=True)) == []

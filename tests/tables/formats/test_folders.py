@@ -3,6 +3,7 @@
 import shlex
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -154,9 +155,10 @@ def test_a_file_that_comes_or_changes_between_the_looks_is_noticed(tmp_path, mon
         spread(table)
         Path("parts/zz.parquet").unlink(missing_ok=True)
 
-        def swap(items, change=change):
+        @contextmanager
+        def swap(what, total, change=change):
+            yield lambda done: None
             change()
-            return list(items)
 
         with pytest.raises(off.InputError, match=r"changed while it was read|cannot be read"):
             off.redact_file("parts", "o.parquet", progress=swap, **options)

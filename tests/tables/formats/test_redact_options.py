@@ -10,7 +10,7 @@ import pytest
 import offrecord as off
 from hours import COLUMNS, EPSILON, TIMES, frame, rows_of
 from offrecord import cli
-from offrecord.tables import plan
+from offrecord.tables import choosing
 from table_files import write
 
 
@@ -158,7 +158,7 @@ def test_rules_are_kept_and_reused(run, monkeypatch):
     """A release that is made again takes the rules of the one before, and so may another table."""
     write(frame(), "table.parquet")
     run("redact", "table.parquet", output="a.csv", mechanism="window")
-    monkeypatch.setattr(plan, "design_table", None)
+    monkeypatch.setattr(choosing, "design_table", None)
     run("redact", "table.parquet", output="b.csv", mechanism="window")
     rules = {"policy": "a.csv.certificate.json"}
     run("redact", "table.parquet", output="c.csv", **rules)

@@ -185,7 +185,11 @@ def test_a_frame_that_is_collected_is_not_spilled_either(large, tmp_path):
         " private='p', epsilon=1.0, dataset='large', model=sys.argv[2], mechanism='window',"
         " key_file=sys.argv[3], accept='model')"
     )
-    files = [folder / "large.parquet", folder / "model.json", options[-2]]
+    files = [
+        folder / "large.parquet",
+        folder / "model.json",
+        options[options.index("--key-file") + 1],
+    ]
     small = os.environ | SMALL | {"POLARS_OOC_SPILL_DIR": str(tmp_path / "spilled")}
     subprocess.run(
         [sys.executable, "-c", script, *map(str, files)],
