@@ -165,15 +165,17 @@ def _rules(given: Given, promise: Promise, survey: Survey) -> Chosen:
 
 
 def _is_hopeless(promise: Promise, survey: Survey, epsilon: float) -> bool:
-    """Whether even half of the windows of a few plausible chains would release nothing of chains
-    with a private record, where these can go as a whole. Designing rules that redact everything
-    takes minutes where memory is long.
+    """Whether rules would release nothing of chains with a private record, judged by the windows of
+    a few plausible chains.
     """
+    # Where whole chains cannot go, rules are designed in any case.
     few = survey.chains < MANY_CHAINS and survey.touched_records < survey.records
     if few or promise.places is not None or not isinstance(promise, Posterior):
         return False
     members, judge = promise.members(_PILOT, promise.seed(epsilon, "pilot")), judge_of("record", 0)
     size, beside = 2, survey.records - survey.touched_records
+    # Where memory is long, designing rules that redact everything takes minutes; this takes a
+    # second. A design may redact less than the window, so half of it decides.
     while np.count_nonzero(judge(members, size, size) > epsilon) > _PILOT // 10:
         half = (size // 2, size // 2)
         rules = {one: pair_of_window(one, half, promise.k) for one in survey.settings}
@@ -251,6 +253,7 @@ def _judged(given: Given, promise: Promise, survey: Survey, policy: TablePolicy)
             " occurs in the table: design it for this setting too"
         )
     rule = promise.acceptance
+    # Drawn here and now: whoever made the policy cannot have fitted it to these chains.
     members = promise.members(0 if rule is None else rule.drawn, remembered.own_seed())
     found = Validation.of(policy.leakages(members), given.epsilon)
     if found.above > (0 if rule is None else rule.verifier):

@@ -100,6 +100,7 @@ class Rule:
             InputError: for values that the model does not know and a rule may release.
         """
         part = self._certain(table)
+        # Coins go by key, chain and order value: each engine and each part draws the same.
         gone = self._redacted(table) | part.waits
         self._check_known(part)
         leaves = ~gone & (table.chains.codes != MISSING)
@@ -190,6 +191,8 @@ class Rule:
 def _counted(part: Part, leaves: Mask) -> Decision:
     """Counts of a part, and what checks see in it. leaves: (n,) records released with a value."""
     table, chains = part.table, part.table.chains
+    # A private record counts as having a value whether its cell is empty or not: a count that
+    # differed would leak it.
     counts = table.valued & ~part.waits
     always, never = part.always & counts & ~table.is_private, part.never & counts
     private = int(np.count_nonzero(table.is_private & counts))

@@ -81,6 +81,7 @@ class Outcome:
             return None
         with ledger(given.key) as book:
             self._refuse_another(book)
+            # Before the entry: a crash in between leaves rules that no release has used.
             if plan.model is not None and plan.chosen.policy is not None:
                 kept = compared(plan.chosen, plan.survey)
                 remembered.save(given, plan.model.promise, plan.chosen.policy, kept)

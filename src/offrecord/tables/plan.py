@@ -121,6 +121,7 @@ class Plan:
             protect,
             promise.order,
             promise.places,
+            # one kernel for all places needs no counts by place
             promise.places if promise.mean.rows.shape[1] > 1 else None,
             promise.k,
             self.holding,

@@ -60,6 +60,7 @@ class Reader:
         whole = self._read(frame, optouts)
         if self.keep_rows or whole.private.count == 0:
             return whole
+        # By positions alone, so which chains are left out depends on no value.
         gone = whole.touched if touched else whole.private.whole_chains(whole.chains)
         if not gone.any():
             return whole

@@ -164,6 +164,7 @@ class Sample:
         """For each column that leaks something, the most of it."""
         if len(self.marks) < 2:
             return []
+        # Learned in one half, counted in the other: a column of noise foretells nothing there.
         test = self._test_half()
         found = (
             max(self._found(at, test), key=lambda one: one.gain, default=None)
@@ -260,6 +261,7 @@ class _Guesses(NamedTuple):
         base, wrong = int(np.count_nonzero(missed)), int(np.count_nonzero(~self.right))
         if base == 0 or 1 - wrong / base < SOME:
             return None
+        # Of guesses without the bins one in total / base is missed: so many rows count for a miss.
         size = _independent_rows(missed, self.values, chain) / (base / total)
         if _chance_of(wrong / total, base / total, size) >= CHANCE:
             return None
