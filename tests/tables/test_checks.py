@@ -6,14 +6,14 @@ import pytest
 
 import offrecord as off
 from offrecord.tables import checks
-from offrecord.tables.checks.check import Check, Finding
+from offrecord.tables.checks.check import DataCheck, Finding
 from offrecord.tables.engines import stream
 
 CHAIN = off.MarkovChain([[0.8, 0.2], [0.4, 0.6]])
 ASKED = {"value": "v", "order": "t", "by": "room", "private": "p", "model": CHAIN, "epsilon": 1.0}
 
 
-class Leaving(Check):
+class Leaving(DataCheck):
     """Says how many rows leave with a value; what it finds is of one kind."""
 
     def __init__(self, kind):

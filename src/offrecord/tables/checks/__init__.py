@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from offrecord.errors import ChosenByValue, InputError, advise
-from offrecord.tables.checks.check import Check, Finding, Part
+from offrecord.tables.checks.check import DataCheck, Finding, Part
 from offrecord.tables.checks.choice import ChosenByValues
 from offrecord.tables.checks.kept import KeptColumns
 from offrecord.tables.checks.ledger import OtherReleases
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from offrecord.tables.plan import Plan
 
 #: In the order in which they speak: of several refusals, a person reads the first.
-CHECKS: Mapping[str, Check] = {
+CHECKS: Mapping[str, DataCheck] = {
     "choice": ChosenByValues(),
     "reading": Reading(),
     "seen": LearnedFrom(),

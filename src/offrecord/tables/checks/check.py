@@ -49,7 +49,7 @@ class Part:
     gone: Mask | None
 
 
-class Check:
+class DataCheck:
     """A question about a table that is to be released. Every method has a default: nothing."""
 
     def before(self, plan: Plan) -> Iterable[Finding]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.records import Runs
-from offrecord.tables.checks.check import Check, Finding, Part
+from offrecord.tables.checks.check import DataCheck, Finding, Part
 from offrecord.tables.private import rows_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ RARELY = 1000
 _LOOKED_AT = 500  # runs of a part, at most, about
 
 
-class ChosenByValues(Check):
+class ChosenByValues(DataCheck):
     """Compares the values of private records with those of their chains."""
 
     def observe(self, part: Part) -> Choice | None:

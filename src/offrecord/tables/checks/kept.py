@@ -23,7 +23,7 @@ from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers, Label, Mask
 from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.tables.cells import parsed_times
-from offrecord.tables.checks.check import Check, Finding, Part
+from offrecord.tables.checks.check import DataCheck, Finding, Part
 
 if TYPE_CHECKING:
     from offrecord.tables.chains import Arranged
@@ -47,7 +47,7 @@ _BINS = (40, 5)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-class KeptColumns(Check):
+class KeptColumns(DataCheck):
     """Refuses a kept column that determines the value, and warns of one that leaks something."""
 
     def observe(self, part: Part) -> Sample | None:

@@ -12,7 +12,7 @@ from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.promise import Promise
 from offrecord.release.certificate import Standing
 from offrecord.release.ledger import RECORDS, Ledger
-from offrecord.tables.checks.check import Check, Finding
+from offrecord.tables.checks.check import DataCheck, Finding
 from offrecord.tables.growing import Before
 from offrecord.tables.survey import Survey, digest_text
 from offrecord.tables.table import Dropped
@@ -27,7 +27,7 @@ _ON_WORD = "on the publisher's word that nothing of it was ever published"
 _UNKNOWN = "the key was there without its ledger: earlier releases are not known"
 
 
-class OtherReleases(Check):
+class OtherReleases(DataCheck):
     """Looks for other releases of the same records."""
 
     def before(self, plan: Plan) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from offrecord.models.file import Model, Origin, Verdict
 from offrecord.models.members import Members
 from offrecord.models.posterior import Posterior, never_followed
 from offrecord.models.records import MISSING
-from offrecord.tables.checks.check import Check, Finding, Part
+from offrecord.tables.checks.check import DataCheck, Finding, Part
 from offrecord.tables.steps import Step
 from offrecord.text import many, odds
 
@@ -46,7 +46,7 @@ _SEEN = 50  # visits of a context from which its own row is compared: a χ² of 
 _PRIOR = 50
 
 
-class FollowsModel(Check):
+class FollowsModel(DataCheck):
     """Compares a table with its model: how it is read, how far apart rows are, what follows."""
 
     def before(self, plan: Plan) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from offrecord.tables.checks.check import Check, Finding
+from offrecord.tables.checks.check import DataCheck, Finding
 
 if TYPE_CHECKING:
     from offrecord.tables.plan import Plan
@@ -17,7 +17,7 @@ _KEPT_ROWS = (
 )
 
 
-class Reading(Check):
+class Reading(DataCheck):
     """Warns of what reading the table takes for granted."""
 
     def before(self, plan: Plan) -> Iterator[Finding]:

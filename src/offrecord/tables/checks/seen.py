@@ -30,7 +30,7 @@ from offrecord.models.base import Integers, Mask
 from offrecord.parquet import check_counts
 from offrecord.release.coins import Coins, encrypted, joined
 from offrecord.release.keys import Key
-from offrecord.tables.checks.check import Check, Finding, Part
+from offrecord.tables.checks.check import DataCheck, Finding, Part
 from offrecord.tables.guarding import engine
 from offrecord.text import many
 
@@ -54,7 +54,7 @@ _NOT_KNOWN = (
 )
 
 
-class LearnedFrom(Check):
+class LearnedFrom(DataCheck):
     """Looks for records that the model was learned from among those that may be redacted."""
 
     def before(self, plan: Plan) -> Iterator[Finding]:
