@@ -243,7 +243,7 @@ def test_twins_by_a_list_of_times_with_gaps(desk):
 @pytest.mark.parametrize("how", ["--in-memory", "--stream"])
 @pytest.mark.parametrize("kind", ["int64", "long text"])
 def test_twins_have_the_same_report(desk, kind, how):
-    """With the release and from its files, as a page and as a short text."""
+    """With the release and from its files."""
     labels = KINDS[kind].labels
     listed = desk.folder / "list.csv"
     pl.DataFrame(sorted(PRIVATE), schema=["id", "t"], orient="row").write_csv(listed)
@@ -251,7 +251,7 @@ def test_twins_have_the_same_report(desk, kind, how):
     for name, codes in zip(("one", "two"), twins(len(labels)), strict=True):
         seen = desk.release(name, table(kind, codes), "csv", "csv", how, labels=labels)
         files = ["out.csv.certificate.json", "out.csv"]
-        for more, page in (([], "a.html"), (["--private-list", listed], "b.html"), ([], "c.md")):
+        for more, page in (([], "a.html"), (["--private-list", listed], "b.html")):
             folder = desk.folder / name
             code, out, err = desk.run(folder, "report", *files, *more, "-o", page)
             assert code == 0, err
