@@ -149,12 +149,11 @@ def _check_others(
         )
 
 
+# What the answers to two rules for a record leak: they share a coin, so it is what their minimum
+# leaks (F3).
 def _together(
     policy: LocalPolicy, record: int, asked: dict[str, float], before: dict[str, float]
 ) -> str:
-    """What the answers to two rules for a record leak: they share a coin, so it is what their
-    minimum leaks (F3).
-    """
     if asked.keys() != before.keys():
         return "both answers together leak what the smaller of both probabilities leaks"
     least = [min(chance, before[label]) for label, chance in asked.items()]

@@ -159,8 +159,8 @@ class Policy(ABC):
             InputError: For another number of values.
         """
 
+    # InputError for values whose outcomes are not listed.
     def _check_listed(self, values: Sequence[int]) -> None:
-        """InputError for values whose outcomes are not listed."""
         n = self.problem.n
         if len(values) != n or n > MAX_OUTCOMES:
             raise InputError(
@@ -185,8 +185,8 @@ class Policy(ABC):
     def summary(self) -> dict[str, Any]:
         """What `offrecord design --json` prints."""
 
+    # What summaries and files of every kind begin with.
     def _head(self) -> dict[str, Any]:
-        """What summaries and files of every kind begin with."""
         return {
             "mechanism": self.mechanism,
             "n": self.problem.n,

@@ -93,6 +93,7 @@ def _designed(
         if protect != "run" and "stopping" in policy.kinds:
             raise InputError("stopping rules protect whole runs: protect must be 'run'")
         content = policy.to_dict()["rules"]
+        # the same rules are not drawn for again until chance lets them pass
         if content == before:  # other draws would be tried until some pass
             continue
         before = content
@@ -114,12 +115,8 @@ def validate(policy: TablePolicy, promise: Promise, number: int = 0) -> TablePol
     seed = draw_seed(promise, policy.epsilon, f"validate-{number}")
     members = promise.members(0 if rule is None else rule.drawn, seed)
     found = Validation.of(policy.leakages(members), policy.epsilon)
-    return replace(policy, validation=found) if found.above <= publisher_limit(promise) else None
-
-
-def publisher_limit(promise: Promise) -> int:
-    """How many of the drawn chains may exceed ε for a publisher; of a list none."""
-    return 0 if promise.acceptance is None else promise.acceptance.publisher
+    limit = 0 if rule is None else rule.publisher
+    return replace(policy, validation=found) if found.above <= limit else None
 
 
 # ---- rules of the mean chain, for a list
@@ -145,6 +142,8 @@ def rules_of_mean(
     if len(settings) > _MOST_DESIGNS:
         raise Unserved(f"{len(settings)} settings are too many to design {mechanism.name} for")
     few = allowed
+    # the publisher's limit is below the verifier's, so what passes here passes there
+    # (docs/proofs/plausible.md)
     if promise.acceptance is not None:  # rules that meet ε exactly need a margin for other draws
         few = int(promise.acceptance.publisher * _SPARE)
     found = {}
@@ -200,16 +199,16 @@ class _Search:
             raise Unserved(f"{self.mechanism.name} and windows keep no budget up to ε")
         return min(found, key=self._cost)
 
+    # The budget at which a line through the two nearest tries comes to just below ε.
     def _next(self, tried: list[tuple[float, float]]) -> float:
-        """The budget at which a line through the two nearest tries comes to just below ε."""
         aim = self.epsilon * (1 - _CLOSE / 2)
         below = max(one for one in tried if one[1] <= self.epsilon)
         above = min((one for one in tried if one[1] > self.epsilon), default=(self.epsilon,) * 2)
         share = (aim - below[1]) / max(above[1] - below[1], 1e-12)
         return below[0] + min(max(share, 0.05), 0.95) * (above[0] - below[0])
 
+    # What all but the allowed number of members keep.
     def _leakage(self, pair: Pair) -> float:
-        """What all but the allowed number of members keep."""
         leaks = leakages_of(pair, self.setting, self.members)
         return float(np.sort(leaks)[len(leaks) - 1 - self.allowed])
 

@@ -60,8 +60,8 @@ class LocalMechanism(Mechanism, ABC):
         self.check(problem)
         return within_budget(problem, self._design_for_chain)
 
+    # A policy for the problem's chain.
     def _design_for_chain(self, problem: Problem) -> LocalPolicy:
-        """A policy for the problem's chain."""
         sides = [self.sides(problem, secret) for secret in problem.secrets]
         return LocalPolicy(problem, composed(problem, sides), self.name)
 
@@ -80,6 +80,7 @@ def within_budget(problem: Problem, design: Callable[[Problem], LocalPolicy]) ->
         policy = LocalPolicy(
             problem, policy.redaction, policy.mechanism, policy.utility_bound, policy.details
         )
+        # the exact leakage decides, not the budget it was designed for
         if policy.leakage <= epsilon:
             good, low = policy, budget
             if step == 0 or problem.is_for_one_chain:
@@ -109,6 +110,7 @@ def composed(problem: Problem, sides: list[Sides]) -> Floats:
     for (first, last), (left, right) in zip(problem.secrets, sides, strict=True):
         matrix[first - 1 : last] = 1.0
         here = matrix[first - 1 - len(left) : first - 1]
+        # the larger probability is private for each secret (F3)
         np.maximum(here, left[::-1], out=here)
         here = matrix[last : last + len(right)]
         np.maximum(here, right, out=here)
@@ -145,6 +147,7 @@ def rules_of_policy(mechanism: Mechanism, mean: Members, setting: Setting, epsil
         reach = int(used[-1]) + 1 if len(used) else 0
         if reach == len(rows) > 0 and not ends_there and places is None:
             raise Unserved(f"{mechanism.name} redacts to the chain's end")
+        # coins draw multiples of 2**-64; rounding up is safe (F3)
         found.append(LocalRule(np.ceil(rows[:reach] * _UNIT) / _UNIT))
     return Pair(
         None if setting.kind == "first" else found[0],
@@ -152,8 +155,8 @@ def rules_of_policy(mechanism: Mechanism, mean: Members, setting: Setting, epsil
     )
 
 
+# A problem whose one secret has the setting's surroundings, and enough records to end in.
 def _long_problem(mean: Members, setting: Setting, epsilon: float) -> Problem:
-    """A problem whose one secret has the setting's surroundings, and enough records to end in."""
     chain, before, after = _chain_around(mean, setting.place, epsilon)
     before = 0 if setting.kind == "first" else before
     after = 0 if setting.kind == "last" else after
@@ -190,8 +193,8 @@ def _chain_around(mean: Members, place: int, epsilon: float) -> tuple[MarkovChai
     return MarkovChain(steps, start=mean.law(0)[0]), place, places.count - 1 - place
 
 
+# Margin beyond which nothing changes: about twice what both sides need with half of ε each.
 def _margin(chain: MarkovChain, epsilon: float) -> int:
-    """Margin beyond which nothing changes: about twice what both sides need with half of ε each."""
     share = epsilon / 200 if epsilon > 0 else 1e-9  # the least share of ε that a side may have
     reaches = [first_small(chain, _FAR, sign, share, _FAR - 1) for sign in (-1, 1)]
     known = [reach for reach in reaches if reach is not None]

@@ -176,8 +176,8 @@ class LocalPolicy(Policy):
             ],
         }
 
+    # First and last records, from 1, of neighbours with the same row.
     def _alike(self) -> list[tuple[int, int]]:
-        """First and last records, from 1, of neighbours with the same row."""
         changes = np.flatnonzero(np.any(self.redaction[1:] != self.redaction[:-1], axis=1)) + 1
         edges = [0, *changes.tolist(), self.problem.n]
         return [(low + 1, high) for low, high in pairwise(edges)]
@@ -215,8 +215,8 @@ class LocalPolicy(Policy):
     def __str__(self) -> str:
         return "\n".join([*self._headlines(), "", aligned(self._table(), right=True)])
 
+    # What it releases, and its leakage.
     def _headlines(self) -> list[str]:
-        """What it releases, and its leakage."""
         epsilon, lines = self.problem.epsilon, []
         if not self.is_private:
             lines.append(f"NOT PRIVATE: leakage {self.leakage:.6g} exceeds ε = {epsilon:g}")
@@ -246,8 +246,8 @@ class LocalPolicy(Policy):
             table.insert(1, omitted)
         return [*table, omitted] if begin + _SHOWN < len(alike) else table
 
+    # `_alike`, with private records by themselves.
     def _apart(self) -> Iterator[tuple[int, int]]:
-        """`_alike`, with private records by themselves."""
         for first, last in self._alike():
             for p in (p for p in self.problem.private if first <= p <= last):
                 if first < p:
@@ -258,8 +258,8 @@ class LocalPolicy(Policy):
                 yield first, last
 
 
+# Four digits, and never 0 or 1 for what is neither.
 def _probability(q: float) -> str:
-    """Four digits, and never 0 or 1 for what is neither."""
     if q in (0.0, 1.0):
         return str(int(q))
     shown = f"{q:.4f}"

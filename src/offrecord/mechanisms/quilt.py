@@ -48,6 +48,6 @@ class MarkovQuilt(LocalMechanism):
         return always(left, chain.k), always(right, chain.k)
 
 
+# Of a record at a distance; ∞ for the private record itself.
 def _max_influence(chain: MarkovChain, distance: int) -> float:
-    """Of a record at a distance; ∞ for the private record itself."""
     return max_influence(chain, 1, 1 + distance) if distance else np.inf

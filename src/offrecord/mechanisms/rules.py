@@ -67,8 +67,8 @@ class SideRule(ABC):
     kind: how files call rules of the class. k: number of values.
 
     A rule may depend on its own coins, the start context and the `reach` + m records beyond the
-    core, and on nothing else: the table rules of near runs, of meeting walks and of sides with
-    missing records rest on it (S1 to S6).
+    core, and on nothing else: sides with missing records (S5), near runs and walks that meet
+    (docs/proofs/several-runs.md) rest on it.
     """
 
     kind: ClassVar[str]

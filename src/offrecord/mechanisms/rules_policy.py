@@ -148,8 +148,8 @@ class RulesPolicy(Policy):
             "not local: who redacts must see all values",
         ]
 
+    # How likely releasing has begun, by distance.
     def _table(self) -> list[list[str]]:
-        """How likely releasing has begun, by distance."""
         laws = [np.cumsum(law) for law in self.stopping_law]
         longest = max(len(law) for law in laws)
         listed = np.unique(np.geomspace(1, max(longest - 1, 1), _SHOWN).round().astype(int))
@@ -272,6 +272,6 @@ def enumerated(records: Records, table: TablePolicy, order: int) -> Iterator[tup
             waiting.append(([*fixed, (name, False)], chance * (1.0 - stops)))
 
 
+# (n,) which records are redacted; all of a chain that is private from end to end.
 def _walked(records: Records, table: TablePolicy, coin: Any, order: int) -> Mask:
-    """(n,) which records are redacted; all of a chain that is private from end to end."""
     return walked(records.chains, records.runs, table, records.place_of, coin, order)

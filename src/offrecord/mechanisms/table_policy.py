@@ -70,11 +70,15 @@ class TablePolicy:
         left, right = np.zeros(members.count), np.zeros(members.count)
         for setting, pair in self.rules.items():
             if setting.kind == "record":
+                # a lone record: both sides judged as one (S3)
                 found.append(record_leakage(pair, members, setting.place))
             elif setting.kind == "run":
+                # a run: its left and right ends may stand at different places, so the largest
+                # of each side counts (S4)
                 left = np.maximum(left, _side(pair.left, members, setting.place, "left"))
                 right = np.maximum(right, _side(pair.right, members, setting.place, "right"))
             else:
+                # a core at its chain's end has one side, which may use all of ε
                 found.append(_side(pair.left, members, setting.place, "left"))
                 found.append(_side(pair.right, members, setting.place, "right"))
         found.append(left + right)
@@ -164,8 +168,8 @@ def record_leakage(pair: Pair, members: Members, place: int) -> Floats:
     return record_leakages(left, right, members.law(place), members.last_value)
 
 
+# (M,) leakage of one side about the core's context there.
 def _side(rule: SideRule | None, members: Members, place: int, direction: Any) -> Floats:
-    """(M,) leakage of one side about the core's context there."""
     if rule is None:
         return np.zeros(members.count)
     return side_leakages(rule.outcomes(members, place, direction), members.law(place))

@@ -80,8 +80,8 @@ class ThreeRegion(LocalMechanism):
         best = min(range(len(costs)), key=lambda i: (costs[i], abs(i - middle)))
         return plans[0][best].rows, plans[1][best].rows
 
+    # The shares of ε to be tried for the left side, and for the right beside each.
     def _shares(self, epsilon: float, left: int, right: int) -> tuple[list[float], list[float]]:
-        """The shares of ε to be tried for the left side, and for the right beside each."""
         if left == 0 or right == 0:
             return [epsilon], [epsilon]
         if self.split == "best":
@@ -118,8 +118,8 @@ class _Plan(NamedTuple):
     cost: float
 
 
+# All of a side up to region S.
 def _whole(side: OneSide, share: float) -> _Plan:
-    """All of a side up to region S."""
     reach = (side.delta_star(share) or side.margin + 1) - 1
     return _Plan(always(reach, side.chain.k), float(reach))
 
@@ -151,6 +151,7 @@ class _Medium(NamedTuple):
         largest = np.where(releasable, inner, -np.inf).max(axis=1)
         following = influence[reach - 1].max() if reach else 0.0
         keep = np.zeros((reach - 1 if reach else side.margin, side.chain.k), dtype=bool)
+        # region M: some values have influence within the share (Sec. IV-A)
         keep[medium] = releasable[medium]
         return cls(keep, share - np.append(largest[medium[1:]], following), share)
 

@@ -76,6 +76,7 @@ class BestWindow(Mechanism):
             if key not in known:
                 known[key] = _smallest(problem, secret, margins)
                 enough = sum(known[key]) + problem.chain.order
+                # beyond these records nothing changes what a window leaks (F14)
                 if problem.members.places is None and min(margins) > enough:
                     useful = min(useful, enough)
             left, right = known[key]
@@ -83,8 +84,8 @@ class BestWindow(Mechanism):
         return LocalPolicy(problem, matrix, self.name)
 
 
+# The first of the shortest windows around one secret, by its left side.
 def _smallest(problem: Problem, secret: Secret, margins: tuple[int, int]) -> tuple[int, int]:
-    """The first of the shortest windows around one secret, by its left side."""
     k = problem.chain.k
 
     def keeps(left: int, right: int) -> bool:

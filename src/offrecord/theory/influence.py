@@ -108,8 +108,8 @@ def log_likelihoods(chain: MarkovChain, private: int, direction: int, count: int
         return np.where(np.isfinite(highest), found - highest, -np.inf)
 
 
+# The logarithm of a product of matrices, from their logarithms.
 def _log_product(left: Floats, right: Floats) -> Floats:
-    """The logarithm of a product of matrices, from their logarithms."""
     return np.asarray(np.logaddexp.reduce(left[:, :, np.newaxis] + right, axis=1))
 
 
@@ -141,8 +141,8 @@ def binary_influence(alpha: float, beta: float, distances: Integers) -> Floats:
     return np.stack(columns, axis=1)
 
 
+# log |1 − α − β|, from α + β or 2 − α − β where that is small, so that no digits are lost.
 def _log_size(alpha: float, beta: float, gap: float) -> float:
-    """log |1 − α − β|, from α + β or 2 − α − β where that is small, so that no digits are lost."""
     if gap > 0.5:
         return float(np.log1p(-(alpha + beta)))
     if gap < -0.5:
@@ -150,10 +150,10 @@ def _log_size(alpha: float, beta: float, gap: float) -> float:
     return float(np.log(abs(gap)))
 
 
+# log(1 + (other/own)·s), s = signed, |s| = size^steps.
 def _log_top(
     own: float, other: float, signed: Floats, steps: Floats, size: float, log_size: float
 ) -> Floats:
-    """log(1 + (other/own)·s), s = signed, |s| = size^steps."""
     ratio = other / own
     if ratio > 1e300:
         # Too large to be multiplied; 1 + ratio·s is then that product, as far as s > 0 is known
@@ -278,6 +278,7 @@ def first_small(
     while True:
         found = influence_beside(chain, private, direction, count) if look is None else look(count)
         largest = found.max(axis=1)
+        # a record further off says no more than one nearer (data processing)
         if largest[-1] <= epsilon:  # it never rises with the distance
             return int(np.argmax(largest <= epsilon)) + 1
         if count >= min(margin, _MOST_STEPS) or _is_constant(largest):
@@ -295,8 +296,8 @@ def is_independent(chain: MarkovChain, private: int, direction: int) -> bool:
     return bool(np.all(rows == rows[0]))
 
 
+# A chain that never forgets: the influence no longer falls, to the last bit.
 def _is_constant(largest: Floats) -> bool:
-    """A chain that never forgets: the influence no longer falls, to the last bit."""
     last = largest[-32:]
     return len(last) == 32 and (bool(np.all(last == last[0])) or not np.isfinite(last).any())
 

@@ -128,8 +128,8 @@ class Around:
         offset = self.ends[1] - self.secret.last
         return inside, tuple(sides), self.secret.last - self.secret.first, offset
 
+    # The place of a record, from 1.
     def _place(self, record: int) -> int:
-        """The place of a record, from 1."""
         places = self.members.places
         if places is None:
             return 0
@@ -151,7 +151,9 @@ class Around:
         left, right = (self._outcomes(members, side) for side in ("left", "right"))
         laws = [members.law(self._place(end)) for end in self.ends]
         if not self.is_long:
+            # a secret within one context: a sum over the contexts that hold it (R6)
             return record_leakages(left, right, laws[0], self._codes())
+        # first and last values of a run occur together or not (F9)
         pairs = log_ratios(left, laws[0]), log_ratios(right, laws[1])
         found = _added(*pairs, self._together(members))
         return np.asarray(np.where(found > 1e-12, found, 0.0))
@@ -169,33 +171,34 @@ class Around:
                 return True
         return False
 
+    # (M, k) the law of one record's value.
     def _law_of(self, record: int) -> Floats:
-        """(M, k) the law of one record's value."""
         members, end = self.members, max(record, self.members.order)
         law, digit = members.law(self._place(end)), end - record
         shape = (members.count, -1, members.k, members.k**digit)
         return np.asarray(law.reshape(shape).sum(axis=(1, 3)))
 
+    # (S,) the values of a short secret in each start context, as one number.
     def _codes(self) -> Integers:
-        """(S,) the values of a short secret in each start context, as one number."""
         k, after = self.members.k, self.ends[1] - self.secret.last
         length = self.secret.last - self.secret.first + 1
         return np.asarray(np.arange(self.members.contexts) // k**after % k**length)
 
+    # (M, S, S) which start contexts of a long secret occur together.
     def _together(self, members: Members) -> NDArray[np.bool_]:
-        """(M, S, S) which start contexts of a long secret occur together."""
         place, steps = self._place(self.ends[0]), self.ends[1] - self.ends[0]
         product = kernel_product(members, place, steps, "right")
         return np.asarray((product > 0) & (members.law(place) > 0)[:, :, np.newaxis])
 
     # ---- what is seen on one side
 
+    # (M, O, S)
     def _outcomes(self, members: Members, direction: Direction) -> Floats:
-        """(M, O, S)"""
         rows, margin, end = self._side(direction)
         if members.order == 1:
             return local_outcomes(rows, members, self._place(end), direction, margin)
         window = self._window(rows, margin)
+        # windows show the nearest context (R6); anything else is enumerated
         if window is None:
             return np.stack(list(self._enumerated(members, direction)), axis=1)
         steps, seen = self._steps_to_context(direction, window, margin)
@@ -203,19 +206,19 @@ class Around:
             return np.ones((members.count, 1, members.contexts))
         return context_outcomes(members, self._place(end), steps, seen, direction)
 
+    # Rows of redaction outwards, number of records, last record of the start context.
     def _side(self, direction: Direction) -> tuple[Floats, int, int]:
-        """Rows of redaction outwards, number of records, last record of the start context."""
         if direction == "left":
             return self.rows[0], self.secret.first - 1, self.ends[0]
         return self.rows[1], self.problem.n - self.secret.last, self.ends[1]
 
+    # The size of a window of whole redactions, if the side is one.
     def _window(self, rows: Floats, margin: int) -> int | None:
-        """The size of a window of whole redactions, if the side is one."""
         size = int(np.argmin(np.append(np.all(rows == 1, axis=1), False)))
         return size if not rows[size : min(size + self.members.order, margin)].any() else None
 
+    # How far the nearest released context is, and how many of its records are released.
     def _steps_to_context(self, direction: Direction, window: int, margin: int) -> tuple[int, int]:
-        """How far the nearest released context is, and how many of its records are released."""
         order = self.members.order
         seen = min(order, margin - window)
         if direction == "right":
@@ -276,8 +279,8 @@ class Around:
                 state.sum(axis=2) if direction == "right" else np.einsum("mxi,mi->mx", state, law)
             )
 
+    # The states after a step that shows one more record.
     def _moved(self, members: Members, state: Floats, record: int, direction: Direction) -> Floats:
-        """The states after a step that shows one more record."""
         if direction == "right":
             return np.asarray(state @ members.kernel(self._place(record - 1)))
         end = self._place(record + members.order - 1)
@@ -285,8 +288,8 @@ class Around:
         return np.asarray(state @ np.swapaxes(members.kernel(end), 1, 2)) * occurs
 
 
+# (M,) the largest left[a, a'] + right[b, b'] over pairs (a, b), (a', b') that occur (F9).
 def _added(left: Floats, right: Floats, together: NDArray[np.bool_]) -> Floats:
-    """(M,) the largest left[a, a'] + right[b, b'] over pairs (a, b), (a', b') that occur (F9)."""
     size = left.shape[1]
     if size > 1 and together.all():
         return np.asarray(left.max(axis=(1, 2)) + right.max(axis=(1, 2)))

@@ -94,8 +94,8 @@ class OneSide:
         return np.asarray(np.log(found))
 
 
+# (B,) the largest ratio of rows within a column of (B, x, values), of columns that count.
 def _ratios(likely: Floats, shown: np.ndarray) -> Floats:
-    """(B,) the largest ratio of rows within a column of (B, x, values), of columns that count."""
     high, low = likely.max(axis=1), likely.min(axis=1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.where(shown & (high > 0), high / low, 1.0)

@@ -75,6 +75,7 @@ def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Intege
         np.take_along_axis(side, spread.order[:, :_WIDEST, np.newaxis], axis=1)
         for side, spread in zip((left, right), spreads, strict=True)
     ]
+    # the widest outcomes settle most members; bounds (O8) say which are still open
     found = _joint_log_ratios(some[0], some[1], given)
     open_left = np.greater(spreads[0].beside(spreads[1]), found[:, np.newaxis])
     open_right = np.greater(spreads[1].beside(spreads[0]), found[:, np.newaxis])
@@ -129,16 +130,16 @@ class _Spreads(NamedTuple):
         return np.where(self.contexts == -np.inf, -np.inf, np.fmin(one, two))
 
 
+# (M, V, S) probability of each context given its last value; nan for impossible values.
 def _given_values(law: Floats, last_value: Integers) -> Floats:
-    """(M, V, S) probability of each context given its last value; nan for impossible values."""
     same = np.unique(last_value)[:, np.newaxis] == last_value
     mass = law[:, np.newaxis] * same
     with np.errstate(invalid="ignore"):
         return np.asarray(mass / mass.sum(axis=2, keepdims=True))
 
 
+# (M,) the largest log-ratio over pairs of outcomes of both sides between two values.
 def _joint_log_ratios(left: Floats, right: Floats, given: Floats) -> Floats:
-    """(M,) the largest log-ratio over pairs of outcomes of both sides between two values."""
     likely = np.zeros((len(left), left.shape[1], right.shape[1]))
     unlikely = np.full(likely.shape, np.inf)
     for value in range(given.shape[1]):
@@ -174,8 +175,8 @@ def log_ratios(outcomes: Floats, possible: Floats) -> Floats:
         return np.asarray(np.log(found))
 
 
+# (M,) the largest log(likely / unlikely) over outcomes that can occur; at least 0.
 def _largest_log_ratio(likely: Floats, unlikely: Floats) -> Floats:
-    """(M,) the largest log(likely / unlikely) over outcomes that can occur; at least 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.where(likely > 0, likely / unlikely, 1.0)
         found = np.log(ratios).max(axis=1, initial=0.0)

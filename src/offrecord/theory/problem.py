@@ -228,8 +228,8 @@ def listed_records(text: str, n: int) -> list[int]:
     return positions
 
 
+# The first and the last record of 7 or 10-12.
 def _range(part: str) -> tuple[int, int]:
-    """The first and the last record of 7 or 10-12."""
     first, dash, last = part.partition("-")
     try:
         low = int(first)

@@ -48,8 +48,8 @@ def rows_beside(matrix: Floats, secret: Secret, order: int) -> tuple[Floats, Flo
     return _nearest(left, order), _nearest(right, order)
 
 
+# The rows up to the first `order` rows of zeros.
 def _nearest(rows: Floats, order: int) -> Floats:
-    """The rows up to the first `order` rows of zeros."""
     count = _FIRST_LOOK
     while True:
         free: Mask = np.logical_not(rows[:count].any(axis=1))

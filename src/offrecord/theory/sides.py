@@ -45,6 +45,7 @@ def local_outcomes(
     margin = margin_beyond(members, place, direction) if margin is None else margin
     if np.all(redaction == 1):
         return _window_outcomes(len(redaction), members, place, direction, margin)
+    # of higher order one release does not end the walk, m in a row do (R6)
     if members.order > 1:
         raise InputError(
             f"of order {members.order} windows are judged exactly, other local rules are not"
@@ -125,8 +126,8 @@ def ends_anywhere(members: Members, place: int) -> bool:
     return places is not None and places.goes_on and place == places.count - 1
 
 
+# (M, S, S) the product of the kernels from a place on.
 def _forwards(members: Members, place: int, steps: int) -> Floats:
-    """(M, S, S) the product of the kernels from a place on."""
     if members.rows.shape[1] == 1 or steps == 0:
         return members.ahead(0 if members.places is None else place, steps)
     product = members.kernel(place)
@@ -162,8 +163,8 @@ def has_vanished(
     return np.asarray(tiny)
 
 
+# (M, S, S) which contexts are possible so many steps on.
 def _pattern(members: Members, place: int, steps: int) -> NDArray[np.bool_]:
-    """(M, S, S) which contexts are possible so many steps on."""
     size = (members.count, members.contexts, members.contexts)
     found = np.broadcast_to(np.eye(members.contexts, dtype=bool), size)
     if members.rows.shape[1] == 1:
@@ -178,8 +179,8 @@ def _pattern(members: Members, place: int, steps: int) -> NDArray[np.bool_]:
     return found.copy()
 
 
+# (M, O, S) outcomes with more of them, of endless leakage for these members.
 def _refused(outcomes: Floats, members: NDArray[np.bool_]) -> Floats:
-    """(M, O, S) outcomes with more of them, of endless leakage for these members."""
     if not np.any(members):
         return outcomes
     contexts = outcomes.shape[2]
@@ -187,8 +188,8 @@ def _refused(outcomes: Floats, members: NDArray[np.bool_]) -> Floats:
     return np.concatenate((outcomes, endless), axis=1)
 
 
+# 1 / law, and 0 where that is 0 or too small.
 def _inverse(law: Floats) -> Floats:
-    """1 / law, and 0 where that is 0 or too small."""
     return np.divide(1.0, law, out=np.zeros_like(law), where=law > LEAST)
 
 
@@ -205,15 +206,15 @@ def _occurs(members: Members, place: int, steps: int) -> Floats:
     return np.asarray(possible, dtype=np.float64)
 
 
+# (M, k) the law of the last record of a context.
 def _of_values(members: Members, law: Floats) -> Floats:
-    """(M, k) the law of the last record of a context."""
     return np.asarray(law.reshape(members.count, -1, members.k).sum(axis=1))
 
 
+# (M, O, S) the nearest `order` released records, fewer at a real end (R6).
 def _window_outcomes(
     size: int, members: Members, place: int, direction: Direction, margin: int | None
 ) -> Floats:
-    """(M, O, S) the nearest `order` released records, fewer at a real end (R6)."""
     order = members.order
     if margin is not None and margin <= size:
         return np.ones((members.count, 1, members.contexts))
@@ -263,10 +264,12 @@ def first_releases(
         reached = _step(state, members, place, distance, direction)
         row = redaction[distance - 1]
         yield reached[:, :, row < 1], certain
+        # everything is released here: nothing further counts (F1)
         if not row.any():
             return
         state = reached * row
         largest = state.max(axis=(1, 2), keepdims=True)
+        # a factor that all start values share cancels in every ratio
         state = state / np.where(largest > 0, largest, 1.0)
         certain = certain & ~np.any((state > 0) & (state < LEAST), axis=(1, 2))
     if margin is None or margin > reach:
@@ -281,10 +284,10 @@ def first_releases(
             yield nothing[:, :, np.newaxis], certain
 
 
+# (M, k, k) one record further, to the one at a distance.
 def _step(
     state: Floats, members: Members, place: int, distance: int, direction: Direction
 ) -> Floats:
-    """(M, k, k) one record further, to the one at a distance."""
     if direction == "right":
         return np.asarray(state @ members.kernel(place_at(members, place, distance - 1)))
     kernel = members.kernel(place_at(members, place, -distance))
@@ -292,18 +295,18 @@ def _step(
     return np.asarray(state @ np.swapaxes(kernel, 1, 2)) * occurs[:, np.newaxis, :]
 
 
+# (M, k) that nothing is released up to the chain's end.
 def _nothing(
     state: Floats, members: Members, place: int, reach: int, direction: Direction
 ) -> Floats:
-    """(M, k) that nothing is released up to the chain's end."""
     if direction == "right":
         return np.asarray(state.sum(axis=2))
     law = members.law(place_at(members, place, -reach))
     return np.asarray(np.einsum("mxi,mi->mx", state, law))
 
 
+# (M, k) that nothing is released from the chain's first record up to the start value.
 def _nothing_before(members: Members, place: int, rows: Floats) -> Floats:
-    """(M, k) that nothing is released from the chain's first record up to the start value."""
     state = members.law(0)
     for step, row in enumerate(rows[::-1]):
         state = state * row

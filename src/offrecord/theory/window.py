@@ -76,6 +76,7 @@ def smallest_windows(
     def exceeds(some: Members, size: int) -> Floats:
         return np.asarray(judge(some, *_cut(members, place, size - ahead, size)) > epsilon)
 
+    # sizes that many of the first members exceed are not tried on all
     pilot = members.part(slice(0, _PILOT))
     begin = 0
     if members.count > _PILOT:
@@ -83,6 +84,7 @@ def smallest_windows(
     size = _smallest(members, exceeds, allowed, begin)
     if size is None:
         return None
+    # one record less on one side may do: both sides grew at once
     best = _cut(members, place, size - ahead, size)
     for fewer in ((1, 0), (0, 1)):
         tried = max(best[0] - fewer[0], 0), max(best[1] - fewer[1], 0)
@@ -91,8 +93,8 @@ def smallest_windows(
     return best
 
 
+# Sizes of at least 0, no longer than the margin of a place.
 def _cut(members: Members, place: int, left: int, right: int) -> tuple[int, int]:
-    """Sizes of at least 0, no longer than the margin of a place."""
     margins = margin_beyond(members, place, "left"), margin_beyond(members, place, "right")
     left, right = (
         max(size if margin is None else min(size, margin), 0)
@@ -175,6 +177,6 @@ def staircase(
     )
 
 
+# How much longer one side of a window is than the other, by its left side.
 def _unevenness(total: int) -> Callable[[int], int]:
-    """How much longer one side of a window is than the other, by its left side."""
     return lambda left: abs(total - 2 * left)

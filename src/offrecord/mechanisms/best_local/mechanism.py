@@ -102,8 +102,8 @@ class BestLocal(Mechanism):
         return LocalPolicy(problem, matrix, self.name, bound)
 
 
+# Whether secrets have sides of their own, so that each design is the best there is.
 def _are_apart(matrix: Floats, problem: Problem) -> bool:
-    """Whether secrets have sides of their own, so that each design is the best there is."""
     return len(_spans(matrix, 0)) == len(problem.secrets)
 
 
@@ -141,15 +141,17 @@ def _utility_bound(problem: Problem, optima: list[Optimum | None]) -> float:
     known, that; else F4 (the paper's Lemma 1): no value whose influence on a secret exceeds ε is
     released.
     """
+    # F4: what every local mechanism has to redact
     least = float((_forced(problem) * problem.chain.marginals(1, problem.n)).sum())
     for secret, optimum in zip(problem.secrets, optima, strict=False):
         if optimum is not None:
+            # F5, F6: what any mechanism redacts around this secret alone
             least = max(least, optimum.least + secret.last - secret.first + 1)
     return min(max(1.0 - least / problem.n, 0.0) + _BOUND_SLACK, 1.0)
 
 
+# (n, k) 1 where a value's influence on a secret exceeds ε, and on the secrets themselves.
 def _forced(problem: Problem) -> Floats:
-    """(n, k) 1 where a value's influence on a secret exceeds ε, and on the secrets themselves."""
     sides: list[Sides] = []
     for secret in problem.secrets:
         found = []
@@ -161,8 +163,8 @@ def _forced(problem: Problem) -> Floats:
     return composed(problem, sides)
 
 
+# The start, improved wherever it redacts, and a little further out.
 def _improved(problem: Problem, matrix: Floats, programs: int) -> Floats:
-    """The start, improved wherever it redacts, and a little further out."""
     result = matrix.copy()
     for first, last in _spans(matrix, 3):
         if (last - first) * problem.chain.k > _MOST:
@@ -177,8 +179,8 @@ def _improved(problem: Problem, matrix: Floats, programs: int) -> Floats:
     return result
 
 
+# Spans of positions apart: what a matrix redacts, and a quarter more, `least` at least.
 def _spans(matrix: Floats, least: int) -> list[tuple[int, int]]:
-    """Spans of positions apart: what a matrix redacts, and a quarter more, `least` at least."""
     used = np.concatenate(([False], matrix.any(axis=1), [False]))
     edges = np.flatnonzero(used[1:] != used[:-1]).tolist()
     found: list[list[int]] = []

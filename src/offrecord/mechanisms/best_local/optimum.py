@@ -86,8 +86,8 @@ def best_around(
     return Optimum(left, right, least)
 
 
+# (reach, 2) rows by distance.
 def _rows(path: _Path, swap: bool) -> Floats:
-    """(reach, 2) rows by distance."""
     rows = np.ones((path.always + len(path.q), 2))
     rows[path.always :, 0] = np.minimum(path.q * (1 + _RAISED), 1.0)
     return rows[:, ::-1] if swap else rows
@@ -244,10 +244,10 @@ class _Side:
         return cls(chain, margin, costs, _least_from(least) * (1 - _SLACK), choice)
 
 
+# Lower costs to those of a curve where it costs less; some: which entries it may serve.
 def _lower(
     found: tuple[Floats, Integers], x: Floats, some: Integers, curve: _Curve, number: int
 ) -> None:
-    """Lower costs to those of a curve where it costs less; some: which entries it may serve."""
     (rest, choice), at = found, x.ravel()[some]
     reached = (at >= curve.images[0]) & (at <= curve.images[-1])
     cost = np.interp(at[reached], curve.images, curve.costs)
@@ -257,8 +257,8 @@ def _lower(
     choice.ravel()[some[better]] = number
 
 
+# (B, W) the least from each column on.
 def _least_from(costs: Floats) -> Floats:
-    """(B, W) the least from each column on."""
     return np.asarray(np.minimum.accumulate(costs[:, ::-1], axis=1)[:, ::-1])
 
 
@@ -314,8 +314,8 @@ class _Search:
             _Side.of(self.chain, self.margins[1], self.widths[1], right),
         )
 
+    # (B,) what shares within each interval cost at least.
     def _bounds(self, intervals: Floats) -> Floats:
-        """(B,) what shares within each interval cost at least."""
         size = max(_CHUNK // max(self.widths), 1)
         if len(intervals) > size:
             parts = np.split(intervals, range(size, len(intervals), size))
@@ -346,14 +346,14 @@ class _Search:
             beside = right[:, np.minimum(least, self.widths[1] - 1)]
         return np.asarray(np.where(allowed, left + beside, np.inf))
 
+    # (W,) of the first common value released, 0 where the side is redacted whole.
     def _influence(self, side: int) -> Floats:
-        """(W,) of the first common value released, 0 where the side is redacted whole."""
         found = self.chain.low_influence(np.arange(1.0, self.widths[side] + 1))
         found[-1] = 0.0
         return found
 
+    # The best paths with this share of epsilon on the left.
     def _at(self, share: float) -> tuple[_Path, _Path]:
-        """The best paths with this share of epsilon on the left."""
         budgets = self.epsilon * share, self.epsilon - self.epsilon * share
         given = np.array([budgets[0]]), np.array([budgets[1]])
         left, right = self._sides(*given)
@@ -372,8 +372,8 @@ class _Search:
             return _Path(side.margin, np.empty(0), float(side.margin))
         return self._made(budget, always, choice)
 
+    # The extremal path from a budget; of infinite cost if there is none.
     def _made(self, budget: float, always: int, choice: int) -> _Path:
-        """The extremal path from a budget; of infinite cost if there is none."""
         if choice == 0:
             return _Path(always, np.empty(0), float(always))
         chain, (pi0, pi1) = self.chain, self.chain.masses
@@ -406,8 +406,8 @@ class _Search:
         return best
 
 
+# (count + 1,) the states of a curve's path from a state to the end.
 def _extremal(chain: _Chain, s: float, curve: _Curve, end: float) -> Floats:
-    """(count + 1,) the states of a curve's path from a state to the end."""
     if curve.records == 1:
         return np.array([s, end])
     at = int(np.clip(np.searchsorted(curve.first, s), 1, len(curve.first) - 1))
@@ -422,8 +422,8 @@ def _extremal(chain: _Chain, s: float, curve: _Curve, end: float) -> Floats:
     return np.array([s, *states(last)[1:]])
 
 
+# Where a rising function is 0, between two arguments, to the last bits.
 def _root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """Where a rising function is 0, between two arguments, to the last bits."""
     from scipy.optimize import brentq
 
     if rising(low) >= 0:

@@ -183,14 +183,14 @@ class _Span:
                 moves.append(move.reshape(self.size, self.k))
         return moves
 
+    # Entries of one side that may be released and then meet a limit.
     def _met(self, walk: _Walk, side: OneSide, limit: Floats) -> Integers:
-        """Entries of one side that may be released and then meet a limit."""
         excess = self._excess(walk, side, limit)[: len(walk.q)].max(axis=(1, 2))
         met = (excess > -_MET) & (walk.q < 1.0) & (walk.entries >= 0)
         return np.asarray(walk.entries[met])
 
+    # (outputs, x, y, k) by how much log-ratios of possible private values exceed limits.
     def _excess(self, walk: _Walk, side: OneSide, limit: Floats) -> Floats:
-        """(outputs, x, y, k) by how much log-ratios of possible private values exceed limits."""
         support = side.chain.support(side.edge)
         apart = support[:, np.newaxis] & support & ~np.eye(self.k, dtype=bool)
         found = walk.ratios() - limit[:, :, np.newaxis]
@@ -198,8 +198,8 @@ class _Span:
 
     # ---- leakage
 
+    # (k, k) what either side's log-ratios reach.
     def _leakages(self, matrix: Floats, secret: Secret) -> tuple[Floats, Floats]:
-        """(k, k) what either side's log-ratios reach."""
         found = []
         for side in self.sides[secret]:
             worst = np.zeros((self.k, self.k))
@@ -211,8 +211,8 @@ class _Span:
             found.append(worst)
         return found[0], found[1]
 
+    # Within the budget: both sides add, pair by pair, for a run in all (F2, F9).
     def _is_private(self, matrix: Floats) -> bool:
-        """Within the budget: both sides add, pair by pair, for a run in all (F2, F9)."""
         for secret in self.problem.secrets:
             left, right = self._leakages(matrix, secret)
             is_run = secret.last > secret.first
@@ -221,8 +221,8 @@ class _Span:
                 return False
         return True
 
+    # What each side's log-ratios may reach: what they do now, and a part of what is unused.
     def _limits(self, matrix: Floats, secret: Secret, lean: float) -> tuple[Floats, Floats]:
-        """What each side's log-ratios may reach: what they do now, and a part of what is unused."""
         left, right = self._leakages(matrix, secret)
         if secret.last > secret.first:
             left, right = np.full_like(left, left.max()), np.full_like(right, right.max())
@@ -281,49 +281,54 @@ class _Span:
         self.programs += 1
         width, epsilon = self.size * self.k, self.problem.epsilon
         held = closed.ravel().copy()
-        rows, limits, columns = [], [], width
-        for secret in self.problem.secrets:
-            for side, limit, is_right in zip(
-                self.sides[secret], self._limits(matrix, secret, lean), (False, True), strict=True
-            ):
-                if not side.is_independent:
-                    found = self._linearised(matrix, side, limit, held)
-                    run = secret.last > secret.first
-                    share = columns + (0 if run else found.pairs)
-                    rows.append((found.slopes, share, 1.0 if is_right else -1.0))
-                    # the left side's log-ratios are at most a share, the right side's ε less it
-                    limits.append(found.bounds + (epsilon if is_right else 0.0))
-            columns += 1 if secret.last > secret.first else self.k**2
+        table, bound = self._constraints(matrix, held, lean)
         flat = matrix.ravel()
         low = np.where(held, flat, np.maximum(flat - radius, 0.0))
         high = np.where(held, flat, np.minimum(flat + radius, 1.0))
-        bound = np.concatenate(limits) if limits else np.empty(0)
         if not len(bound):
             return low.reshape(matrix.shape)
-        table = np.zeros((len(bound), columns))
-        at = 0
-        for slopes, share, sign in rows:
-            here = np.arange(at, at + len(slopes))
-            table[here, :width] = slopes
-            table[here, share] = sign
-            at += len(slopes)
-        others = np.zeros(columns - width)
+        others = np.zeros(table.shape[1] - width)
+        lowest = np.append(low, others).tolist()
+        highest = np.append(high, others + epsilon).tolist()
         solved = linprog(
             np.concatenate((self.weights.ravel(), others)),
             table,
             bound,
-            bounds=list(
-                zip(
-                    np.append(low, others).tolist(),
-                    np.append(high, others + epsilon).tolist(),
-                    strict=True,
-                )
-            ),
+            bounds=list(zip(lowest, highest, strict=True)),
             method="highs",
         )
         if solved.status != 0 or solved.x is None:
             return None
         return np.asarray(solved.x[:width].reshape(matrix.shape))
+
+    def _constraints(
+        self, matrix: Floats, held: NDArray[np.bool_], lean: float
+    ) -> tuple[Floats, Floats]:
+        """A table and its bounds: what the linearised leakage of every side may be.
+
+        The left side's log-ratios are at most a share of ε, the right side's ε less it (F2). The
+        shares are the columns beyond the probabilities: one for a run, else one for each pair of
+        values. held: entries that must not be released are added.
+        """
+        rows, limits, columns = [], [], self.size * self.k
+        for secret in self.problem.secrets:
+            run = secret.last > secret.first
+            sides = self.sides[secret], self._limits(matrix, secret, lean), (-1.0, 1.0)
+            for side, limit, sign in zip(*sides, strict=True):
+                if side.is_independent:
+                    continue
+                found = self._linearised(matrix, side, limit, held)
+                rows.append((found.slopes, columns + (0 if run else found.pairs), sign))
+                limits.append(found.bounds + (self.problem.epsilon if sign > 0 else 0.0))
+            columns += 1 if run else self.k**2
+        bound = np.concatenate(limits) if limits else np.empty(0)
+        table, at = np.zeros((len(bound), columns)), 0
+        for slopes, share, sign in rows:
+            here = np.arange(at, at + len(slopes))
+            table[here, : slopes.shape[1]] = slopes
+            table[here, share] = sign
+            at += len(slopes)
+        return table, bound
 
     def _linearised(
         self, matrix: Floats, side: OneSide, limit: Floats, held: NDArray[np.bool_]

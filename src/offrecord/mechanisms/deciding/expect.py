@@ -112,8 +112,8 @@ class _Sides(ABC):
         return found
 
 
+# `which` in parts of about _AT_ONCE records.
 def _chunks(which: Integers, sizes: Integers) -> Iterator[Integers]:
-    """`which` in parts of about _AT_ONCE records."""
     parts = np.cumsum(sizes[which]) // _AT_ONCE
     yield from np.split(which, np.flatnonzero(np.diff(parts)) + 1)
 
@@ -162,12 +162,11 @@ def _gaps(geometry: Geometry, cores: _Cores, sides: _Sides) -> _Gaps:
     return found.part(np.lexsort((found.first, found.chain)))
 
 
+# Where ranges first … last meet pieces begin … end, both sorted and disjoint: the number of the
+# piece, and the first and last place of what they share.
 def _overlaps(
     begin: Integers, end: Integers, first: Integers, last: Integers
 ) -> tuple[Integers, Integers, Integers]:
-    """Where ranges first … last meet pieces begin … end, both sorted and disjoint: the number of
-    the piece, and the first and last place of what they share.
-    """
     one = np.searchsorted(end, first)
     counts = np.maximum(np.searchsorted(begin, last, side="right") - one, 0)
     hole = np.repeat(np.arange(len(first)), counts)
@@ -175,10 +174,9 @@ def _overlaps(
     return piece, np.maximum(begin[piece], first[hole]), np.minimum(end[piece], last[hole])
 
 
+# (c, 2) numbers of the different sides, -1 for none, and (s, 4) what each is: the side, the rule,
+# the place, whether it looks.
 def _numbered(rules: Integers, places: Integers, looks: Mask) -> tuple[Integers, Integers]:
-    """(c, 2) numbers of the different sides, -1 for none, and (s, 4) what each is: the side, the
-    rule, the place, whether it looks.
-    """
     width = int(places.max(initial=0)) + 1
     keys = ((rules * width + places) * 2 + looks) * 2 + np.array([LEFT, RIGHT])
     there = rules != NO_SIDE
@@ -287,10 +285,8 @@ class _Locals(_Sides):
         return np.asarray((larger * laws).sum(axis=1))
 
 
+# (count, k) law of the value at each distance from a place; the last known one beyond the chain.
 def _value_laws(mean: Members, place: int, sign: int, count: int) -> Floats:
-    """(count, k) law of the value at each distance from a place; the last known one beyond the
-    chain.
-    """
     margin = mean.margin(place)[0 if sign < 0 else 1]
     steps = np.minimum(np.arange(count), count if margin is None else margin)
     if mean.places is None:
@@ -298,8 +294,8 @@ def _value_laws(mean: Members, place: int, sign: int, count: int) -> Floats:
     return np.array([_value_law(mean, mean.place_after(place, sign * d)) for d in steps.tolist()])
 
 
+# (k,) law of the value at a place.
 def _value_law(mean: Members, place: int) -> Floats:
-    """(k,) law of the value at a place."""
     known = place
     if mean.places is not None and not mean.places.cyclic:
         known = max(place, mean.order - 1)  # before, there is no whole context

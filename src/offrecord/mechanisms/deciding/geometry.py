@@ -90,10 +90,8 @@ def _once(layout: Layout, copies: Integers) -> tuple[Layout, Integers]:
     return some, total[order]
 
 
+# (r,) a 64-bit digest of each row of some columns (SplitMix64's finaliser, column by column).
 def _mixed(*columns: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """(r,) a 64-bit digest of each row of some columns (SplitMix64's finaliser, column by
-    column).
-    """
     state = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
         state = (state + column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)

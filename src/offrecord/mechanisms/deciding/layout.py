@@ -160,6 +160,7 @@ def layout_of(chains: Chains, runs: Runs, order: int, place_of: PlaceOf) -> Layo
 
     chains: whole chains; of their values, only which are missing counts.
     """
+    # cores hold at least m records: knowing all of one is knowing more than its run (S4)
     ends = _last_places(chains)
     end = ends[runs.chain]
     # a run shorter than m takes the records before it, or at the chain's beginning those after it
@@ -171,8 +172,8 @@ def layout_of(chains: Chains, runs: Runs, order: int, place_of: PlaceOf) -> Layo
     return Layout(order, ends, runs.chain, first, last, single, places, _holes(chains))
 
 
+# (chains,) the place of each chain's last record; -1 of an empty chain.
 def _last_places(chains: Chains) -> Integers:
-    """(chains,) the place of each chain's last record; -1 of an empty chain."""
     sizes = np.diff(chains.starts)
     if chains.steps is None:
         return sizes - 1
@@ -180,8 +181,8 @@ def _last_places(chains: Chains) -> Integers:
     return np.where(sizes > 0, chains.steps[rows], -1)
 
 
+# (3, h) chain, first and last place of ranges without values.
 def _holes(chains: Chains) -> Integers:
-    """(3, h) chain, first and last place of ranges without values."""
     empty = np.flatnonzero(chains.codes == MISSING)
     chain = np.searchsorted(chains.starts, empty, side="right") - 1
     if chains.steps is None:

@@ -65,6 +65,7 @@ class LocalPlan:
         """
         if not self._is_partial:
             return self.surely
+        # one coin and the larger threshold: more redaction never leaks more (F3)
         limits = self._laid(_by_code(self._rows), self.chains.codes, np.maximum)
         found = self.surely | (limits == ALWAYS)
         missing = np.flatnonzero(self.chains.codes == MISSING)
@@ -158,8 +159,8 @@ class LocalPlan:
         return self.chains.steps[rows]
 
 
+# How many of the nearest distances redact whatever the value.
 def _certain_part(rule: LocalRule) -> int:
-    """How many of the nearest distances redact whatever the value."""
     return int(np.argmin(np.append(np.all(rule.redaction == 1, axis=1), False)))
 
 

@@ -43,8 +43,8 @@ def settings_needed(
     return found
 
 
+# The settings of the cores as they are.
 def _own(layout: Layout) -> Iterator[Setting]:
-    """The settings of the cores as they are."""
     kinds, places = layout.kinds, layout.places
     yield from _settings(RECORD, places[kinds == RECORD, RIGHT])
     yield from _settings(RUN, places[kinds == RUN])

@@ -116,6 +116,7 @@ def clusters_of(layout: Layout, book: RuleBook) -> Clusters:
     while True:
         found = _joined(layout, book, begin)
         gap = found.margins[:-1, RIGHT]
+        # rule 1 of docs/proofs/several-runs.md
         longer = np.maximum(found.deadlines[:-1, RIGHT], found.deadlines[1:, LEFT])
         apart = ~(found.faces[:-1, RIGHT] & (gap < longer))
         if apart.all():
@@ -124,8 +125,8 @@ def clusters_of(layout: Layout, book: RuleBook) -> Clusters:
         begin = begin[np.concatenate(([True], apart, [True]))]
 
 
+# Clusters of the cores begin[i] … begin[i + 1] − 1.
 def _joined(layout: Layout, book: RuleBook, begin: Integers) -> Clusters:
-    """Clusters of the cores begin[i] … begin[i + 1] − 1."""
     head, tail = begin[:-1], begin[1:] - 1
     chain, first, last = layout.chain[head], layout.first[head], layout.last[tail]
     end = layout.ends[chain]
@@ -148,6 +149,7 @@ def _sees(layout: Layout, book: RuleBook, clusters: Clusters, side: int) -> Mask
     edge, sees = clusters.edges(side), np.zeros(clusters.count, dtype=bool)
     for number, some in groups(clusters.rules[:, side]):
         rule = book.rules[number]
+        # a window asks for nothing; its deadline is all it does
         if rule.is_window:
             continue
         deadline = rule.reach + layout.order
@@ -161,12 +163,11 @@ def _sees(layout: Layout, book: RuleBook, clusters: Clusters, side: int) -> Mask
     return sees
 
 
+# Whether any of the last so many records out to a level is missing; None: back to the far end of
+# the start context.
 def _misses(
     layout: Layout, chain: Integers, edge: Integers, side: int, level: int, records: int | None
 ) -> Mask:
-    """Whether any of the last so many records out to a level is missing; None: back to the far end
-    of the start context.
-    """
     near = 1 - layout.order if records is None else level - records + 1
     if side == RIGHT:
         return layout.misses(chain, edge + near, edge + level)
@@ -245,8 +246,8 @@ class _Walks:
             found = found * self.rule.k + np.maximum(self.chains.codes[row + i], 0)
         return found
 
+    # Rows of the records at a distance, which are there.
     def _rows(self, walks: Integers, distance: int) -> Integers:
-        """Rows of the records at a distance, which are there."""
         sign = 1 if self.side == RIGHT else -1
         if self.chains.steps is None:
             return np.asarray(self._base[walks] + sign * distance)
@@ -288,6 +289,7 @@ def covered(chains: Chains, clusters: Clusters, stops: Integers, order: int) -> 
     """
     beyond = np.minimum(stops - order, clusters.margins)
     gap, facing = clusters.margins[:-1, RIGHT], clusters.faces[:-1, RIGHT]
+    # rule 2: beyond these stops neither walk has looked at what the other leaves
     kept = stops[:-1, RIGHT] <= gap + order - clusters.deadlines[1:, LEFT]
     kept &= stops[1:, LEFT] <= gap + order - clusters.deadlines[:-1, RIGHT]
     beyond[:-1, RIGHT] = np.where(facing & ~kept, gap, beyond[:-1, RIGHT])

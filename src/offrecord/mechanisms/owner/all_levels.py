@@ -7,7 +7,8 @@ tolerance. What the tolerance allowed beyond the target is clipped afterwards.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
@@ -48,47 +49,53 @@ def _optimum(side: Side, walk: Steps, levels: list[int], far: int, target: float
     contexts, count = side.contexts, len(levels) - 1
     number = np.arange(count * contexts**2).reshape(count, contexts, contexts)
     stopping = _Stopping(number, walk, np.array(free), far)
-    columns, entries, most = [], [], []
-    bound = np.exp(target)
-    for level in range(count + 1):
-        seen = range(contexts) if level < count else [far]
-        for context in (one for one in seen if walk.beyond[level][0, one, far] > 0):
-            scale = free[level][side.starts, context].max()
-            if scale == 0.0:  # no walk is there
-                continue
-            rows = [stopping.row(level, start, context) for start in range(contexts)]
-            if level < count:
-                for start in side.starts.tolist():  # what stops is there
-                    columns.append(rows[start][0])
-                    entries.append(-rows[start][1] / scale)
-                    most.append(rows[start][2] / scale)
-            for more, less in zip(*side.pairs, strict=True):
-                columns.append(np.concatenate([rows[more][0], rows[less][0]]))
-                both = [rows[more][1], -bound * rows[less][1]]
-                entries.append(np.concatenate(both) / scale)
-                most.append((bound * rows[less][2] - rows[more][2]) / scale)
-    if not most:
+    rows = list(_rows(side, walk, stopping, np.exp(target)))
+    if not rows:
         return None
-    matrix = coo_array(
-        (
-            np.concatenate(entries),
-            (
-                np.repeat(np.arange(len(most)), [len(one) for one in columns]),
-                np.concatenate(columns),
-            ),
-        ),
-        shape=(len(most), number.size),
-    )
+    entries = np.concatenate([one.entries for one in rows])
+    where = np.repeat(np.arange(len(rows)), [len(one.entries) for one in rows])
+    columns = np.concatenate([one.columns for one in rows])
+    matrix = coo_array((entries, (where, columns)), shape=(len(rows), number.size))
     # a mass that waits at a level costs the records up to the next one
     costs = np.zeros(number.shape)
     for level, further in enumerate(np.diff(levels).tolist()):
         reaching = free[level] * walk.beyond[level][0, :, far]
         costs[level] = walk.start[0][:, np.newaxis] * reaching * further
     program: Any = linprog  # its types know no sparse matrices
+    most = [one.most for one in rows]
     found = program(costs.ravel(), matrix.tocsr(), most, bounds=(0.0, 1.0), method="highs")
     if found.x is None or found.status != 0:
         return None
     return stopping.all(found.x.reshape(number.shape))
+
+
+class _Row(NamedTuple):
+    """A row of the program: entries · columns ≤ most."""
+
+    columns: Integers
+    entries: Floats
+    most: float
+
+
+def _rows(side: Side, walk: Steps, stopping: _Stopping, bound: float) -> Iterator[_Row]:
+    """That no mass is negative, and that no outcome is more than `bound` times as likely under one
+    start context as under another (O3). Rows are divided by the largest mass of their context.
+    """
+    contexts, far, last = side.contexts, stopping.far, len(stopping.number)
+    for level in range(last + 1):
+        seen = range(contexts) if level < last else [far]
+        for context in (one for one in seen if walk.beyond[level][0, one, far] > 0):
+            scale = stopping.free[level][side.starts, context].max()
+            if scale == 0.0:  # no walk is there
+                continue
+            masses = [stopping.row(level, start, context) for start in range(contexts)]
+            if level < last:
+                for columns, entries, constant in (masses[start] for start in side.starts):
+                    yield _Row(columns, -entries / scale, constant / scale)
+            for more, less in zip(*side.pairs, strict=True):
+                (high, gains, own), (low, losses, other) = masses[more], masses[less]
+                both = np.concatenate([gains, -bound * losses])
+                yield _Row(np.concatenate([high, low]), both / scale, (bound * other - own) / scale)
 
 
 class _Stopping:

@@ -66,6 +66,7 @@ def _forward(
     with np.errstate(divide="ignore", invalid="ignore"):
         for level, kernels in enumerate(walk.between):
             bridge = chain * beyond[level][:, np.newaxis] / reached
+            # what all bridges have in common is as likely from every start context (S6)
             shared = np.nan_to_num(bridge[:, side.starts]).min(axis=1)
             more = shared * (1.0 - slack)[:, np.newaxis] - taken
             more = np.where(more > least, more, 0.0)

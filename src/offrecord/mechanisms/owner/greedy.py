@@ -163,8 +163,8 @@ class GreedyPolicy(RulesPolicy):
         )
 
 
+# The largest log-ratio of rows that can occur.
 def _log_range(likelihoods: Floats) -> float:
-    """The largest log-ratio of rows that can occur."""
     rows = likelihoods[likelihoods.max(axis=1) > 0]
     with np.errstate(divide="ignore"):
         return float(np.log(rows.max(axis=1) / rows.min(axis=1)).max(initial=0.0))

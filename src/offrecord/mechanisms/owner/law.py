@@ -71,6 +71,7 @@ def unstopped(walk: Steps, stop: Floats) -> Iterator[Floats]:
     mass = np.broadcast_to(walk.first[:, np.newaxis], (members, classes, contexts, contexts))
     yield mass
     for kernel, chances in zip(walk.between, stop, strict=True):
+        # U_{q+1} = (U_q ∘ (1 − σ_q)) P (S1); 1 − σ loses nothing (docs/proofs/rounding.md)
         left = (mass * (1.0 - chances)).reshape(members, -1, contexts)
         mass = (left @ kernel).reshape(members, classes, contexts, contexts)
         yield mass
@@ -103,6 +104,7 @@ def _outcomes(rule: StoppingRule, walk: Steps) -> Floats:
         # a context from which no context of the far class is reached is no outcome there
         seen = walk.beyond[level][:, context, far] > 0
         chances = rule.stop[level][far, :, context]
+        # the factor for what lies beyond is the same for every start context (S1)
         found.append(mass[:, far, :, context].swapaxes(0, 1) * chances * seen[:, :, np.newaxis])
     return np.concatenate([*found, at_deadline], axis=1)
 
@@ -139,7 +141,7 @@ def is_closed(rule: StoppingRule, members: Members, place: int, direction: Direc
     return True
 
 
+# How many members are walked at a time.
 def _size(members: Members, rule: StoppingRule) -> int:
-    """How many members are walked at a time."""
     one = 8 * members.contexts**2 * (int(rule.far.max()) + 1) * (len(rule.levels) + 2)
     return max(_PART // one, 1)

@@ -60,8 +60,8 @@ def level_by_level(side: Side, levels: list[int], target: float, patience: float
     return stop
 
 
+# All members but those few that forget the slowest, which may exceed the target.
 def _quickest(side: Side, walk: Steps) -> Integers:
-    """All members but those few that forget the slowest, which may exceed the target."""
     kernel = walk.first
     for between in walk.between:
         kernel = kernel @ between
@@ -126,12 +126,13 @@ def _most(
     return _repaired(np.clip(chances, 0.0, 1.0), limits, left, pairs, bound)
 
 
+# What the solver's tolerance allowed is taken back: outcomes first, then what is left.
 def _repaired(chances: Floats, limits: Floats, left: Floats, pairs: Pairs, bound: Floats) -> Floats:
-    """What the solver's tolerance allowed is taken back: outcomes first, then what is left."""
     for _ in range(len(chances)):
         for pair, (more, less) in enumerate(zip(*pairs, strict=True)):
             chances[more] = np.minimum(chances[more], limits[pair] * chances[less])
     starts = np.unique(pairs.more)
+    # an outcome that one start context cannot have leaks without limit
     chances[:, (chances[starts] < _LEAST).any(axis=0)] = 0.0  # never for one start alone
     for share in _WAITING:
         tried = (1.0 - share) * chances
@@ -141,8 +142,8 @@ def _repaired(chances: Floats, limits: Floats, left: Floats, pairs: Pairs, bound
     return np.zeros_like(chances)
 
 
+# (pairs, S) how many times as likely one start context may stop at a context as another.
 def _outcome_limits(masses: Floats, pairs: Pairs, target: float) -> Floats:
-    """(pairs, S) how many times as likely one start context may stop at a context as another."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = (masses[:, pairs.less] / masses[:, pairs.more]).min(axis=0)
     return np.asarray(np.nan_to_num(np.exp(target) * ratios, nan=0.0, posinf=1e12))

@@ -101,14 +101,14 @@ class OwnerStopping(Mechanism):
         return found
 
 
+# Whether a setting with one side takes that of a run, which is stricter than it must be.
 def _takes_run(setting: Setting, settings: Collection[Setting], contexts: int) -> bool:
-    """Whether a setting with one side takes that of a run, which is stricter than it must be."""
     ends = setting.kind in ("first", "last")
     return ends and contexts > _OWN_ENDS and Setting("run", setting.place) in settings
 
 
+# The side of a run where a core is at its chain's end.
 def _one_side(setting: Setting, run: Pair) -> Pair:
-    """The side of a run where a core is at its chain's end."""
     return Pair(None, run.right) if setting.kind == "first" else Pair(run.left, None)
 
 

@@ -258,43 +258,41 @@ class Search:
     # ---- judging
 
     def judged(self, pair: Pair, judges: Members) -> Judged:
-        """The leakage of a pair.
-
-        About a lone record it is computed exactly only where a bound leaves it open.
-        """
+        """The leakage of a pair."""
         count = self.chains.allowed + 1
         largest = np.full(count, -np.inf)
-        found, over = [np.empty(0)], [np.empty(0, dtype=np.int64)]
+        parts = []
         for part in judges.parts(_part(pair, judges)):
-            begin = sum(len(one) for one in found)
-            law = part.law(self.setting.place)
-            seen = [
-                rule.outcomes(part, self.setting.place, direction)
-                for rule, direction in self._rules(pair)
-            ]
-            if self.setting.kind == "record":
-                bound = record_bounds(seen[0], seen[1], law, part.last_value)
-            else:
-                bound = np.sum([side_leakages(one, law) for one in seen], axis=0)
-            found.append(bound)
-            if self.setting.kind != "record":
-                largest = np.sort(np.concatenate([largest, bound]))[-count:]
-                over.append(begin + np.flatnonzero(bound > self.epsilon))
-                continue
-            order = np.argsort(-bound)
-            found[-1] = np.minimum(bound, largest[0])
-            for first in range(0, len(order), 4 * count):
-                asked = order[first : first + 4 * count]
-                asked = asked[bound[asked] > largest[0]]
-                if not len(asked):
-                    break
-                left, right = (one[asked] for one in seen)
-                exact = record_leakages(left, right, law[asked], part.last_value)
-                found[-1][asked] = exact
-                largest = np.sort(np.concatenate([largest, exact]))[-count:]
-                over.append(begin + asked[exact > self.epsilon])
-        worst = np.argsort(-np.concatenate(found), kind="stable")[: _WORST * count]
-        return Judged(float(largest[0]), worst, np.concatenate(over))
+            found, largest = self._leakages(pair, part, largest)
+            parts.append(found)
+        leakages = np.concatenate(parts) if parts else np.empty(0)
+        worst = np.argsort(-leakages, kind="stable")[: _WORST * count]
+        return Judged(float(largest[0]), worst, np.flatnonzero(leakages > self.epsilon))
+
+    def _leakages(self, pair: Pair, judges: Members, largest: Floats) -> tuple[Floats, Floats]:
+        """(M,) leakages, and the largest ones so far, in order.
+
+        About a lone record the exact leakage is dear: it is computed only while a bound (O8) says
+        that it may be among the largest. The other entries are bounds.
+        """
+        place = self.setting.place
+        law = judges.law(place)
+        seen = [rule.outcomes(judges, place, direction) for rule, direction in self._rules(pair)]
+        if self.setting.kind != "record":  # the sides of a run add (O7)
+            found = np.sum([side_leakages(one, law) for one in seen], axis=0)
+            return found, _largest(largest, found)
+        bound = record_bounds(seen[0], seen[1], law, judges.last_value)
+        found, order = np.minimum(bound, largest[0]), np.argsort(-bound)
+        size = 4 * len(largest)
+        for first in range(0, len(order), size):
+            asked = order[first : first + size]
+            asked = asked[bound[asked] > largest[0]]
+            if not len(asked):
+                break
+            left, right = (one[asked] for one in seen)
+            found[asked] = record_leakages(left, right, law[asked], judges.last_value)
+            largest = _largest(largest, found[asked])
+        return found, largest
 
     def cost(self, pair: Pair) -> float:
         """Expected redactions beyond the core."""
@@ -310,6 +308,11 @@ class Search:
             yield pair.right, "right"
 
 
+# The largest of both, as many as are known, in order.
+def _largest(known: Floats, more: Floats) -> Floats:
+    return np.asarray(np.sort(np.concatenate([known, more]))[-len(known) :])
+
+
 def _designing(
     most: int,
     stops: Callable[[Side, list[int], float], Floats],
@@ -318,6 +321,7 @@ def _designing(
         """A rule whose deadline keeps the target; None where none within reach does."""
         margin, order, k = side.margin, side.mean.order, side.mean.k
         reach = _MOST_DEADLINE if side.mean.places is None else _MOST_DEADLINE_PLACES
+        # S2: a rule exists exactly where its deadline alone keeps the target
         nearest = side.deadline(target, reach if margin is None else min(reach, margin))
         if nearest is None:
             if margin is None:
@@ -325,14 +329,15 @@ def _designing(
             closed = np.zeros((0, side.classes, side.contexts, side.contexts))
             return StoppingRule(order, k, np.array([margin + order]), side.far, closed)
         levels = placed_levels(side, nearest, most)
+        # coins draw multiples of 2**-64; what acts is what is judged
         stop = np.floor(stops(side, levels, target) * _UNIT) / _UNIT
         return StoppingRule(order, k, np.array(levels), side.far, stop)
 
     return rule
 
 
+# How many members are judged at a time: their outcomes take at most 256 MB.
 def _part(pair: Pair, members: Members) -> int:
-    """How many members are judged at a time: their outcomes take at most 256 MB."""
     outcomes = max(
         int(rule.stop.any(axis=2).sum()) + members.contexts
         for rule in pair

@@ -149,8 +149,8 @@ class Side:
             found = np.log(np.fmax.reduce(of_value, axis=-2) / np.fmin.reduce(of_value, axis=-2))
         return np.maximum(np.where(np.isnan(found), 0.0, found), 0.0)
 
+    # (M, …, S / k, k, S): contexts are numbered with the latest value as the last digit.
     def _by_value(self, likelihoods: Floats) -> Floats:
-        """(M, …, S / k, k, S): contexts are numbered with the latest value as the last digit."""
         *first, contexts, last = likelihoods.shape
         return likelihoods.reshape(*first, contexts // self.mean.k, self.mean.k, last)
 
