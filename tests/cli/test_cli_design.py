@@ -163,5 +163,5 @@ def test_stopping_rules_for_each_record_by_itself_are_refused(run, tmp_path):
     saved = tmp_path / "rules.json"
     rules = ["design", "--table", "--epsilon", 1, "--protect", "each", "--mechanism", "owner"]
     found = run(*rules, "--model", tmp_path / "model.json", "-o", saved)
-    assert found == (2, "", "offrecord: stopping rules protect whole runs: protect must be 'run'\n")
+    assert found == (2, "", "offrecord: owner protects whole runs: protect must be 'run'\n")
     assert not saved.exists()

@@ -13,7 +13,8 @@ from definition import told_by_outcomes
 from offrecord.attack import attack
 from offrecord.mechanisms import REGISTRY
 from offrecord.mechanisms.base import Policy
-from offrecord.mechanisms.rules import SideRule, rule_of
+from offrecord.mechanisms.design_table import design_table
+from offrecord.mechanisms.rules import Setting, SideRule, rule_of
 from offrecord.models.file import Model
 from offrecord.models.members import Places
 from offrecord.models.posterior import Posterior
@@ -174,6 +175,19 @@ def test_the_command_line_designs_and_compares_by_name(run):
         assert code == 0
         assert json.loads(out)["leakage"] <= 1
         assert run("compare", *asked, "--epsilon", "1", "--mechanism", name)[0] == 0
+
+
+def test_whole_runs_are_protected_by_what_is_not_local():
+    posterior = MODELS["plausible chains by the hour"]
+    settings = [Setting("record", place) for place in range(24)]
+    with pytest.raises(off.InputError, match="protect must be 'run'"):
+        design_table(OneCoin(), posterior, 1.5, "each", settings)
+
+    class Hidden(OneCoin):
+        joins = False
+
+    with pytest.raises(off.InputError, match="it must set joins"):
+        design_table(Hidden(), posterior, 1.5, "run", settings)
 
 
 def test_rules_of_files_are_those_of_the_class():

@@ -90,8 +90,10 @@ def _designed(
     for number, share in enumerate(TIGHTENED):
         rules = mechanism.table_rules(promise, settings, epsilon * share, watch)
         policy = TablePolicy(mechanism.name, epsilon, protect, promise.coverage, rules)
-        if protect != "run" and "stopping" in policy.kinds:
-            raise InputError("stopping rules protect whole runs: protect must be 'run'")
+        if not policy.is_local and not mechanism.joins:
+            raise InputError(f"{mechanism.name} has rules that are not local: it must set joins")
+        if not policy.is_local and protect != "run":
+            raise InputError(f"{mechanism.name} protects whole runs: protect must be 'run'")
         content = policy.to_dict()["rules"]
         # the same rules are not drawn for again until chance lets them pass
         if content == before:  # other draws would be tried until some pass

@@ -149,7 +149,7 @@ def kind_named(base: type[T], name: Any) -> type[T]:
         import_all()
         found = _named(base, name)
     if found is None:
-        raise InputError(f"the kind {name!r:.40} is not known")
+        raise InputError(f"the kind {name!r:.40} is not known: no registered mechanism has it")
     return found
 
 

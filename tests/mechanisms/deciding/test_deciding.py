@@ -369,7 +369,7 @@ def test_rules_that_do_not_serve_a_table_are_refused():
         return TablePolicy("some", 1.0, protect, None, rules)
 
     assert "no rule for the setting record" in refused(policy(window, window, "run"))
-    assert "no local rules but windows" in refused(policy(walk, LocalRule(np.full((1, 2), 0.5))))
+    assert "local rules must be windows" in refused(policy(walk, LocalRule(np.full((1, 2), 0.5))))
     assert "protect must be 'run'" in refused(policy(walk, walk, protect="each"))
     assert "not for chains of order 2" in refused(policy(walk, window), order=2)
     mixed = decide(chains, runs, policy(walk, window), everywhere, drawn, 1)

@@ -39,9 +39,9 @@ class RuleBook:
             raise InputError(f"the policy is not for chains of order {order}")
         if not policy.is_local:
             if policy.protect != "run":
-                raise InputError("stopping rules protect whole runs: protect must be 'run'")
+                raise InputError("these rules protect whole runs: protect must be 'run'")
             if any(isinstance(rule, LocalRule) and not rule.is_window for rule in rules):
-                raise InputError("a policy with stopping rules has no local rules but windows")
+                raise InputError("beside rules that are not local, local rules must be windows")
         number = {id(rule): i for i, rule in enumerate(rules)}
         places = 1 + max((setting.place for setting in policy.rules), default=0)
         numbers = np.full((len(SETTINGS) + 1, places, 2), LACKING, dtype=np.int64)
