@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -165,52 +165,55 @@ def look(
     Raises:
         InputError: for a table that cannot be used as it is, with a line that mends it.
     """
-    said, origin = Said(**reading), _Origin()
-    if isinstance(table, (str, Path)):
-        is_json = str(table).lower().endswith(".json")
-        kind = "json" if is_json else table_format(Path(table), said.format)
-        origin = _Origin(str(table), kind, said, Path(table).name.partition(".")[0])
-    frame = from_native(table) if origin.kind == "frame" else origin.read()
-    if not frame.height:
+    is_file = isinstance(table, (str, Path))
+    held = _Table.read(Path(table), Said(**reading)) if is_file else _Table(from_native(table))
+    if not held.frame.height:
         raise InputError("the table has no rows")
-    blank = next((name for name in frame.columns if name != name.strip()), None)
+    blank = next((name for name in held.columns if name != name.strip()), None)
     if blank is not None:
-        raise origin.error(f"has a column {blank!r}, with blanks around", ".rename(str.strip)")
+        raise held.error(f"has a column {blank!r}, with blanks around", ".rename(str.strip)")
     known = Roles(value, order, (by,) if isinstance(by, str) else tuple(by or ()), private)
     named = [value, None if order == ROW else order, private, *known.by]
-    check_columns([one for one in named if one], frame.columns, origin.name)
-    columns = {name: _described(frame[name]) for name in frame.columns}
-    if order is None:
-        _check_wide(columns, frame.height, origin)
-    roles = _roles(frame, columns, known)
-    arranged = _arranged(frame, columns, roles, origin)
+    check_columns([one for one in named if one], held.frame.columns, held.name)
     given = {"private_list": private_list, "epsilon": epsilon, "dataset": dataset}
-    return _looked(frame[roles.value or ""], columns, roles, arranged, origin, given)
+    return _looked(held, _roles(held, known), given)
 
 
-# ---- where a table comes from, and what makes another one of it
+# ---- a table, and what makes another one of it
 
 
 @dataclass(frozen=True)
-class _Origin:
-    """A table file, or a frame in memory. kind: of the file; "json" is none that `fit` takes."""
+class _Table:
+    """A table that is looked at. kind: the format of its file, "frame" for one in memory."""
 
+    frame: pl.DataFrame
     name: str = "the table"
     kind: str = "frame"
     said: Said = NOTHING_SAID
-    stem: str = ""
 
-    def read(self) -> pl.DataFrame:
-        """All columns of a file."""
-        if self.kind == "json":
-            raise self.error("is one JSON value, not one row a line", "")
-        frame = table_file(self.name, self.said).read()
-        header = frame.columns[0] if frame.width == 1 and self.kind == "csv" else ""
+    @classmethod
+    def read(cls, path: Path, said: Said) -> _Table:
+        """A table file."""
+        if path.suffix.lower() == ".json":
+            table = cls(pl.DataFrame(), str(path), "json", said)
+            raise table.error("is one JSON value, not one row a line", "")
+        table = cls(table_file(path, said).read(), str(path), table_format(path, said.format), said)
+        header = table.frame.columns[0] if table.frame.width == 1 and table.kind == "csv" else ""
         for separator, word in ((";", ";"), ("\t", "tab"), ("|", "|")):
             if separator in header:
-                words = shlex.join(["offrecord", "look", self.name, "--separator", word])
-                raise InputError(f"{self.name} has a single column, {header[:60]!r}: {words}")
-        return frame
+                words = shlex.join(["offrecord", "look", str(path), "--separator", word])
+                raise InputError(f"{path} has a single column, {header[:60]!r}: {words}")
+        return table
+
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        """What each column is."""
+        return {name: _described(self.frame[name]) for name in self.frame.columns}
+
+    @property
+    def stem(self) -> str:
+        """The file's name without endings."""
+        return Path(self.name).name.partition(".")[0]
 
     def error(self, problem: str, change: str) -> InputError:
         """What is wrong with the table, and one line that mends it."""
@@ -275,28 +278,33 @@ def _typed(cells: pl.Series) -> pl.Series:
     return typed_text(cells) if times is None else times
 
 
-def _check_wide(columns: dict[str, Column], rows: int, origin: _Origin) -> None:
+def _check_wide(table: _Table) -> None:
     """InputError for a table with a column for each step, and none that orders rows."""
     groups: dict[str, list[str]] = {}
-    for name in columns:
+    for name in table.columns:
         if numbered := re.fullmatch(r"(.*?)[\d-]+", name):  # also 2024-12-31
             groups.setdefault(numbered[1], []).append(name)
     steps = max(groups.values(), key=len, default=[])
-    others = [column for name, column in columns.items() if name not in steps]
+    others = [column for name, column in table.columns.items() if name not in steps]
     if len(steps) < 3 or any(column.may_order for column in others):
         return
     names, change = [column.name for column in others], ""
-    if not any(column.distinct == rows for column in others):  # nothing names the rows
+    if not any(
+        column.distinct == table.frame.height for column in others
+    ):  # nothing names the rows
         names, change = ["row_id", *names], '.with_row_index("row_id", offset=1)'
     change += f'.unpivot(index={_text(names)}, variable_name="step", value_name="value")'
     digits = _text(r"(\d[\d-]*)$")
     change += f'.with_columns(pl.col("step").str.extract({digits}))'
     said = f"has a column for each of {len(steps)} steps, such as {steps[0]!r}, not a row"
-    raise origin.error(said, change)
+    raise table.error(said, change)
 
 
-def _roles(frame: pl.DataFrame, columns: dict[str, Column], known: Roles) -> Roles:
+def _roles(table: _Table, known: Roles) -> Roles:
     """The role of each column, where a person has not said it."""
+    frame, columns = table.frame, table.columns
+    if known.order is None:
+        _check_wide(table)
     if {_CASE, _EVENT} <= columns.keys() and not (known.value or known.order or known.by):
         time = _TIMESTAMP if _TIMESTAMP in columns else None
         return Roles(_EVENT, ROW, (_CASE,), known.private, time)
@@ -340,10 +348,9 @@ def _value_column(frame: pl.DataFrame, free: Sequence[Column], roles: Roles) -> 
     return min(some, key=lambda one: (not one.sounds("value"), one.distinct > MAX_VALUES)).name
 
 
-def _arranged(
-    frame: pl.DataFrame, columns: dict[str, Column], roles: Roles, origin: _Origin
-) -> Arranged:
+def _arranged(table: _Table, roles: Roles) -> Arranged:
     """The table as chains; InputError with a line that mends it where that would be a guess."""
+    frame, columns = table.frame, table.columns
     value, order, by, _, time = roles
     keys = [*by, *([] if order in (None, ROW) else [order])]
     name = time or order or ROW
@@ -352,13 +359,13 @@ def _arranged(
         kind = "datetime" if "%H" in form else "date"
         read = f'pl.col({_text(name)}).str.strip_chars().str.to_{kind}("{form}")'
         said = f"has {frame[name].drop_nulls()[0]!r} in column {name!r}, which is no ISO date"
-        raise origin.error(f"{said}; taken as {form}", f".with_columns({read})")
+        raise table.error(f"{said}; taken as {form}", f".with_columns({read})")
     if time is not None and by:
         times = _typed(frame[time]) if frame[time].dtype == pl.String else frame[time]
         back = (pl.col(time).diff() < 0).over(by)
         if frame.select(*by, times.to_physical()).select(back.any()).item():
             change = f".sort({_text([*by, time])}, maintain_order=True)"
-            raise origin.error(f"has rows that do not stand in the order of {time!r}", change)
+            raise table.error(f"has rows that do not stand in the order of {time!r}", change)
     try:
         asked = Columns.named(value or "", order or ROW, by, not by)
         return arrange(frame, asked, alphabet=None)
@@ -369,27 +376,21 @@ def _arranged(
             Check.DISTINCT: f'.unique({_text(keys)}, keep="first", maintain_order=True)',
         }
         change = changes.get(error.wrong.check, "")
-        raise InputError(f"{error}; to mend that: {origin.mended(change)}") from None
+        raise InputError(f"{error}; to mend that: {table.mended(change)}") from None
 
 
 # ---- what a table with known roles holds
 
 
-def _looked(
-    series: pl.Series,
-    columns: dict[str, Column],
-    roles: Roles,
-    arranged: Arranged,
-    origin: _Origin,
-    given: dict[str, Any],
-) -> Look:
+def _looked(table: _Table, roles: Roles, given: dict[str, Any]) -> Look:
     """Chains, steps and values of a table, and the commands for it. given: for these."""
+    arranged, series = _arranged(table, roles), table.frame[roles.value or ""]
     value, order, by, private, _ = roles
     step, gaps, notes = _step(arranged)
     counts = value_cells(series).drop_nulls().value_counts(sort=True, name=" count")
     values = {str(value): count for value, count in counts.head(MAX_VALUES).iter_rows()}
-    notes += _value_notes(series, counts[series.name].head(_LOOKED_AT), origin)
-    fewer = _fewer_values(series, columns[series.name], arranged.chains.count)
+    notes += _value_notes(series, counts[series.name].head(_LOOKED_AT), table)
+    fewer = _fewer_values(series, table.columns[series.name], arranged.chains.count)
     if fewer:
         name = next(iter(fewer))
         notes.append(f"{len(counts):,} values are many: --{name} makes fewer; change it to fit")
@@ -412,18 +413,18 @@ def _looked(
     shown |= dict.fromkeys(by, "by")
     lengths = np.diff(arranged.chains.starts)
     return Look(
-        table=origin.name,
+        table=table.name,
         rows=len(series),
         kind=_kind(arranged, step, roles),
-        columns=[column._replace(role=shown.get(name)) for name, column in columns.items()],
+        columns=[column._replace(role=shown.get(name)) for name, column in table.columns.items()],
         chains=len(lengths),
         lengths=np.quantile(lengths, (0, 0.5, 1)).astype(int).tolist(),
         step=None if step is None else step.text,
         gaps=gaps,
         values=values,
         notes=notes,
-        fit=origin.command("fit", shared | fewer),
-        redact=origin.command("redact", shared | budget | dataset),
+        fit=table.command("fit", shared | fewer),
+        redact=table.command("redact", shared | budget | dataset),
     )
 
 
@@ -467,7 +468,7 @@ def _kind(arranged: Arranged, step: Step | None, roles: Roles) -> str:
     return "panel" if is_common else "many sequences"
 
 
-def _value_notes(series: pl.Series, values: pl.Series, origin: _Origin) -> list[str]:
+def _value_notes(series: pl.Series, values: pl.Series, table: _Table) -> list[str]:
     """What may be wrong with values, most common first, and the line that mends it."""
     numbers = values.cast(pl.Float64, strict=False).to_list()
     negative = [one for one in numbers if one is not None and one < 0]
@@ -489,7 +490,7 @@ def _value_notes(series: pl.Series, values: pl.Series, origin: _Origin) -> list[
     cells = f"pl.col({_text(series.name)})"
     cells += ".str.strip_chars()" if series.dtype == pl.String else ""
     news = _text([*change.values()]).replace("null", "None")
-    mended = origin.mended(f".with_columns({cells}.replace({_text([*change])}, {news}))")
+    mended = table.mended(f".with_columns({cells}.replace({_text([*change])}, {news}))")
     return [f"{'; '.join(said)}; if so: {mended}"] if said else []
 
 
