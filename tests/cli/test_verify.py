@@ -81,10 +81,10 @@ def test_another_table_is_exit_1(released, capsys):
     ("change", "says"),
     [
         (lambda file: file.write_bytes(file.read_bytes()[:-200]), "not JSON"),
-        (lambda file: file.unlink(), "No such file"),
+        (lambda file: file.unlink(), "does not exist"),
         (
             lambda file: file.write_text('{"format": "offrecord-certificate", "version": 99}'),
-            "version 6 is expected",
+            "version must be 6",
         ),
         (lambda file: file.write_text("[" * 10_000), ""),
         (lambda file: file.write_text('{"format": NaN}'), ""),

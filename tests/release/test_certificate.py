@@ -56,7 +56,7 @@ def certificate():
 
 def test_what_is_written_is_read():
     one, policy = certificate()
-    read = Certificate.from_json(one.to_json())
+    read = Certificate.from_dict(json.loads(one.to_json()))
     assert read == one
     assert list(disagreements(read)) == []
     again = TablePolicy.from_dict(read.policy.to_dict())
@@ -69,7 +69,7 @@ def test_what_is_written_is_read():
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        (("version",), 5, "version 6 is expected"),
+        (("version",), 5, "version must be 6"),
         (("format",), "x", "not a certificate"),
         (("kind",), "none", "policy and model go with"),
         (("counts", "rows"), "9", "counts.rows"),
@@ -101,9 +101,9 @@ def test_anything_else_gets_a_line(path, value, says):
 def test_what_is_no_json(text, tmp_path):
     path = tmp_path / "c.json"
     path.write_bytes(text)
-    with pytest.raises(InputError, match="certificate"):
+    with pytest.raises(InputError, match=r"JSON|certificate"):
         Certificate.load(path)
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="does not exist"):
         Certificate.load(tmp_path / "none.json")
 
 

@@ -20,7 +20,7 @@ from offrecord.models.known import KnownChains
 from offrecord.models.members import Places
 from offrecord.models.posterior import Posterior
 from offrecord.release.certificate import Certificate
-from offrecord.verify import verify
+from offrecord.verify import members, verify
 from releases import HUGE, Released, posterior, rules_for, table
 
 
@@ -226,6 +226,16 @@ def test_junk_gets_a_line_or_a_verdict(name, releases):
             other = rng.choice(paths)[: rng.randint(1, 5)]
             parent[key] = copy.deepcopy(at(released.content, other))
         verdict_of(released, content, None)
+
+
+def test_models_of_a_kind_that_is_not_known(releases, monkeypatch):
+    """Chains that nothing but the publisher's own code draws are not judged by that code."""
+    released = releases["local"]
+    monkeypatch.setattr(members, "Posterior", KnownChains)
+    for way in ("listed", "original"):
+        verdict = released.verdict(way)
+        assert verdict.status == "cannot judge"
+        assert "models of the kind 'posterior'" in str(verdict)
 
 
 def test_rules_of_a_kind_that_is_not_known(releases):

@@ -31,15 +31,14 @@ class Section(BaseModel):
     @classmethod
     def of(cls, content: Any, what: str = "") -> Self:
         """The section of a JSON object; InputError in one line, which begins with `what`."""
-        return cls.of_json(json.dumps(content), what)
-
-    @classmethod
-    def of_json(cls, content: str | bytes, what: str) -> Self:
-        """The same of text that is JSON."""
+        what = what or cls.__name__.lower()
         try:
-            return cls.model_validate_json(content)
+            # as JSON, in which lists stand for tuples; Python objects are taken more strictly
+            return cls.model_validate_json(json.dumps(content))
         except ValidationError as error:
-            raise InputError(f"{what or cls.__name__.lower()}: {_first_problem(error)}") from None
+            raise InputError(f"{what}: {_first_problem(error)}") from None
+        except RecursionError:
+            raise InputError(f"{what}: nested too deeply") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Its JSON object."""

@@ -27,12 +27,12 @@ from pydantic import (
 )
 
 from offrecord.errors import InputError
+from offrecord.files import checked_content, read_json
 from offrecord.models.base import Section
 from offrecord.models.file import Origin, PromiseForm, Verdict
 
 FORMAT: Literal["offrecord-certificate"] = "offrecord-certificate"
 CERTIFICATE_VERSION: Literal[6] = 6
-_LARGEST = 1 << 30  # bytes of a certificate that is read
 _MOST_PROBABILITIES = 1 << 24  # of one rule: 128 MB
 
 Count = Annotated[int, Field(ge=0, le=10**15)]
@@ -369,52 +369,22 @@ class Certificate(Section):
         return (written + "\n").encode()
 
     @classmethod
-    def from_json(cls, content: str | bytes) -> Self:
-        """The certificate in a file's content; InputError for anything that is not of the form."""
-        try:
-            return cls._checked(json.loads(content, parse_constant=_no_constant), content)
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError("not a certificate: it is not JSON, or is truncated") from None
-
-    @classmethod
     def from_dict(cls, content: Any) -> Self:
         """The certificate of a JSON object; InputError for anything that is not of the form."""
-        return cls.from_json(json.dumps(content))
+        return cls.of(checked_content(content, "certificate", CERTIFICATE_VERSION, ()))
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """The certificate in a file; InputError, in one line, for anything else."""
+        content = read_json(path)
         try:
-            if path.exists() and not path.is_file():  # a device or a pipe may have no end
-                raise InputError(f"{path} is not a file")
-            if path.stat().st_size > _LARGEST:
-                raise InputError(f"{path}: a certificate of more than {_LARGEST >> 30} GiB")
-            return cls.from_json(path.read_bytes())
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror}") from None
+            return cls.from_dict(content)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-
-    @classmethod
-    def _checked(cls, parsed: Any, content: str | bytes) -> Self:
-        if not isinstance(parsed, dict) or parsed.get("format") != FORMAT:
-            raise InputError(f'not a certificate: "format" must be "{FORMAT}"')
-        found = parsed.get("version")
-        if type(found) is not int or found != CERTIFICATE_VERSION:
-            raise InputError(
-                f"a certificate of version {CERTIFICATE_VERSION} is expected, got {found!r:.40}"
-            )
-        return cls.of_json(content, "certificate")
 
     def with_output(self, output: Output) -> Self:
         """The same, with what was written."""
         return self.model_copy(update={"output": output})
-
-
-def _no_constant(name: str) -> Any:
-    raise InputError(f"not a certificate: {name} is no number")
 
 
 # ---- words

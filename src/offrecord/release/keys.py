@@ -8,13 +8,23 @@ import secrets
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from offrecord.errors import InputError
-from offrecord.files import beside, checked_content, read_json, sync, sync_folder
+from offrecord.files import beside, read_json, sync, sync_folder
+from offrecord.models.base import Section
 from offrecord.release.coins import KEY_BYTES, subkey
 from offrecord.release.ledger import Ledger, locked
 
-KEY_VERSION = 1
+
+class _KeyForm(Section):
+    """A key file."""
+
+    format: Literal["offrecord-key"] = "offrecord-key"
+    version: Literal[1] = 1
+    key: Annotated[str, Field(pattern=f"^[0-9a-f]{{{2 * KEY_BYTES}}}$")]
 
 
 def default_key_file() -> Path:
@@ -71,10 +81,7 @@ class Key:
         if file.is_dir():
             raise InputError(f"{file} is a folder, expected a file name for a key")
         key = cls(secrets.token_bytes(KEY_BYTES), file)
-        content = (
-            json.dumps({"format": "offrecord-key", "version": KEY_VERSION, "key": key.secret.hex()})
-            + "\n"
-        )
+        content = json.dumps(_KeyForm(key=key.secret.hex()).to_dict()) + "\n"
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
@@ -104,12 +111,9 @@ class Key:
         """Read a key file; InputError if others can read it too, as it then is no secret."""
         content = read_json(file)
         try:
-            content = checked_content(content, "key", KEY_VERSION, ("key",))
-            secret = bytes.fromhex(content["key"])
-        except (InputError, TypeError, ValueError):
+            secret = bytes.fromhex(_KeyForm.of(content).key)
+        except InputError:
             raise InputError(f"{file} is not a key file; make one with offrecord key new") from None
-        if len(secret) != KEY_BYTES:
-            raise InputError(f"{file} must hold a key of {KEY_BYTES} bytes, got {len(secret)}")
         if os.name == "posix" and file.stat().st_mode & 0o077:
             raise InputError(
                 f"{file} can be read by others; make it yours alone with chmod 600, or make a"

@@ -62,7 +62,7 @@ class Report:
         """Whether a certificate file is that of the same release and the same table."""
         digest = self.content.names.digest
         with suppress(OSError, InputError):
-            there = Certificate.from_json(certificate.read_bytes())
+            there = Certificate.load(certificate)
             if digest is None or (there.output is not None and there.output.sha256 == digest):
                 own, other = (
                     one.model_copy(update={"output": None})

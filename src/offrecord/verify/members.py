@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.models.file import PromiseForm
-from offrecord.models.known import KnownChains
+from offrecord.models.members import Members
 from offrecord.models.posterior import Posterior
+from offrecord.models.promise import Promise
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -29,6 +30,10 @@ Mask = NDArray[np.bool_]
 DRAWS = {0.99: (8000, 53), 0.95: (2000, 70)}
 _SELDOM, _OFTEN = 5, 50  # visits of a context that borrows, and of a suffix that lends
 _FLOOR = 1e-13  # least probability of a drawn row
+
+
+class CannotJudgeError(Exception):
+    """The certificate holds rules or a model of a kind that this verifier does not know."""
 
 
 @dataclass(frozen=True)
@@ -145,15 +150,14 @@ class Promised:
 
     def __init__(self, form: PromiseForm) -> None:
         self.read = read = form.promise()
+        self.name = form.kind
         self.labels, self.coverage = read.labels, read.coverage
         self.kind = _kind(read)
 
     @property
     def drawn(self) -> int:
         """How many chains are judged."""
-        if isinstance(self.read, KnownChains):
-            return len(self.read.chains)
-        return DRAWS[self.read.coverage][0]
+        return len(self._listed.rows) if self.coverage is None else DRAWS[self.coverage][0]
 
     @property
     def allowed(self) -> int:
@@ -161,13 +165,23 @@ class Promised:
         return 0 if self.coverage is None else DRAWS[self.coverage][1]
 
     def draw(self, count: int, random: np.random.Generator) -> Drawn:
-        """Plausible chains; of a list all of them, whatever the count."""
-        if isinstance(self.read, KnownChains):
-            return Drawn(self.kind, self.read.all.rows, self.read.all.first)
+        """Plausible chains; of a list all of them, whatever the count.
+
+        CannotJudgeError for a kind of model that is drawn by nothing but what made the release.
+        """
+        if self.coverage is None:
+            return Drawn(self.kind, self._listed.rows, self._listed.first)
+        if not isinstance(self.read, Posterior):
+            raise CannotJudgeError(f"models of the kind {self.name!r:.40}")
         return _sampled(self.read, self.kind, count, random)
 
+    @property
+    def _listed(self) -> Members:
+        """All chains of a list, which draws nothing."""
+        return self.read.members(0, 0)
 
-def _kind(read: Posterior | KnownChains) -> Kind:
+
+def _kind(read: Promise) -> Kind:
     places = read.places
     if places is None:
         return Kind(read.k, read.order)

@@ -47,10 +47,10 @@ class Records:
         """(m + 1,) where each chain begins, and the end."""
         return self.arranged.chains.starts
 
-    @cached_property
+    @property
     def places(self) -> Integers:
         """(n,) steps from the first record of the chain."""
-        return np.asarray(self.arranged.chains.places, dtype=np.int64)
+        return self.arranged.chains.places
 
     @property
     def order(self) -> Integers:
@@ -60,25 +60,18 @@ class Records:
     @cached_property
     def chain_of(self) -> Integers:
         """(n,) the chain of each row."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        return self.arranged.chains.chain_of
 
     @cached_property
     def ends(self) -> Integers:
         """(m,) the place of each chain's last record; in a growing table of one still to come."""
         return np.asarray(self.places[self.starts[1:] - 1] + self.open_ended)
 
-    @cached_property
-    def _keys(self) -> Integers:
-        return np.asarray(self.chain_of * self._width + self.places)
-
-    @cached_property
-    def _width(self) -> int:
-        return int(self.places.max(initial=0)) + 3
-
     def row_from(self, chain: Integers, place: Integers) -> Integers:
         """The first row of a chain at a place or after it."""
-        wanted = chain * self._width + np.clip(place, 0, self._width - 1)
-        return np.searchsorted(self._keys, wanted)
+        chains = self.arranged.chains
+        wanted = chain * chains.width + np.clip(place, 0, chains.width - 1)
+        return np.searchsorted(chains.keys, wanted)
 
     def row_at(self, chain: Integers, place: Integers) -> Integers:
         """The row of a chain at a place, -1 if there is none."""

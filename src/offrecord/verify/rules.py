@@ -8,11 +8,7 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.release.certificate import Policy, Rule, Stopping, Unknown
-from offrecord.verify.members import Floats, Integers, Kind
-
-
-class UnknownRuleError(Exception):
-    """The certificate holds a rule of a kind that this verifier does not know."""
+from offrecord.verify.members import CannotJudgeError, Floats, Integers, Kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +64,7 @@ class Rules:
     def of(cls, policy: Policy, kind: Kind) -> Rules:
         """Those of a certificate.
 
-        Raises InputError for rules that do not fit the model or each other, UnknownRuleError for
+        Raises InputError for rules that do not fit the model or each other, CannotJudgeError for
         a kind that is not known.
         """
         rules = cls(kind)
@@ -104,7 +100,7 @@ class Rules:
 
 def _side(rule: Rule, kind: Kind) -> Side:
     if isinstance(rule, Unknown):
-        raise UnknownRuleError(f"rules of the kind {rule.kind!r:.40}")
+        raise CannotJudgeError(f"rules of the kind {rule.kind!r:.40}")
     if isinstance(rule, Stopping):
         if (rule.order, rule.values) != (kind.order, kind.k):
             raise InputError("policy.rules: a stopping rule must have the model's order and values")
@@ -114,5 +110,5 @@ def _side(rule: Rule, kind: Kind) -> Side:
     if found.redaction.shape[1] != kind.k:
         raise InputError(f"policy.rules: a local rule must be for {kind.k} values")
     if kind.order > 1 and not found.is_window:
-        raise UnknownRuleError(f"local rules of order {kind.order} that are no windows")
+        raise CannotJudgeError(f"local rules of order {kind.order} that are no windows")
     return found

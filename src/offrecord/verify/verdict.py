@@ -15,9 +15,9 @@ from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate, Validated
 from offrecord.verify.agreement import disagreements, left_out
 from offrecord.verify.law import ROUNDING, Judged, leakages
-from offrecord.verify.members import Promised
+from offrecord.verify.members import CannotJudgeError, Promised
 from offrecord.verify.recount import OTHER
-from offrecord.verify.rules import Rules, UnknownRuleError
+from offrecord.verify.rules import Rules
 from offrecord.verify.table import Given, check_table
 
 #: More than so many of n draws exceed the largest of n others with a probability of 2**-31.
@@ -160,15 +160,15 @@ def judge(certificate: Certificate, given: Given | None, seed: int) -> Verdict:
     if promised is not None and certificate.policy is not None:
         try:
             rules = Rules.of(certificate.policy, promised.kind)
-        except UnknownRuleError as error:
-            unknown = str(error)
+            judged = _judged(certificate, promised, rules, random, problems)
+            checked.append(_drawn(judged, promised, seed))
+        except CannotJudgeError as error:
+            unknown, rules = str(error), None
             not_checked.append(f"What cannot be judged here: {unknown}.")
         except InputError as error:
+            rules = None
             problems.append(str(error))
     problems += disagreements(certificate)
-    if promised is not None and rules is not None:
-        judged = _judged(certificate, promised, rules, random, problems)
-        checked.append(_drawn(judged, promised, seed))
     if given is not None:
         found = check_table(certificate, promised, rules, given, random)
         problems += found.problems
