@@ -65,14 +65,7 @@ class KnownChains(Promise):
         return self.of_length(None)
 
     def of_length(self, length: int | None) -> Members:
-        """The whole list as members.
-
-        Args:
-            length: number of records of each chain; None where chains have any number of them.
-
-        Raises:
-            InputError: as `MarkovChain.members`.
-        """
+        """The whole list as members, of chains of this length, or of any."""
         if length is None and not all(chain.is_stationary for chain in self.chains):
             return self._with_starts()
         if length is not None and all(chain.is_stationary for chain in self.chains):

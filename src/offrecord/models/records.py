@@ -87,13 +87,7 @@ class Runs:
 
     @classmethod
     def of(cls, chains: Chains, private: NDArray[np.bool_], *, each: bool = False) -> Runs:
-        """The maximal runs of consecutive private records.
-
-        Args:
-            chains: the records.
-            private: (n,) which of them are private.
-            each: every private record is a run of its own.
-        """
+        """The maximal runs of consecutive private records."""
         rows = np.flatnonzero(private)
         chain = np.searchsorted(chains.starts, rows, side="right") - 1
         places = rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]

@@ -135,27 +135,16 @@ class Coins:
             blocks[:, 1] ^= np.asarray(counter).astype(np.uint64)
         return np.ascontiguousarray(self._encrypt(purpose, blocks)[:, 0])
 
-    def set_digests(
-        self,
-        tags: ChainTags,
-        order: NDArray[np.integer],
-        kind: int,
-        groups: NDArray[np.int64],
-        count: int,
+    def set_digest(
+        self, tags: ChainTags, order: NDArray[np.integer], kind: int
     ) -> NDArray[np.uint64]:
-        """(count, 2) a 128-bit digest of each group of records that nobody without the key can
-        compute or test.
+        """(2,) a 128-bit digest of records that nobody without the key can compute or test.
 
         Whatever their order: the digest of two sets together is the exclusive or of theirs.
         """
-        digests = np.zeros((2, count), dtype=np.uint64)
         blocks = self._encrypt(b"offrecord/set", _blocks(tags, order, kind))
-        for half, numbers in zip(digests, blocks.T, strict=True):  # numpy is quick in one dimension
-            if count == 1:
-                half[0] = np.bitwise_xor.reduce(numbers)
-            else:
-                np.bitwise_xor.at(half, groups, numbers)
-        return digests.T
+        # numpy is quick in one dimension
+        return np.array([np.bitwise_xor.reduce(half) for half in blocks.T], dtype=np.uint64)
 
     def content_digest(
         self, tags: ChainTags, content: NDArray[np.uint64], lengths: NDArray[np.integer]

@@ -251,10 +251,7 @@ class Table:
 
     def set_digest(self, chain: Integers, order: Integers) -> Draws:
         """(2,) a digest of some records of chains with a private record, for the key's owner."""
-        alone = np.zeros(len(chain), dtype=np.int64)
-        return np.asarray(
-            self.coins.set_digests(self.tags[chain], order, self.order_kind, alone, 1)[0]
-        )
+        return self.coins.set_digest(self.tags[chain], order, self.order_kind)
 
     def digest_anywhere(self) -> Draws:
         """(2,) a digest of its private records, whatever the name of the data set."""
@@ -263,10 +260,7 @@ class Table:
         tags = np.zeros((self.chains.count, 2), dtype=np.uint64)
         tags[self.touched] = self.coins.tags_anywhere(self._names)
         private = self.private
-        alone = np.zeros(private.count, dtype=np.int64)
-        own = tags[private.chain]
-        found = self.coins.set_digests(own, private.order, self.order_kind, alone, 1)
-        return np.asarray(found[0])
+        return self.coins.set_digest(tags[private.chain], private.order, self.order_kind)
 
 
 def nothing_left() -> InputError:

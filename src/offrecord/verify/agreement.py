@@ -49,14 +49,7 @@ class Found:
 
 
 def disagreements(certificate: Certificate) -> Iterator[str]:
-    """What contradicts what, one line each.
-
-    Args:
-        certificate: of the right form.
-
-    Yields:
-        Reasons why it cannot be the certificate of a release.
-    """
+    """What contradicts what, one line each."""
     claim, counts, growing = certificate.claim, certificate.counts, certificate.growing
     coverage = _coverage(certificate)
     said = statement(certificate.kind, claim.epsilon, coverage)
