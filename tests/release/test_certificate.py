@@ -117,6 +117,13 @@ def test_what_is_no_json(text, tmp_path):
         (("counts", "runs"), 2, "counts"),
         (("output", "rows"), 8, "output.rows"),
         (("policy", "epsilon"), 2.0, "policy"),
+        (("columns", "step"), "1x", "columns.step"),
+        (("columns", "zone"), "Europe/Berlin", "columns.zone"),
+        (
+            ("verdicts",),
+            [{"epsilon": 1e308, "verdict": "holds", "promised": 2.0}],
+            "verdicts.promised",
+        ),
         (("growing",), {"until": 9, "lag": 0, "reach": 0, "link": 0}, "growing"),
     ],
 )

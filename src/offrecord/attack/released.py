@@ -11,7 +11,7 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.mechanisms import deciding
 from offrecord.mechanisms.table_policy import TablePolicy
-from offrecord.models.base import Integers, Mask
+from offrecord.models.base import Mask
 from offrecord.models.promise import Promise
 from offrecord.models.records import MISSING, Chains, Codes, Runs
 from offrecord.release.certificate import Certificate
@@ -166,11 +166,6 @@ class Released:
         """The chains as rules see them: which rows have a value, and nothing of what it is."""
         standing = self._standing(self.missing)
         return standing if self.holding is None else open_ended(standing)
-
-    @cached_property
-    def holes(self) -> Integers:
-        """Rows that are empty without need: redacted, private, or not here yet."""
-        return np.flatnonzero((self.codes == MISSING) & ~self.missing & ~self.waits)
 
 
 def _acting(certificate: Certificate) -> tuple[Promise, TablePolicy]:

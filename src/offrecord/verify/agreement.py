@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from offrecord.errors import InputError
 from offrecord.models.promise import ACCEPTANCE
 from offrecord.release.certificate import (
     Certificate,
@@ -19,6 +20,7 @@ from offrecord.release.certificate import (
 from offrecord.tables.steps import Step
 
 _NAMED = 10  # cells that are named for one reason
+_MOST_EPSILON = 700.0  # e to this is still a float
 
 
 @dataclass
@@ -50,55 +52,62 @@ class Found:
 
 def disagreements(certificate: Certificate) -> Iterator[str]:
     """What contradicts what, one line each."""
-    claim, counts, growing = certificate.claim, certificate.counts, certificate.growing
-    coverage = _coverage(certificate)
-    said = statement(certificate.kind, claim.epsilon, coverage)
-    rests = assumptions(
-        certificate.kind, growing=growing is not None, kept=bool(certificate.columns.keep)
-    )
-    expected = [
-        ("claim.coverage", claim.coverage, coverage),
-        ("claim.statement", claim.statement, said),
-        ("assumptions", certificate.assumptions, rests),
-        ("counts.private", counts.private, certificate.private.count),
-    ]
-    if certificate.private.digest is not None:
-        size = int(certificate.private.digest.partition(":")[2])
-        expected.append(("private.digest, count", size, counts.private))
-    positions = certificate.private.positions
-    if positions is not None:
-        expected.append(("private.positions, count", len(positions.keys), counts.private))
-    output = certificate.output
-    if output is not None:
-        columns = certificate.columns
-        order = () if columns.order == "row" else (columns.order,)
-        released = (*columns.by, *order, columns.value, *columns.keep)
-        expected += [
-            ("output.rows", output.rows, counts.rows),
-            ("output.columns", output.columns, released),
-        ]
-        if certificate.key_id is None or certificate.private.digest is None:
-            yield "key_id and private.digest must be there, as there is an output"
-    for verdict in certificate.verdicts:
-        expected.append(("verdicts.promised", verdict.promised, math.exp(verdict.epsilon)))
-    for what, there, should in expected:
+    for what, there, should in _stated_twice(certificate):
         same = there == should
         if isinstance(there, float) and isinstance(should, float):
             same = math.isclose(there, should)
         if not same:
             yield f"{what} must be {should}, is {there}"
-    if max(counts.runs, counts.released + counts.missing, counts.chains) > max(
-        counts.rows, counts.private
-    ) or (counts.runs > counts.private):
+    counts, output = certificate.counts, certificate.output
+    most = max(counts.rows, counts.private)
+    fits = max(counts.runs, counts.released + counts.missing, counts.chains) <= most
+    if not fits or counts.runs > counts.private:
         yield "counts do not go together"
-    yield from _policy(certificate, coverage)
-    columns = certificate.columns
-    step = None if columns.step is None else Step.parsed(columns.step)
-    if columns.zone is not None and (step is None or step.kind not in ("days", "months")):
-        yield "columns.zone must not be there, as no step depends on it"
-    if growing is not None:
+    if output is not None and (certificate.key_id is None or certificate.private.digest is None):
+        yield "key_id and private.digest must be there, as there is an output"
+    yield from _columns(certificate)
+    yield from _policy(certificate, _coverage(certificate))
+    if certificate.growing is not None:
         yield from _growing(certificate)
     yield from _model(certificate)
+
+
+def _stated_twice(certificate: Certificate) -> Iterator[tuple[str, object, object]]:
+    """Fields that follow from others: name, what is stated, what follows."""
+    claim, counts, columns = certificate.claim, certificate.counts, certificate.columns
+    coverage, growing = _coverage(certificate), certificate.growing is not None
+    rests = assumptions(certificate.kind, growing=growing, kept=bool(columns.keep))
+    yield "claim.coverage", claim.coverage, coverage
+    said = statement(certificate.kind, claim.epsilon, coverage)
+    yield "claim.statement", claim.statement, said
+    yield "assumptions", certificate.assumptions, rests
+    private, output = certificate.private, certificate.output
+    yield "counts.private", counts.private, private.count
+    if private.digest is not None:  # it ends with the number of records
+        size = int(private.digest.partition(":")[2])
+        yield "private.digest, count", size, counts.private
+    if private.positions is not None:
+        yield "private.positions, count", len(private.positions.keys), counts.private
+    if output is not None:
+        order = () if columns.order == "row" else (columns.order,)
+        released = (*columns.by, *order, columns.value, *columns.keep)
+        yield "output.rows", output.rows, counts.rows
+        yield "output.columns", output.columns, released
+    for verdict in certificate.verdicts:
+        promised = math.exp(min(verdict.epsilon, _MOST_EPSILON))
+        yield "verdicts.promised", verdict.promised, promised
+
+
+def _columns(certificate: Certificate) -> Iterator[str]:
+    step, zone = certificate.columns.step, certificate.columns.zone
+    try:
+        kind = None if step is None else Step.parsed(step).kind
+    except InputError as error:
+        yield f"columns.step: {error}"
+        return
+    # only days and months are of different lengths where clocks are changed
+    if zone is not None and kind not in ("days", "months"):
+        yield "columns.zone must not be there, as no step depends on it"
 
 
 def _coverage(certificate: Certificate) -> float | None:

@@ -13,7 +13,7 @@ from offrecord.release.certificate import Certificate, Growing
 from offrecord.tables.private import Private
 from offrecord.verify.agreement import Found
 from offrecord.verify.chance import CHAINS, check_chance, check_holes
-from offrecord.verify.coins import check_key, read_coins
+from offrecord.verify.coins import Coins, check_key, read_coins
 from offrecord.verify.local import check_local, limits_of, redacted_exactly
 from offrecord.verify.members import Drawn, Mask, Promised
 from offrecord.verify.reading import (
@@ -27,7 +27,7 @@ from offrecord.verify.reading import (
 )
 from offrecord.verify.recount import OTHER, check_counts
 from offrecord.verify.rules import Rules
-from offrecord.verify.runs import Case, clusters_of, runs_of
+from offrecord.verify.runs import Case, Runs, clusters_of, runs_of
 from offrecord.verify.walks import check_walks, redacted_by_walks
 
 
@@ -91,33 +91,66 @@ def _check_records(
     if given.original is not None:
         records = with_original(records, given.original, certificate, found)
     private = private_of(records, certificate, given.private_list, found)
-    drawn = None if judged is None else judged[0].draw(CHAINS, random)
     if private is None:
-        found.not_checked.append(
-            "Cells against rules: nobody says which records are private (private, counts.private,"
-            " counts.runs, counts.missing, counts.dropped_chains, key_id, dataset, growing)."
-        )
-        if judged is not None and judged[0].coverage is not None:
-            found.not_checked.append(f"{OTHER}: nobody says which records are private.")
-        if judged is not None and drawn is not None and certificate.growing is None:
-            check_holes(records, judged[1], drawn, counts.private, counts.missing, found)
+        _check_without_list(certificate, judged, records, random, found)
         return
     check_private(records, private, certificate, found)
-    coins = None
-    if given.key_file is not None:
-        coins = read_coins(given.key_file, certificate, records)
-        coins = check_key(coins, private, certificate, found)
-    else:
-        found.not_checked.append("Coins: the key was not given (key_id, dataset, private.digest).")
+    coins = _coins_of(certificate, given, records, private, found)
     runs = runs_of(records, private, certificate.claim.protect, counts.missing)
     if not runs.count - int(runs.open.sum()) <= counts.runs <= runs.count:
         found.unequal("counts.runs", counts.runs, runs.count)
     if certificate.kind != "rules":
         _check_whole(records, private, certificate, found)
-        return
-    if judged is None or drawn is None:
+    elif judged is None:
         found.not_checked.append("Cells against rules: the rules cannot be judged.")
+    else:
+        _check_rules(certificate, judged, (records, private, runs, coins), random, found)
+        check_counts(records, private, certificate, judged[0], found)
+
+
+def _check_without_list(
+    certificate: Certificate,
+    judged: tuple[Promised, Rules] | None,
+    records: Records,
+    random: np.random.Generator,
+    found: Found,
+) -> None:
+    """What can be said where nobody says which records are private."""
+    found.not_checked.append(
+        "Cells against rules: nobody says which records are private (private, counts.private,"
+        " counts.runs, counts.missing, counts.dropped_chains, key_id, dataset, growing)."
+    )
+    if judged is None:
         return
+    promised, rules = judged
+    if promised.coverage is not None:
+        found.not_checked.append(f"{OTHER}: nobody says which records are private.")
+    if certificate.growing is None:  # rows that wait are empty, and no holes
+        counts, drawn = certificate.counts, promised.draw(CHAINS, random)
+        check_holes(records, rules, drawn, counts.private, counts.missing, found)
+
+
+def _coins_of(
+    certificate: Certificate, given: Given, records: Records, private: Private, found: Found
+) -> Coins | None:
+    """The coins of the key, if it was given and is the one that drew them."""
+    if given.key_file is None:
+        found.not_checked.append("Coins: the key was not given (key_id, dataset, private.digest).")
+        return None
+    coins = read_coins(given.key_file, certificate, records)
+    return check_key(coins, private, certificate, found)
+
+
+def _check_rules(
+    certificate: Certificate,
+    judged: tuple[Promised, Rules],
+    seen: tuple[Records, Private, Runs, Coins | None],
+    random: np.random.Generator,
+    found: Found,
+) -> None:
+    """Cells against the rules of the runs around them."""
+    (promised, rules), (records, private, runs, coins) = judged, seen
+    counts = certificate.counts
     unsure = np.unique(runs.chain[runs.open]) if counts.runs < runs.count else runs.chain[:0]
     if len(unsure):
         runs = runs.without(unsure)
@@ -125,15 +158,14 @@ def _check_records(
             f"Cells of {len(unsure):,} chains: whether rows between private ones are redacted or"
             " were missing is not known without the original."
         )
-    clusters, lacking = clusters_of(records, runs, judged[1])
+    clusters, lacking = clusters_of(records, runs, rules)
     for setting, place in sorted(lacking):
         found.wrong(f"policy.rules: none for the setting {setting!r} at place {place}")
     if not lacking:
         waits = _waiting(records, private, certificate.growing, found)
         waits |= np.isin(records.chain_of, unsure) & (records.codes < 0)
-        case = Case(records, clusters, judged[1], coins, waits, counts.missing)
-        _check_cells(case, drawn, found)
-    check_counts(records, private, certificate, judged[0], found)
+        case = Case(records, clusters, rules, coins, waits, counts.missing)
+        _check_cells(case, promised.draw(CHAINS, random), found)
 
 
 def _check_whole(
