@@ -71,6 +71,7 @@ def counted(
 ) -> Counted:
     """Count patterns."""
     line = Line.of(reference, 2 * size + _GAP, None, once)
+    # any of these records may stand in for a private one
     best, least, named = None, math.inf, None
     for pattern in patterns(line, size):
         found = cases_of(line, pattern, max(2 * size, 1))
@@ -132,6 +133,7 @@ def _attacked(held: Released) -> Attack:
         ratios = local.inferred(paths, layout, held.runs).ratio
         ratios = np.where(held.settled, ratios, np.nan)
         attackers.append(Attacker("plain erasure instead", INSTEAD, ratios))
+    # records that no coin touches: which of them are there depends on no value
     free = (held.certain == NEVER) & (held.codes >= 0)
     reference = Reference.of(held.chains, held.promise.k, free)
     return Attack(

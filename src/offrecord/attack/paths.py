@@ -303,6 +303,7 @@ def _spread(likely: Floats, occurs: Mask) -> float:
     """The largest log-ratio, below 0 where the likeliest comes first."""
     with np.errstate(divide="ignore"):
         logs = np.log(likely)
+    # values that never occur are no secret
     high, low = np.where(occurs, logs, -np.inf), np.where(occurs, logs, np.inf)
     gap = float(high.max() - low.min())
     return -gap if high.argmax() < low.argmin() else gap

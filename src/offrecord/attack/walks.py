@@ -88,7 +88,7 @@ class Walks:
         lefts = [self._side(low, LEFT)]
         for at, link in enumerate(links):
             found = self._side(low + at + 1, LEFT) if link is None else lefts[at] @ inner[at] @ link
-            lefts.append(scaled(found))
+            lefts.append(scaled(found))  # a common factor changes no ratio
         rights = [self._side(high - 1, RIGHT)]
         for at in range(len(links) - 1, -1, -1):
             link = links[at]

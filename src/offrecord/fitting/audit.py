@@ -166,6 +166,7 @@ def dependence(reference: Reference, seed: int = 0) -> Dependence | None:
     chains = reference.chains.count
     if chains < 3:
         return None
+    # of chains in their own order, then of random pairs: what exceeds these is dependence
     found = _odds_of_pairs(reference, number, when, np.arange(chains))
     if found is None:
         return None

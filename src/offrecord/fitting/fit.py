@@ -130,49 +130,23 @@ def fit(  # noqa: PLR0913 - what there is to choose, by name
     reference: Mask | None = None,
     origin: Origin | None = None,
 ) -> Fit:
-    """Learn which chains are plausible.
+    """Learn which chains are plausible, and test whether to believe it.
 
-    Args:
-        chains: the records; what stands one step apart and has values is counted.
-        labels: the k values that codes stand for.
-        chain_order: how many records the next one depends on, or "auto": the rule's.
-        phase: "hour", "weekday", "month" or "step" for a kernel each, "auto" for the kind that
-            foretells held-back records clearly better, if one does, None for one kernel.
-        clocks: (n,) hour, weekday or month of each record, by kind, as far as times have them.
-        zone: the time zone that clocks were read in.
-        coverage: share of the plausible chains that promises are for.
-        epsilons: to be tested.
-        reference: (n,) the records that may be looked at; None: all.
-        origin: what is known of the table, apart from numbers counted here.
-
-    Returns:
-        The posterior with its tests, and what to be warned of.
-
-    Raises:
-        InputError: if there is nothing to learn from, or for an option that is not accepted.
+    What stands one step apart and has values is counted. clocks: (n,) hour, weekday or month of
+    each record, by kind. phase: one of these or "step" for a kernel each, "auto" for the kind that
+    foretells held-back records clearly better, None for one kernel. zone: that clocks were read in.
+    reference: (n,) the records that may be used. origin: what is known of the table. InputError if
+    there is nothing to learn from, or for an option that is not accepted.
     """
-    known, asked = (
-        Reference.of(chains, len(labels), reference),
-        checked_order(chain_order, len(labels)),
-    )
-    if not known.reaching(asked or 1).any():
-        raise InputError(
-            f"no {(asked or 1) + 1} records with values stand one step apart: there is nothing to"
-            " learn from"
-        )
+    known, asked = _reference(chains, len(labels), reference, chain_order)
     orders = compared(known)
     order = orders.chosen if asked is None else asked
     tried = candidates(known, clocks or {}, phase)
     placed, gains = chosen_places(known, order, tried, zone, forced=phase not in (None, AUTO))
     rule = _Rule(known, order, tuple(labels), coverage, placed)
     posterior = rule.learn(known)
-    place = None if placed is None else placed.of_record
-    by_step = placed is not None and placed.places.kind == STEP
-    found = verdicts(known, rule.learn, labels, epsilons, order, place, by_step=by_step)
     acting = windows(posterior, epsilons, longest=known.longest)
-    if placed is None:
-        found = _with_ratios(found, rule, orders, acting)
-    both = zip(acting, mean_windows(posterior, epsilons, known.longest), strict=True)
+    tested = _tested(rule, orders, epsilons, acting)
     seen = np.bincount(known.codes[known.codes >= 0], minlength=len(labels)).tolist()
     counted = {
         "chains": known.units,
@@ -180,18 +154,43 @@ def fit(  # noqa: PLR0913 - what there is to choose, by name
         "lone_cells": known.lone_cells(order) if known.units > 1 else 0,
     }
     origin = Origin(column="value", order="row") if origin is None else origin
-    model = Model(posterior, origin.model_copy(update=counted), tuple(found))
-    values = dict(zip(labels, seen, strict=True))
+    both = zip(acting, mean_windows(posterior, epsilons, known.longest), strict=True)
     result = Fit(
-        model,
+        Model(posterior, origin.model_copy(update=counted), tuple(tested)),
         orders,
         tuple(gains),
-        values,
+        dict(zip(labels, seen, strict=True)),
         sum(seen),
         known.units,
         dict(zip(epsilons, both, strict=True)),
     )
     return result.with_warnings(*_warnings(result))
+
+
+def _reference(
+    chains: Chains, k: int, allowed: Mask | None, chain_order: int | str
+) -> tuple[Reference, int | None]:
+    """The records to learn from, and the order asked for; InputError unless it occurs."""
+    known, asked = Reference.of(chains, k, allowed), checked_order(chain_order, k)
+    if not known.reaching(asked or 1).any():
+        raise InputError(
+            f"no {(asked or 1) + 1} records with values stand one step apart: there is nothing to"
+            " learn from"
+        )
+    return known, asked
+
+
+def _tested(
+    rule: _Rule, orders: Orders, epsilons: Sequence[float], acting: Windows
+) -> list[Verdict]:
+    """A verdict for each ε, and how far other assumptions would widen the windows."""
+    placed = rule.placed
+    place = None if placed is None else placed.of_record
+    by_step = placed is not None and placed.places.kind == STEP
+    found = verdicts(
+        rule.whole, rule.learn, rule.labels, epsilons, rule.order, place, by_step=by_step
+    )
+    return _with_ratios(found, rule, orders, acting) if placed is None else found
 
 
 @dataclass(frozen=True, eq=False)

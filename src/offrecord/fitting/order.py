@@ -70,7 +70,7 @@ def compared(reference: Reference) -> Orders:
         size = k ** (order + 1)
         own = keys % size
         likelihood = _likelihood(own, units, k, size)
-        parameters = k**order * (k - 1)
+        parameters = k**order * (k - 1)  # a row of k shares sums to 1
         bic[order] = parameters * float(np.log(max(records, 1))) - 2 * likelihood
         aic[order] = 2.0 * parameters - 2 * likelihood
     return Orders(bic, aic, k, _longest(reference, compare=False))

@@ -167,6 +167,7 @@ def counted(line: Line, pattern: Pattern, distance: int) -> Counted | None:
     value, weight = line.codes[valid], line.weight[valid]
     clump = line.chain[valid]
     if not line.once:
+        # cases nearer than the distance share neighbours, so they count once
         clump = (valid + clump * distance) // distance
     kinds, kind = numbered(pattern.key[valid])
     shape = line.k, len(kinds)
@@ -200,6 +201,7 @@ def limits(found: Counted) -> tuple[Floats, Floats]:
     from scipy.special import betaincinv
 
     enough = int(np.count_nonzero(found.cases >= LEAST_CASES)) * (len(found.cases) - 1)
+    # of so many pairs some exceed their limits by chance: Bonferroni beyond those of two values
     level = _LEVEL_OF_LIMITS * min(_PAIRS / max(enough, 1), 1.0)
     rest = np.maximum(found.trials - found.cases, 0.0)
     lower = betaincinv(np.maximum(found.cases, 1e-9), rest + 1, level)

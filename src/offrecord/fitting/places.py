@@ -129,6 +129,7 @@ def _gain(
             continue
         pooled = Posterior(seen.sum(axis=0), order).mean.rows[0, 0]
         kappa = place_kappa(seen, pooled)
+        # posterior mean of rows that are Dirichlet(κ·pooled)
         rows = (kappa * pooled + seen) / (kappa + seen.sum(axis=-1, keepdims=True))
         pooled_loss -= _likelihood(held, np.broadcast_to(pooled, held.shape))
         placed_loss -= _likelihood(held, rows)

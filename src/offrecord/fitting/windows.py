@@ -78,7 +78,7 @@ def _smallest(
         if high >= longest:
             return None
         low, high = high, min(high + high // 2 + 1, longest)
-    while high - low > 1:
+    while high - low > 1:  # more redaction never leaks more (F3)
         middle = (low + high) // 2
         if leakage(middle) > epsilon:
             low = middle

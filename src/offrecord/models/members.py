@@ -193,6 +193,7 @@ class Members:
         source = self.place_after(place, -steps) if self.places is not None else 0
         before, here = self.law(source), self.law(place)
         joint = before[:, :, np.newaxis] * self.ahead(source, steps)
+        # Bayes: Pr(before | here) is the joint law divided by that of `here`
         safe = np.where(here > 0, here, 1.0)
         return np.swapaxes(joint / safe[:, np.newaxis, :], 1, 2) * (here > 0)[:, :, np.newaxis]
 
@@ -236,6 +237,7 @@ def stationary_laws(kernels: Floats) -> Floats:
 
 def _eliminated(reduced: Floats) -> Floats:
     """(M, S) stationary laws of kernels, which are overwritten."""
+    # taking out a state turns walks through it into steps; sums of positive numbers lose nothing
     size = reduced.shape[-1]
     for last in range(size - 1, 0, -1):
         leaving = reduced[:, last, :last].sum(axis=1)

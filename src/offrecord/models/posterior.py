@@ -184,6 +184,7 @@ class Posterior(Promise):
         shapes = np.broadcast_to(
             self._concentrations[:, used], (count, *self._concentrations[:, used].shape)
         )
+        # contexts that borrow from one suffix share one draw of its row
         rows = _dirichlet(shapes, random)[:, :, place_of]
         if self.kappa is not None:
             rows = _dirichlet(self.kappa * rows, random)
@@ -204,6 +205,7 @@ class Posterior(Promise):
     def _pooled(self) -> Floats:
         """(rows, k) posterior mean of each suffix's row, all places together."""
         counts = self._suffixes.counts
+        # the prior adds 1/k to each of k values, so 1 to a row
         totals: Floats = counts.sum(axis=1, keepdims=True) + 1.0
         return np.asarray((counts + 1 / self.k) / totals)
 

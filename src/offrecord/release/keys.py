@@ -86,6 +86,7 @@ class Key:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise InputError(f"{file} cannot be made: {error.strerror}") from None
+        # a name that is linked is complete; of two processes the second one finds it
         with locked(key), beside(file) as (complete,):
             complete.write_bytes(content.encode())
             sync(complete, 0o600)

@@ -90,6 +90,7 @@ def _log_bound(chains: list[tuple[Floats, Integers, int]], seen: int) -> Floats:
     """(M,) log of the bound for walks with these laws, of each so many."""
     if not chains:
         return np.zeros(1)
+    # walks are independent, so the expectation of e^(−λΣT) is the product of theirs (Chernoff)
     return _least(sum(count * _log_means(_RATES, law, sizes) for law, sizes, count in chains), seen)
 
 

@@ -27,7 +27,7 @@ ALWAYS = np.uint64(2**64 - 1)
 
 def thresholds(chances: Floats) -> Draws:
     """Probabilities times 2**64, rounded up; ALWAYS for 1."""
-    scaled = np.ceil(chances * 2.0**64)
+    scaled = np.ceil(chances * 2.0**64)  # the product is exact: only the exponent changes
     certain = scaled >= 2.0**64
     return np.where(certain, ALWAYS, np.where(certain, 0.0, scaled).astype(np.uint64))
 
@@ -70,7 +70,7 @@ class Coins:
 
     def _blocks(self, chain: Integers, order: Integers) -> Draws:
         """(r, 2) chain tag xor order block."""
-        blocks = self._tags[chain]
+        blocks = self._tags[chain]  # a copy, as it is an index and no slice
         kind = 2 if self.records.arranged.chains.timed else 1
         sign = np.where(order < 0, np.uint64(2**56 - 1), np.uint64(0))
         blocks[:, 0] ^= order.astype(np.int64).view(np.uint64)

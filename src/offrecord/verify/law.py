@@ -75,7 +75,7 @@ def _leakages(rules: Rules, drawn: Drawn) -> Floats:
     alone, runs = none, {"left": none, "right": none}
     known: dict[tuple[int, int, str], Floats] = {}
     for (setting, place, direction), side in rules.sides.items():
-        if setting == "record":
+        if setting == "record":  # both sides depend on one value, and are judged as one (F2)
             if direction == "left":
                 alone = np.maximum(alone, _lone_record(rules, drawn, place))
             continue
@@ -88,6 +88,7 @@ def _leakages(rules: Rules, drawn: Drawn) -> Floats:
             runs[direction] = np.maximum(runs[direction], known[one])
         else:
             alone = np.maximum(alone, known[one])
+    # the two sides of a longer run depend on different values of it, so they add (O7, O8)
     return np.maximum(alone, runs["left"] + runs["right"])
 
 

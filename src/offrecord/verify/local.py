@@ -47,6 +47,7 @@ def limits_of(records: Records, clusters: Clusters, k: int) -> Limits:
     sure = covered(records, clusters.chain, low, high)
     rows, at = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
     limits = np.zeros((len(rows), k), dtype=np.uint64)
+    # one coin decides for all runs near a record: the largest threshold acts (F3)
     np.maximum.at(limits, at, np.concatenate([part[1] for part in parts]))
     kept = ~sure[rows]
     return Limits(sure, rows[kept], limits[kept])

@@ -117,7 +117,7 @@ class Drawn:
         if kind.places == 1 and self.first is None:
             return _stationary(self.kernels[:, 0])[:, np.newaxis]
         laws = np.zeros((len(self.rows), kind.places, kind.contexts))
-        begin = 0
+        begin = 0  # the first place at which a whole context ends
         if kind.cyclic:
             round_trip = self.kernel(0)
             for place in range(1, kind.places):
@@ -210,7 +210,7 @@ def _sampled(read: Posterior, kind: Kind, count: int, random: np.random.Generato
         for one, alpha in parameters.items():
             here = [context for context, lender in enumerate(lenders) if lender == one]
             rows[:, place, here] = _rows(alpha, (count, k), random)[:, np.newaxis]
-    if read.kappa is not None:
+    if read.kappa is not None:  # the promise is about one more chain, which varies around them
         rows = _rows(read.kappa * rows, rows.shape, random)
     first = None
     if read.first_counts is not None:

@@ -75,7 +75,7 @@ def _apart(records: Records, private: Private, distance: int | None) -> Mask:
 
 def _check_rule(reference: _Reference, read: Posterior, found: Found) -> None:
     """Compare order and κ with those that the rule gives for the same records."""
-    kappa = None
+    kappa = None  # with few chains the promise is about these, not about one more
     if reference.units >= _UNITS:
         kappa = reference.spread(read.order, mean_rows(read))[0]
     if kappa != read.kappa:
@@ -179,6 +179,7 @@ class _Reference:
             compared += 1
         bic = [self._bic(order, compared) for order in range(compared + 1)]
         best = int(np.argmin(bic))
+        # BIC sees too little memory, so the rule takes a longer one (docs/proofs/plausible.md)
         return min(best + 2 if k == 2 else max(best, 1) + 1, max(longest, 1))
 
     def _bic(self, order: int, reach: int) -> float:

@@ -120,11 +120,13 @@ def clusters_of(
     """The clusters of some runs, and settings for which the certificate has no rules."""
     order = rules.kind.order
     end = records.ends[runs.chain]
+    # a core holds a whole context: what a shorter run lacks is taken from its left (rule 1)
     first = np.where(runs.last - runs.first + 1 < order, runs.last - order + 1, runs.first)
     last = np.where(first < 0, order - 1, runs.last)
     first = np.maximum(np.minimum(first, runs.first), 0)
     last = np.minimum(np.maximum(last, runs.last), end)
     single = runs.first == runs.last
+    # merging two may make their rules reach further, so that they are near to a third (rule 4)
     begin = np.arange(runs.count)
     while True:
         stop = np.append(begin[1:], runs.count)[: len(begin)]

@@ -172,6 +172,7 @@ def _check_whole(
     records: Records, private: Private, certificate: Certificate, found: Found
 ) -> None:
     """Nothing is left of a chain that holds a private record."""
+    # any other record of such a chain may depend on the private one, under no model at all
     touched = np.isin(records.chain_of, private.chain)
     shown = np.flatnonzero(touched & (records.codes >= 0))
     says = "a value is released of a chain with a private record"
