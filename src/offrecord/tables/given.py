@@ -195,9 +195,6 @@ def _policy(path: Path) -> TablePolicy:
     from offrecord.files import read_json
 
     content = read_json(path)
-    form = content.get("format") if isinstance(content, dict) else None
-    if form not in (None, "offrecord-policy", "offrecord-certificate"):
-        raise InputError(f"{path} is not a table policy, from offrecord design --table")
     if isinstance(content, dict):
         content = content.get("policy", content)
     if content is None:
