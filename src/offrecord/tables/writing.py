@@ -27,7 +27,6 @@ from offrecord.files import (
 from offrecord.models.base import Label
 from offrecord.models.records import Codes
 from offrecord.tables.encoding import check_holds, write_frame
-from offrecord.tables.packing import packing_of
 from offrecord.tables.threads import in_threads, table_threads
 from offrecord.tables.values import label_family
 
@@ -135,24 +134,6 @@ def write_release(
             sync_folder(certificate_path.parent)
             os.replace(table, path)
             sync_folder(path.parent)
-
-
-def write_table(pieces: Iterator[pl.DataFrame], path: Path, kind: str, *, force: bool) -> list[str]:
-    """Write any other table that comes in pieces, complete or absent; warnings."""
-    check_writable(path, force=force)
-    changed = Counter[str]()
-
-    def fitting() -> Iterator[pl.DataFrame]:
-        for piece in pieces:
-            frame, mine = ready(piece, piece.columns, kind)
-            changed.update(mine)
-            yield frame
-
-    with beside(path) as (temporary,):
-        write_pieces(fitting(), temporary, kind, packing_of(path))
-        sync(temporary)
-        os.replace(temporary, path)
-    return spreadsheet_warnings(changed)
 
 
 def write_pieces(
