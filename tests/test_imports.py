@@ -15,7 +15,7 @@ PACKAGE = SOURCE.name
 #: What is in the root, in order: a package imports itself and packages on lines above its own.
 ORDER = (
     {"errors"},
-    {"files", "parquet", "text"},
+    {"files", "text"},
     {"models"},
     {"charts"},
     {"theory"},
@@ -120,7 +120,7 @@ def test_no_module_needs_itself():
 
 
 #: What the verifier may share with what it checks: files, how tables are read, coins, messages.
-SHARED = ("verify", "errors", "files", "parquet", "text", "release", "models", "tables")
+SHARED = ("verify", "errors", "files", "text", "release", "models", "tables")
 
 
 def test_the_verifier_imports_nothing_that_makes_rules():

@@ -14,7 +14,7 @@ from offrecord.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-    from offrecord.tables.formats import Said
+    from offrecord.tables.io.format import ReadOptions
 
 Table = Annotated[
     Path,
@@ -43,8 +43,7 @@ Original = Annotated[
 def read_table(
     path: Path,
     columns: Iterable[str],
-    said: Said,
-    max_rows: int,
+    options: ReadOptions,
     *,
     text: Sequence[str] = (),
 ) -> pl.DataFrame:
@@ -52,26 +51,24 @@ def read_table(
     from concurrent.futures import ThreadPoolExecutor
     from importlib import import_module
 
-    from offrecord.tables.formats import table_file
+    from offrecord.tables.io.formats import table_file
 
     with ThreadPoolExecutor(1) as pool:
         # What works on the table is imported while the engine reads.
         pool.submit(import_module, "offrecord.tables.engines.memory")
-        return table_file(path, said).read(
-            list(dict.fromkeys(columns)), text=text, max_rows=max_rows
-        )
+        return table_file(path, options).read(list(dict.fromkeys(columns)), text=text)
 
 
-def read_keys(path: str | Path | None, said: Said, max_rows: int) -> pl.DataFrame | None:
-    """The keys of private records, if a file lists them. said: of the table and its list."""
-    from offrecord.tables.formats import read_list
+def read_keys(path: str | Path | None, options: ReadOptions) -> pl.DataFrame | None:
+    """The keys of private records, if a file lists them. options: of the table and its list."""
+    from offrecord.tables.io.formats import read_list
 
-    return None if path is None else read_list(path, said, max_rows=max_rows)
+    return None if path is None else read_list(path, options)
 
 
-def said_of(table: Path, keys: str | Path | None, said: Said) -> Said:
+def said_of(table: Path, keys: str | Path | None, said: ReadOptions) -> ReadOptions:
     """What is said of the table itself; InputError for what is said of neither it nor the list."""
-    from offrecord.tables.formats import table_format
+    from offrecord.tables.io.formats import table_format
 
     kind = table_format(table, said.format)
     is_for_list = keys is not None and table_format(Path(keys)) == "csv"
@@ -88,10 +85,10 @@ def columns_read(
     return [value, *ordered, *(by or ()), *([] if private is None else [private])]
 
 
-def is_too_large(table: Path, said: Said) -> bool:
+def is_too_large(table: Path, said: ReadOptions) -> bool:
     """The table, in memory, would take over half of what this machine has."""
-    from offrecord.tables.formats import table_file
     from offrecord.tables.guarding import memory_size
+    from offrecord.tables.io.formats import table_file
 
     return table_file(table, said).exceeds(memory_size() // 2, a_row=80)
 
@@ -110,7 +107,7 @@ def check_all_apart(outputs: Mapping[str, Path | None], inputs: Mapping[str, Pat
 
 def check_outside(outputs: Mapping[str, Path | None], table: Path) -> None:
     """InputError if an output would be one of the files of a table that consists of several."""
-    from offrecord.tables.folders import is_several, would_hold
+    from offrecord.tables.io.folders import is_several, would_hold
 
     for name, path in outputs.items() if is_several(table) else ():
         if path is not None and would_hold(table, path):
@@ -124,7 +121,7 @@ def is_same(one: Path, other: Path) -> bool:
 
 def output_format(path: Path, named: str | None) -> str:
     """The format of an output: by the ending of its name, else the one that is named."""
-    from offrecord.tables.formats import written_format
+    from offrecord.tables.io.formats import written_format
 
     try:
         return written_format(path)

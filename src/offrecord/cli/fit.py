@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +18,7 @@ from offrecord.cli.files import (
 )
 from offrecord.cli.parameters import cuts, offering
 from offrecord.cli.printing import Json, as_json_text, busy
-from offrecord.tables.options import EPSILONS, limit
+from offrecord.tables.options import EPSILONS
 
 
 @offering()
@@ -45,7 +44,7 @@ def fit(
     """
     from offrecord.files import check_writable
     from offrecord.release.keys import default_key_file
-    from offrecord.tables.formats import Said
+    from offrecord.tables.io.format import ReadOptions
     from offrecord.tables.reference import fit as fit_table
 
     keys = described.pop("private_list")
@@ -55,11 +54,11 @@ def fit(
     written = {"--output": output}
     check_all_apart(written, {"the input": table, "--private-list": keys})
     check_outside(written, table)
-    said = Said(*(described.pop(one.name) for one in fields(Said)))
-    max_rows = limit("rows", dict(limits or ()))
-    listed = read_keys(keys, said, max_rows)
+    kind, separator, encoding = (described.pop(one) for one in ("format", "separator", "encoding"))
+    options = ReadOptions(kind, separator, encoding, dict(limits or ()))
+    listed = read_keys(keys, options)
     columns = columns_read(value, order, by, described["private"])
-    frame = read_table(table, columns, said_of(table, keys, said), max_rows, text=[value])
+    frame = read_table(table, columns, said_of(table, keys, options), text=[value])
     described["epsilons"] = EPSILONS if epsilons is None else tuple(epsilons)
     described["table"] = table.name
     with busy("fitting"):

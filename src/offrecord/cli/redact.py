@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from offrecord.fitting.fit import Fit
     from offrecord.tables.engines.memory import Release
     from offrecord.tables.engines.stream import Streamed
-    from offrecord.tables.formats import Said
+    from offrecord.tables.io.format import ReadOptions
     from offrecord.tables.summary import Summary
 
 
@@ -63,7 +63,7 @@ def redact(
     asked = FileOptions(**options, progress=bar, say=noted)
     report = _report_place(output, report, no_report=no_report, dry_run=asked.dry_run)
     places = _places(table, output, asked, report)
-    keys = read_keys(asked.private_list, _said(asked), asked.max_rows)
+    keys = read_keys(asked.private_list, _said(asked))
     asked = replace(asked, private_list=keys)
     engine = _in_file if _is_streamed(stream, places, asked) else _in_memory
     done = engine(places, asked)
@@ -92,7 +92,7 @@ class _Places:
     """
 
     table: Path
-    said: Said
+    said: ReadOptions
     output: Path | None = None
     output_format: str | None = None
     certificate: Path | None = None
@@ -146,10 +146,10 @@ def _places(table: Path, output: Path | None, asked: FileOptions, report: Path |
     return _Places(table, said, output, kind, certificate, report)
 
 
-def _said(asked: FileOptions) -> Said:
-    from offrecord.tables.formats import Said
+def _said(asked: FileOptions) -> ReadOptions:
+    from offrecord.tables.io.format import ReadOptions
 
-    return Said(asked.format, asked.separator, asked.encoding)
+    return ReadOptions(asked.format, asked.separator, asked.encoding, asked.limits)
 
 
 # ---- the engines
@@ -200,7 +200,6 @@ def _in_memory(places: _Places, asked: FileOptions) -> _Done:
         places.table,
         [*columns, *keep],
         places.said,
-        asked.max_rows,
         text=[asked.value, *([] if asked.keep_all else keep)],
     )
     from offrecord.tables.engines.memory import redact as redact_table

@@ -160,7 +160,7 @@ def halves() -> tuple[pl.DataFrame, pl.DataFrame]:
     """The year: January to June, July to December."""
     import polars as pl
 
-    from offrecord.tables.formats import read_frame
+    from offrecord.tables.io.formats import read_frame
 
     with as_file(files("offrecord") / "demo" / "jfk_rain_2013.csv") as source:
         year = read_frame(source)

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from offrecord.errors import InputError
-from offrecord.tables.formats import Said, read_list
 from offrecord.tables.guarding import collected, never_spill
+from offrecord.tables.io.format import ReadOptions
+from offrecord.tables.io.formats import read_list
 
 Native: TypeAlias = Any
 
@@ -19,14 +20,14 @@ _FRAMES = "a frame (polars, pandas, pyarrow, DuckDB …)"
 
 
 def listed_keys(
-    listed: Native | str | Path | None, names: Sequence[str], said: Said | None = None
+    listed: Native | str | Path | None, names: Sequence[str], said: ReadOptions | None = None
 ) -> pl.DataFrame | None:
     """The keys of private records, from a frame or a table file, if they are listed.
 
     names: columns that it may have, and not as its index. said: of CSV files.
     """
     if isinstance(listed, (str, Path)):
-        return read_list(listed, said or Said())
+        return read_list(listed, said or ReadOptions())
     if listed is None:
         return None
     for name in getattr(getattr(listed, "index", None), "names", ()):

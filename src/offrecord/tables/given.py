@@ -24,8 +24,8 @@ from offrecord.release.coins import KEY_BYTES, Coins
 from offrecord.release.keys import Key, default_key_file
 from offrecord.tables.alphabet import Alphabet, Wanted
 from offrecord.tables.chains import Columns
-from offrecord.tables.formats import Said
 from offrecord.tables.frames import listed_keys
+from offrecord.tables.io.format import ReadOptions
 from offrecord.tables.options import Options
 from offrecord.tables.optouts import OptOuts, key_columns
 from offrecord.tables.steps import Step
@@ -110,7 +110,10 @@ class Given:
     @cached_property
     def optouts(self) -> OptOuts | None:
         """The private list, if there is one."""
-        said = Said(None, *(getattr(self.options, one, None) for one in ("separator", "encoding")))
+        said = ReadOptions(
+            None,
+            *(getattr(self.options, one, None) for one in ("separator", "encoding", "limits")),
+        )
         listed = listed_keys(self.options.private_list, key_columns(self.columns), said)
         return None if listed is None else OptOuts.of(listed, self.columns)
 

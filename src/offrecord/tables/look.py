@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,9 +24,11 @@ from offrecord.models import clock
 from offrecord.tables.cells import parsed_times
 from offrecord.tables.chains import ROW, Arranged, Columns, arrange
 from offrecord.tables.column_names import check_columns, listed
-from offrecord.tables.formats import NOTHING_SAID, Said, is_tabbed, table_file, table_format
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.grid import OrderColumn, grid_of
+from offrecord.tables.io.csv import is_tabbed
+from offrecord.tables.io.format import ReadOptions
+from offrecord.tables.io.formats import table_file, table_format
 from offrecord.tables.problems import Check, LocatedError, RowNames
 from offrecord.tables.steps import Step
 from offrecord.tables.values import MAX_VALUES, typed_text, value_cells
@@ -149,7 +151,7 @@ def look(
     private_list: str | Path | None = None,
     epsilon: float | None = None,
     dataset: str | None = None,
-    **reading: str | None,
+    **reading: Any,
 ) -> Look:
     """Look at a table: what its columns seem to be, and the commands to run next.
 
@@ -166,7 +168,8 @@ def look(
         InputError: for a table that cannot be used as it is, with a line that mends it.
     """
     is_file = isinstance(table, (str, Path))
-    held = _Table.read(Path(table), Said(**reading)) if is_file else _Table(from_native(table))
+    options = ReadOptions(**reading)
+    held = _Table.read(Path(table), options) if is_file else _Table(from_native(table))
     if not held.frame.height:
         raise InputError("the table has no rows")
     blank = next((name for name in held.columns if name != name.strip()), None)
@@ -189,10 +192,10 @@ class _Table:
     frame: pl.DataFrame
     name: str = "the table"
     kind: str = "frame"
-    said: Said = NOTHING_SAID
+    said: ReadOptions = field(default_factory=ReadOptions)
 
     @classmethod
-    def read(cls, path: Path, said: Said) -> _Table:
+    def read(cls, path: Path, said: ReadOptions) -> _Table:
         """A table file."""
         if path.suffix.lower() == ".json":
             table = cls(pl.DataFrame(), str(path), "json", said)

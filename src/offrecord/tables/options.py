@@ -22,6 +22,7 @@ from typing import (
 )
 
 from offrecord.errors import InputError
+from offrecord.tables.io.limits import LIMITS
 from offrecord.text import Progress, unwatched
 
 if TYPE_CHECKING:
@@ -39,11 +40,8 @@ REASONS = {
     "none": "no record is private",
     "another-release": "the same data were released differently before",
 }
-#: What `limits` may change: rows that a table may have.
-MAX_ROWS = 200_000_000
 #: Budgets at which a fit is tested unless others are given.
 EPSILONS = (0.5, 1.0, 2.0)
-LIMITS = {"rows": MAX_ROWS}
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -234,8 +232,9 @@ class Options(Learning):
 @_options
 class FileOptions(Options):
     """format, output_format: instead of the endings of names. separator, encoding: of CSV that is
-    not separated by commas, or not in UTF-8. certificate: where it goes, instead of beside the
-    output. force: overwrite what is there. limits: {"rows": 1000} refuses longer tables.
+    not separated by commas, or not in UTF-8. certificate: where it goes, instead of
+    beside the output. force: overwrite what is there. limits: {"rows": 1000} refuses longer tables;
+    the others are "columns", "line" and "unpacked", in bytes.
     """
 
     certificate: str | Path | None = option("Where the certificate goes instead.", default=None)
@@ -250,25 +249,12 @@ class FileOptions(Options):
     )
     output_format: str | None = None
     limits: Mapping[str, int] | None = option(
-        f"rows=COUNT: refuse longer tables.  [default: rows={MAX_ROWS}]",
+        "rows=COUNT, columns=COUNT, line=BYTES, unpacked=BYTES: refuse larger tables."
+        f"  [default: {', '.join(f'{name}={most}' for name, most in LIMITS.items())}]",
         default=None,
         metavar="NAME=VALUE",
     )
     force: bool = option("Overwrite existing output.", default=False)
-
-    @property
-    def max_rows(self) -> int:
-        """How many rows a table may have."""
-        return limit("rows", self.limits)
-
-
-def limit(name: str, given: Mapping[str, int] | None) -> int:
-    """A limit, as given or by default; InputError for a limit of another name."""
-    given = given or {}
-    for one in given:
-        if one not in LIMITS:
-            raise InputError(f"--limit takes {', '.join(LIMITS)}, got {one!r:.60}")
-    return given.get(name, LIMITS[name])
 
 
 @_options

@@ -26,7 +26,7 @@ from offrecord.files import (
 )
 from offrecord.models.base import Label
 from offrecord.models.records import Codes
-from offrecord.tables.encoding import check_holds, write_frame
+from offrecord.tables.io.formats import FORMATS, write_frame
 from offrecord.tables.threads import in_threads, table_threads
 from offrecord.tables.values import label_family
 
@@ -168,7 +168,7 @@ def ready(frame: pl.DataFrame, kept: Sequence[str], kind: str) -> tuple[pl.DataF
     Of cells in CSV that a spreadsheet would run, kept ones get an apostrophe in front, names of
     columns and chains and values are refused.
     """
-    check_holds(frame, kind)
+    FORMATS[kind].check_holds(frame)
     changed = Counter[str]()
     if kind != "csv":
         return frame, changed

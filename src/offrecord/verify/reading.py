@@ -18,7 +18,7 @@ from offrecord.models import clock
 from offrecord.release.certificate import Certificate, Output, Positions
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import ROW, Arranged, Columns, arrange
-from offrecord.tables.formats import read_frame, read_list, table_format
+from offrecord.tables.io.formats import read_frame, read_list, table_format
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.private import Private, private_records
 from offrecord.tables.steps import Step

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from good_command import CUT, ROWS, with_bytes
-from offrecord.tables import lines
+from offrecord.tables.io import lines
 from table_files import ENDINGS
 
 

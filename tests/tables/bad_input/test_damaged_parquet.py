@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from good_command import ROWS, TABLE
-from offrecord.parquet import check_counts
+from offrecord.tables.io.parquet_counts import check_counts
 
 #: Where the header of a data page begins to count, by what comes before: whether it has a checksum,
 #: and of which version it is. Counts are twice what they are, so that the last bit is their sign.
@@ -131,7 +131,7 @@ _EACH_BYTE = """
 import sys
 from pathlib import Path
 from offrecord.errors import InputError
-from offrecord.tables.formats import table_file
+from offrecord.tables.io.formats import table_file
 
 file = Path(sys.argv[1])
 whole, refused = file.read_bytes(), 0

@@ -13,7 +13,7 @@ import offrecord as off
 from hours import COLUMNS, EPSILON, MODEL, frame
 from offrecord import cli
 from offrecord.tables.engines import stream
-from offrecord.tables.formats import table_file
+from offrecord.tables.io.formats import table_file
 
 
 def spread(table, folder="parts", size=70):
@@ -99,7 +99,7 @@ def test_nothing_there(run):
             table_file(name)
     spread(frame())
     with pytest.raises(off.InputError, match="of Parquet alone"):
-        table_file("parts", off.tables.formats.Said("csv"))
+        table_file("parts", off.tables.io.formats.ReadOptions("csv"))
 
 
 def test_a_file_with_the_name_of_a_pattern_is_that_file(run):

@@ -13,8 +13,10 @@ import pytest
 
 import offrecord as off
 from hours import COLUMNS, EPSILON, MODEL, frame
-from offrecord.tables import lines, packing, texts
-from offrecord.tables.formats import table_file
+from offrecord.tables.io import compression, lines
+from offrecord.tables.io import text as texts
+from offrecord.tables.io.format import ReadOptions
+from offrecord.tables.io.formats import table_file
 
 
 def zstd(content):
@@ -72,12 +74,12 @@ def _written(table, path):
 @pytest.mark.parametrize("ending", PACK)
 def test_the_bytes_do_not_depend_on_the_pieces_a_text_comes_in(tmp_path, ending, monkeypatch):
     """Nor say when it was packed, or of which file; and others read it back."""
-    monkeypatch.setattr(packing, "_BLOCK", 1000)
+    monkeypatch.setattr(compression, "_BLOCK", 1000)
     content = frame().write_csv().encode()
     written = []
     for size in (1, 7, 999, 1000, 1001, len(content)):
         path = tmp_path / f"{size}{ending}"
-        with path.open("wb") as file, packing.packed(file, packing.PACKINGS[ending]) as out:
+        with path.open("wb") as file, compression.packed(file, compression.PACKINGS[ending]) as out:
             for start in range(0, len(content), size):
                 out.write(content[start : start + size])
         assert unpacked(path) == content
@@ -131,27 +133,27 @@ def test_what_unpacks_to_too_much_meets_a_limit(tmp_path, monkeypatch):
         + packer.flush()
     )
     assert path.stat().st_size < 30_000  # of 20 million bytes
+    few = ReadOptions(limits={"rows": 1000})
     with pytest.raises(off.InputError, match="more rows than --limit rows=1000"):
-        table_file(path).read(["state"], max_rows=1000)
+        table_file(path, few).read(["state"])
     with pytest.raises(off.InputError, match="more rows than --limit rows=1000"):
-        list(table_file(path).batches(["state"], 100, max_rows=1000))
+        list(table_file(path, few).batches(["state"], 100))
     monkeypatch.setattr(os, "sysconf", lambda name: 1000)
     with pytest.raises(off.InputError, match="more than this machine's memory holds"):
         table_file(path).read(["state"])
     monkeypatch.undo()
-    monkeypatch.setattr(packing, "MAX_UNPACKED", 1 << 20)
-    for look in (lambda: table_file(path).read(["state"]), lambda: _streamed(path)):
-        with pytest.raises(off.InputError, match="unpacks to more than"):
+    small = ReadOptions(limits={"unpacked": 1 << 20})
+    for look in (lambda: table_file(path, small).read(["state"]), lambda: _streamed(path, small)):
+        with pytest.raises(off.InputError, match=r"unpacks .*; --limit unpacked=NUMBER allows"):
             look()
 
 
-def _streamed(path):
-    return list(table_file(path).batches(["state"], 10))
+def _streamed(path, options):
+    return list(table_file(path, options).batches(["state"], 10))
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson"])
 def test_a_line_without_end_does_not_fill_memory(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(lines, "_CELL", 1 << 16)
     monkeypatch.setattr(lines, "_BLOCK", 1 << 10)
     path = tmp_path / f"t.{kind}.gz"
     path.write_bytes(gzip.compress(b"room,state\n" + b"a" * (1 << 22)))
@@ -162,11 +164,11 @@ def test_a_line_without_end_does_not_fill_memory(tmp_path, monkeypatch, kind):
             seen.append(len(block))
             yield block
 
-    monkeypatch.setattr(packing, "_BLOCK", 1 << 14)
+    monkeypatch.setattr(compression, "_BLOCK", 1 << 14)
     monkeypatch.setattr(texts, "_BLOCK", 1 << 14)
     monkeypatch.setattr(texts, "unpacked", counted)
-    with pytest.raises(off.InputError, match="has a line of over"):
-        _streamed(path)
+    with pytest.raises(off.InputError, match=r"has a line of more bytes .*; --limit line=NUMBER"):
+        _streamed(path, ReadOptions(limits={"line": 1 << 16}))
     assert sum(seen) < 1 << 20  # all looks together
 
 

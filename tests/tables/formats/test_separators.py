@@ -7,7 +7,8 @@ import pytest
 
 import offrecord as off
 from hours import COLUMNS, EPSILON, MODEL, frame
-from offrecord.tables.formats import Said, read_list, table_file
+from offrecord.tables.io.format import ReadOptions
+from offrecord.tables.io.formats import read_list, table_file
 
 ROOMS = ("café", "naïve; or not", "a|b\tc, d")
 ENCODINGS = (
@@ -79,15 +80,15 @@ def test_a_list_is_in_what_its_mark_or_the_option_says(tmp_path):
         path.write_bytes(text.encode(written))
         packed.write_bytes(gzip.compress(text.encode(written)))
         for file in (path, packed):
-            assert read_list(file, Said(encoding=said)).row(0) == ("café", "1")
+            assert read_list(file, ReadOptions(encoding=said)).row(0) == ("café", "1")
     path.write_text("who,t\na,1\n")
-    assert read_list(path, Said(encoding="cp1252")).row(0) == ("a", "1")
+    assert read_list(path, ReadOptions(encoding="cp1252")).row(0) == ("a", "1")
     path.write_bytes("who,t\ncafé,1\n".encode("latin-1"))
     with pytest.raises(off.InputError, match="not in UTF-8: if it is in Latin-1"):
-        read_list(path, Said())
+        read_list(path, ReadOptions())
     path.write_bytes(text.encode("utf-16-le") + b"\0")
     with pytest.raises(off.InputError, match="not in utf-16-le, or is damaged"):
-        read_list(path, Said(encoding="utf-16-le"))
+        read_list(path, ReadOptions(encoding="utf-16-le"))
 
 
 @pytest.mark.parametrize(
@@ -116,14 +117,14 @@ def test_what_is_not_said_is_named(tmp_path, written, said):
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (Said(separator=";;"), "--separator must be one character"),
-        (Said(separator='"'), "--separator must be one character"),
-        (Said(separator="e"), "--separator must be one character"),
-        (Said(separator="ä"), "--separator must be one character"),
-        (Said(encoding="klingon"), "--encoding must be one such as"),
-        (Said(encoding="rot13"), "--encoding must be one such as"),
-        (Said(encoding="cp037"), "has no column"),  # of another kind altogether
-        (Said(encoding="ascii", separator=";"), "separated by"),
+        (ReadOptions(separator=";;"), "--separator must be one character"),
+        (ReadOptions(separator='"'), "--separator must be one character"),
+        (ReadOptions(separator="e"), "--separator must be one character"),
+        (ReadOptions(separator="ä"), "--separator must be one character"),
+        (ReadOptions(encoding="klingon"), "--encoding must be one such as"),
+        (ReadOptions(encoding="rot13"), "--encoding must be one such as"),
+        (ReadOptions(encoding="cp037"), "has no column"),  # of another kind altogether
+        (ReadOptions(encoding="ascii", separator=";"), "separated by"),
     ],
 )
 def test_what_is_said_wrongly(tmp_path, said, words):
@@ -137,14 +138,14 @@ def test_text_that_is_not_in_the_encoding_that_is_said(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(content(encoding="utf-16"))
     with pytest.raises(off.InputError, match="is in UTF-16"):
-        table_file(path, Said(encoding="latin-1"))
+        table_file(path, ReadOptions(encoding="latin-1"))
     for cut in (1, 2):  # half a character, or its line end
         path.write_bytes(content(encoding="utf-16")[:-cut])
         with pytest.raises(off.InputError, match=r"is not in utf-16|middle of a line"):
-            table_file(path, Said(encoding="utf-16")).read(["room"])
+            table_file(path, ReadOptions(encoding="utf-16")).read(["room"])
     path.write_bytes(content(encoding="latin-1").replace(b"\xe9", b"\x81"))
     with pytest.raises(off.InputError, match="is not in cp1252"):
-        table_file(path, Said(encoding="cp1252")).read(["room"])
+        table_file(path, ReadOptions(encoding="cp1252")).read(["room"])
 
 
 def test_tabs_by_the_ending(run):

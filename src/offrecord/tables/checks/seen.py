@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.files import write_bytes
 from offrecord.models.base import Integers, Mask
-from offrecord.parquet import check_counts
 from offrecord.release.coins import Coins, encrypted, joined
 from offrecord.release.keys import Key
 from offrecord.tables.checks.check import DataCheck, Finding, Part
 from offrecord.tables.guarding import engine
+from offrecord.tables.io.parquet_counts import check_counts
 from offrecord.text import many
 
 if TYPE_CHECKING:

@@ -18,13 +18,12 @@ from offrecord.release.certificate import Certificate
 from offrecord.tables.certifying import certified
 from offrecord.tables.checks.ledger import Entered
 from offrecord.tables.choosing import WHOLE, choose
-from offrecord.tables.encoding import write_frame
-from offrecord.tables.formats import written_format
 from offrecord.tables.frames import Native, from_native, marked, to_native
 from offrecord.tables.given import Given
+from offrecord.tables.io.compression import packing_of
+from offrecord.tables.io.formats import write_frame, written_format
 from offrecord.tables.options import MemoryOptions, takes
 from offrecord.tables.outcome import Outcome
-from offrecord.tables.packing import packing_of
 from offrecord.tables.plan import Plan, surveyor
 from offrecord.tables.reference import fit_table
 from offrecord.tables.summary import Summary

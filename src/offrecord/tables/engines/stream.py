@@ -25,11 +25,13 @@ from offrecord.tables.chains import Columns
 from offrecord.tables.checks.ledger import Entered
 from offrecord.tables.choosing import WHOLE, choose
 from offrecord.tables.decision import Decision
-from offrecord.tables.formats import Said, Source, table_file, written_format
 from offrecord.tables.given import Given
+from offrecord.tables.io.compression import packing_of
+from offrecord.tables.io.format import ReadOptions
+from offrecord.tables.io.formats import table_file, written_format
+from offrecord.tables.io.source import Source
 from offrecord.tables.options import FileOptions, takes
 from offrecord.tables.outcome import Outcome
-from offrecord.tables.packing import packing_of
 from offrecord.tables.plan import Plan, surveyor
 from offrecord.tables.problems import LocatedError, WrongRows, check_parts
 from offrecord.tables.sorting import increasing
@@ -102,7 +104,7 @@ def redacted_file(table: str | Path, output: str | Path | None, options: FileOpt
     if (output is None) != options.dry_run:
         raise InputError("give either an output or a dry run")
     out = None if output is None else _Output.checked(Path(output), given, options)
-    said = Said(options.format, options.separator, options.encoding)
+    said = ReadOptions(options.format, options.separator, options.encoding, options.limits)
     passage = _planned(_Looks.at(table_file(table, said), given, options), started)
     outcome, entered = (passage.expected(), None) if out is None else passage.written(out)
     warnings = spreadsheet_warnings(passage.changed)
@@ -199,7 +201,6 @@ class _Looks:
             [*columns.released, *marks],
             max(_PART // 4, 1),
             text=text,
-            max_rows=options.max_rows,
         )
 
         def worked(placed: tuple[int, pl.DataFrame]) -> tuple[int, int, _R | LocatedError]:

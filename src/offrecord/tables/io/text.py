@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import codecs
 import io
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from offrecord.errors import InputError
-from offrecord.tables.packing import check_packing, packing_of, unpacked
+from offrecord.tables.io.compression import check_packing, packing_of, unpacked
+from offrecord.tables.io.limits import LIMITS, limit, unpacked_limit
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -34,13 +35,18 @@ _PLAIN = 'abc,;|\t"123\r\n'  # what every encoding of tables can say
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Where a text lies, and how it is packed, encoded, and, in CSV, separated."""
+    """Where a text lies, and how it is packed, encoded, and, in CSV, separated.
+
+    line, unpacked: how many bytes a line may have, and all of it once it is unpacked.
+    """
 
     origin: Path | bytes
     name: str
     packing: str | None = None
     encoding: str = UTF8
     separator: str = ","
+    line: int = LIMITS["line"]
+    unpacked: int = LIMITS["unpacked"]
 
     @property
     def is_plain(self) -> bool:
@@ -62,7 +68,7 @@ class Text:
     def _blocks(self) -> Generator[bytes]:
         """Its bytes before they are decoded."""
         if isinstance(self.origin, Path) and self.packing is not None:
-            yield from unpacked(self.origin, self.packing)
+            yield from unpacked(self.origin, self.packing, self.unpacked)
             return
         with replace(self, encoding=UTF8).opened() as file:
             while block := file.read(_BLOCK):
@@ -93,7 +99,7 @@ class Text:
                     " memory holds; redact it with --stream"
                 )
             content.write(block)
-        return Text(content.getvalue(), self.name, separator=self.separator)
+        return replace(self, origin=content.getvalue(), packing=None, encoding=UTF8)
 
     def exceeds(self, size: int) -> bool:
         """It comes to more bytes than that, once it is unpacked."""
@@ -146,14 +152,14 @@ class _Joined(io.RawIOBase):
         return size
 
 
-def text_at(
-    origin: Path | bytes, name: str, packing: str | None, said: str | None, kind: str
-) -> Text:
+def text_at(path: Path, said: str | None, kind: str, limits: Mapping[str, int] | None) -> Text:
     """A text with the encoding that is said, UTF-8 without.
 
     InputError if it is empty, or begins as text of another packing or encoding does.
     """
-    raw = Text(origin, name)
+    name, packing = str(path), packing_of(path)
+    most = unpacked_limit(path.stat().st_size, limits)
+    raw = Text(path, name, line=limit("line", limits), unpacked=most)
     with raw.opened() as file:
         check_packing(file.read(4), packing, name)
     text = replace(raw, packing=packing)
@@ -202,24 +208,3 @@ def checked_encoding(said: str) -> str:
             f"--encoding must be one such as utf-8, utf-16, latin-1 or cp1252, got {said!r:.40}"
         )
     return UTF8 if name in ("utf-8-sig", "ascii") else name
-
-
-def checked_separator(said: str) -> str:
-    """A separator of cells, one character; "tab" is one too."""
-    separator = {"tab": "\t", "\\t": "\t"}.get(said, said)
-    is_one = len(separator) == 1 and separator.isascii()
-    if not is_one or separator.isalnum() or separator in '"\r\n\0':
-        raise InputError(f"--separator must be one character, as ; or tab, got {said!r:.40}")
-    return separator
-
-
-def separator_of(text: Text, said: str | None) -> str:
-    """The one that is said, if it stands in the first line; a comma without, or if it does not."""
-    if said is None:
-        return ","
-    separator = checked_separator(said)
-    with text.opened() as file:
-        for line in iter(lambda: file.readline(_BLOCK), b""):
-            if line.strip(b"\r\n" + codecs.BOM_UTF8):  # lines before the header may be empty
-                return separator if separator.encode() in line else ","
-    return ","

@@ -15,9 +15,12 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
+from offrecord.tables.io.limits import beyond
+
 _MAGIC, _TAIL = b"PAR1", 8
 _HEADER = 1 << 10  # bytes that the header of a page mostly has less than
 _LONGEST_HEADER = 1 << 22  # bytes, with the longest statistics that are read
+_LONGEST_LIST = 1 << 20  # elements: a file of a million columns or groups of rows is none
 _CELL = 16  # bytes that the engine sets aside for a cell, at most, before it has read one
 #: A struct: what it holds, by the numbers of its fields.
 Fields: TypeAlias = dict[int, Any]
@@ -41,27 +44,42 @@ class _Column(NamedTuple):
     is_flat: bool
 
 
-def check_counts(path: Path, columns: Collection[str] | None = None) -> None:
+def check_columns(path: Path, most: int) -> None:
+    """InputError for a file with more columns than that."""
+    with path.open("rb") as file:
+        footer = _footer(file)
+    if footer is not None and len(footer[_SCHEMA]) > 4 * most:
+        raise beyond("columns", most, f"{path} describes more columns than")
+
+
+def check_counts(
+    path: Path, columns: Collection[str] | None = None, *, unpacked: int = 1 << 62
+) -> None:
     """ValueError for a Parquet file whose counts contradict each other; MemoryError for one with
-    more rows than a machine of this size holds. columns: those that will be read, all if None.
+    more rows than a machine of this size holds.
+
+    columns: those that will be read, all if None. unpacked: bytes that they may come to.
     """
     with path.open("rb") as file:
         footer = _footer(file)
         if footer is None:
             return  # nothing that the engine would read
         leaves = list(_leaves(footer[_SCHEMA]))
-        rows = 0
+        rows = size = 0
         for group in footer[_GROUPS]:
             rows += _checked(group[_GROUP_ROWS])
-            _check_group(file, group, leaves, columns)
+            size += _check_group(file, group, leaves, columns)
+            if size > unpacked:
+                raise beyond("unpacked", unpacked, f"{path} unpacks to more bytes than")
         if rows != footer[_ROWS]:
             raise ValueError("groups have other rows than the file")
 
 
 def _check_group(
     file: BinaryIO, group: Fields, leaves: list[_Column], columns: Collection[str] | None
-) -> None:
-    rows = group[_GROUP_ROWS]
+) -> int:
+    """The bytes that the columns of a group of rows come to."""
+    size, rows = 0, group[_GROUP_ROWS]
     if rows * _CELL > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
         raise MemoryError
     for leaf, chunk in zip(leaves, group[_CHUNKS], strict=True):
@@ -70,19 +88,21 @@ def _check_group(
         meta = chunk[_META]
         if leaf.is_flat and meta[_VALUES] != rows:
             raise ValueError("a column has other values than rows")
-        _check_pages(file, meta)
+        size += _check_pages(file, meta)
+    return size
 
 
-def _check_pages(file: BinaryIO, meta: Fields) -> None:
-    """All pages of a column in a group of rows."""
+def _check_pages(file: BinaryIO, meta: Fields) -> int:
+    """Check all pages of a column in a group of rows: the bytes that they come to."""
     left = _checked(meta[_VALUES])
     if left == 0:
-        return  # without pages, offsets are anything
+        return 0  # without pages, offsets are anything
+    size = 0
     first = _checked(meta[_DATA])
     at = _checked(meta.get(_DICTIONARY, 0)) or first  # some say 0 for none
     _checked(first - at)
     while left:
-        header, size = _header(file, at)
+        header, length = _header(file, at)
         if _checked(header[_KIND]) in _COUNTS:
             counts = header[_COUNTS[header[_KIND]]]
             for count in counts.values():
@@ -92,8 +112,9 @@ def _check_pages(file: BinaryIO, meta: Fields) -> None:
                 left = _checked(left - counts[_COUNT])
             elif counts[_COUNT] > header[_UNPACKED]:
                 raise ValueError("a dictionary has more values than bytes")
-        _checked(header[_UNPACKED])
-        at += size + _checked(header[_PACKED])
+        size += _checked(header[_UNPACKED])
+        at += length + _checked(header[_PACKED])
+    return size
 
 
 def _checked(count: Any) -> int:
@@ -195,6 +216,8 @@ def _list(data: bytes, at: int) -> tuple[list[Any], int]:
     at, count = at + 1, head >> 4
     if count == 15:
         count, at = _varint(data, at)
+    if count > _LONGEST_LIST:
+        raise ValueError("a list is too long")
     found = []
     for _ in range(count):
         value, at = _value(data, at, head & 15)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from offrecord.errors import InputError
-from offrecord.tables.texts import Text
+from offrecord.tables.io.limits import beyond
+from offrecord.tables.io.text import Text
 from offrecord.text import many
 
 _BLOCK = 1 << 20  # bytes that are looked at together
-_CELL = 1 << 24  # bytes of a quoted cell, at most
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -43,25 +43,30 @@ def _cut_short(text: Text) -> InputError:
 def check_lines(text: Text) -> None:
     """InputError for lines with more or fewer cells than the header, or an end within one."""
     with text.opened() as file:
-        if _even(file, text.separator.encode()):
+        if _even(file, text):
             return
     with text.opened() as file:
         _check_rows(file, text)
 
 
-def check_lengths(text: Text) -> None:
-    """InputError for a line that is so long that memory would fill."""
-    length = 0
+def check_objects(text: Text, keys: int) -> None:
+    """InputError for a line of NDJSON that is too long, or has more keys than so many."""
+    found = length = 0
     with text.opened() as file:
         while block := file.read(_BLOCK):
-            end = block.rfind(b"\n")
-            length = len(block) - end - 1 if end >= 0 else length + len(block)
-            if length > _CELL:
-                raise _too_long(text)
+            for number, part in enumerate(block.split(b"\n")):
+                is_new = number > 0  # the first part goes on where the block before ended
+                found = part.count(b'":') + (0 if is_new else found)
+                length = len(part) + (0 if is_new else length)
+                if length > text.line:
+                    raise too_long(text)
+                if found > keys:
+                    raise beyond("columns", keys, f"{text.name} has a line with more keys than")
 
 
-def _too_long(text: Text) -> InputError:
-    return InputError(f"{text.name} has a line of over {_CELL >> 20} MiB: it is no table")
+def too_long(text: Text) -> InputError:
+    """The error of a line, or a quoted cell, beyond its limit."""
+    return beyond("line", text.line, f"{text.name} has a line of more bytes than")
 
 
 @cache
@@ -77,9 +82,9 @@ def _others(separator: bytes) -> bytes:
     return bytes(byte for byte in range(256) if byte not in separator + b'\n"')
 
 
-def _even(file: BinaryIO, separator: bytes) -> bool:
+def _even(file: BinaryIO, text: Text) -> bool:
     """All lines plainly have as many cells as the first; quotes surround whole cells."""
-    held, line = b"", b""
+    held, line, separator = b"", b"", text.separator.encode()
     quoted, others = _quoted_cell(separator), _others(separator)
     while block := file.read(_BLOCK):
         block = held + block
@@ -89,7 +94,7 @@ def _even(file: BinaryIO, separator: bytes) -> bool:
         if block.count(b'"', 0, cut) % 2:  # that line end is within a cell: back to the last before
             cut = block.rfind(b"\n", 0, block.rfind(b'"', 0, cut)) + 1
         block, held = block[:cut], block[cut:]
-        if len(held) > _CELL:
+        if len(held) > text.line:
             return False
         bare = (quoted.sub(b"", block) if b'"' in block else block).translate(None, delete=others)
         line = line or bare[: bare.find(b"\n") + 1]
@@ -101,7 +106,7 @@ def _even(file: BinaryIO, separator: bytes) -> bool:
 def _check_rows(file: BinaryIO, text: Text) -> None:
     """The same check row by row, for files in which quotes may stand anywhere."""
     decoded = io.TextIOWrapper(file, encoding="latin-1", newline="")
-    before = csv.field_size_limit(_CELL)
+    before = csv.field_size_limit(text.line)
     width = count = first = row = 0
     try:
         for cells in csv.reader(_lines(decoded, text), strict=True, delimiter=text.separator):
@@ -129,11 +134,11 @@ def _check_rows(file: BinaryIO, text: Text) -> None:
 
 def _lines(decoded: io.TextIOWrapper, text: Text) -> Iterator[str]:
     """The lines of a text, without a mark before the first; InputError if the last has no end."""
-    line = decoded.readline(_CELL).removeprefix(_BOM.decode("latin-1"))
+    line = decoded.readline(text.line).removeprefix(_BOM.decode("latin-1"))
     while line:
-        if len(line) >= _CELL:
-            raise _too_long(text)
-        following = decoded.readline(_CELL)
+        if len(line) >= text.line:
+            raise too_long(text)
+        following = decoded.readline(text.line)
         if not following and not line.endswith("\n"):
             raise _cut_short(text)
         yield line

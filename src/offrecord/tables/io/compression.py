@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from offrecord.errors import InputError
+from offrecord.tables.io.limits import beyond
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 #: The endings that say how a text is packed, and how it begins then.
 PACKINGS = {".gz": "gzip", ".zst": "zstd"}
 _MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
-#: What a packed text may come to, in bytes: more is taken for damage, or malice.
-MAX_UNPACKED = 1 << 38
 _BLOCK = 1 << 20  # bytes that are packed or unpacked at a time
 
 
@@ -45,16 +44,14 @@ def check_packing(beginning: bytes, packing: str | None, name: str) -> None:
     )
 
 
-def unpacked(path: Path, packing: str) -> Iterator[bytes]:
-    """A packed text, block by block."""
+def unpacked(path: Path, packing: str, most: int) -> Iterator[bytes]:
+    """A packed text, block by block; InputError if it comes to more than so many bytes."""
     done = 0
     with _opened(path, packing) as file:
         while block := file.read(_BLOCK):
             done += len(block)
-            if done > MAX_UNPACKED:
-                raise InputError(
-                    f"{path} unpacks to more than {MAX_UNPACKED >> 30} GiB, which is refused"
-                )
+            if done > most:
+                raise beyond("unpacked", most, f"{path} unpacks to more bytes than")
             yield block
 
 
