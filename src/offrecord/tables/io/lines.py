@@ -85,8 +85,9 @@ def _others(separator: bytes) -> bytes:
 def _even(file: BinaryIO, text: Text) -> bool:
     """All lines plainly have as many cells as the first; quotes surround whole cells."""
     held, line, separator = b"", b"", text.separator.encode()
+    size = min(_BLOCK, text.line)  # a line that is too long then spans several blocks
     quoted, others = _quoted_cell(separator), _others(separator)
-    while block := file.read(_BLOCK):
+    while block := file.read(size):
         block = held + block
         if not line:
             block = block.removeprefix(_BOM).lstrip(b"\r\n")
