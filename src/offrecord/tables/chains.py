@@ -253,7 +253,7 @@ def arrange(
     rows = None
     if not is_sorted(read.by, read.order, starts):
         del starts  # in a shuffled table as long as the table
-        rows = sorted_rows(read.by, read.order, frame.height)
+        rows = sorted_rows(read.by, read.order)
         read = read.gathered(rows)
         starts = chain_starts(read.by, frame.height)
     names = RowNames(read.table, columns.by, columns.ordering, rows)

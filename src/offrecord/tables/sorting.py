@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -50,32 +49,15 @@ def increasing(columns: list[pl.Series]) -> bool:
     return bool(grown.all())
 
 
-def sorted_rows(by: list[pl.Series], order: NDArray[Any] | None, rows: int) -> NDArray[Any]:
+def sorted_rows(by: list[pl.Series], order: NDArray[Any] | None) -> NDArray[Any]:
     """The numbers of rows by chain and order; without order values, as they stand in a chain."""
-    columns = [_ranks(series) for series in by]
-    if order is not None:
-        low = int(order.min())
-        columns.append((order.astype(np.int64), low, int(order.max()) - low + 1))
-    # where everything fits into one number, sorting by that is several times as fast
-    if math.prod(size for _, _, size in columns) < 2**62:
-        key = np.zeros(rows, dtype=np.int64)
-        for values, low, size in columns:
-            key = key * size + (values - low)
-        if order is not None:
-            return pl.Series(key).arg_sort().to_numpy()
-        columns = [(key, 0, 0)]
-    table = pl.DataFrame(
-        [pl.Series(str(i), values) for i, (values, _, _) in enumerate(columns)]
-    ).with_row_index("row")
-    return table.sort([str(i) for i in range(len(columns))], maintain_order=True)["row"].to_numpy()
+    columns = [*map(_unflagged, by), *([] if order is None else [pl.Series(order)])]
+    table = pl.DataFrame([column.alias(str(i)) for i, column in enumerate(columns)])
+    return table.select(pl.arg_sort_by(table.columns, maintain_order=True)).to_series().to_numpy()
 
 
-def _ranks(series: pl.Series) -> tuple[NDArray[Any], int, int]:
-    """Numbers in the order of chain names: the numbers, the lowest, and how many there may be."""
-    if series.dtype in (pl.String, pl.UInt64):
-        # made anew, the series no longer claims to be sorted
-        series = series + ("" if series.dtype == pl.String else 0)
-        values = series.rank("dense").to_numpy().astype(np.int64)
-        return values, 1, int(values.max())
-    values = series.to_physical().to_numpy().astype(np.int64)
-    return values, int(values.min()), int(values.max()) - int(values.min()) + 1
+def _unflagged(series: pl.Series) -> pl.Series:
+    """The same cells, made anew: a series that wrongly claims to be sorted would not be sorted."""
+    if series.dtype == pl.String:
+        return series + ""
+    return pl.Series(series.to_physical().to_numpy())
