@@ -82,7 +82,7 @@ class Source(ABC):
         return tuple((name, one.st_ino, one.st_size, one.st_mtime_ns) for name, one in found)
 
     def rows(self) -> int | None:
-        """How many rows there are, where that can be told without reading them."""
+        """How many rows there are, where that is known without reading them."""
         with engine(self.unreadable):
             return int(collected(self.lazy.select(pl.len())).item())
 
@@ -97,7 +97,7 @@ class Source(ABC):
     ) -> pl.DataFrame:
         """Some columns, or all, in memory; InputError if one is not there, or a limit is exceeded.
 
-        text: columns that text formats give as text: else a cell could tell by the type it gives to
+        text: columns that text formats give as text: else a cell could leak by the type it gives to
         others.
         """
         from concurrent.futures import ThreadPoolExecutor
