@@ -59,13 +59,15 @@ def design_table(
     protect: str,
     settings: Collection[Setting],
     watch: Progress = unwatched,
+    *,
+    or_window: bool = True,
 ) -> TablePolicy:
     """The policy of a table, validated.
 
-    Returns a policy that enough of the plausible chains keep, of a list every one; the mechanism's,
-    or the window's where it serves no such table (policy.mechanism says which). Raises InputError
-    for stopping rules where each record is protected by itself. Raises Unserved where no window
-    within reach keeps ε either.
+    Returns a policy that enough of the plausible chains keep, of a list every one; policy.mechanism
+    says whose it is: windows act where the mechanism serves no such table, unless `or_window` is
+    false. Raises InputError for stopping rules where each record is protected by itself, Unserved
+    where nothing keeps ε.
     """
     from offrecord.mechanisms.window import BestWindow
 
@@ -73,7 +75,7 @@ def design_table(
     try:
         return _designed(mechanism, promise, epsilon, protect, ordered, watch)
     except Unserved:
-        if isinstance(mechanism, BestWindow):
+        if isinstance(mechanism, BestWindow) or not or_window:
             raise
     return _designed(BestWindow(), promise, epsilon, protect, ordered, watch)
 

@@ -172,11 +172,12 @@ def _is_hopeless(promise: Promise, survey: Survey, epsilon: float) -> bool:
     few = survey.chains < MANY_CHAINS and survey.touched_records < survey.records
     if few or promise.places is not None or not isinstance(promise, Posterior):
         return False
-    members, judge = promise.members(_PILOT, promise.seed(epsilon, "pilot")), judge_of("record", 0)
+    members = promise.members(_PILOT, promise.seed(epsilon, "pilot"))
+    judge = judge_of("record", 0, epsilon)
     size, beside = 2, survey.records - survey.touched_records
     # Where memory is long, designing rules that redact everything takes minutes; this takes a
     # second. A design may redact less than the window, so half of it decides.
-    while np.count_nonzero(judge(members, size, size) > epsilon) > _PILOT // 10:
+    while np.count_nonzero(judge(members, size, size)) > _PILOT // 10:
         half = (size // 2, size // 2)
         rules = {one: pair_of_window(one, half, promise.k) for one in survey.settings}
         policy = TablePolicy("window", epsilon, "run", None, rules)
@@ -195,9 +196,9 @@ def _candidates(given: Given, promise: Promise, survey: Survey) -> Iterator[Tabl
     """Policies of the mechanism that is asked for, or of all that are compared; Unserved where no
     rules keep ε.
     """
-    options, seen, last = given.options, set[str](), None
-    protect = options.protect
-    every = [given.mechanism] if given.mechanism is not None else compared_mechanisms(protect)
+    options, served, last = given.options, False, None
+    protect, asked = options.protect, given.mechanism
+    every = [asked] if asked is not None else compared_mechanisms(protect)
     for mechanism in every:
         joins = mechanism.joins and protect == "run"
         settings: Collection[Setting] = survey.joined if joins else survey.settings
@@ -205,15 +206,20 @@ def _candidates(given: Given, promise: Promise, survey: Survey) -> Iterator[Tabl
             settings = growing_settings(promise, protect)
         try:
             policy = design_table(
-                mechanism, promise, given.epsilon, protect, settings, options.progress
+                mechanism,
+                promise,
+                given.epsilon,
+                protect,
+                settings,
+                options.progress,
+                or_window=asked is not None,  # else windows are among those compared
             )
         except Unserved as error:
             last = error
             continue
-        if policy.mechanism not in seen:  # a mechanism that serves no such table gives windows
-            seen.add(policy.mechanism)
-            yield policy
-    if not seen and last is not None:
+        served = True
+        yield policy
+    if not served and last is not None:
         raise last
 
 

@@ -8,11 +8,12 @@ independent, so these arrays are all that is needed (F2; mathematics of stopping
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.models.base import Floats, Integers
+from offrecord.models.base import Floats, Integers, Mask
 
 #: Upper bound on the absolute rounding error of a leakage within the limits of size
 #: (docs/proofs/rounding.md).
@@ -70,16 +71,66 @@ def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Intege
     given = _given_values(law, last_value)
     if max(left.shape[1], right.shape[1]) <= _WIDEST:
         return _joint_log_ratios(left, right, given)
-    spreads = [_Spreads.of(side, law, given) for side in (left, right)]
+    sides = [_Spreads.of(side, law, given) for side in (left, right)]
+    found = _widest_leakages(left, right, given, sides)
+    return _with_others(found, left, right, given, sides, np.arange(len(found)), found)
+
+
+def record_exceeds(
+    left: Floats, right: Floats, law: Floats, last_value: Integers, epsilon: float
+) -> Mask:
+    """(M,) whether `record_leakages` exceeds ε.
+
+    The bound settles most members that keep ε, the widest outcomes most of those that do not.
+
+    Args:
+        left, right, law, last_value: see `record_leakages`.
+        epsilon: the budget.
+    """
+    if len(np.unique(last_value)) == len(last_value):
+        return np.asarray(record_leakages(left, right, law, last_value) > epsilon)
+    given = _given_values(law, last_value)
+    sides = [_Spreads.of(side, law, given) for side in (left, right)]
+    asked = np.flatnonzero(sides[0].beside(sides[1]).max(axis=1, initial=0.0) > epsilon)
+    exceeds = np.zeros(len(left), dtype=bool)
+    if len(asked):
+        left, right, given = left[asked], right[asked], given[asked]
+        sides = [side.part(asked) for side in sides]
+        found = _widest_leakages(left, right, given, sides)
+        below, limits = np.flatnonzero(found <= epsilon), np.full(len(found), epsilon)
+        exceeds[asked] = _with_others(found, left, right, given, sides, below, limits) > epsilon
+    return exceeds
+
+
+def _widest_leakages(
+    left: Floats, right: Floats, given: Floats, sides: Sequence[_Spreads]
+) -> Floats:
+    """(M,) what the outcomes that differ most between start contexts leak in pairs."""
     some = [
         np.take_along_axis(side, spread.order[:, :_WIDEST, np.newaxis], axis=1)
-        for side, spread in zip((left, right), spreads, strict=True)
+        for side, spread in zip((left, right), sides, strict=True)
     ]
+    return _joint_log_ratios(some[0], some[1], given)
+
+
+def _with_others(
+    found: Floats,
+    left: Floats,
+    right: Floats,
+    given: Floats,
+    sides: Sequence[_Spreads],
+    asked: Integers,
+    limits: Floats,
+) -> Floats:
+    """(M,) for the members asked, what all pairs of outcomes leak that may leak more than a limit;
+    for the others, what was found.
+    """
+    found = found.copy()
+    open_left = np.greater(sides[0].beside(sides[1]), limits[:, np.newaxis])
+    open_right = np.greater(sides[1].beside(sides[0]), limits[:, np.newaxis])
     # the widest outcomes settle most members; bounds (O8) say which are still open
-    found = _joint_log_ratios(some[0], some[1], given)
-    open_left = np.greater(spreads[0].beside(spreads[1]), found[:, np.newaxis])
-    open_right = np.greater(spreads[1].beside(spreads[0]), found[:, np.newaxis])
-    for member in np.flatnonzero(open_left.any(axis=1) & open_right.any(axis=1)):
+    is_open = np.logical_and(open_left.any(axis=1), open_right.any(axis=1))
+    for member in asked[is_open[asked]]:
         mine, other = left[member, open_left[member]], right[member, open_right[member]]
         more = _joint_log_ratios(mine[np.newaxis], other[np.newaxis], given[member, np.newaxis])
         found[member] = max(found[member], more[0])
@@ -116,6 +167,10 @@ class _Spreads(NamedTuple):
             values = np.where(likely > 0, np.log(most / least), -np.inf)
         order = np.argsort(-contexts - values, axis=1, kind="stable")
         return cls(contexts, values, order)
+
+    def part(self, members: Integers) -> _Spreads:
+        """The same of some members."""
+        return _Spreads(self.contexts[members], self.values[members], self.order[members])
 
     def beside(self, other: _Spreads) -> Floats:
         """(M, O) the most that an outcome leaks together with any outcome of the other side.

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from offrecord.models.base import Floats
+from offrecord.models.base import Mask
 from offrecord.models.members import Members
-from offrecord.theory.pairs import record_leakages, side_leakages
+from offrecord.theory.pairs import record_exceeds, side_leakages
 from offrecord.theory.sides import local_outcomes, margin_beyond
 
 #: Records on one side beyond which no window is tried: of 2,986 plausible tables the widest needed
@@ -22,30 +22,32 @@ _PILOT = 500  # members that bracket the size: 8,000 of order 5 take 2 s instead
 _CHUNK = 2**24  # numbers of outcomes judged at once: 128 MB
 _FEW = 100  # members whose powers of the kernel are kept from one size to the next
 
-#: Leakage of some members with so many records redacted to the left and right.
-Judge = Callable[[Members, int, int], Floats]
+#: Which of some members exceed ε with so many records redacted to the left and right.
+Judge = Callable[[Members, int, int], Mask]
 
 
-def judge_of(kind: str, place: int) -> Judge:
+def judge_of(kind: str, place: int, epsilon: float) -> Judge:
     """How the windows of a setting are judged.
 
-    Returns a function of members and the sizes beyond the core: (M,) leakage.
+    Returns a function of members and the sizes beyond the core: (M,) whether a member exceeds ε.
     """
 
-    def judged(members: Members, left: int, right: int) -> Floats:
+    def judged(members: Members, left: int, right: int) -> Mask:
         size = max(_CHUNK // members.contexts**2, 1)
         if members.count <= size:
-            found = [_leakages(members, kind, place, left, right)]
+            found = [_exceeds(members, kind, place, left, right, epsilon)]
             if members.count > _FEW:
                 members.forget()
             return found[0]
-        found = [_leakages(part, kind, place, left, right) for part in members.parts(size)]
-        return np.concatenate(found)
+        parts = members.parts(size)
+        return np.concatenate([_exceeds(one, kind, place, left, right, epsilon) for one in parts])
 
     return judged
 
 
-def _leakages(members: Members, kind: str, place: int, left: int, right: int) -> Floats:
+def _exceeds(
+    members: Members, kind: str, place: int, left: int, right: int, epsilon: float
+) -> Mask:
     law, found = members.law(place), []
     if kind != "first":
         rows = np.broadcast_to(1.0, (left, members.k))
@@ -54,8 +56,8 @@ def _leakages(members: Members, kind: str, place: int, left: int, right: int) ->
         rows = np.broadcast_to(1.0, (right, members.k))
         found.append(local_outcomes(rows, members, place, "right"))
     if kind == "record":
-        return record_leakages(found[0], found[1], law, members.last_value)
-    return np.asarray(np.sum([side_leakages(one, law) for one in found], axis=0))
+        return record_exceeds(found[0], found[1], law, members.last_value, epsilon)
+    return np.asarray(np.sum([side_leakages(one, law) for one in found], axis=0) > epsilon)
 
 
 def smallest_windows(
@@ -68,13 +70,13 @@ def smallest_windows(
     Returns how many records are redacted beyond the core to the left and right; None if none of up
     to LONGEST records is enough.
     """
-    judge = judge_of(kind, place)
+    judge = judge_of(kind, place, epsilon)
     members.law(place)  # once for all parts of the members
     # a lone record's core holds the records before it too: they are a part of its left side
     ahead = members.order - 1 if kind == "record" else 0
 
-    def exceeds(some: Members, size: int) -> Floats:
-        return np.asarray(judge(some, *_cut(members, place, size - ahead, size)) > epsilon)
+    def exceeds(some: Members, size: int) -> Mask:
+        return judge(some, *_cut(members, place, size - ahead, size))
 
     # sizes that many of the first members exceed are not tried on all
     pilot = members.part(slice(0, _PILOT))
@@ -88,9 +90,19 @@ def smallest_windows(
     best = _cut(members, place, size - ahead, size)
     for fewer in ((1, 0), (0, 1)):
         tried = max(best[0] - fewer[0], 0), max(best[1] - fewer[1], 0)
-        if tried != best and int((judge(members, *tried) > epsilon).sum()) <= allowed:
+        if tried != best and _is_kept(members, judge, tried, allowed):
             return tried
     return best
+
+
+def _is_kept(members: Members, judge: Judge, sizes: tuple[int, int], allowed: int) -> bool:
+    """Whether at most `allowed` members exceed; most windows that are too small show it early."""
+    count = 0
+    for part in members.parts(_PILOT):
+        count += int(judge(part, *sizes).sum())
+        if count > allowed:
+            return False
+    return True
 
 
 # Sizes of at least 0, no longer than the margin of a place.
@@ -104,10 +116,10 @@ def _cut(members: Members, place: int, left: int, right: int) -> tuple[int, int]
 
 
 def _smallest(
-    members: Members, exceeds: Callable[[Members, int], Floats], allowed: int, begin: int
+    members: Members, exceeds: Callable[[Members, int], Mask], allowed: int, begin: int
 ) -> int | None:
-    """The smallest size that all but `allowed` members keep, looking from `begin` on first."""
-    low, high, open_at_low = -1, begin, np.arange(members.count)
+    """The smallest size from `begin` on that all but `allowed` members keep."""
+    low, high, open_at_low = begin - 1, begin, np.arange(members.count)
     while True:
         failing = open_at_low[exceeds(members.part(open_at_low), high)]
         if len(failing) <= allowed:
@@ -136,10 +148,10 @@ def shortest_window(
     Returns how many records are redacted to the left and right, the most even of the smallest; None
     if none of up to LONGEST records is enough.
     """
-    judge = judge_of(kind, place)
+    judge = judge_of(kind, place, epsilon)
     sides = (0 if kind == "first" else LONGEST, 0 if kind == "last" else LONGEST)
     most = _cut(members, place, *sides)
-    return staircase(lambda left, right: bool(np.all(judge(members, left, right) <= epsilon)), most)
+    return staircase(lambda left, right: not judge(members, left, right).any(), most)
 
 
 def staircase(

@@ -49,6 +49,9 @@ _EVEN = {"record": 0.5, "run": 0.5, "first": 1.0, "last": 1.0}
 #: near enough: nearer, rules redact 0.5 % less. With more contexts than have classes of their own
 #: the time counts, and twice that is near enough.
 _STEPS, _CLOSE, _NEAR = 7, 0.02, 0.02
+#: How many times as long as its first rules a design takes at least: of 64 contexts, where it is
+#: known after 15 s that 60 s are too few.
+_ALIKE = 3.0
 #: Designs are compared under so many times the judges that may exceed, those that come out worst;
 #: all judges confirm the best, or say which else come out worst, so often.
 _WORST, _ROUNDS = 30, 4
@@ -157,7 +160,7 @@ class Search:
 
         Returns the pair, None if there is none below the limit, and the judges that came out worst.
         """
-        judges, allowed = self.chains.judges, self.chains.allowed
+        judges, allowed, begun = self.chains.judges, self.chains.allowed, time.process_time()
         made = [self._made(design, _EVEN[self.setting.kind] * self.epsilon * (1.0 - 1e-6))]
         if made[0].pair is None:
             return None, worst
@@ -165,6 +168,9 @@ class Search:
             worst = np.arange(judges.count)
         elif not len(worst):
             worst = self.judged(made[0].pair, judges).worst
+        now = time.process_time()
+        if now + _ALIKE * (now - begun) > self.latest:
+            raise Unserved("designing stopping rules takes too long")
         for _ in range(_ROUNDS):
             one = self._towards(design, made, judges.part(worst), limit)
             if one.pair is None or one.cost >= limit:
