@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import offrecord as off
-from attack.releases import CHAIN, drawn, frame_of, released
-from offrecord.attack import attack
+from attacks.releases import CHAIN, drawn, frame_of, released
+from offrecord.attacks import attack
 from offrecord.release.certificate import Certificate
-from offrecord.verify import verify
+from offrecord.verification import verify
 
 pytestmark = pytest.mark.filterwarnings("ignore::offrecord.errors.OffrecordWarning")
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from offrecord.attacks import Attack, Attacker, attack
     from offrecord.errors import ChosenByValue, InputError, OffrecordWarning
     from offrecord.fitting.fit import Fit
     from offrecord.mechanisms import MECHANISMS, design, mechanism_named
@@ -52,9 +53,12 @@ if TYPE_CHECKING:
     )
     from offrecord.theory.leakage import leakage, leakages
     from offrecord.theory.problem import Problem, Secret
+    from offrecord.verification import Verdict, verify
 
 __all__ = [
     "MECHANISMS",
+    "Attack",
+    "Attacker",
     "BestLocal",
     "BestWindow",
     "ChosenByValue",
@@ -83,7 +87,9 @@ __all__ = [
     "Summary",
     "TablePolicy",
     "ThreeRegion",
+    "Verdict",
     "answer",
+    "attack",
     "compare",
     "data_independent_utility",
     "delta_star",
@@ -104,6 +110,7 @@ __all__ = [
     "relaxed_leakage_as_printed",
     "report",
     "theorem2_as_printed",
+    "verify",
 ]
 
 #: Where each public name is defined: loaded when first used, so that the command line starts fast.
@@ -142,6 +149,8 @@ _HOMES = {
     "tables.engines.memory": ("Release", "redact"),
     "tables.engines.stream": ("Streamed", "redact_file"),
     "reports.report": ("Report", "report"),
+    "verification": ("Verdict", "verify"),
+    "attacks": ("Attack", "Attacker", "attack"),
     "paper.bounds": (
         "data_independent_utility",
         "quilt_utility_as_printed",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attack.releases import CHAIN, drawn, frame_of, released
+from attacks.releases import CHAIN, drawn, frame_of, released
 
 
 def axe(page):

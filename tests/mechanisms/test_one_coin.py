@@ -10,7 +10,7 @@ from one_coin import CoinEach, CoinRule, OneCoin
 
 import offrecord as off
 from definition import told_by_outcomes
-from offrecord.attack import attack
+from offrecord.attacks import attack
 from offrecord.mechanisms import REGISTRY
 from offrecord.mechanisms.base import Policy
 from offrecord.mechanisms.design_table import design_table
@@ -19,7 +19,7 @@ from offrecord.models.file import Model
 from offrecord.models.members import Places
 from offrecord.models.posterior import Posterior
 from offrecord.reports.report import report
-from offrecord.verify import verify
+from offrecord.verification import verify
 
 HOURS = np.array([[[40, 10], [15, 35]]] * 12 + [[[30, 20], [25, 25]]] * 12)
 MODELS = {

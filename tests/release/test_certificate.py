@@ -23,7 +23,7 @@ from offrecord.release.certificate import (
     software_versions,
     statement,
 )
-from offrecord.verify.agreement import disagreements
+from offrecord.verification.agreement import disagreements
 
 
 def certificate():

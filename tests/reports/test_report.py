@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from attack.releases import CHAIN, drawn, frame_of, released
+from attacks.releases import CHAIN, drawn, frame_of, released
 from offrecord.charts import undrawable
 from offrecord.errors import InputError
 from offrecord.mechanisms.rules import LocalRule, Pair, Setting

@@ -18,7 +18,7 @@ from offrecord.models import clock
 from offrecord.models.members import PLACE_COUNTS, Members, Places
 from offrecord.models.promise import Promise
 from offrecord.tables.steps import Step
-from offrecord.verify import verify
+from offrecord.verification import verify
 
 #: Zones, and a day three or four before their clocks were put back in 2021.
 ZONES = {

@@ -15,7 +15,7 @@ from offrecord.tables.chains import Columns, arrange
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.private import private_records
 from offrecord.tables.steps import Step
-from offrecord.verify import verify
+from offrecord.verification import verify
 
 CHAIN = off.MarkovChain([[0.9, 0.1], [0.3, 0.7]])
 COLUMNS = Columns("v", "t", ("chain",))

@@ -32,7 +32,7 @@ def attack(
     """Infer private records from a release as anyone could, and as some who know more: exit 0 if
     what is promised holds, 1 if it does not.
     """
-    from offrecord.attack import attack as attacked
+    from offrecord.attacks import attack as attacked
 
     if picture is not None:
         from offrecord.charts import check_picture

@@ -34,7 +34,7 @@ def verify(
     """Check a certificate by code of its own, under plausible chains drawn anew: exit 0 if it
     holds, 1 if it does not.
     """
-    from offrecord.verify import verify as check
+    from offrecord.verification import verify as check
 
     with busy("verifying"):
         verdict = check(

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.attack import local
-from offrecord.attack.paths import Inferred, Paths, Shown
-from offrecord.attack.walks import Walks
+from offrecord.attacks import local
+from offrecord.attacks.paths import Inferred, Paths, Shown
+from offrecord.attacks.walks import Walks
 from offrecord.mechanisms.base import Policy
 from offrecord.mechanisms.deciding.layout import layout_of
 from offrecord.mechanisms.deciding.rule_book import RuleBook

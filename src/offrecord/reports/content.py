@@ -12,7 +12,7 @@ from offrecord.models.promise import Promise
 from offrecord.release.certificate import Certificate
 from offrecord.reports.pictures import Belief, Point, belief_of
 from offrecord.tables.summary import Summary
-from offrecord.verify.verdict import Verdict
+from offrecord.verification.verdict import Verdict
 
 
 @dataclass(frozen=True)

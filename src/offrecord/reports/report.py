@@ -99,7 +99,7 @@ def report(
     """
     table = None if released is None else Path(released)
     if isinstance(made, (str, Path)):
-        from offrecord.verify import verify
+        from offrecord.verification import verify
 
         path = Path(made)
         verdict = verify(path, table, private_list=private_list)

@@ -1,0 +1,205 @@
+"""What an attack found: ratios and posteriors, never a value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from offrecord.models.base import Floats
+from offrecord.text import aligned, many
+
+if TYPE_CHECKING:
+    from offrecord.attacks.attacking import Counted
+    from offrecord.charts import Chart
+    from offrecord.fitting.audit import Dependence
+
+#: Rounding of a ratio: one above ε by no more than this is not above it.
+TOLERANCE = 1e-9
+#: Whose ratios are promised, and which show what another release would have given away.
+PROMISED, INSTEAD = "promised", "instead"
+
+
+@dataclass(frozen=True, eq=False)
+class Attacker:
+    """One way to infer.
+
+    ratios: (r,) the log-ratio about each private run; NaN where the attacker was not tried or holds
+    what is shown for impossible. kind: PROMISED or INSTEAD.
+    """
+
+    name: str
+    kind: str
+    ratios: Floats
+
+    @property
+    def found(self) -> Floats:
+        """The sizes of the ratios that there are."""
+        return np.abs(self.ratios[~np.isnan(self.ratios)])
+
+    @property
+    def largest(self) -> float:
+        """The largest; 0 of none."""
+        return float(self.found.max(initial=0.0))
+
+    def above(self, epsilon: float) -> float:
+        """The share of runs above ε."""
+        found = self.found
+        return float((found > epsilon + TOLERANCE).mean()) if len(found) else 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Attack:
+    """All attackers of a release.
+
+    runs: how many private runs there are. attackers: the model's own first. prior, posterior:
+    (r, k) of the value of each run's first record, by the model. wrong: how many values are
+    released that the rules always redact. notes: what else a person should know. counted: patterns
+    in the released table. neighbours: what chains say about each other, None where nothing can be
+    said.
+    """
+
+    dataset: str
+    epsilon: float
+    runs: int
+    attackers: tuple[Attacker, ...]
+    prior: Floats
+    posterior: Floats
+    wrong: int = 0
+    notes: tuple[str, ...] = ()
+    counted: Counted | None = None
+    neighbours: Dependence | None = None
+
+    @property
+    def own(self) -> Attacker:
+        """Who takes the model's mean chain for true."""
+        return self.attackers[0]
+
+    @property
+    def holds(self) -> bool:
+        """Nothing that is promised is above ε, and nothing is released that must not be."""
+        promised = [one for one in self.attackers if one.kind == PROMISED]
+        return self.wrong == 0 and all(one.above(self.epsilon) == 0 for one in promised)
+
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        """The attackers who find more than ε in the released table."""
+        names = [
+            one.name
+            for one in self.attackers
+            if one.kind != INSTEAD and one.above(self.epsilon) > 0
+        ]
+        if self.counted is not None and self.counted.exceeds(self.epsilon):
+            names.append("counting")
+        beside = self.neighbours
+        if beside is not None and beside.exists and beside.counted > math.exp(self.epsilon):
+            names.append("neighbouring chains")
+        return tuple(names)
+
+    @property
+    def most_moved(self) -> tuple[float, float] | None:
+        """Prior and posterior of the value whose odds grew most; None if there is none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = [one / (1.0 - one) for one in (self.prior, self.posterior)]
+            grew = np.where(self.prior > 0, odds[1] / odds[0], -np.inf)
+        grew = np.nan_to_num(grew, nan=-np.inf)
+        if not grew.size or not np.isfinite(self.posterior).any():
+            return None
+        at = np.unravel_index(int(grew.argmax()), grew.shape)
+        return float(self.prior[at]), float(self.posterior[at])
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        moved, counted, beside = self.most_moved, self.counted, self.neighbours
+        return {
+            "dataset": self.dataset,
+            "epsilon": self.epsilon,
+            "tolerance": TOLERANCE,
+            "holds": self.holds,
+            "exceeded_by": list(self.exceeded),
+            "runs": self.runs,
+            "attackers": [
+                {
+                    "attacker": one.name,
+                    "kind": one.kind,
+                    "runs": len(one.found),
+                    "largest": _number(one.largest),
+                    "above": one.above(self.epsilon),
+                }
+                for one in self.attackers
+            ],
+            "most_moved": None if moved is None else {"prior": moved[0], "posterior": moved[1]},
+            "counting": None
+            if counted is None
+            else counted._asdict() | {"visible": _number(counted.visible)},
+            "neighbours": None if beside is None else beside._asdict(),
+            "released_though_always_redacted": self.wrong,
+            "notes": list(self.notes),
+        }
+
+    def plot(self) -> Chart:
+        """The ratios of all runs, a line for each attacker."""
+        from offrecord.charts import ratio_chart
+
+        return ratio_chart({one.name: one.ratios for one in self.attackers}, self.epsilon)
+
+    def __str__(self) -> str:
+        said = self._notes()
+        parts = [*self._headlines(), "", aligned(self._table()), *([""] if said else []), *said]
+        return "\n".join(parts)
+
+    def __repr__(self) -> str:
+        within = "within" if self.holds else "NOT within"
+        return f"<Attack on {self.dataset!r}: {within} ε = {self.epsilon:g}>"
+
+    def _headlines(self) -> list[str]:
+        within = "within" if self.holds else "NOT WITHIN"
+        lines = [
+            f"{within} ε = {self.epsilon:g}: by the mean chain the release of {self.dataset} moves"
+            f" the odds on any of {many(len(self.own.found), 'private run')} by at most"
+            f" e^{self.own.largest:.6g}"
+        ]
+        if self.most_moved is not None:
+            prior, posterior = self.most_moved
+            lines.append(
+                f"where odds grew most, a value of probability {prior:.4g} has {posterior:.4g}"
+                " after the release"
+            )
+        return lines
+
+    def _table(self) -> list[list[str]]:
+        rows = [["attacker", "largest", "above ε"]]
+        for one in self.attackers:
+            name = f"{one.name} †" if one.kind == INSTEAD else one.name
+            largest = f"{one.largest:.4f}" if np.isfinite(one.largest) else "infinite"
+            rows.append([name, largest, f"{one.above(self.epsilon):.2%}"])
+        return rows
+
+    def _notes(self) -> list[str]:
+        lines = []
+        if any(one.kind == INSTEAD for one in self.attackers):
+            lines.append("† what another release of the same records would have given away")
+        if self.wrong:
+            lines.append(
+                f"{many(self.wrong, 'value')} released that the rules always redact: this is not"
+                " the certificate's table"
+            )
+        if self.counted is not None:
+            lines.append(self.counted.sentence(self.epsilon))
+        if self.neighbours is not None:
+            lines.append(self._about_neighbours(self.neighbours))
+        return [*lines, *self.notes]
+
+    def _about_neighbours(self, beside: Dependence) -> str:
+        said = f"neighbouring chains at the same time: odds of at least {beside.counted:.3g} to 1"
+        chance = f"; chains paired at random show {beside.by_chance:.3g}"
+        if not beside.exists:
+            return f"{said}{chance}: no dependence beyond what time alone does"
+        return f"{said}{chance}: chains DEPEND on each other, which no promise covers"
+
+
+def _number(value: float) -> float | str:
+    """Infinity is no JSON."""
+    return value if np.isfinite(value) else "infinite"
