@@ -1,15 +1,18 @@
 """A dry run writes nothing at all, and says what the ledger would say."""
 
+import json
+
 import polars as pl
 import pytest
 
 import offrecord as off
+from offrecord import cli
+from offrecord.tables.checks.ledger import FORETOLD
 
 CHAIN = off.MarkovChain.binary(0.2, 0.3)
 TABLE = pl.DataFrame(
     {"t": range(12), "v": [0, 1, 0, 0, 1, 1, 0, 1, 0, 0, 1, 1], "p": [t == 5 for t in range(12)]}
 )
-FORETOLD = "the ledger would refuse this, as far as is known without deciding it: "
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def test_it_foretells_what_the_ledger_would_refuse(redact):
     changed = {"epsilon": 2.0}
     with pytest.raises(off.InputError, match="another epsilon") as refused:
         redact(**changed)
-    assert foretold(redact(dry_run=True, **changed)) == [FORETOLD + str(refused.value)]
+    assert foretold(redact(dry_run=True, **changed)) == [f"{FORETOLD} {refused.value}"]
     assert foretold(redact(dry_run=True, accept="another-release", **changed)) == []
     assert foretold(redact(dry_run=True, dataset="another", **changed)) == []
 
@@ -76,3 +79,20 @@ def test_a_ledger_that_a_release_would_not_take_is_said_too(redact, tmp_path):
     ledger.unlink()
     (tmp_path / "keys" / "key.json").unlink()
     assert foretold(redact(dry_run=True)) == []
+
+
+def test_the_command_exits_with_2_where_the_ledger_would_refuse(tmp_path, capsys):
+    TABLE.write_csv(tmp_path / "t.csv")
+    CHAIN.save(tmp_path / "model.json")
+    words = ["redact", str(tmp_path / "t.csv"), *["--value", "v", "--order", "t", "--single-chain"]]
+    words += [*["--private", "p", "--mechanism", "window", "--dataset", "d", "--model"]]
+    words += [str(tmp_path / "model.json"), "--key-file", str(tmp_path / "keys" / "key.json")]
+    written = ["-o", str(tmp_path / "o.csv"), "--no-report"]
+    assert cli.main([*words, "--epsilon", "1", "--dry-run"]) == 0
+    assert cli.main([*words, "--epsilon", "1", *written]) == 0
+    assert cli.main([*words, "--epsilon", "1", "--dry-run"]) == 0
+    capsys.readouterr()
+    assert cli.main([*words, "--epsilon", "2", "--dry-run", "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert FORETOLD in err
+    assert json.loads(out)["epsilon"] == 2

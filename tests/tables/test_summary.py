@@ -90,7 +90,7 @@ def test_chains_that_are_private_as_a_whole(redact):
     summary = redact(table([16, 300], {(0, t) for t in range(16)})).summary
     said = lines(summary)
     assert list(said) == ["released", "protected", "promise", "time"]
-    assert said["released"] == "100.00% of 300 records"
+    assert said["released"] == "94.94% of 316 records"
     assert said["protected"].endswith("1 chain left out as a whole, 16 rows")
     assert (summary.leakage, summary.gain) == (0, None)
 

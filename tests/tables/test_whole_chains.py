@@ -4,8 +4,10 @@ import time
 
 import numpy as np
 import polars as pl
+import pytest
 
 import offrecord as off
+from offrecord.reports.content import Content, Names
 
 
 def test_people_with_a_lasting_trait_are_left_out_at_once(tmp_path):
@@ -25,3 +27,30 @@ def test_people_with_a_lasting_trait_are_left_out_at_once(tmp_path):
     assert release.frame.height == 117 * 60
     assert set(release.frame["who"]) == set(range(120)) - {3, 50, 119}
     assert release.certificate["kind"] == "whole chains"
+    assert release.summary.released == release.summary.expected == 117 / 120
+
+
+def test_shares_count_chains_that_are_left_out(tmp_path):
+    """Of 10 people of 15 days, 2 are private as a whole."""
+    table = pl.DataFrame(
+        [(who, day, (who * day) % 3 % 2) for who in range(10) for day in range(15)],
+        schema=["who", "day", "ill"],
+        orient="row",
+    )
+    options = {"by": "who", "order": "day", "value": "ill", "epsilon": 1.0, "dataset": "d"}
+    options |= {"key_file": tmp_path / "key.json", "mechanism": "window"}
+    out = off.redact(table, private_list=pl.DataFrame({"who": [3, 5]}), **options)
+    assert out.summary.released == out.summary.expected == 0.8
+    assert Content(out._certificate, Names("c")).released == 0.8
+    record = off.MarkovChain([[0.6, 0.4], [0.5, 0.5]])
+    marked = table.with_columns(
+        off=pl.col("who").is_in([3, 5]) | ((pl.col("who") == 8) & (pl.col("day") == 7))
+    )
+    out = off.redact(marked, private="off", model=record, accept="another-release", **options)
+    left = out.frame["ill"].count()
+    assert 100 < left < 120
+    assert out.summary.released == pytest.approx(left / 150)
+    assert out.summary.expected == pytest.approx(left / 150)
+    assert out.certificate["choice"]["expected"] == pytest.approx(left / 150)
+    assert out.certificate["counts"]["dropped_records"] == 30
+    assert out.summary.redacted == 150 - left

@@ -75,9 +75,10 @@ def redact(
         typer.echo(as_json_text(done.to_dict(places)))
     else:
         typer.echo(_text(done, places))
-    if fault is not None:  # no exception: what else there is to say is said, too
+    if fault is not None:
         failed(f"{fault}; the release and its certificate are there")
-        raise typer.Exit(2)
+    if fault is not None or done.summary.is_refused:
+        raise typer.Exit(2)  # no error: what else there is to say is said, too
 
 
 # ---- where the table comes from, and where its release goes

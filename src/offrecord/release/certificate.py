@@ -75,7 +75,7 @@ class Counts(Section):
 
     missing: rows that had no value before, private ones apart. private: private records. runs:
     private runs (private records where each is protected by itself). released: rows with a value.
-    dropped_chains: chains of which no row is left.
+    dropped_chains: chains of which no row is left, dropped_records: how many values they had.
     """
 
     rows: Count
@@ -85,6 +85,7 @@ class Counts(Section):
     runs: Count
     released: Count
     dropped_chains: Count = 0
+    dropped_records: Count = 0
 
 
 class Positions(Section):

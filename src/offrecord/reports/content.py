@@ -74,11 +74,16 @@ class Content:
         return None if self.acting is None else belief_of(*self.acting)
 
     @property
-    def released(self) -> float:
-        """The share of the records with a value that left, as the certificate counts them."""
+    def records(self) -> int:
+        """How many records had a value and do not wait, in chains that were left out too."""
         counts = self.certificate.counts
         waiting = 0 if self.summary is None else self.summary.waiting
-        return counts.released / max(counts.rows - counts.missing - waiting, 1)
+        return counts.rows - counts.missing - waiting + counts.dropped_records
+
+    @property
+    def released(self) -> float:
+        """The share of these records that left, as the certificate counts them."""
+        return self.certificate.counts.released / max(self.records, 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Its figures, for machines."""

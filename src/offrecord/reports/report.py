@@ -138,4 +138,4 @@ def _points(made: Any, said: Certificate) -> list[Point]:
     if policy is None or plan.model is None or said.counts.private == 0:
         return []
     survey = plan.survey
-    return windows_over_budgets(policy, plan.model.promise, survey.geometry, survey.records)
+    return windows_over_budgets(policy, plan.model.promise, survey.geometry, plan.records)

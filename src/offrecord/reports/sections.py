@@ -101,12 +101,11 @@ def _alarms(content: Content) -> Iterator[Section]:
 
 
 def _left(content: Content) -> Section:
-    certificate, counts, summary = content.certificate, content.certificate.counts, content.summary
-    records = counts.rows - counts.missing - (0 if summary is None else summary.waiting)
+    certificate, counts = content.certificate, content.certificate.counts
     blocks: list[Block] = [
         Paragraph(
-            f"{share_text(content.released)} of {many(records, 'record')} left with their true"
-            " values.",
+            f"{share_text(content.released)} of {many(content.records, 'record')} left with their"
+            " true values.",
             True,
         )
     ]
@@ -126,7 +125,8 @@ def _left(content: Content) -> Section:
     if counts.missing:
         rows.append(("Without a value", f"{many(counts.missing, 'row')}, before anything was done"))
     if counts.dropped_chains:
-        rows.append(("Left out", many(counts.dropped_chains, "chain") + " as a whole"))
+        values = many(counts.dropped_records, "value")
+        rows.append(("Left out", f"{many(counts.dropped_chains, 'chain')} as a whole, {values}"))
     if certificate.growing is not None:
         lag = many(certificate.growing.lag, "step")
         rows.append(("Growing", f"records leave {lag} after they came, or later"))
@@ -159,14 +159,14 @@ def _mechanism(content: Content) -> str:
 
 def _compared(content: Content) -> Iterator[Block]:
     """The release beside what else could have been done."""
-    summary, acting = content.summary, content.acting
+    summary, acting, counts = content.summary, content.acting, content.certificate.counts
     if summary is None or acting is None:
         return
     promised = odds_text(acting[0].epsilon)
     rows = [("This release", share_text(summary.released), f"at most {promised}")]
     if summary.window is not None:
         rows.append(("Windows (expected)", share_text(summary.window), f"at most {promised}"))
-    left = 1 - summary.private / max(summary.rows - summary.missing - summary.waiting, 1)
+    left = (content.records - counts.dropped_records - summary.private) / max(content.records, 1)
     reached = f"up to {odds_text(erased(*acting))}"
     rows.append(("Erasing private records alone", share_text(left), reached))
     head = ("", "Released", "Odds between two values of a private record")

@@ -57,6 +57,7 @@ def certificate_of(
             runs=survey.runs,
             released=decision.released,
             dropped_chains=plan.dropped.chains,
+            dropped_records=plan.dropped.records,
         ),
         private=_private(plan),
         release=release,
@@ -108,7 +109,7 @@ def _private(plan: Plan) -> form.Private:
 
 
 def _choice(plan: Plan) -> form.Choice | None:
-    chosen = plan.chosen
+    chosen = plan.forecast
     if chosen.kind != RULES or chosen.policy is None:
         return None
     return form.Choice(

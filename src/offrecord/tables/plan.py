@@ -110,6 +110,20 @@ class Plan:
         return replace(plan, accepted=accepted, warnings=warnings)
 
     @property
+    def records(self) -> int:
+        """How many records have a value, in chains that are left out too."""
+        return self.survey.records + self.dropped.records
+
+    @property
+    def forecast(self) -> Chosen:
+        """What was chosen, with shares of all records: chains that are left out count too."""
+        left, chosen = self.survey.records / max(self.records, 1), self.chosen
+        named = ("expected", "runner_up_expected", "window")
+        shares = {name: getattr(chosen, name) for name in named}
+        shares = {name: share * left for name, share in shares.items() if share is not None}
+        return replace(chosen, **shares)
+
+    @property
     def rule(self) -> Rule:
         """What decides its table."""
         protect, policy = self.given.options.protect, self.chosen.policy

@@ -12,6 +12,7 @@ from offrecord.mechanisms.rules import LocalRule, Pair
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats
 from offrecord.models.posterior import Posterior
+from offrecord.tables.checks.ledger import FORETOLD
 from offrecord.tables.checks.model import about_verdict
 from offrecord.tables.choosing import NONE, RULES
 from offrecord.tables.decision import REGIONS
@@ -93,16 +94,16 @@ def erased(policy: TablePolicy, promise: Promise) -> float:
 class Summary:
     """What a release amounts to, for people and machines.
 
-    Records are those with a value that do not wait. kind: as in the certificate. touched: chains
-    with a private record; touched_records, touched_released: records of these, and their share that
-    leaves; lost: those of which nothing leaves. dropped: chains that were left out, with
-    dropped_rows. released: share of the records that leaves; expected: the share that was expected,
-    by positions and model. window: the same for windows, None where they were not compared.
-    runner_up: the mechanism that came next, with what was expected of it. regions: records by what
-    their position says: S never redacted, M sometimes, L always, private. leakage: what the rules
-    leak; promise: for which chains. gain: what that means. erasure: what erasing private records
-    alone would have leaked under the mean chain. waiting: records of a growing table that leave
-    later.
+    Records are those with a value that do not wait, in chains that were left out too. kind: as in
+    the certificate. touched: chains with a private record; touched_records, touched_released:
+    records of these, and their share that leaves; lost: those of which nothing leaves. dropped:
+    chains that were left out, with dropped_rows, of which dropped_records had a value. released:
+    share of the records that leaves; expected: the share that was expected, by positions and model.
+    window: the same for windows, None where they were not compared. runner_up: the mechanism that
+    came next, with what was expected of it. regions: records by what their position says: S never
+    redacted, M sometimes, L always, private. leakage: what the rules leak; promise: for which
+    chains. gain: what that means. erasure: what erasing private records alone would have leaked
+    under the mean chain. waiting: records of a growing table that leave later.
     verdict: of the model at this ε, None if it was not tested.
     """
 
@@ -122,6 +123,7 @@ class Summary:
     lost: int
     dropped: int
     dropped_rows: int
+    dropped_records: int
     redacted: int
     released: float
     expected: float
@@ -143,14 +145,15 @@ class Summary:
         cls, plan: Plan, decision: Decision, warnings: tuple[str, ...], seconds: float
     ) -> Summary:
         """Of what was decided."""
-        survey, chosen, options = plan.survey, plan.chosen, plan.given.options
+        survey, chosen, options = plan.survey, plan.forecast, plan.given.options
         policy = chosen.policy
-        records = max(decision.records, 1)
+        records = decision.records + plan.dropped.records
         released = float(decision.released)
         touched_released = float(decision.touched_released)
         if options.dry_run and policy is not None:
-            released = chosen.expected * decision.records
+            released = chosen.expected * records
             touched_released = released - (decision.records - decision.touched)
+        share = released / max(records, 1)
         erasure = None
         if policy is not None and plan.model is not None and survey.runs:
             erasure = erased(policy, plan.model.promise)
@@ -172,9 +175,11 @@ class Summary:
             lost=decision.lost,
             dropped=plan.dropped.chains,
             dropped_rows=plan.dropped.rows,
-            redacted=decision.records - round(released),
-            released=released / records,
-            expected=chosen.expected,
+            dropped_records=plan.dropped.records,
+            redacted=records - round(released),
+            released=share,
+            # where no coin is thrown, what is released was certain
+            expected=chosen.expected if chosen.kind == RULES else share,
             window=chosen.window,
             runner_up=chosen.runner_up,
             runner_up_expected=chosen.runner_up_expected,
@@ -196,7 +201,12 @@ class Summary:
 
     @property
     def _records(self) -> int:
-        return self.rows - self.missing - self.waiting
+        return self.rows - self.missing - self.waiting + self.dropped_records
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it is of a dry run whose release the ledger would refuse."""
+        return any(warning.startswith(FORETOLD) for warning in self.warnings)
 
     @property
     def short(self) -> str:

@@ -93,11 +93,12 @@ class Reader:
 class Dropped:
     """Chains that are left out of a release: how many, with how many rows and private records.
 
-    digest: of which records these are, for the ledger alone.
+    records: rows with a value. digest: of the private records, for the ledger alone.
     """
 
     chains: int = 0
     rows: int = 0
+    records: int = 0
     private: int = 0
     digest: tuple[int, int] = (0, 0)
 
@@ -106,6 +107,7 @@ class Dropped:
         return Dropped(
             self.chains + other.chains,
             self.rows + other.rows,
+            self.records + other.records,
             self.private + other.private,
             (low ^ other_low, high ^ other_high),
         )
@@ -115,8 +117,9 @@ class Dropped:
         """Some chains of a table. gone: (m,) which."""
         private = table.private.of(gone[table.private.chain])
         low, high = table.set_digest(private.chain, private.order).tolist()
-        rows = int(np.diff(table.chains.starts)[gone].sum())
-        return cls(int(gone.sum()), rows, private.count, (low, high))
+        rows = table.chains.spread(gone)
+        records = int(np.count_nonzero(table.valued & rows))
+        return cls(int(gone.sum()), int(rows.sum()), records, private.count, (low, high))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

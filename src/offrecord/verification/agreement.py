@@ -63,6 +63,8 @@ def disagreements(certificate: Certificate) -> Iterator[str]:
     fits = max(counts.runs, counts.released + counts.missing, counts.chains) <= most
     if not fits or counts.runs > counts.private:
         yield "counts do not go together"
+    if counts.dropped_records and not counts.dropped_chains:
+        yield "counts.dropped_records must be 0, as no chain was left out"
     if output is not None and (certificate.key_id is None or certificate.private.digest is None):
         yield "key_id and private.digest must be there, as there is an output"
     yield from _columns(certificate)
@@ -215,6 +217,8 @@ def left_out(certificate: Certificate) -> Iterator[str]:
     stated = _STATED | (_OF_WHOLE_CHAINS if certificate.policy is None else _OF_POLICY)
     for fields, says in stated.items():
         yield f"{says} ({fields})."
+    if certificate.counts.dropped_chains:
+        yield "How many values the chains had that were left out (counts.dropped_records)."
     if certificate.columns.step is None:
         yield "Whether rows that follow each other are one step apart (columns.step)."
     if certificate.model is not None:

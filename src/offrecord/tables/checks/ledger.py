@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from offrecord.tables.given import Given
     from offrecord.tables.plan import Plan
 
+#: How the warning of a dry run begins whose release would be refused.
+FORETOLD = "the ledger would refuse this, as far as is known without deciding it:"
 #: Why the ledger forgot a release.
 _ON_WORD = "on the publisher's word that nothing of it was ever published"
 _UNKNOWN = "the key was there without its ledger: earlier releases are not known"
@@ -37,8 +39,7 @@ class OtherReleases(DataCheck):
         except InputError as error:
             if not plan.given.options.dry_run:
                 raise
-            said = "the ledger would refuse this, as far as is known without deciding it:"
-            yield Finding("warning", f"{said} {error}")
+            yield Finding("warning", f"{FORETOLD} {error}")
             return
         names = book.elsewhere(plan.given.options.dataset, plan.identity)
         if names:
