@@ -17,7 +17,7 @@ from offrecord.errors import InputError
 from offrecord.models.file import Model, Verdict
 from offrecord.models.records import Chains
 from offrecord.tables.private import Private
-from offrecord.tables.reference import apart
+from offrecord.tables.reference import named_distances, steps_apart
 
 CHAIN = off.MarkovChain([[0.95, 0.05], [0.3, 0.7]])
 PRIVATE = (400, 1500, 1501, 2900)
@@ -115,33 +115,33 @@ def placed(draw):
     return chains, Private(chain, place, place)
 
 
-@given(placed(), st.integers(1, 6))
-def test_records_apart_from_private_ones(given, distance):
+@given(placed())
+def test_how_far_records_are_from_private_ones(given):
     chains, private = given
+    assume(private.count)
     near = np.array(
         [
             np.abs(private.place[private.chain == chain] - step).min(initial=99)
             for chain, step in zip(chains.chain_of, chains.steps, strict=True)
         ]
     )
-    if near.max() < distance:
-        with pytest.raises(InputError, match=f"no record is {distance} steps"):
-            apart(chains, private, distance)
+    steps = steps_apart(chains, private)
+    assert np.minimum(steps, 99).tolist() == near.tolist()
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=400))
+def test_distances_are_named_by_positions(steps):
+    far = np.array(steps)
+    if np.sort(far)[-min(60, len(far))] < 3 or len(far) < 60:
+        with pytest.raises(InputError, match="too few records are far from one"):
+            named_distances(far)
     else:
-        kept, told = apart(chains, private, distance)
-        assert kept.tolist() == (near >= distance).tolist()
-        assert told == (distance if private.count else None)
-    middle = int(np.sort(near)[len(near) // 2])
-    if near.max() == 99:
-        kept, told = apart(chains, private, None)
-        assert (kept.tolist(), told) == ((near == 99).tolist(), None)
-    elif middle < 3:
-        with pytest.raises(InputError, match="too few are left to learn from"):
-            apart(chains, private, None)
-    else:
-        kept, told = apart(chains, private, None)
-        assert told == middle
-        assert 2 * kept.sum() >= len(near)
+        found = named_distances(far)
+        assert found == sorted(set(found))
+        assert min(found) >= 3
+        assert all(np.count_nonzero(far >= one) >= 60 for one in found)
+        half = int(np.sort(far)[len(far) - max(len(far) // 2, 1)])
+        assert half < 3 or found[0] == half
 
 
 @pytest.mark.parametrize("mechanism", ["window", "best-local", "owner"])
@@ -158,7 +158,6 @@ def test_one_table_with_opt_outs_all_over_it(mechanism, tmp_path):
     nearest = np.min([np.abs(np.arange(frame.height) - p) for p in PRIVATE], axis=0)
     regions = explained(release)["region"].to_numpy()
     assert set(regions[nearest >= distance]) == {"S"}
-    assert 2 * np.count_nonzero(nearest >= distance) >= frame.height
     blank = pl.when(pl.Series(nearest >= distance)).then(pl.col("v"))
     again = fitted(release.frame.with_columns(blank.alias("v")), SINGLE)
     assert again.promise.to_dict() == release.fit.posterior.to_dict()
@@ -178,13 +177,13 @@ def test_what_it_learns_follows_from_what_leaves(tmp_path):
 
 
 def test_a_design_that_reaches_into_what_was_learned_from_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"learn from further away than --fit-distance 3"):
+    with pytest.raises(InputError, match=r"learn from records further away, --fit-distance \d+"):
         redacted(one_chain(), SINGLE, tmp_path, fit=True, fit_distance=3)
 
 
 def test_too_dense(tmp_path):
     frame = one_chain(400, private=range(0, 400, 4))
-    with pytest.raises(InputError, match="too few are left to learn from"):
+    with pytest.raises(InputError, match="too few records are far from one"):
         redacted(frame, SINGLE, tmp_path, fit=True)
 
 
@@ -454,3 +453,51 @@ def test_whole_chains_go_only_where_chains_do_not_tell_of_each_other(alike, tmp_
     else:
         release = redacted(frame, BY_ROOM | {"step": 1}, tmp_path, model=model)
         assert release.summary.kind == "whole chains"
+
+
+# ---- how far from private records a table's own fit stands
+
+
+def _sticky(random, size, stay):
+    """A chain of 0 and 1 that stays what it is with some probability."""
+    return (np.cumsum(random.random(size) > stay) % 2).astype(int)
+
+
+def test_a_sensor_by_the_minute_is_learned_from_beyond_the_reach_of_its_rules(tmp_path):
+    """Half of its records are nearer to private ones than its rules reach."""
+    random = np.random.default_rng(1)
+    frame = pl.DataFrame({"t": range(20_000), "v": _sticky(random, 20_000, 0.97)})
+    private = pl.Series(np.isin(np.arange(20_000), random.choice(20_000, 250, replace=False)))
+    frame = frame.with_columns(p=private)
+    release = redacted(frame, SINGLE, tmp_path, fit=True, private="p")
+    distance = release.certificate["origin"]["distance"]
+    places = np.flatnonzero(private.to_numpy())
+    nearest = np.min(np.abs(np.arange(20_000)[:, None] - places), axis=1)
+    assert distance > np.median(nearest)
+    assert release.certificate["evidence"]["unseen"] is True
+    assert set(explained(release)["region"].to_numpy()[nearest >= distance]) == {"S"}
+
+
+def test_a_panel_with_a_private_record_of_every_person(tmp_path):
+    """The report pictures it too: of order 2, the second record has no context two steps before."""
+    random = np.random.default_rng(2)
+    values = np.concatenate([_sticky(random, 12, 0.7) for _ in range(600)])
+    frame = pl.DataFrame({"room": np.repeat(range(600), 12), "t": list(range(12)) * 600})
+    private = np.zeros((600, 12), dtype=bool)
+    private[np.arange(600), random.integers(0, 12, 600)] = True
+    frame = frame.with_columns(v=pl.Series(values), p=pl.Series(private.ravel()))
+    release = redacted(frame, BY_ROOM, tmp_path, fit=True, private="p", chain_order=2, phase="step")
+    assert release.certificate["origin"]["distance"] >= 3
+    assert release.summary.released > 0.1
+
+
+def test_few_chains_without_a_private_record_are_not_all_that_is_learned_from(tmp_path):
+    random = np.random.default_rng(3)
+    values = np.concatenate([_sticky(random, 100, 0.6) for _ in range(40)])
+    frame = pl.DataFrame({"room": np.repeat(range(40), 100), "t": list(range(100)) * 40})
+    private = np.zeros((40, 100), dtype=bool)
+    private[np.arange(39), random.integers(0, 100, 39)] = True
+    frame = frame.with_columns(v=pl.Series(values), p=pl.Series(private.ravel()))
+    release = redacted(frame, BY_ROOM, tmp_path, fit=True, private="p")
+    assert release.fit.records > 1000
+    assert release.certificate["origin"]["distance"] is not None

@@ -29,6 +29,7 @@ from offrecord.models.members import Members
 from offrecord.models.promise import Promise
 from offrecord.tables.summary import erased, posterior
 from offrecord.text import many, odds, share_text
+from offrecord.theory.sides import margin_beyond
 from offrecord.theory.window import smallest_windows
 
 _BEYOND = 3  # records shown beyond the last that may be redacted
@@ -177,10 +178,9 @@ def influence_picture(promise: Promise, place: int, epsilon: float) -> Chart:
 
 def influence_at(members: Members, place: int, distance: int) -> Floats | None:
     """(M,) the largest log-ratio between two values of a record that a value so far away gives;
-    None where chains have no such record.
+    None where chains have no such record, or fewer than `order` records up to it.
     """
-    before, after = members.margin(place)
-    margin = after if distance > 0 else before
+    margin = margin_beyond(members, place, "right" if distance > 0 else "left")
     if margin is not None and abs(distance) > margin:
         return None
     source = place if distance > 0 else members.place_after(place, distance)

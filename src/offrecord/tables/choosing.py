@@ -83,7 +83,7 @@ def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
     if broken is not None:
         return _whole_chains(given, model, survey, broken, _BELIEVE)
     try:
-        chosen = _rules(given, model.promise, survey)
+        chosen = _rules(given, model, survey)
     except Unserved as error:
         return _whole_chains(given, model, survey, str(error))
     left = chosen.expected * survey.records - (survey.records - survey.touched_records)
@@ -147,8 +147,9 @@ def _whole_chains(
 # ---- which rules act
 
 
-def _rules(given: Given, promise: Promise, survey: Survey) -> Chosen:
+def _rules(given: Given, model: Model, survey: Survey) -> Chosen:
     """The rules that are given, those of the release before, or new ones."""
+    promise = model.promise
     if given.policy is not None:
         policy = _judged(given, promise, survey, given.policy)
         return _expected(promise, survey, [policy])
@@ -161,7 +162,11 @@ def _rules(given: Given, promise: Promise, survey: Survey) -> Chosen:
         return replace(chosen, **{name: compared[name] for name in _COMPARED})
     if not given.options.growing and _is_hopeless(promise, survey, given.epsilon):
         raise Unserved(_NOTHING)
-    return _expected(promise, survey, list(_candidates(given, promise, survey)))
+    policies = list(_candidates(given, promise, survey))
+    near = None if model.origin is None else model.origin.distance
+    if near is not None:  # rules that leave alone what the model was learned from go first
+        policies = [one for one in policies if one.reach + promise.order <= near] or policies
+    return _expected(promise, survey, policies)
 
 
 def _is_hopeless(promise: Promise, survey: Survey, epsilon: float) -> bool:

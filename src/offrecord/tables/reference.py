@@ -38,6 +38,10 @@ COVERAGE = 0.99  #: of plausible chains, unless others are given
 _FAR = np.iinfo(np.int64).max  # steps from a private record where there is none
 _COMMAND = "give it to the command line: offrecord fit"
 _NEAREST = 3  # steps: less leaves next to nothing between two private records
+_FREE = 4  # one in so many records in chains without a private one is enough
+_SHARES = (2, 3, 4, 6, 8, 12, 16)  # of all records: the half that is furthest, a third …
+_ENOUGH = 60  # records to learn from at least; of 150 rows with two private ones 75 did
+_REACH = 2.0  # times the mean chain's window: rules learned from more records reach less
 
 
 @takes(FitOptions)
@@ -122,7 +126,7 @@ def _learned(
     from offrecord.fitting.fit import fit as fit_chains
     from offrecord.fitting.printed import listed_values
 
-    kept, distance = apart(table.chains, table.private, how.fit_distance)
+    kept, distance = _kept(table, how, wanted, min(epsilons, default=1.0))
     if distance is not None and wanted.merge is not None:
         # of chains with a private record nothing but what is released may be learned from
         raise InputError(
@@ -177,37 +181,90 @@ def _with_dependence(found: Fit, chains: Chains, codes: Codes) -> Fit:
     )
 
 
-def apart(chains: Chains, private: Private, distance: int | None) -> tuple[Mask, int | None]:
+def _kept(table: Table, how: Learning, wanted: Wanted, epsilon: float) -> tuple[Mask, int | None]:
     """(n,) the records to learn from, and how far from every private one of their chains they are;
     None where their chains have none.
 
-    distance: in steps. Without it chains without a private record, if there are any, else the half
-    of all records that is furthest: a choice by positions alone, as one by values would leak them.
+    Chains without a private record, if these hold enough; else records from a distance on that is
+    given, or chosen here.
     """
-    if private.count == 0:
-        return np.ones(len(chains.codes), dtype=bool), None
+    distance, count = how.fit_distance, len(table.chains.codes)
+    if table.private.count == 0:
+        return np.ones(count, dtype=bool), None
     if distance is not None and (not isinstance(distance, (int, np.integer)) or distance < 1):
         raise InputError(
             f"--fit-distance must be at least 1 step, a whole number, got {distance!r:.40}"
         )
-    steps = _steps_apart(chains, private)
+    steps = steps_apart(table.chains, table.private)
     if distance is None:
         free = steps == _FAR
-        if free.any():
+        if _FREE * np.count_nonzero(free) >= count:
             return free, None
-        distance = int(np.partition(steps, len(steps) // 2)[len(steps) // 2])
-        if distance < _NEAREST:
-            raise InputError(
-                "every chain holds a private record, and half of all records stand next to one, so"
-                " too few are left to learn from; fit other data and give --model"
-            )
+        distance = _distance(table, steps, how, wanted, epsilon)
+        if distance == _FAR:
+            return free, None
     kept = steps >= distance
     if not kept.any():
         raise InputError(f"no record is {distance} steps from every private one of its chain")
     return kept, distance
 
 
-def _steps_apart(chains: Chains, private: Private) -> Integers:
+def _distance(table: Table, steps: Integers, how: Learning, wanted: Wanted, epsilon: float) -> int:
+    """From how many steps on records are learned from, so that rules leave these alone.
+
+    The windows of the furthest records decide among distances that positions name. All that is
+    learned from is then released for certain, those furthest records too: a distance chosen by
+    nearer records would say something of them.
+    """
+    distances = named_distances(steps)
+    reach = 0.0
+    if distances[1:]:
+        reach = _reach(table, steps >= distances[-1], how, wanted, epsilon)
+    return next((one for one in distances if one >= reach), distances[-1])
+
+
+def named_distances(steps: Integers) -> list[int]:
+    """How far the half of all records that is furthest from private ones is from them at least,
+    how far the furthest third, and so on: by positions alone.
+
+    steps: (n,) how far records are from private ones. InputError where too few are far enough.
+    """
+    first = len(steps) - np.array([max(len(steps) // share, 1) for share in _SHARES])
+    named = np.unique(np.sort(steps)[first]).tolist()
+    far = [one for one in named if one >= _NEAREST and np.count_nonzero(steps >= one) >= _ENOUGH]
+    if not far:
+        raise InputError(
+            "every chain holds a private record, and too few records are far from one to learn"
+            " from; fit other data like these and give --model, or add --fit-distance 1 --accept"
+            " model, and the certificate says that the model saw records that may be redacted"
+        )
+    return far
+
+
+def _reach(table: Table, kept: Mask, how: Learning, wanted: Wanted, epsilon: float) -> float:
+    """How far from a private record rules may reach, by windows of some records."""
+    from offrecord.fitting.fit import fit as fit_chains
+    from offrecord.fitting.windows import mean_windows
+
+    assert table.arranged.unlabelled is not None
+    try:
+        alphabet = wanted.alphabet(table.arranged.unlabelled.filter(kept))[0]
+    except InputError:  # these few have one value, or none in a bin: nearer ones may do
+        return 0.0
+    codes = np.where(kept, table.labelled(alphabet).chains.codes, np.int8(MISSING))
+    found = fit_chains(
+        replace(table.chains, codes=codes),
+        alphabet.labels,
+        chain_order=how.chain_order,
+        phase=None,
+        coverage=how.coverage or COVERAGE,
+        epsilons=(),
+    )
+    size = mean_windows(found.posterior, (epsilon,))[0]  # more records have windows near these
+    return np.inf if size is None else _REACH * size + found.posterior.order
+
+
+def steps_apart(chains: Chains, private: Private) -> Integers:
     """(n,) how many steps each record is from the nearest private one of its chain."""
     places = private.chain * chains.width + private.place
     after = np.searchsorted(places, chains.keys)

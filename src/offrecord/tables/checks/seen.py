@@ -91,8 +91,7 @@ class LearnedFrom(DataCheck):
         )
         origin = None if plan.model is None else plan.model.origin
         if origin is not None and origin.distance is not None:
-            further = f"--fit-distance {origin.distance}, or other data"
-            said += f"; learn from further away than {further}"
+            said += _remedy(plan, origin.distance)
         else:
             said += "; fit it with --private-list or --private, or use redact --fit"
         if options.dry_run and not options.accepts("model"):  # which knows records by places alone
@@ -104,6 +103,20 @@ class LearnedFrom(DataCheck):
 
 #: How a dry run begins what a release would be refused for.
 FORETOLD = "this would be refused, as far as is known without reading the values,"
+
+
+def _remedy(plan: Plan, distance: int) -> str:
+    """From how far away to learn instead, if that was not tried already."""
+    policy, model = plan.chosen.policy, plan.model
+    assert policy is not None
+    assert model is not None
+    needed = max(policy.reach + model.promise.order, distance + 1)
+    if plan.given.options.fit and plan.given.options.fit_distance is None:
+        return (
+            f"; its rules reach {needed} steps, and too few records are so far from every private"
+            " one: fit other data like these and give --model"
+        )
+    return f"; learn from records further away, --fit-distance {needed}, or from other data"
 
 
 def seen_of(given: Given, model: Model) -> Seen | None:
