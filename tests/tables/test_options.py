@@ -161,7 +161,7 @@ def test_calls_are_type_checked(tmp_path):
 
         @takes(FileOptions)
         def in_file(table: str, output: str | None, options: FileOptions) -> int:
-            return options.max_rows
+            return len(options.limits or {})
         """
     good = """
         text: str = in_memory([1], value="a", order="b", epsilon=1, dataset="c", remember=False)
