@@ -32,6 +32,22 @@ def table(values):
     return Chains(starts, values.astype(np.int8).ravel(), order, False, None)
 
 
+def panel(rng, chains=300, length=12, *, age=0.0, season=0.0, cohorts=1, trait=0.0):
+    """People whose yes or no depends on what it was, on their age, on the year, on a trait of
+    their own; sizes of effects in log-odds. cohorts: of years, in which they begin in turn.
+    """
+    begins = np.sort(rng.integers(0, cohorts, chains))
+    years = rng.normal(0, season, cohorts + length)
+    own, ages = rng.normal(0, trait, (chains, 1)), np.linspace(-age / 2, age / 2, length)
+    chance = 1 / (1 + np.exp(1 - own - ages - years[begins[:, None] + np.arange(length)]))
+    values = rng.random((chains, length)) < chance
+    stays = rng.random((chains, length)) < 0.5
+    for t in range(1, length):
+        values[:, t] = np.where(stays[:, t], values[:, t - 1], values[:, t])
+    found = table(values)
+    return Chains(found.starts, found.codes, found.order + begins.repeat(length), False, None)
+
+
 def with_gaps(rng, k, chains=6, longest=14):
     """Small chains with gaps, missing values and an empty chain."""
     lengths = rng.integers(1, longest, chains)

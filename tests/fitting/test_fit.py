@@ -6,7 +6,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from fitting.sampling import RAIN, drawn, table
+from fitting.sampling import RAIN, drawn, panel, table
 from offrecord.errors import InputError
 from offrecord.fitting.audit import dependence
 from offrecord.fitting.counting import Reference
@@ -192,6 +192,37 @@ def test_only_what_neighbours_share_beyond_the_season_is_dependence():
     found = dependence(Reference(table(pairs), 2))
     assert found.exists
     assert found.counted > 3
+
+
+@pytest.mark.parametrize(
+    "effects",
+    [
+        dict(age=4.0),
+        dict(age=4.0, chains=40, length=8),
+        dict(age=6.0, chains=1000, trait=1.5),
+        dict(season=2.0, length=60, chains=30),
+        dict(season=2.0, cohorts=40),
+        dict(age=4.0, cohorts=30),
+        dict(age=4.0, season=1.5, cohorts=150),
+    ],
+)
+def test_what_age_or_year_do_to_all_alike_is_no_dependence(effects):
+    """By chance 1 table of 100 is called dependent: of 50, more than 3 are in 1 of 600 tries."""
+    found = [
+        dependence(Reference(panel(np.random.default_rng(seed), **effects), 2))
+        for seed in range(50)
+    ]
+    assert sum(one is not None and one.exists for one in found) <= 3
+
+
+@pytest.mark.parametrize(("chains", "length"), [(300, 12), (40, 8)])
+def test_ids_in_the_order_of_answers_are_found(chains, length):
+    for seed in range(10):
+        drawn = panel(np.random.default_rng(seed), chains, length, age=3.0, trait=1.5)
+        values = drawn.codes.reshape(chains, length)
+        found = dependence(Reference(table(values[np.lexsort(values.T[::-1])]), 2))
+        assert found.exists
+        assert found.alike > found.alike_by_chance + 0.1
 
 
 # ---- what a fit says, keeps and refuses

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from offrecord.errors import InputError
-from offrecord.models.file import FORMAT, VERSION, Model, Origin, Verdict, load_model
+from offrecord.models.evidence import Verdict
+from offrecord.models.file import FORMAT, VERSION, Model, Origin, load_model
 from offrecord.models.members import Places
 from offrecord.models.posterior import LEAST, Posterior, never_followed
 

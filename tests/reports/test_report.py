@@ -14,6 +14,7 @@ from offrecord.models.members import Members
 from offrecord.models.posterior import Posterior
 from offrecord.reports import pictures
 from offrecord.reports.report import report
+from offrecord.tables.meaning import Meaning
 
 pytestmark = pytest.mark.filterwarnings("ignore::offrecord.errors.OffrecordWarning")
 
@@ -129,7 +130,7 @@ def test_beliefs_follow_bayes():
     from offrecord.mechanisms.table_policy import TablePolicy
 
     policy = TablePolicy("window", 1.0, "run", 0.99, {Setting("record"): Pair(rule, rule)})
-    found = pictures.belief_of(policy, promise)
+    found = Meaning.of(policy, promise)
     odds = found.before / (1 - found.before) * math.e
     assert found.after == pytest.approx(odds / (1 + odds))
     assert found.before < found.after < found.erased

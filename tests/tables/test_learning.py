@@ -14,7 +14,8 @@ from definition import leakage_of_table, samples, sequences, table_of_paths
 from explained import explained
 from offrecord import cli
 from offrecord.errors import InputError
-from offrecord.models.file import Model, Verdict
+from offrecord.models.evidence import Verdict
+from offrecord.models.file import Model
 from offrecord.models.records import Chains
 from offrecord.tables.private import Private
 from offrecord.tables.reference import named_distances, steps_apart

@@ -53,7 +53,7 @@ def test_the_lines(redact):
         " 2.718 to 1 is reached"
     )
     assert said["meaning"] == (
-        "before the release a private record is 1 in 7 % of cases; after it in at most 17 %"
+        "before the release a private record was 7 % likely to be 1; after it at most 17 %"
     )
     assert said["mechanism"] == "best-local"
 
@@ -140,8 +140,30 @@ def test_a_promise_about_plausible_chains_says_what_draws_found(redact):
     assert release.summary.leakage == 1  # in the share that is promised
 
 
+@pytest.mark.parametrize("phase", ["step", None])
+def test_before_a_release_a_value_is_as_likely_as_in_the_reference_records(redact, phase):
+    """A panel in which 1 is new at first, and frequent at last, and no chain is stationary."""
+    rng = np.random.default_rng(6)
+    values = rng.random((400, 8)) < np.linspace(0.02, 0.55, 8)
+    private = {(person, 2) for person in range(0, 400, 20)}
+    frame = table([8] * 400, private).with_columns(v=values.ravel().astype(int))
+    options = dict(model=None, fit=True, phase=phase, step=1, mechanism="window")
+    release = redact(frame, **options)
+    reference = np.delete(values, range(0, 400, 20), axis=0)
+    likely = reference[:, 2].mean() if phase else reference.mean()
+    meaning = release.summary.gain
+    assert (meaning.value, meaning.before) == (1, pytest.approx(likely, abs=0.03))
+    odds = meaning.before / (1 - meaning.before) * math.e
+    assert meaning.after == pytest.approx(odds / (1 + odds))
+    assert lines(release.summary)["meaning"].startswith(
+        f"before the release a private record was {meaning.before * 100:.0f} % likely to be 1;"
+    )
+
+
 def test_all_of_it_is_json(redact):
     summary = redact(table([200], {(0, 100)})).summary
     content = json.loads(json.dumps(summary.to_dict()))
+    erased = content["gain"].pop("erased")
     assert content["gain"] == pytest.approx({"value": 1, "before": 1 / 15, "after": 0.1626}, 1e-3)
+    assert erased > 0.1626
     assert replace(summary, erasure=math.inf).to_dict()["erasure"] == "inf"

@@ -7,10 +7,7 @@ model says (plausible chains, section 6).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,71 +16,17 @@ from offrecord.attacks.paths import Inferred, Paths, Shown
 from offrecord.attacks.released import Released
 from offrecord.attacks.result import INSTEAD, PROMISED, Attack, Attacker
 from offrecord.attacks.walks import Walks
-from offrecord.fitting.audit import Dependence, dependence
+from offrecord.fitting.audit import counted_beyond, dependence
 from offrecord.fitting.counting import Reference
-from offrecord.fitting.patterns import Line, odds, patterns, visible
-from offrecord.fitting.patterns import counted as cases_of
 from offrecord.mechanisms.deciding import ALWAYS, NEVER
 from offrecord.mechanisms.deciding.layout import layout_of
 from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of
 from offrecord.mechanisms.rules import LocalRule, StoppingRule
-from offrecord.models.base import Label
+from offrecord.models.evidence import Dependence, Verdict
 from offrecord.models.records import MISSING, Chains, Codes
 from offrecord.text import many
 from offrecord.theory.window import smallest_windows
-
-_GAP = 64  # records beyond two windows that patterns never reach; longer gaps are cut to this
-
-
-class Counted(NamedTuple):
-    """The largest odds that were counted.
-
-    odds: their lower 95 % limit; None if no pattern has enough cases. visible: the least true odds
-    that this table would show to exceed e^ε, ∞ if none. pattern: what was counted. size: how many
-    records on each side of a record were left out.
-    """
-
-    odds: float | None
-    visible: float
-    pattern: str | None
-    size: int
-
-    def exceeds(self, epsilon: float) -> bool:
-        """Whether more was counted than e^ε allows."""
-        return self.odds is not None and self.odds > math.exp(epsilon)
-
-    def sentence(self, epsilon: float) -> str:
-        """What was counted, what would show, and the conclusion."""
-        where = f"{many(self.size, 'record')} and more away"
-        if self.odds is None:
-            return f"counting: too few cases of any pattern {where} to count odds"
-        seen = f"odds of {self.visible:.3g} would show" if self.visible < math.inf else "none show"
-        said = "MORE than" if self.exceeds(epsilon) else "no more than"
-        return (
-            f"counting: patterns {where} show odds of at least {self.odds:.3g} to 1"
-            f" ({self.pattern}; {seen}): {said} the {math.exp(epsilon):.3g} that ε allows"
-        )
-
-
-def counted(
-    reference: Reference, labels: Sequence[Label], size: int, epsilon: float, *, once: bool
-) -> Counted:
-    """Count patterns."""
-    line = Line.of(reference, 2 * size + _GAP, None, once)
-    # any of these records may stand in for a private one
-    best, least, named = None, math.inf, None
-    for pattern in patterns(line, size):
-        found = cases_of(line, pattern, max(2 * size, 1))
-        largest = None if found is None else odds(found)
-        if found is None or largest is None:
-            continue
-        least = min(least, visible(found, math.exp(epsilon)))
-        ratio, (value, other, _) = largest
-        if best is None or ratio > best:
-            best = ratio
-            named = f"{pattern.name}, beside {labels[value]!r} and {labels[other]!r}"
-    return Counted(best, least, named, size)
 
 
 def neighbours(reference: Reference) -> Dependence | None:
@@ -181,7 +124,7 @@ def _plain(held: Released, codes: Codes) -> Shown:
     return Shown.of(chains, codes, held.promise.k, nothing, np.zeros((0, held.promise.k)))
 
 
-def _counted(held: Released, reference: Reference) -> Counted | None:
+def _counted(held: Released, reference: Reference) -> Verdict | None:
     """Counts beyond what the rules leave out, or beyond the window that the mean chain asks for."""
     promise, size = held.promise, held.policy.reach
     if not all(rule.is_window for rule in held.policy.sides):
@@ -190,7 +133,7 @@ def _counted(held: Released, reference: Reference) -> Counted | None:
             return None
         size = min(max(asked), size)
     once = promise.places is not None and not promise.places.cyclic
-    return counted(reference, promise.labels, size, held.policy.epsilon, once=once)
+    return counted_beyond(reference, promise.labels, size, held.policy.epsilon, once=once)
 
 
 def _a_place(held: Released) -> int:

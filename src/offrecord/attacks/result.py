@@ -12,9 +12,8 @@ from offrecord.models.base import Floats
 from offrecord.text import aligned, many
 
 if TYPE_CHECKING:
-    from offrecord.attacks.attacking import Counted
     from offrecord.charts import Chart
-    from offrecord.fitting.audit import Dependence
+    from offrecord.models.evidence import Dependence, Verdict
 
 #: Rounding of a ratio: one above ε by no more than this is not above it.
 TOLERANCE = 1e-9
@@ -69,7 +68,7 @@ class Attack:
     posterior: Floats
     wrong: int = 0
     notes: tuple[str, ...] = ()
-    counted: Counted | None = None
+    counted: Verdict | None = None
     neighbours: Dependence | None = None
 
     @property
@@ -91,7 +90,7 @@ class Attack:
             for one in self.attackers
             if one.kind != INSTEAD and one.above(self.epsilon) > 0
         ]
-        if self.counted is not None and self.counted.exceeds(self.epsilon):
+        if self.counted is not None and self.counted.verdict == "broken":
             names.append("counting")
         beside = self.neighbours
         if beside is not None and beside.exists and beside.counted > math.exp(self.epsilon):
@@ -131,10 +130,8 @@ class Attack:
                 for one in self.attackers
             ],
             "most_moved": None if moved is None else {"prior": moved[0], "posterior": moved[1]},
-            "counting": None
-            if counted is None
-            else counted._asdict() | {"visible": _number(counted.visible)},
-            "neighbours": None if beside is None else beside._asdict(),
+            "counting": None if counted is None else counted.to_dict(),
+            "neighbours": None if beside is None else beside.to_dict(),
             "released_though_always_redacted": self.wrong,
             "notes": list(self.notes),
         }
@@ -187,17 +184,17 @@ class Attack:
                 " the certificate's table"
             )
         if self.counted is not None:
-            lines.append(self.counted.sentence(self.epsilon))
+            (size,) = self.counted.windows
+            said = self.counted.words("the released records")
+            lines.append(f"counting, {many(size, 'record')} and more away: {said}")
         if self.neighbours is not None:
             lines.append(self._about_neighbours(self.neighbours))
         return [*lines, *self.notes]
 
     def _about_neighbours(self, beside: Dependence) -> str:
-        said = f"neighbouring chains at the same time: odds of at least {beside.counted:.3g} to 1"
-        chance = f"; chains paired at random show {beside.by_chance:.3g}"
-        if not beside.exists:
-            return f"{said}{chance}: no dependence beyond what time alone does"
-        return f"{said}{chance}: chains DEPEND on each other, which no promise covers"
+        depends = "chains DEPEND on each other, which no promise covers"
+        said = depends if beside.exists else "no dependence beyond what time alone shows"
+        return f"neighbouring chains: {said}: {beside.words}"
 
 
 def _number(value: float) -> float | str:

@@ -13,14 +13,15 @@ import numpy as np
 
 from offrecord.fitting.counting import Keys, Reference
 from offrecord.fitting.order import ENOUGH_UNITS
-from offrecord.fitting.patterns import Counted, Line, counted, odds, patterns, visible
+from offrecord.fitting.patterns import Counted, Line, balance, counted, odds, patterns, visible
 from offrecord.fitting.windows import Windows, windows
-from offrecord.models.base import Label, Mask
-from offrecord.models.file import Verdict
+from offrecord.models.base import Floats, Label, Mask
+from offrecord.models.evidence import Dependence, Verdict
 from offrecord.models.posterior import Posterior
 
-_NEAR = 0.75  # of the promised odds, from which on a verdict says that they come near
-_SHUFFLES = 20  # of neighbouring chains, to separate dependence from the effect of time
+_SHUFFLES = 99  # of chains, of which none may show as much: 1 % of independent tables by chance
+_ROUNDS = 4  # of weights that balance times and ages in turn
+_ALIKE = 8  # chains that begin one after the other and are shuffled among each other
 _REACH = 64  # steps beyond a window that patterns never reach; gaps are kept this long
 
 #: Learns a posterior from part of the records.
@@ -36,12 +37,33 @@ class _Half(NamedTuple):
 
 
 class _Worst(NamedTuple):
-    """The largest odds so far. window: None if none was long enough."""
+    """The largest odds so far, None if no pattern has enough cases."""
 
     odds: float | None = None
     pattern: str | None = None
     cases: tuple[int, int] = (0, 0)
     visible: float = math.inf
+
+    def or_worse(self, other: _Worst) -> _Worst:
+        """The larger odds, and the least that either could see."""
+        larger = other if (other.odds or 0.0) > (self.odds or 0.0) else self
+        return larger._replace(visible=min(self.visible, other.visible))
+
+    def verdict(self, epsilon: float, windows: Sequence[int]) -> Verdict:
+        """What follows for ε."""
+        promised = math.exp(epsilon)
+        broken = self.odds is not None and self.odds > promised
+        shown = self.odds is not None and self.visible < math.inf
+        return Verdict(
+            epsilon=epsilon,
+            verdict="broken" if broken else "holds" if shown else "not shown",
+            counted=self.odds,
+            promised=promised,
+            visible=self.visible if self.visible < math.inf else None,
+            pattern=self.pattern,
+            cases=list(self.cases),
+            windows=list(windows),
+        )
 
 
 def verdicts(
@@ -63,11 +85,6 @@ def verdicts(
             sizes = windows(posterior, epsilons, seed, reference.longest)
             halves.append(_Half(reference.only(~mask), posterior, sizes))
     return [_verdict(halves, labels, one, number, place) for number, one in enumerate(epsilons)]
-
-
-def is_near(verdict: Verdict) -> bool:
-    """Whether the odds counted come near those promised, or exceed them."""
-    return verdict.counted is not None and verdict.counted > _NEAR * verdict.promised
 
 
 def _first_half(reference: Reference, *, by_step: bool) -> Mask:
@@ -92,124 +109,142 @@ def _verdict(
         size = half.windows[number]
         if size is not None:
             sizes.append(size)
-            worst = _worse(worst, _in_half(half, labels, size, epsilon, place))
-    promised = math.exp(epsilon)
-    broken = worst.odds is not None and worst.odds > promised
-    shown = worst.odds is not None and worst.visible < math.inf
-    return Verdict(
-        epsilon=epsilon,
-        verdict="broken" if broken else "holds" if shown else "not shown",
-        counted=worst.odds,
-        promised=promised,
-        visible=worst.visible if worst.visible < math.inf else None,
-        pattern=worst.pattern,
-        cases=list(worst.cases),
-        windows=sizes,
-    )
+            places = half.posterior.places
+            once = places is not None and not places.cyclic
+            line = Line.of(half.records, 2 * size + _REACH, place, once)
+            # a lone record's core holds order - 1 records before it
+            left = max(size, half.posterior.order - 1)
+            worst = worst.or_worse(_beyond(line, labels, left, size, epsilon))
+    return worst.verdict(epsilon, sizes)
 
 
-def _worse(one: _Worst, other: _Worst) -> _Worst:
-    """The larger odds, and the least that either could see."""
-    larger = other if (other.odds or 0.0) > (one.odds or 0.0) else one
-    return larger._replace(visible=min(one.visible, other.visible))
+def counted_beyond(
+    reference: Reference, labels: Sequence[Label], size: int, epsilon: float, *, once: bool
+) -> Verdict:
+    """What patterns beyond a window of any records say of ε. once: of a chain, cases count once."""
+    line = Line.of(reference, 2 * size + _REACH, None, once)
+    return _beyond(line, labels, size, size, epsilon).verdict(epsilon, [size])
 
 
-def _in_half(
-    half: _Half, labels: Sequence[Label], size: int, epsilon: float, place: Keys | None
-) -> _Worst:
+def _beyond(line: Line, labels: Sequence[Label], left: int, right: int, epsilon: float) -> _Worst:
     """The largest odds of patterns just beyond windows of a size."""
-    places = half.posterior.places
-    once = places is not None and not places.cyclic
-    line = Line.of(half.records, 2 * size + _REACH, place, once)
     worst = _Worst()
-    # a lone record's core holds order - 1 records before it
-    left = max(size, half.posterior.order - 1)
-    for pattern in patterns(line, left, size):
-        found = counted(line, pattern, max(left + size, 1))
+    for pattern in patterns(line, left, right):
+        found = counted(line, pattern, max(left + right, 1))
         best = None if found is None else odds(found)
         if found is None or best is None:
             continue
         ratio, (value, other, what) = best
         cases = int(found.cases[value, what]), int(found.cases[other, what])
-        name = f"{pattern.name}, beside {labels[value]!r} and {labels[other]!r}"
-        seen = visible(found, math.exp(epsilon))
-        worst = _worse(worst, _Worst(ratio, name, cases, seen))
+        name = f"{pattern.name} favours {labels[value]!r} over {labels[other]!r}"
+        worst = worst.or_worse(_Worst(ratio, name, cases, visible(found, math.exp(epsilon))))
     return worst
 
 
 # ---- chains that depend on each other
 
 
-class Dependence(NamedTuple):
-    """Odds between a record and that of the neighbouring chain at the same time.
-
-    counted: lower limit of the largest odds. by_chance: the same between chains that are paired at
-    random, at the same times: the largest of all shuffles.
-    """
-
-    counted: float
-    by_chance: float
-
-    @property
-    def exists(self) -> bool:
-        """Whether neighbours depend on each other beyond what they share with all chains."""
-        return self.counted > self.by_chance
-
-
 def dependence(reference: Reference, seed: int = 0) -> Dependence | None:
-    """How far records of neighbouring chains at the same time depend on each other.
+    """How far records of neighbouring chains at the same time depend on each other; None where too
+    few have records at the same times.
 
     What all chains have in common at a time, such as a season, shows in random pairs too, so only
     what exceeds these is dependence.
     """
-    number, when = _moments(reference)
-    chains = reference.chains.count
-    if chains < 3:
+    if reference.chains.count < 3:
         return None
-    # of chains in their own order, then of random pairs: what exceeds these is dependence
-    found = _odds_of_pairs(reference, number, when, np.arange(chains))
-    if found is None:
+    pairs = _Pairs.of(reference)
+    neighbours = pairs.odds(np.arange(reference.chains.count))
+    if neighbours is None:
         return None
-    random = np.random.default_rng(seed)
-    shuffled = [
-        _odds_of_pairs(reference, number, when, random.permutation(chains))
-        for _ in range(_SHUFFLES)
-    ]
-    return Dependence(found, max((one for one in shuffled if one is not None), default=1.0))
+    random, shuffled = np.random.default_rng(seed), list[_Odds]()
+    for _ in range(_SHUFFLES):
+        found = pairs.odds(pairs.shuffled(random))
+        if found is None or 2 * found.pairs < neighbours.pairs:
+            return None  # too few random pairs to say what time alone would show
+        shuffled.append(found)
+        if found.odds >= neighbours.odds:
+            break  # chance gives as much: more shuffles would not change that
+    return Dependence(
+        counted=neighbours.odds,
+        by_chance=max(one.odds for one in shuffled),
+        alike=neighbours.alike,
+        alike_by_chance=float(np.mean([one.alike for one in shuffled])),
+    )
 
 
-def _moments(reference: Reference) -> tuple[Keys, int]:
-    """(n,) the number of the time of each record, and how many times there are."""
-    chains = reference.chains
-    times, number = np.unique(chains.order, return_inverse=True)
-    return number, len(times)
+class _Odds(NamedTuple):
+    """The lower limit of the largest odds, how many pairs, and the share with equal values."""
+
+    odds: float
+    pairs: int
+    alike: float
 
 
-def _odds_of_pairs(reference: Reference, number: Keys, times: int, turn: Keys) -> float | None:
-    """Largest odds between records and those of the chain that follows theirs in a turn."""
-    here = np.flatnonzero(reference.codes >= 0)
-    place = np.empty(len(turn), dtype=np.int64)
-    place[turn] = np.arange(len(turn))
-    chain = place[reference.chains.chain_of[here]]
-    keys = chain * times + number[here]
-    order = np.argsort(keys)
-    keys, codes = keys[order], reference.codes[here][order].astype(np.int64)
-    # pairs do not share records: every second chain looks at the next one
-    looking = np.flatnonzero((keys // times) % 2 == 0)
-    at = np.searchsorted(keys, keys[looking] + times)
-    met = at < len(keys)
-    looking, at = looking[met], at[met]
-    met = keys[at] == keys[looking] + times
-    looking, at = looking[met], at[met]
-    if len(looking) == 0:
-        return None
-    k = reference.k
-    cases = np.bincount(codes[looking] * k + codes[at], minlength=k * k).reshape(k, k)
-    return _table_odds(cases)
+class _Pairs(NamedTuple):
+    """Records at common times, to be paired by chains.
 
+    keys: (n,) chain and time as one number, sorted. times: how many times there are. codes: (n,).
+    weight: (n,) with which the records of each value are spread alike over times and ages of
+    chains, so that what all chains have in common shows no odds. block: (chains,) of chains that
+    begin at about the same time.
+    """
 
-def _table_odds(cases: Keys) -> float | None:
-    own = cases.sum(axis=1, keepdims=True).astype(np.float64)
-    trials = np.broadcast_to(own, cases.shape)
-    best = odds(Counted(cases.astype(np.float64), trials, cases / np.maximum(trials, 1), own))
-    return None if best is None else best[0]
+    keys: Keys
+    times: int
+    codes: Keys
+    k: int
+    weight: Floats
+    block: Keys
+
+    @classmethod
+    def of(cls, reference: Reference) -> _Pairs:
+        chains = reference.chains
+        here = np.flatnonzero(reference.codes >= 0)
+        times, number = np.unique(chains.order, return_inverse=True)
+        # an empty chain, which is in no pair, begins where the next one does
+        first = chains.order[np.minimum(chains.starts[:-1], len(chains.order) - 1)]
+        age = np.unique(chains.order - first[chains.chain_of], return_inverse=True)[1]
+        weight: Floats = np.ones(len(chains.codes))
+        for _ in range(_ROUNDS):
+            for place in (number, age):
+                weight = balance(reference.codes, place, reference.k, weight)
+        # Chains that begin together are as old at any time and share as many times: where chains
+        # begin one after the other, others are no measure of what neighbours have in common.
+        block = np.searchsorted(np.sort(first), first) // _ALIKE
+        keys = chains.chain_of[here] * len(times) + number[here]
+        codes = reference.codes[here].astype(np.int64)
+        return cls(keys, len(times), codes, reference.k, weight[here], block)
+
+    def shuffled(self, random: np.random.Generator) -> Keys:
+        """(chains,) the chains in an order in which those of a block change places."""
+        chains = np.arange(len(self.block))
+        turn = np.empty_like(chains)
+        turn[np.lexsort((chains, self.block))] = np.lexsort(
+            (random.random(len(chains)), self.block)
+        )
+        return turn
+
+    def odds(self, turn: Keys) -> _Odds | None:
+        """Of records and those of the chain that follows theirs in a turn, at the same time."""
+        partner = np.full(len(turn), -1, dtype=np.int64)
+        # pairs do not share records: every second chain looks at the next one
+        last = len(turn) // 2 * 2
+        partner[turn[:last:2]] = turn[1:last:2]
+        wanted = partner[self.keys // self.times] * self.times + self.keys % self.times
+        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        looking = np.flatnonzero(self.keys[at] == wanted)
+        if len(looking) == 0:
+            return None
+        own, met = self.codes[looking], self.codes[at[looking]]
+        weight, both = self.weight[looking], own * self.k + met
+        sums, squares = (
+            np.bincount(both, weight**power, self.k**2).reshape(self.k, self.k) for power in (1, 2)
+        )
+        cases = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)  # Kish
+        totals = sums.sum(axis=1, keepdims=True)
+        share = np.divide(sums, totals, out=np.zeros_like(sums), where=totals > 0)
+        own_cases = cases.sum(axis=1, keepdims=True)
+        trials = np.divide(cases, share, out=own_cases.repeat(self.k, axis=1), where=share > 0)
+        best = odds(Counted(cases, trials, share, own_cases))
+        return None if best is None else _Odds(best[0], len(own), float((own == met).mean()))

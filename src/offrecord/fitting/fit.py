@@ -11,7 +11,7 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.fitting import printed
-from offrecord.fitting.audit import is_near, verdicts
+from offrecord.fitting.audit import verdicts
 from offrecord.fitting.counting import Keys, Reference
 from offrecord.fitting.order import ENOUGH_UNITS, Orders, checked_order, compared
 from offrecord.fitting.places import (
@@ -27,7 +27,8 @@ from offrecord.fitting.places import (
 from offrecord.fitting.windows import Windows, mean_windows, windows
 from offrecord.models.base import Floats, Integers, Label, Mask
 from offrecord.models.chain import MarkovChain
-from offrecord.models.file import Model, Origin, Verdict
+from offrecord.models.evidence import Verdict
+from offrecord.models.file import Model, Origin
 from offrecord.models.posterior import Posterior, never_followed
 from offrecord.models.records import Chains
 
@@ -303,6 +304,6 @@ def _warnings(found: Fit) -> list[str]:
             said.append(printed.too_few(found, epsilon))
             break
     for verdict in found.verdicts:
-        if verdict.verdict == "broken" or is_near(verdict):
+        if verdict.verdict == "broken" or verdict.is_narrow:
             said.append(printed.verdict_sentence(verdict))
     return [*said, *printed.sensitivities(found.verdicts, _SENSITIVE)]

@@ -58,7 +58,7 @@ class Line:
         numbers[rows] = chain
         weight = np.ones(size)
         if place is not None:
-            weight[rows] = _balance(reference.codes, place, reference.k)
+            weight[rows] = balance(reference.codes, place, reference.k)
         # what lies in a gap belongs to the chain before it
         return cls(codes, np.maximum.accumulate(numbers), reference.k, weight, once)
 
@@ -80,16 +80,20 @@ class Line:
         return int(np.bincount(seen, minlength=self.k).argmax()) if len(seen) else 0
 
 
-def _balance(codes: Codes, place: Keys, k: int) -> Floats:
-    """(n,) weights with which records of each value lie in places as all records do."""
+def balance(codes: Codes, place: Keys, k: int, before: Floats | float = 1.0) -> Floats:
+    """(n,) weights with which records of each value lie in places as all records do.
+
+    before: (n,) weights that they have already.
+    """
     here = codes >= 0
     count = int(place.max(initial=0)) + 1
-    both = place.astype(np.int64) * k + codes
-    seen = np.bincount(both[here], minlength=count * k).reshape(count, k)
-    expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / max(int(seen.sum()), 1)
-    weight = np.zeros(len(codes))
-    weight[here] = (expected / np.maximum(seen, 1)).ravel()[both[here]]
-    return weight
+    both = place.astype(np.int64)[here] * k + codes[here]
+    weight = np.broadcast_to(before, len(codes)) * here
+    seen = np.bincount(both, weight[here], minlength=count * k).reshape(count, k)
+    expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / max(float(seen.sum()), 1e-9)
+    factor = np.divide(expected, seen, out=np.zeros_like(expected), where=seen > 0)
+    weight[here] *= factor.ravel()[both]
+    return np.asarray(weight)
 
 
 class Pattern(NamedTuple):
@@ -110,15 +114,17 @@ def patterns(line: Line, left_window: int, right_window: int | None = None) -> I
         before.append(line.shifted(-left_window - count))
         after.append(line.shifted(right_window + count))
         left, right = _tuple(before, line.k), _tuple(after, line.k)
-        many = "value" if count == 1 else f"{count} values"
-        yield Pattern(f"the nearest {many} released before it", left)
-        yield Pattern(f"the nearest {many} released after it", right)
-        yield Pattern(f"the nearest {many} on both sides", _tuple([left, right], line.k**count))
+        nearest = "the nearest value"
+        if count > 1:
+            nearest = f"the pattern of the nearest {count} values"
+        yield Pattern(f"{nearest} before a record", left)
+        yield Pattern(f"{nearest} after a record", right)
+        yield Pattern(f"{nearest} on both sides of a record", _tuple([left, right], line.k**count))
     left, right = _level(line, -left_window, -1), _level(line, right_window, 1)
-    yield Pattern("the level before it", _classes(left))
-    yield Pattern("the level after it", _classes(right))
+    yield Pattern("the level before a record", _classes(left))
+    yield Pattern("the level after a record", _classes(right))
     both = np.where(np.minimum(left, right) < 0, -1, left + right)
-    yield Pattern("the level on both sides", _classes(both))
+    yield Pattern("the level on both sides of a record", _classes(both))
 
 
 def _tuple(values: list[Integers], base: int) -> Integers:

@@ -6,9 +6,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from offrecord.fitting.audit import is_near
 from offrecord.models.base import Label
-from offrecord.models.file import Verdict
+from offrecord.models.evidence import Verdict
 from offrecord.models.posterior import BORROWER, LENDER
 from offrecord.text import aligned, many
 
@@ -22,9 +21,9 @@ _NAMED = 5  # contexts that a warning names
 def page(fit: Fit) -> str:
     """All that a person who has fitted a model should read beside its warnings."""
     parts = [headline(fit), *_wrapped(listed_values(fit.values)), ""]
-    for table in (_order_table(fit), _verdict_table(fit)):
+    for table in (_order_table(fit), _window_table(fit)):
         parts += [aligned(table, right=True), ""]
-    for sentence in _sentences(fit):
+    for sentence in [*map(verdict_sentence, fit.verdicts), *_sentences(fit)]:
         parts += _wrapped(sentence)
     return "\n".join(parts)
 
@@ -121,42 +120,17 @@ def _order_table(fit: Fit) -> list[list[str]]:
     ]
 
 
-def _verdict_table(fit: Fit) -> list[list[str]]:
-    head = ["ε", "window", "mean chain's", "promised", "counted", "visible from", "verdict"]
-    rows = []
-    for one in fit.verdicts:
-        acting, mean = fit.windows[one.epsilon]
-        rows.append(
-            [
-                f"{one.epsilon:g}",
-                "none" if acting is None else str(acting),
-                "none" if mean is None else str(mean),
-                f"{one.promised:.3g} to 1",
-                "nothing" if one.counted is None else f"{one.counted:.3g} to 1",
-                "never" if one.visible is None else f"{one.visible:.3g} to 1",
-                one.verdict,
-            ]
-        )
-    return [head, *rows]
+def _window_table(fit: Fit) -> list[list[str]]:
+    rows = [["ε", "window", "mean chain's"]]
+    for epsilon, both in fit.windows.items():
+        sizes = ["none" if size is None else str(size) for size in both]
+        rows.append([f"{epsilon:g}", *sizes])
+    return rows
 
 
 def verdict_sentence(verdict: Verdict) -> str:
-    """A verdict in words: what was counted, what was promised, what follows."""
-    at = f"at ε = {verdict.epsilon:g}"
-    if verdict.counted is None:
-        return f"{at} the promise cannot be counted: no pattern occurs often enough"
-    counted = (
-        f"{at} odds of at least {verdict.counted:.3g} to 1 were counted in held-back records"
-        f" ({verdict.pattern}; {verdict.cases[0]} and {verdict.cases[1]} separate cases), where"
-        f" {verdict.promised:.3g} to 1 are promised"
-    )
-    if verdict.verdict == "broken":
-        return f"{counted}: the model does not describe these records"
-    if is_near(verdict):
-        return f"{counted}: the model is near its limit"
-    if verdict.visible is None:
-        return f"{counted}, but no true odds would have been seen in so few cases"
-    return f"{counted}; true odds from {verdict.visible:.3g} to 1 on would have been seen"
+    """A verdict with its reasons, and for which ε."""
+    return f"ε = {verdict.epsilon:g}, {verdict.words()}"
 
 
 def sensitivities(verdicts: Sequence[Verdict], most: float) -> list[str]:

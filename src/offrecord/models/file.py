@@ -13,6 +13,7 @@ from offrecord.errors import InputError
 from offrecord.files import read_json, write_text
 from offrecord.models.base import Section
 from offrecord.models.chain import MarkovChain
+from offrecord.models.evidence import Dependence, Verdict
 from offrecord.models.known import KnownChains, ListForm
 from offrecord.models.posterior import PosteriorForm
 from offrecord.models.promise import Promise
@@ -28,9 +29,8 @@ class Origin(Section):
     others: the label of all values that were too rare to be learned. table: what the records are
     called. chains, records: how many were counted. lone_cells: transitions that one chain alone
     shows. distance: of the records counted from private ones, in steps, where the table itself
-    holds private records. dependence: odds at least, to 1, between records of neighbouring chains
-    at the same time, None where chance gives as much. seen: the name under which the key's folder
-    keeps which records they were.
+    holds private records. dependence: of neighbouring chains on each other, None where chance gives
+    as much. seen: the name under which the key's folder keeps which records they were.
     """
 
     column: str
@@ -45,34 +45,10 @@ class Origin(Section):
     records: int = Field(default=0, ge=0)
     lone_cells: int = Field(default=0, ge=0)
     distance: int | None = Field(default=None, ge=1)
-    dependence: float | None = Field(default=None, ge=0)
+    dependence: Dependence | None = None
     seen: str | None = None
     #: Which records were counted, as long as they are in memory; in no file.
     _counted: Any = PrivateAttr(default=None)
-
-
-class Verdict(Section):
-    """What a test of windows on held-back records found, for one ε (plausible chains, section 6).
-
-    verdict: "broken" if the odds counted exceed those promised, "not shown" if too few cases exist
-    to see any excess, else "holds". counted: lower limit of the largest odds found; None if no
-    pattern has enough cases. promised: e^ε. visible: the least true odds that these records would
-    show as broken; None if there are none. pattern: what was counted. cases: beside the two values.
-    windows: records redacted on each side of a record, in each half. order_ratio, time_ratio:
-    windows with the order that AIC chooses, and with one more block of time, divided by the
-    windows that act.
-    """
-
-    epsilon: float = Field(ge=0)
-    verdict: Literal["holds", "not shown", "broken"]
-    counted: float | None = Field(default=None, ge=0)
-    promised: float = Field(gt=0)
-    visible: float | None = Field(default=None, ge=0)
-    pattern: str | None = None
-    cases: list[int] = Field(default=[])
-    windows: list[int] = Field(default=[])
-    order_ratio: float | None = Field(default=None, ge=0)
-    time_ratio: float | None = Field(default=None, ge=0)
 
 
 FORMAT = "offrecord-model"

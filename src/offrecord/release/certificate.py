@@ -29,7 +29,8 @@ from pydantic import (
 from offrecord.errors import InputError
 from offrecord.files import checked_content, read_json
 from offrecord.models.base import Section
-from offrecord.models.file import Origin, PromiseForm, Verdict
+from offrecord.models.evidence import Verdict
+from offrecord.models.file import Origin, PromiseForm
 
 FORMAT: Literal["offrecord-certificate"] = "offrecord-certificate"
 CERTIFICATE_VERSION: Literal[6] = 6

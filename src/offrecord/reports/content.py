@@ -10,7 +10,8 @@ from typing import Any
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.promise import Promise
 from offrecord.release.certificate import Certificate
-from offrecord.reports.pictures import Belief, Point, belief_of
+from offrecord.reports.pictures import Point
+from offrecord.tables.meaning import Meaning
 from offrecord.tables.summary import Summary
 from offrecord.verification.verdict import Verdict
 
@@ -69,9 +70,12 @@ class Content:
         return self.policy, self.promise
 
     @cached_property
-    def belief(self) -> Belief | None:
+    def belief(self) -> Meaning | None:
         """What an attacker may come to believe."""
-        return None if self.acting is None else belief_of(*self.acting)
+        if self.acting is None:
+            return None
+        known = None if self.summary is None else self.summary.gain
+        return known or Meaning.of(*self.acting)
 
     @property
     def records(self) -> int:
@@ -97,6 +101,6 @@ class Content:
             "verified": None if self.verdict is None else self.verdict.is_verified,
             "problems": list(self.problems),
             "warnings": list(self.warnings),
-            "belief": None if self.belief is None else self.belief._asdict(),
+            "belief": None if self.belief is None else vars(self.belief),
             "curve": [point._asdict() for point in self.points],
         }

@@ -27,7 +27,7 @@ from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Label
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
-from offrecord.tables.summary import erased, posterior
+from offrecord.tables.meaning import Meaning
 from offrecord.text import many, odds, share_text
 from offrecord.theory.sides import margin_beyond
 from offrecord.theory.window import smallest_windows
@@ -205,30 +205,7 @@ def leakage_picture(policy: TablePolicy, promise: Promise) -> Chart:
 # ---- what it means
 
 
-class Belief(NamedTuple):
-    """How likely the value that a release can make likelier by most is: before anything left, at
-    most after private records alone are erased, and at most after the release.
-    """
-
-    value: Label
-    before: float
-    erased: float
-    after: float
-
-
-def belief_of(policy: TablePolicy, promise: Promise) -> Belief:
-    """What an attacker may come to believe, by the mean chain and the policy's leakage."""
-    setting, _ = shown_setting(policy)
-    mean = promise.mean
-    law = mean.law(setting.place)[0]
-    prior = np.bincount(mean.last_value, law, minlength=mean.k).astype(np.float64)
-    after, without = (posterior(prior, one) for one in (policy.epsilon, erased(policy, promise)))
-    worst = int(np.argmax(after - prior))
-    label = promise.labels[worst]
-    return Belief(label, float(prior[worst]), float(without[worst]), float(after[worst]))
-
-
-def belief_picture(belief: Belief) -> Chart:
+def belief_picture(belief: Meaning) -> Chart:
     """The same as bars."""
     rows = [
         {"knowledge": "before", "probability": belief.before},

@@ -30,8 +30,7 @@ from offrecord.reports.pictures import (
     rule_picture,
     shown_setting,
 )
-from offrecord.tables.checks.model import about_verdict
-from offrecord.tables.summary import erased
+from offrecord.tables.meaning import erased
 from offrecord.text import many, share_text
 
 MECHANISMS = {
@@ -307,9 +306,7 @@ def _checked(content: Content) -> Section:
         return Section("checked", "What was checked, and what was not", blocks)
     tested = [one for one in certificate.verdicts if one.epsilon == certificate.claim.epsilon]
     for one in tested:
-        blocks.append(
-            Paragraph(f"The model's own test says “{one.verdict}”: {about_verdict(one)}.")
-        )
+        blocks.append(Paragraph(f"The model's own test, at this ε. {sentence(one.words())}"))
     if not tested:
         blocks.append(Paragraph("Nobody tested the model at this ε in held-back records."))
     accepted = certificate.evidence.accepted

@@ -20,11 +20,11 @@ from offrecord.mechanisms.design_table import design_table
 from offrecord.mechanisms.rules import Setting
 from offrecord.mechanisms.table_policy import TablePolicy, Validation
 from offrecord.mechanisms.window import pair_of_window
+from offrecord.models.evidence import REMEDY
 from offrecord.models.file import Model
 from offrecord.models.posterior import Posterior
 from offrecord.models.promise import Promise
 from offrecord.tables import remembered
-from offrecord.tables.checks.model import about_verdict
 from offrecord.tables.growing import growing_settings
 from offrecord.tables.survey import Survey
 from offrecord.text import many
@@ -114,7 +114,7 @@ def _broken(given: Given, model: Model) -> str | None:
     verdict = model.verdict(given.epsilon)
     if verdict is None or verdict.verdict != "broken" or given.options.accepts("model"):
         return None
-    return f"the model is broken at ε = {given.epsilon:g}: {about_verdict(verdict)}"
+    return f"the model is broken at ε = {given.epsilon:g}: {verdict.reasons()}"
 
 
 #: What helps against a broken model, and where rules would redact everything.
@@ -138,8 +138,8 @@ def _whole_chains(
     dependence = None if model.origin is None else model.origin.dependence
     if dependence is not None:
         raise InputError(
-            f"{why}; whole chains cannot go instead, as neighbouring ones depend on them: odds of"
-            f" at least {dependence:.3g} to 1 at the same time. {remedies}"
+            f"{why}; whole chains cannot go instead, as neighbouring ones depend on them:"
+            f" {dependence.words}. {REMEDY.capitalize()}. {remedies}"
         )
     return Chosen(WHOLE, why=why, expected=1 - survey.touched_records / max(survey.records, 1))
 

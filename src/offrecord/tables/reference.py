@@ -14,6 +14,7 @@ import numpy as np
 from offrecord.errors import InputError, advise
 from offrecord.files import check_path
 from offrecord.models.base import Integers, Mask
+from offrecord.models.evidence import REMEDY
 from offrecord.models.file import Origin
 from offrecord.models.members import PLACE_COUNTS
 from offrecord.models.records import MISSING, Chains, Codes
@@ -173,11 +174,10 @@ def _with_dependence(found: Fit, chains: Chains, codes: Codes) -> Fit:
     origin = found.model.origin
     if depends is None or not depends.exists or origin is None:
         return found
-    found = found.with_origin(origin.model_copy(update={"dependence": depends.counted}))
+    found = found.with_origin(origin.model_copy(update={"dependence": depends}))
     return found.with_warnings(
-        f"neighbouring chains depend on each other: odds of at least {depends.counted:.3g} to 1"
-        f" between records at the same time, by chance {depends.by_chance:.3g}"
-        " (docs/fitting.md)"
+        f"the ids leak values, or neighbouring chains depend on each other: {depends.words};"
+        f" {REMEDY}"
     )
 
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from offrecord.mechanisms.rules import LocalRule, Pair
-from offrecord.mechanisms.table_policy import TablePolicy
-from offrecord.models.base import Floats
 from offrecord.models.posterior import Posterior
 from offrecord.tables.checks.ledger import FORETOLD
-from offrecord.tables.checks.model import about_verdict
 from offrecord.tables.choosing import NONE, RULES
 from offrecord.tables.decision import REGIONS
+from offrecord.tables.meaning import Meaning, erased, leakage_of, places_of
 from offrecord.text import (
     aligned,
     many,
@@ -24,70 +19,18 @@ from offrecord.text import (
 )
 
 if TYPE_CHECKING:
-    from offrecord.models.promise import Promise
     from offrecord.tables.decision import Decision
     from offrecord.tables.plan import Plan
 
 _NOTHING = 0.01  # a log-ratio not worth a word
 
 
-@dataclass(frozen=True)
-class Gain:
-    """The value that a release can make likelier by most. before: how likely it is under the mean
-    chain; after: how likely it is at most for an attacker who knows model and release.
-    """
-
-    value: Any
-    before: float
-    after: float
-
-    @classmethod
-    def of(cls, plan: Plan) -> Gain | None:
-        """Of the rules of a plan; None where no rules act, as where only whole chains go."""
-        policy = plan.chosen.policy
-        if policy is None or plan.model is None or plan.survey.runs == 0 or not policy.rules:
-            return None
-        mean = plan.model.promise.mean
-        place = min(policy.rules).place
-        before: Floats = np.bincount(mean.last_value, mean.law(place)[0], mean.k).astype(np.float64)
-        after = posterior(before, leakage_of(policy, plan.given.epsilon))
-        worst = int(np.argmax(after - before))
-        value = plan.model.promise.labels[worst]
-        return cls(value, float(before[worst]), float(after[worst]))
-
-    def __str__(self) -> str:
-        low, high = math.floor(100 * self.before + 0.5), math.ceil(100 * self.after)
-        before = f"{low} %" if low >= 1 else f"{100 * self.before:.2g} %"
-        after = f"{high} %" if self.after > 0.01 else f"{100 * self.after:.2g} %"
-        return (
-            f"before the release a private record is {repr(self.value)[:60]} in {before} of cases;"
-            f" after it in at most {after}"
-        )
-
-
-def posterior(prior: Floats, leakage: float) -> Floats:
-    """(k,) at most: of prior p it is p·e^λ / (p·e^λ + 1 − p), as odds change by e^λ at most."""
-    factor = math.exp(min(leakage, 700.0))  # beyond it floats overflow
-    return np.asarray(prior * factor / (prior * factor + 1 - prior))
-
-
-def leakage_of(policy: TablePolicy | None, epsilon: float) -> float:
-    """What the rules leak: of a list at most, of a posterior in the share that is promised."""
-    if policy is None:
-        return 0.0
-    if policy.validation is None or policy.coverage is not None:
-        return epsilon
-    return min(policy.validation.largest, epsilon)
-
-
-def erased(policy: TablePolicy, promise: Promise) -> float:
-    """What erasing private records alone would leak under the mean chain."""
-    nothing = LocalRule.window(0, promise.k)
-    rules = {
-        setting: Pair(*(None if rule is None else nothing for rule in pair))
-        for setting, pair in policy.rules.items()
-    }
-    return float(replace(policy, rules=rules).leakages(promise.mean)[0])
+def meaning_of(plan: Plan) -> Meaning | None:
+    """Of the rules of a plan; None where no rules act, as where only whole chains go."""
+    policy, model = plan.chosen.policy, plan.model
+    if policy is None or model is None or plan.survey.runs == 0 or not policy.rules:
+        return None
+    return Meaning.of(policy, model.promise, places_of(plan.survey.geometry))
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,7 +75,7 @@ class Summary:
     runner_up_expected: float | None
     leakage: float
     promise: str
-    gain: Gain | None
+    gain: Meaning | None
     erasure: float | None
     regions: dict[str, int]
     waiting: int
@@ -185,11 +128,11 @@ class Summary:
             runner_up_expected=chosen.runner_up_expected,
             leakage=leakage_of(policy, plan.given.epsilon),
             promise=promise_text(plan),
-            gain=Gain.of(plan),
+            gain=meaning_of(plan),
             erasure=erasure,
             regions=dict(zip(REGIONS, decision.regions.tolist(), strict=True)),
             waiting=decision.waiting,
-            verdict=None if verdict is None else f"{verdict.verdict}: {about_verdict(verdict)}",
+            verdict=None if verdict is None else verdict.words(),
             seconds=seconds,
             warnings=warnings,
         )

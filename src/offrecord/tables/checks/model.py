@@ -17,7 +17,8 @@ import numpy as np
 
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Integers
-from offrecord.models.file import Model, Origin, Verdict
+from offrecord.models.evidence import Verdict
+from offrecord.models.file import Model, Origin
 from offrecord.models.members import Members
 from offrecord.models.posterior import Posterior, never_followed
 from offrecord.models.records import MISSING
@@ -38,7 +39,6 @@ SPARSE = 0.1  #: share of neighbouring rows that must be one step apart
 #: is given
 SPACING = 1.5
 _NEAR_ROUNDS = 1.3  # sensitivities above it are warned of (plausible chains, section 6)
-_NARROWLY = 0.75  # of the odds promised: with more counted, the promise holds narrowly
 _NEIGHBOURS = 20  # rows below which their distance says nothing
 ENOUGH = 100  #: transitions below which nothing is said
 _SEEN = 50  # visits of a context from which its own row is compared: a χ² of fewer is no χ²
@@ -65,7 +65,7 @@ class FollowsModel(DataCheck):
             yield from _doubt(_spaced(origin, spacing))
         yield from _doubt(sparse(survey.pairs, survey.linked))
         if verdict is not None and verdict.verdict == "broken":
-            yield from _doubt(about_verdict(verdict))
+            yield from _doubt(f"it is broken at ε = {given.epsilon:g}: {verdict.reasons()}")
         for text in _warnings(plan, model, verdict):
             yield Finding("warning", text)
 
@@ -231,20 +231,6 @@ def _spaced(origin: Origin, spacing: float | None) -> str | None:
 # ---- what a person should know about the model
 
 
-def about_verdict(verdict: Verdict) -> str:
-    """What was counted, what was promised, and what could have been seen."""
-    if verdict.counted is None:
-        return "no pattern beside two values has enough cases to be counted"
-    where = "" if verdict.pattern is None else f" ({verdict.pattern})"
-    seen = ""
-    if verdict.visible is not None:
-        seen = f"; odds of {verdict.visible:.3g} to 1 or more would have shown"
-    return (
-        f"held-back records give odds of at least {verdict.counted:.3g} to 1{where} where"
-        f" {verdict.promised:.3g} to 1 is promised{seen}"
-    )
-
-
 def _warnings(plan: Plan, model: Model, verdict: Verdict | None) -> Iterator[str]:
     """What to know about a model that acts."""
     origin, promise, epsilon = model.origin, model.promise, plan.given.epsilon
@@ -284,9 +270,9 @@ def _published(origin: Origin | None) -> str:
 def _verdict_warnings(verdict: Verdict) -> Iterator[str]:
     """What the test of a fitted model says at this ε."""
     if verdict.verdict == "not shown":
-        yield f"whether the promise holds is not shown: {about_verdict(verdict)}"
-    elif verdict.counted is not None and verdict.counted > _NARROWLY * verdict.promised:
-        yield f"the promise holds narrowly: {about_verdict(verdict)}"
+        yield f"whether the promise holds is not shown: {verdict.reasons()}"
+    elif verdict.is_narrow:
+        yield f"the promise holds narrowly: {verdict.reasons()}"
     ratios = {
         "with the order that AIC chooses": verdict.order_ratio,
         "with one more block of time": verdict.time_ratio,
