@@ -112,7 +112,10 @@ def test_a_third_kind_is_certified_attacked_and_reported(desk, model):
     assert json.loads(made.proof.read_text())["policy"]["mechanism"] == "one-coin"
     found = attack(made.out)
     assert any("rules of the kind coin" in note for note in found.notes)
-    assert "one-coin" in str(report(made.proof, made.out).page)
+    assert str(found).startswith("the model attacks none of")
+    page = report(made.proof, made.out).page
+    assert "one-coin" in str(page)
+    assert page.lead.startswith("The certificate of this release cannot be judged")
 
 
 def test_a_third_kind_cannot_be_judged_and_is_not_called_forged(desk):
@@ -175,6 +178,13 @@ def test_the_command_line_designs_and_compares_by_name(run):
         assert code == 0
         assert json.loads(out)["leakage"] <= 1
         assert run("compare", *asked, "--epsilon", "1", "--mechanism", name)[0] == 0
+
+
+@pytest.mark.parametrize("mechanism", ["owner", "one-coin", "coin-each"])
+def test_of_a_chain_that_is_private_as_a_whole_nothing_leaves(mechanism):
+    problem = off.Problem(MODELS["one chain"], 3, [1, 2, 3], 1.0)
+    policy = off.design(problem, mechanism)
+    assert (policy.leakage, policy.utility) == (0, 0)
 
 
 def test_whole_runs_are_protected_by_what_is_not_local():

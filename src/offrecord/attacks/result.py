@@ -152,6 +152,9 @@ class Attack:
         return f"<Attack on {self.dataset!r}: {within} ε = {self.epsilon:g}>"
 
     def _headlines(self) -> list[str]:
+        if self.runs and not len(self.own.found) and self.wrong == 0:
+            runs = many(self.runs, "private run")
+            return [f"the model attacks none of {runs} of {self.dataset}: the notes say why"]
         within = "within" if self.holds else "NOT WITHIN"
         lines = [
             f"{within} ε = {self.epsilon:g}: by the mean chain the release of {self.dataset} moves"
@@ -171,7 +174,8 @@ class Attack:
         for one in self.attackers:
             name = f"{one.name} †" if one.kind == INSTEAD else one.name
             largest = f"{one.largest:.4f}" if np.isfinite(one.largest) else "infinite"
-            rows.append([name, largest, f"{one.above(self.epsilon):.2%}"])
+            tried = [largest, f"{one.above(self.epsilon):.2%}"]
+            rows.append([name, *(tried if len(one.found) or not self.runs else ["", ""])])
         return rows
 
     def _notes(self) -> list[str]:

@@ -65,8 +65,6 @@ class Described:
         """
         from offrecord.models.chain import MarkovChain
         from offrecord.models.file import load_model
-        from offrecord.models.known import KnownChains
-        from offrecord.models.posterior import Posterior
 
         if self.model is None:
             if self.alpha is None or self.beta is None:
@@ -75,11 +73,7 @@ class Described:
         if self.alpha is not None or self.beta is not None:
             raise InputError("give either --model or --alpha and --beta, not both")
         promise = load_model(self.model).promise
-        if isinstance(promise, Posterior):
-            return promise.chain, None if self.exact_model else promise
-        assert isinstance(promise, KnownChains)
-        several = len(promise.chains) > 1 and not self.exact_model
-        return promise.chains[0], promise if several else None
+        return promise.chain, None if self.exact_model else promise
 
 
 def split_of(text: str | None) -> dict[str, Any]:

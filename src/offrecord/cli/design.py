@@ -12,6 +12,7 @@ from offrecord.cli.chains import Described, Split, split_of
 from offrecord.cli.parameters import offering
 from offrecord.cli.printing import Json, as_json_text, bar, busy
 from offrecord.errors import InputError
+from offrecord.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:
     from offrecord.mechanisms.base import Mechanism
@@ -34,9 +35,7 @@ def design(
     ] = False,
     mechanism: Annotated[
         str,
-        typer.Option(
-            help="quilt, window, 3r-relaxed, 3r-convex, 3r-constant, best-local or owner."
-        ),
+        typer.Option(help=f"{', '.join(MECHANISMS[:-1])} or {MECHANISMS[-1]}."),
     ] = "best-local",
     split: Split = None,
     output: Annotated[

@@ -47,7 +47,8 @@ def report(
     if problems:
         if not as_json:
             reasons = f"{len(problems)} reasons" if len(problems) > 1 else problems[0]
-            warned(f"the certificate does NOT VERIFY ({reasons}): the page says so first")
+            verb = "CANNOT BE JUDGED" if made.content.is_unjudged else "does NOT VERIFY"
+            warned(f"the certificate {verb} ({reasons}): the page says so first")
         raise typer.Exit(1)
 
 

@@ -96,7 +96,8 @@ class Mechanism(ABC):
         """The rules of a table, for every setting that occurs in it.
 
         By default those of the mean chain at the largest budget at which enough of the plausible
-        chains keep ε.
+        chains keep ε. Of several chains, a window stands in for each setting in which it redacts
+        less: a mechanism that is to act in any case makes its rules here.
 
         Args:
             promise: the chains that ε is promised for.

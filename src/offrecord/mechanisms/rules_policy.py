@@ -221,6 +221,8 @@ def policy_of_table(problem: Problem, table: TablePolicy) -> Policy:
     """The policy of a problem whose records a table's rules decide."""
     if not table.is_local:
         return RulesPolicy(problem, table, table.mechanism)
+    if not table.sides:  # the private run is the whole chain
+        return LocalPolicy(problem, np.ones((problem.n, problem.chain.k)), table.mechanism)
     records = Records(problem, protect=table.protect)
     where = records.chains, records.runs, table, records.place_of, records.order
     matrix = local_redaction(*where)

@@ -59,6 +59,11 @@ class KnownChains(Promise):
         """A place for each step, unless all chains are stationary."""
         return self.all.places
 
+    @property
+    def chain(self) -> MarkovChain:
+        """The first of the list."""
+        return self.chains[0]
+
     @cached_property
     def all(self) -> Members:
         """The whole list."""

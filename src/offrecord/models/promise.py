@@ -7,10 +7,12 @@ import json
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from offrecord.errors import InputError
 from offrecord.models.base import Label
 from offrecord.models.members import Members, Places
 
 if TYPE_CHECKING:
+    from offrecord.models.chain import MarkovChain
     from offrecord.models.file import PromiseForm
 
 
@@ -59,6 +61,21 @@ class Promise(ABC):
     @abstractmethod
     def mean(self) -> Members:
         """The one chain (M = 1) that utility is computed under."""
+
+    @property
+    def chain(self) -> MarkovChain:
+        """The mean chain as one known chain, for problems without a table.
+
+        Raises:
+            InputError: Where kernels depend on the place, or the chain has a start of its own.
+        """
+        from offrecord.models.chain import MarkovChain
+
+        mean = self.mean
+        if mean.places is not None or mean.first is not None:
+            raise InputError("chains whose kernels depend on the place have no single kernel")
+        rows = mean.rows.reshape((self.k,) * (self.order + 1))
+        return MarkovChain(rows, None, self.labels, self.order)
 
     @abstractmethod
     def members(self, count: int, seed: bytes | int) -> Members:

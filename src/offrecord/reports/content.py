@@ -13,7 +13,7 @@ from offrecord.release.certificate import Certificate
 from offrecord.reports.pictures import Point
 from offrecord.tables.meaning import Meaning
 from offrecord.tables.summary import Summary
-from offrecord.verification.verdict import Verdict
+from offrecord.verification.verdict import CANNOT_JUDGE, Verdict
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class Content:
     def holds(self) -> bool:
         """Nothing was found that speaks against the certificate."""
         return self.verdict is None or self.verdict.is_verified
+
+    @property
+    def is_unjudged(self) -> bool:
+        """Rules or a model are of a kind that the check does not know."""
+        return self.verdict is not None and self.verdict.status == CANNOT_JUDGE
 
     @cached_property
     def policy(self) -> TablePolicy | None:

@@ -59,7 +59,8 @@ def page_of(content: Content) -> Page:
 def _lead(content: Content) -> str:
     """The release in two sentences."""
     if not content.holds:
-        return "The certificate of this release does not verify: what follows is what it claims."
+        verb = "cannot be judged" if content.is_unjudged else "does not verify"
+        return f"The certificate of this release {verb}: what follows is what it claims."
     counts = content.certificate.counts
     if not counts.private:
         out = many(counts.dropped_chains, "chain")
@@ -90,7 +91,8 @@ def _alarms(content: Content) -> Iterator[Section]:
             *content.problems[:_MOST_PROBLEMS],
             *([f"… and {more:,} more"] if more > 0 else []),
         ]
-        first = Paragraph("Do not rely on what follows: the certificate does not hold.", True)
+        why = "it cannot be judged" if content.is_unjudged else "the certificate does not hold"
+        first = Paragraph(f"Do not rely on what follows: {why}.", True)
         yield Section("not-verified", "Not verified", [first, Bullets(reasons)], True)
     if content.warnings:
         yield Section("warnings", "Warnings", [Bullets([*map(sentence, content.warnings)])])

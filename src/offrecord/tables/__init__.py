@@ -10,8 +10,8 @@ writing    safe bytes, safe files                   engines/  memory, stream, Sp
 
 From cells to chains:
 
-formats    CSV, Parquet, Arrow IPC, NDJSON          encoding  tables as bytes of a format
-frames     any frame narwhals knows                 lines     whether CSV is whole
+io/        table files, one file a format           table     rows, chains and private runs
+frames     any frame narwhals knows                 alphabet  which values there are
 cells      types and names, never guessed           values    values and their labels
 chains     rows arranged in chains                  sorting   by chain and order
 steps      how far one record is from the next      grid      where records lie on it

@@ -79,8 +79,9 @@ class Rule:
     """What decides a table beside its coins.
 
     policy: side rules; None where every chain with a private record goes as a whole. order, places:
-    of the model. values: how many there are. holding, before: of a growing table, what waits, and
-    the release before. seen: which records the model was learned from, if that is known.
+    of the model. values: how many there are, 0 without a policy. holding, before: of a growing
+    table, what waits, and the release before. seen: which records the model was learned from, if
+    that is known.
     """
 
     policy: TablePolicy | None

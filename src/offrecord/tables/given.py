@@ -147,8 +147,8 @@ class Given:
             if promise.places is not None:
                 raise InputError("--exact-model takes models without places: leave --phase out")
             promise = KnownChains([promise.chain])
-        elif self.options.exact_model and promise.members(0, 0).count > 1:
-            raise InputError("--exact-model is for one chain, and the model is a list of several")
+        elif self.options.exact_model and (promise.coverage or promise.members(0, 0).count > 1):
+            raise InputError("--exact-model is for one chain, and the model holds several")
         coverage = self.options.coverage
         if coverage is not None:
             if not isinstance(promise, Posterior):

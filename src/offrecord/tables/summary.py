@@ -248,14 +248,17 @@ def promise_text(plan: Plan) -> str:
         return "under any model: every chain with a private record goes as a whole"
     epsilon, validation = plan.given.epsilon, chosen.policy.validation
     ratio = f"at most {odds(epsilon)} to 1 about each private value"
-    if not isinstance(model.promise, Posterior):
+    if model.promise.coverage is None:
         count = model.promise.members(0, 0).count
         which = "the model, taken for exactly right" if count == 1 else f"each of {count:,} chains"
         leaks = "" if validation is None else f"; {odds(validation.largest)} to 1 is reached"
         return f"{ratio}, under {which}{leaks}"
     coverage = f"{model.promise.coverage:.0%}".replace("%", " %")
     records = "its" if model.origin is None else f"{model.origin.records:,}"
-    said = f"{ratio}, in {coverage} of the chains that {records} reference records leave plausible"
+    source = f"that {records} reference records leave plausible"
+    if not isinstance(model.promise, Posterior):
+        source = "of the model"
+    said = f"{ratio}, in {coverage} of the chains {source}"
     if validation is None:
         return said
     factor = math.exp(min(validation.largest - epsilon, 700.0))

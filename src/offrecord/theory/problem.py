@@ -188,7 +188,8 @@ def _promise(
         raise InputError(f"coverage must be {accepted}, got {coverage!r}")
     if coverage is None or models.coverage is None:
         return models
-    assert isinstance(models, Posterior)
+    if not isinstance(models, Posterior):
+        raise InputError("coverage is for models that were fitted: leave it out")
     return models.with_coverage(coverage)
 
 
