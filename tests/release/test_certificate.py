@@ -124,6 +124,11 @@ def test_what_is_no_json(text, tmp_path):
             [{"epsilon": 1e308, "verdict": "holds", "promised": 2.0}],
             "verdicts.promised",
         ),
+        (
+            ("verdicts",),
+            [{"epsilon": 0.0, "verdict": "holds", "promised": 1.0}],
+            "nothing was counted",
+        ),
         (("growing",), {"until": 9, "lag": 0, "reach": 0, "link": 0}, "growing"),
     ],
 )

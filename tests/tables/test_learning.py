@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 import offrecord as off
 from command_line import flags
 from definition import leakage_of_table, samples, sequences, table_of_paths
+from docs_pages import blocks_of
 from explained import explained
+from fitting.sampling import panel
 from offrecord import cli
 from offrecord.errors import InputError
 from offrecord.models.evidence import Verdict
@@ -502,3 +504,26 @@ def test_few_chains_without_a_private_record_are_not_all_that_is_learned_from(tm
     release = redacted(frame, BY_ROOM, tmp_path, fit=True, private="p")
     assert release.fit.records > 1000
     assert release.certificate["origin"]["distance"] is not None
+
+
+def test_ids_that_follow_the_values_are_replaced_as_the_page_says(tmp_path, monkeypatch):
+    """People numbered in the order of their answers: refused; with random ids, released."""
+    monkeypatch.chdir(tmp_path)
+    drawn = panel(np.random.default_rng(3), trait=4.0)
+    values = drawn.codes.reshape(300, 12)
+    values = values[np.lexsort(values.T[::-1])]
+    keys = {"room": np.repeat(np.arange(300), 12), "time": np.tile(np.arange(12), 300)}
+    frame = pl.DataFrame(keys | {"state": values.ravel()})
+    frame.write_parquet("readings.parquet")
+    private = frame.filter(pl.col("room") % 30 == 7, pl.col("time") == 5)
+    private.select("room", "time").write_csv("optouts.csv")
+    asked = dict(value="state", order="time", by="room", step=1, fit=True, epsilon=0.5)
+    asked |= dict(dataset="panel", key_file="key.json")
+    with pytest.raises(InputError, match=r"9\d % of .* replace them by random ones.*fitting.md"):
+        off.redact(frame, **asked, private_list="optouts.csv")
+    (remedy,) = [block.text for block in blocks_of("docs/fitting.md") if block.kind == "python"]
+    exec(remedy, {})
+    renamed = pl.read_parquet("renamed.parquet")
+    release = off.redact(renamed, **asked, private_list="renamed-optouts.csv")
+    assert release.summary.kind == "whole chains"
+    assert release.summary.released == pytest.approx(290 / 300)

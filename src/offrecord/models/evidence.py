@@ -46,7 +46,7 @@ class Verdict(Section):
         return f"{self.verdict}{narrowly}: {self.reasons(where)}"
 
     def reasons(self, where: str = "held-back records") -> str:
-        """What was counted beyond chance, what is promised, and what would have been seen."""
+        """What was counted, what is promised, and what would have been seen."""
         promised = f"{self.promised:.3g} to 1 is promised"
         if self.counted is None:
             return f"no pattern of {where} occurs often enough to be counted; {promised}"
@@ -58,9 +58,9 @@ class Verdict(Section):
         if self.counted <= 1:
             return f"in {where} no pattern favours a value beyond chance; {promised}, and {seen}"
         cases = " and ".join(map(str, self.cases))
-        # Each limit allows for chance, so what exceeds 1 is more than chance shows.
+        # Not "beyond chance": it is the largest of many limits, each of which allows for chance.
         counted = (
-            f"in {where} {self.pattern} by odds of at least {self.counted:.3g} to 1 beyond chance"
+            f"in {where} {self.pattern} most, by odds of at least {self.counted:.3g} to 1"
             f" (95 % limit of {cases} cases)"
         )
         if self.verdict == "broken":

@@ -179,6 +179,8 @@ def _model(certificate: Certificate) -> Iterator[str]:
         broken = counted is not None and counted > verdict.promised
         if broken != (verdict.verdict == "broken"):
             yield f"verdicts: {verdict.verdict!r} does not go with the odds counted"
+        if verdict.verdict == "holds" and None in (counted, verdict.visible):
+            yield "verdicts: 'holds', but nothing was counted that could have shown otherwise"
         acts = certificate.kind == "rules" and verdict.epsilon == certificate.claim.epsilon
         if broken and acts and not certificate.evidence.accepted:
             yield "the model is broken at this ε, and nobody accepted that"
@@ -217,6 +219,9 @@ def left_out(certificate: Certificate) -> Iterator[str]:
     stated = _STATED | (_OF_WHOLE_CHAINS if certificate.policy is None else _OF_POLICY)
     for fields, says in stated.items():
         yield f"{says} ({fields})."
+    for verdict in certificate.verdicts:
+        if certificate.policy is not None and verdict.epsilon == certificate.claim.epsilon:
+            yield f"What the publisher's test of the model says: {verdict.words()} (verdicts)."
     if certificate.counts.dropped_chains:
         yield "How many values the chains had that were left out (counts.dropped_records)."
     if certificate.columns.step is None:
