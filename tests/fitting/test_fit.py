@@ -215,6 +215,16 @@ def test_what_age_or_year_do_to_all_alike_is_no_dependence(effects):
     assert sum(one is not None and one.exists for one in found) <= 3
 
 
+def test_few_chains_that_copy_each_other_are_found_or_nothing_is_said():
+    """Three chains can be paired in three ways: time and dependence look the same."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        values = panel(rng, 4, 200, season=2.0).codes.reshape(4, 200).repeat(2, axis=0)
+        values[1::2] ^= rng.random((4, 200)) < 0.2
+        assert dependence(Reference(table(values), 2)).exists
+        assert dependence(Reference(table(values[:3]), 2)) is None
+
+
 @pytest.mark.parametrize(("chains", "length"), [(300, 12), (40, 8)])
 def test_ids_in_the_order_of_answers_are_found(chains, length):
     for seed in range(10):

@@ -20,6 +20,7 @@ from offrecord.models.evidence import Dependence, Verdict
 from offrecord.models.posterior import Posterior
 
 _SHUFFLES = 99  # of chains, of which none may show as much: 1 % of independent tables by chance
+_MOVABLE = 6  # beside one of each block: seven chains can be paired in 105 ways, six in 15
 _ROUNDS = 4  # of weights that balance times and ages in turn
 _ALIKE = 8  # chains that begin one after the other and are shuffled among each other
 _REACH = 64  # steps beyond a window that patterns never reach; gaps are kept this long
@@ -146,25 +147,29 @@ def _beyond(line: Line, labels: Sequence[Label], left: int, right: int, epsilon:
 
 def dependence(reference: Reference, seed: int = 0) -> Dependence | None:
     """How far records of neighbouring chains at the same time depend on each other; None where too
-    few have records at the same times.
+    few have records at the same times, or can be paired in too few other ways.
 
     What all chains have in common at a time, such as a season, shows in random pairs too, so only
     what exceeds these is dependence.
     """
-    if reference.chains.count < 3:
-        return None
-    pairs = _Pairs.of(reference)
-    neighbours = pairs.odds(np.arange(reference.chains.count))
-    if neighbours is None:
+    records = _Records.of(reference)
+    own = records.paired(np.arange(reference.chains.count))
+    neighbours = records.odds(own)
+    if neighbours is None or records.movable < _MOVABLE:
         return None
     random, shuffled = np.random.default_rng(seed), list[_Odds]()
     for _ in range(_SHUFFLES):
-        found = pairs.odds(pairs.shuffled(random))
+        paired = records.paired(records.shuffled(random))
+        if _way(paired) == _way(own):
+            continue
+        found = records.odds(paired)
         if found is None or 2 * found.pairs < neighbours.pairs:
             return None  # too few random pairs to say what time alone would show
         shuffled.append(found)
         if found.odds >= neighbours.odds:
             break  # chance gives as much: more shuffles would not change that
+    if not shuffled:
+        return None
     return Dependence(
         counted=neighbours.odds,
         by_chance=max(one.odds for one in shuffled),
@@ -181,13 +186,20 @@ class _Odds(NamedTuple):
     alike: float
 
 
-class _Pairs(NamedTuple):
+def _way(paired: Keys) -> bytes:
+    """Which chains are paired, whichever of two looks at the other."""
+    low, high = np.sort(paired, axis=0)
+    order = np.argsort(low)
+    return np.stack((low[order], high[order])).tobytes()
+
+
+class _Records(NamedTuple):
     """Records at common times, to be paired by chains.
 
     keys: (n,) chain and time as one number, sorted. times: how many times there are. codes: (n,).
     weight: (n,) with which the records of each value are spread alike over times and ages of
     chains, so that what all chains have in common shows no odds. block: (chains,) of chains that
-    begin at about the same time.
+    begin at about the same time. any: (chains,) which have records.
     """
 
     keys: Keys
@@ -196,9 +208,10 @@ class _Pairs(NamedTuple):
     k: int
     weight: Floats
     block: Keys
+    any: Mask
 
     @classmethod
-    def of(cls, reference: Reference) -> _Pairs:
+    def of(cls, reference: Reference) -> _Records:
         chains = reference.chains
         here = np.flatnonzero(reference.codes >= 0)
         times, number = np.unique(chains.order, return_inverse=True)
@@ -214,7 +227,13 @@ class _Pairs(NamedTuple):
         block = np.searchsorted(np.sort(first), first) // _ALIKE
         keys = chains.chain_of[here] * len(times) + number[here]
         codes = reference.codes[here].astype(np.int64)
-        return cls(keys, len(times), codes, reference.k, weight[here], block)
+        some = np.bincount(chains.chain_of[here], minlength=chains.count) > 0
+        return cls(keys, len(times), codes, reference.k, weight[here], block, some)
+
+    @property
+    def movable(self) -> int:
+        """How many chains with records there are, beside one of each block."""
+        return int(self.any.sum()) - len(np.unique(self.block[self.any]))
 
     def shuffled(self, random: np.random.Generator) -> Keys:
         """(chains,) the chains in an order in which those of a block change places."""
@@ -225,12 +244,18 @@ class _Pairs(NamedTuple):
         )
         return turn
 
-    def odds(self, turn: Keys) -> _Odds | None:
-        """Of records and those of the chain that follows theirs in a turn, at the same time."""
-        partner = np.full(len(turn), -1, dtype=np.int64)
-        # pairs do not share records: every second chain looks at the next one
+    def paired(self, turn: Keys) -> Keys:
+        """(2, p) every second chain of a turn and the next one, where both have records: pairs do
+        not share records.
+        """
         last = len(turn) // 2 * 2
-        partner[turn[:last:2]] = turn[1:last:2]
+        pairs = np.stack((turn[:last:2], turn[1:last:2]))
+        return np.asarray(pairs[:, self.any[pairs].all(axis=0)])
+
+    def odds(self, paired: Keys) -> _Odds | None:
+        """Of records of the first chains of pairs, and those of the second at the same time."""
+        partner = np.full(len(self.any), -1, dtype=np.int64)
+        partner[paired[0]] = paired[1]
         wanted = partner[self.keys // self.times] * self.times + self.keys % self.times
         at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         looking = np.flatnonzero(self.keys[at] == wanted)
