@@ -31,7 +31,7 @@ def check_writable(path: str | Path, *, force: bool) -> Path:
         if path.exists() and not path.is_file():  # a file in its place would end a device
             raise InputError(f"{path} is no file that could be overwritten")
         if path.exists() and not force:
-            raise InputError(f"{path} exists; add --force (or force=True) to overwrite it")
+            raise InputError(f"{path} exists; add --force to overwrite it")
         if not path.parent.is_dir():
             raise InputError(f"{path.parent} is not a folder")
         if not os.access(path.parent, os.W_OK):

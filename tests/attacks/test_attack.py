@@ -92,5 +92,5 @@ def test_what_does_not_belong_together_is_refused(table, tmp_path):
     content = json.loads(certificate.read_text())
     content["private"]["positions"] = None
     certificate.write_text(json.dumps(content))
-    with pytest.raises(InputError, match="--private-list"):
+    with pytest.raises(InputError, match="give private_list"):
         attack(path)

@@ -249,8 +249,10 @@ def test_rows_without_a_key_and_cases_out_of_order(capsys):
 def test_a_header_in_one_piece_names_the_separator(capsys):
     small_panel().write_csv("semicolons.csv", separator=";")
     assert cli.main(["look", "semicolons.csv"]) == 2
-    said = capsys.readouterr().err.strip()
-    assert run(said[said.rindex("offrecord look") :], capsys)[0] == 0
+    words = shlex.split(capsys.readouterr().err.rpartition("give ")[2])
+    assert run(shlex.join(["offrecord", "look", "semicolons.csv", *words]), capsys)[0] == 0
+    with pytest.raises(off.InputError, match="give separator=';'"):
+        off.look("semicolons.csv")
     seen = off.look("semicolons.csv", separator=";")
     assert "--separator ';'" in seen.fit
     assert "--separator ';'" in seen.redact

@@ -179,11 +179,11 @@ def test_an_owner_has_an_epsilon_of_their_own(policy, tmp_path):
     )
     assert everything.is_private
     with pytest.raises(
-        off.InputError, match=r"ε = 50, more than your --max-epsilon 3; do not answer"
+        off.InputError, match=r"ε = 50, more than your max_epsilon=3; do not answer"
     ):
         answer(everything, 2, 0, key)
     assert answer(everything, 2, 0, key, max_epsilon=50) == 0
-    with pytest.raises(off.InputError, match=r"more than your --max-epsilon 0\.5"):
+    with pytest.raises(off.InputError, match=r"more than your max_epsilon=0\.5"):
         answer(policy, 3, 0, key, max_epsilon=0.5)
     for wrong in (-1, float("nan"), "3"):
         with pytest.raises(off.InputError, match="max_epsilon must be"):

@@ -65,7 +65,7 @@ def test_from_its_files_the_page_says_what_was_checked(made, tmp_path):
     assert found.problems == ()
     assert "Verified" in found.html
     found.write(tmp_path / "page.html")
-    with pytest.raises(InputError, match="--force"):
+    with pytest.raises(InputError, match="add force=True"):
         found.write(tmp_path / "page.html")
     with pytest.raises(InputError, match=r"\.html"):
         found.write(tmp_path / "page.pdf")

@@ -66,7 +66,7 @@ def test_a_refusal_stops_the_release_and_a_doubt_needs_to_be_accepted(frame, tmp
         off.redact(frame, **asked, accept="model")
     monkeypatch.undo()
     monkeypatch.setattr(checks, "CHECKS", {"leaving": Leaving("doubt")})
-    with pytest.raises(off.InputError, match=r"rows leave, or add --accept model"):
+    with pytest.raises(off.InputError, match='rows leave, or add accept="model"'):
         off.redact(frame, **asked)
     release = off.redact(frame, **asked, accept="model")
     (said,) = release.certificate["evidence"]["accepted"]

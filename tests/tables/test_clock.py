@@ -242,7 +242,7 @@ def test_a_model_and_a_table_in_other_zones_are_an_error(kind, zone, times):
 )
 def test_kernels_lead_from_one_place_to_the_next(kind, times, other, own):
     """At another step the rules would be for places that records do not have."""
-    says = f"a kernel for each {kind} needs --step {own}"
+    says = f'a kernel for each {kind} needs step="{own}"'
     with pytest.raises(off.InputError, match=says):
         dry(times, Clockwork(kind, None), other)
     with pytest.raises(off.InputError, match=says):

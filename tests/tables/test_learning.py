@@ -180,7 +180,7 @@ def test_what_it_learns_follows_from_what_leaves(tmp_path):
 
 
 def test_a_design_that_reaches_into_what_was_learned_from_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"learn from records further away, --fit-distance \d+"):
+    with pytest.raises(InputError, match=r"learn from records further away, fit_distance=\d+"):
         redacted(one_chain(), SINGLE, tmp_path, fit=True, fit_distance=3)
 
 
@@ -199,7 +199,7 @@ def test_a_fit_of_the_same_table_is_refused(columns, tmp_path):
     model = fitted(frame, columns)
     with pytest.raises(InputError, match=r"learned from records that are not released") as error:
         redacted(frame, columns, tmp_path, model=model)
-    assert "fit it with --private-list or --private" in str(error.value)
+    assert "fit it with private_list or private" in str(error.value)
     release = redacted(frame, columns, tmp_path, model=model, accept="model")
     assert release.certificate["evidence"]["unseen"] is False
     assert "learned from records" in release.certificate["evidence"]["accepted"][0]
@@ -290,7 +290,7 @@ def test_a_dry_run_foretells_by_places_alone(tmp_path):
     accepted = redacted(frame, BY_ROOM, tmp_path, **accepting)
     assert foretold(accepted) == []
     assert any(
-        "(accepted with --accept model): the model was" in one for one in accepted.summary.warnings
+        '(accepted with accept="model"): the model was' in one for one in accepted.summary.warnings
     )
     clean = fitted(frame, BY_ROOM, private="p")
     assert foretold(redacted(frame, BY_ROOM, tmp_path, model=clean, dry_run=True)) == []
@@ -390,7 +390,7 @@ def test_bad_models_get_one_line(model, file, says, run, tmp_path):
     assert says in said
 
 
-@pytest.mark.parametrize(("verdict", "remedy"), [("broken", "--chain-order"), (None, "larger")])
+@pytest.mark.parametrize(("verdict", "remedy"), [("broken", "chain_order"), (None, "larger")])
 def test_a_single_chain_is_refused_with_what_helps(verdict, remedy, tmp_path):
     """A broken model is not mended by a larger ε alone, nor endless windows by --accept model."""
     told = [] if verdict is None else [
@@ -400,7 +400,7 @@ def test_a_single_chain_is_refused_with_what_helps(verdict, remedy, tmp_path):
     model = Model(off.Posterior(counts, 1), None, tuple(told))
     with pytest.raises(InputError, match=remedy) as refused:
         redacted(one_chain(60, private=(20,)), SINGLE, tmp_path, model=model)
-    assert ("--accept model" in str(refused.value)) == (verdict is not None)
+    assert ('accept="model"' in str(refused.value)) == (verdict is not None)
 
 
 def _held(folder):

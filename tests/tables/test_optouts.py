@@ -252,7 +252,7 @@ def test_rows_are_ranges_too():
         (["chain", "t", "from", "to"], "chain", "t", "it may name either, leave one out"),
         (["chain", "from", "to"], "chain", "from", "rename the order column, or leave 'to' out"),
         (["chain", "from"], "chain", "t", "no column 'to': ranges need both"),
-        (["chain", "note"], "chain", "t", "no column 't'.*the --by columns alone"),
+        (["chain", "note"], "chain", "t", "no column 't'.*the by columns alone"),
     ],
 )
 def test_lists_that_may_mean_two_things_are_an_error(columns, by, order, said):

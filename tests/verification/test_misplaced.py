@@ -71,7 +71,7 @@ def test_a_clock_that_is_not_the_step(tmp_path, monkeypatch):
     rows = [("c0", begin + dt.timedelta(hours=2 * i), f"v{rng.integers(2)}", i == 150)
             for i in range(300)]  # fmt: skip
     asked = {"model": Model(daily), "mechanism": "window", "step": "2h"}
-    with pytest.raises(off.InputError, match="needs --step 1h"):
+    with pytest.raises(off.InputError, match='needs step="1h"'):
         released(tmp_path, frame(rows), **asked)
     with monkeypatch.context() as patched:
         patched.setattr(Arranged, "_steps_by", lambda *_: True)

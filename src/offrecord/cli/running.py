@@ -14,7 +14,7 @@ import typer
 
 from offrecord.cli.app import app
 from offrecord.cli.printing import failed, fault_of, warned
-from offrecord.errors import ChosenByValue, InputError, OffrecordWarning
+from offrecord.errors import ChosenByValue, InputError, OffrecordWarning, flags_shown
 from offrecord.text import nearest
 
 _OBJECTS = 100_000  # that are made before anybody looks for some that nobody has any more
@@ -23,6 +23,11 @@ INTERRUPTED = 130  #: the exit code of what a person stopped
 
 def main(arguments: Iterable[str] | None = None) -> int:
     """Run the command line; the exit code. Wrong input is one line on standard error and 2."""
+    with flags_shown():
+        return _main(arguments)
+
+
+def _main(arguments: Iterable[str] | None) -> int:
     held: list[str] = []
 
     def shown(message: Warning | str, category: type[Warning], *about: Any, **more: Any) -> None:

@@ -17,7 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.exceptions import HTTPException
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, in_python
 from offrecord.explorer.answers import answer, curves
 from offrecord.explorer.guard import Guard
 from offrecord.explorer.state import Asked, AskedCurve, FieldError
@@ -132,7 +132,7 @@ async def _unprocessable(_: Request, error: Exception) -> Response:
 
 async def _wrong_input(_: Request, error: Exception) -> Response:
     field = error.field if isinstance(error, FieldError) else None
-    return _refuse(422, field, str(error))
+    return _refuse(422, field, in_python(str(error)))
 
 
 async def _failed(_: Request, error: Exception) -> Response:

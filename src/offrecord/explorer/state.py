@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, in_python
 from offrecord.mechanisms import MECHANISMS
 from offrecord.models.chain import MarkovChain
 from offrecord.models.file import Model
@@ -104,7 +104,7 @@ class Asked(BaseModel):
         try:
             return Problem(chain, self.n, private, self.epsilon)
         except InputError as error:
-            first = str(error).split(maxsplit=1)[0]
+            first = in_python(str(error)).split(maxsplit=1)[0]
             known = first in ("n", "private", "epsilon")
             raise FieldError(first if known else "model", str(error)) from None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.errors import InputError
+from offrecord.errors import InputError, as_called
 from offrecord.fitting import printed
 from offrecord.fitting.audit import verdicts
 from offrecord.fitting.counting import Keys, Reference
@@ -89,7 +89,7 @@ class Fit:
 
     def with_warnings(self, *more: str) -> Fit:
         """The same fit, with further warnings."""
-        return replace(self, warnings=(*self.warnings, *more))
+        return replace(self, warnings=(*self.warnings, *map(as_called, more)))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the model file; complete or absent."""

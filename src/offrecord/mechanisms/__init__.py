@@ -50,7 +50,7 @@ def mechanism_named(name: str, **parameters: Any) -> Mechanism:
     if name not in REGISTRY:
         meant = nearest(name, REGISTRY)
         hint = "" if meant is None else f"; did you mean {meant}?"
-        raise InputError(f"mechanism must be one of {', '.join(REGISTRY)}, got {name!r}{hint}")
+        raise InputError(f"--mechanism must be one of {', '.join(REGISTRY)}, got {name!r}{hint}")
     path, fixed = REGISTRY[name]
     module, _, kind_name = path.rpartition(".")
     kind: Any = getattr(import_module(module, __name__), kind_name)

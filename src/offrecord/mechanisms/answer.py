@@ -55,7 +55,7 @@ def answer(
             ε above max_epsilon, another question about the record than before, and one whose
             answer would be another than before.
     """
-    printable("protocol", protocol)
+    printable("--protocol", protocol)
     if policy.problem.epsilon > budget(max_epsilon, "max_epsilon"):
         raise InputError(
             f"this policy has ε = {policy.problem.epsilon:g}, more than your --max-epsilon"

@@ -54,7 +54,7 @@ class ThreeRegion(LocalMechanism):
         is_number = isinstance(self.split, (int, float)) and not isinstance(self.split, bool)
         if not (0 <= float(self.split) <= 1 if is_number else self.split in SPLITS):
             raise InputError(
-                f"split must be best, even or a number from 0 to 1, got {self.split!r}"
+                f"--split must be best, even or a number from 0 to 1, got {self.split!r}"
             )
 
     names: ClassVar[tuple[str, ...]] = tuple(f"3r-{tuning}" for tuning in TUNINGS)

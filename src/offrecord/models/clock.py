@@ -61,7 +61,7 @@ def _placed(times: Nanoseconds, zone: str) -> pl.Series:
 def phase_count(phase: Any) -> int:
     """How many phases there are; InputError for a phase that is not known."""
     if not isinstance(phase, str) or phase not in PLACE_COUNTS:
-        raise InputError(f"phase must be one of {', '.join(PLACE_COUNTS)}, got {phase!r}")
+        raise InputError(f"--phase must be one of {', '.join(PLACE_COUNTS)}, got {phase!r}")
     return PLACE_COUNTS[phase]
 
 

@@ -62,7 +62,7 @@ class Posterior(Promise):
         self.counts = _checked_counts("counts", counts, self._order)
         self._labels = checked_labels(labels, self.counts.shape[1])
         if coverage not in ACCEPTANCE:
-            raise InputError(f"coverage must be 0.99 or 0.95, got {coverage!r:.40}")
+            raise InputError(f"--coverage must be 0.99 or 0.95, got {coverage!r:.40}")
         self.coverage: float = coverage
         self.kappa = _checked_kappa("kappa", kappa)
         self._places = places

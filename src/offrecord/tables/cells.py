@@ -65,6 +65,8 @@ def _blanks(series: pl.Series) -> str:
     return "; there are blanks around cells" if series.str.contains(_BLANK).any() else ""
 
 
+#: How dates begin that are not in ISO form: 31/12/2024, 31 Dec 2024. No longer text is shown.
+DATED = r"^\d{1,4}[/. -][A-Za-z\d]{1,9}[/. -]\d{1,4}( [\d:]{4,8})?$"
 #: What helps where order values have a fraction.
 DECIMALS = "; count numbers with a fraction in a smaller unit, so that they are whole"
 
@@ -73,6 +75,13 @@ def _decimals(series: pl.Series) -> str:
     """A word about numbers with a fraction, where all cells are numbers."""
     are_numbers = not series.cast(pl.Float64, strict=False).null_count()
     return DECIMALS if are_numbers else ""
+
+
+def _dates(series: pl.Series) -> str:
+    """What helps against dates that are not in ISO form, and one of them."""
+    first = series.filter(series.str.contains(DATED)).head(1)
+    shown = f"; {first[0]!r} is no ISO date: offrecord look shows a line that reads it"
+    return shown if len(first) else ""
 
 
 def whole_numbers(series: pl.Series) -> pl.Series:
@@ -99,7 +108,7 @@ def order_column(series: pl.Series, names: RowNames) -> pl.Series:
             f"column {series.name!r} must hold whole numbers, dates or times (ISO 8601), all of"
             " one kind, got other text in ",
             "row",
-            _decimals(series) or _blanks(series),
+            _decimals(series) or _blanks(series) or _dates(series),
         )
         raise names.error(_strange(series), Check.READABLE, said, unread=series.name)
     if kind in (pl.Int128, pl.UInt64, pl.UInt128):

@@ -76,8 +76,7 @@ def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
         return Chosen(NONE)
     if model is None:
         raise InputError(
-            "give either --model or --fit (model or fit=True); where whole chains are private, no"
-            " model is needed"
+            "give either --model or --fit; where whole chains are private, no model is needed"
         )
     broken = _broken(given, model)
     if broken is not None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from offrecord.errors import InputError
 from offrecord.text import nearest
 
-_SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
+SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
+_WIDE = (
+    3  # columns called by numbers: steps of a wide table, or so few that they are something else
+)
 _LINE = 200  # characters of a list of columns, at most
 
 
@@ -24,7 +28,7 @@ def check_columns(
     if separator := _found_separator(wanted, names):
         raise InputError(
             f"{where} has no column {name!r}: its cells seem to be separated by"
-            f" {_SEPARATORS[separator]}; give --separator {_SEPARATORS[separator]}"
+            f" {SEPARATORS[separator]}; give --separator {SEPARATORS[separator]}"
         )
     if cells and not set(wanted) & {*names, *(one.strip() for one in names)}:
         if same := _in_another_case(wanted, names):
@@ -49,7 +53,19 @@ def _missing(name: str, names: Sequence[str], where: str) -> str:
         return _other_case(where, *same)
     near = nearest(name, names)
     hint = f"did you mean {near!r}? " if near is not None else ""
-    return f"{where} has no column {name!r}; {hint}it has {listed(names)}"
+    steps = step_columns(names)
+    wide = f"; if {steps[0]!r} is a step, offrecord look shows a line that makes rows of steps"
+    return f"{where} has no column {name!r}; {hint}it has {listed(names)}{wide if steps else ''}"
+
+
+def step_columns(names: Iterable[str]) -> list[str]:
+    """The columns of a wide table that each hold a step, as w1, w2 and w3 do; none of a few."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        if numbered := re.fullmatch(r"(.*?)[\d-]+", name):  # also 2024-12-31
+            groups.setdefault(numbered[1], []).append(name)
+    steps = max(groups.values(), key=len, default=[])
+    return steps if len(steps) >= _WIDE else []
 
 
 def _in_another_case(wanted: Sequence[str], names: Sequence[str]) -> tuple[str, str] | None:
@@ -83,7 +99,7 @@ def _found_separator(wanted: Sequence[str], names: Sequence[str]) -> str | None:
     nothing else is looked at.
     """
     there = len(set(wanted) & {*names})
-    for separator in _SEPARATORS:
+    for separator in SEPARATORS:
         parts = {part.strip('" ') for name in names for part in name.split(separator)}
         if len(names) < len(parts) and len(set(wanted) & parts) > there:
             return separator

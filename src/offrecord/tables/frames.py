@@ -15,25 +15,20 @@ from offrecord.tables.io.formats import read_list
 
 Native: TypeAlias = Any
 
-_IS_INDEX = "{!r} is the index of the {}, or a part of it, and no column: give df.reset_index()"
+UNNAMED = "index"  #: what pandas calls an index without a name
 _FRAMES = "a frame (polars, pandas, pyarrow, DuckDB …)"
 
 
 def listed_keys(
-    listed: Native | str | Path | None, names: Sequence[str], said: ReadOptions | None = None
+    listed: Native | str | Path | None, said: ReadOptions | None = None
 ) -> pl.DataFrame | None:
     """The keys of private records, from a frame or a table file, if they are listed.
 
-    names: columns that it may have, and not as its index. said: of CSV files.
+    said: of CSV files.
     """
     if isinstance(listed, (str, Path)):
         return read_list(listed, said or ReadOptions())
-    if listed is None:
-        return None
-    for name in getattr(getattr(listed, "index", None), "names", ()):
-        if name in names:
-            raise InputError(_IS_INDEX.format(name, "private list"))
-    return from_native(listed, called="the private list")
+    return None if listed is None else from_native(listed, called="the private list")
 
 
 def marked(
@@ -115,7 +110,7 @@ def from_native(
     if isinstance(frame, pl.LazyFrame):
         return collected(frame)
     if known.implementation.is_pandas_like():
-        known = _named_by_text(known, columns or ())
+        known = _with_text_names(known, columns or ())
     try:
         return _converted(known, columns, value)
     except Exception:  # whatever a library says about it may quote cells
@@ -124,22 +119,25 @@ def from_native(
         ) from None
 
 
-def _named_by_text(known: Any, columns: Sequence[str]) -> Any:
-    """A frame like those of pandas, whose columns may be called 0, 1, …, with names of text;
-    InputError for a column that is its index.
+def _with_text_names(known: Any, columns: Sequence[str]) -> Any:
+    """A frame like those of pandas, whose columns may be called 0, 1, …, with names of text, and
+    with columns for the levels of its index that are asked for; for all that say something without.
     """
     import narwhals as nw
 
     frame = known.to_native()
     names = [str(name) for name in frame.columns]
-    for name in columns:
-        if name not in names and name in frame.index.names:
-            raise InputError(_IS_INDEX.format(name, "table"))
-    if names == list(frame.columns):
-        return known
     if len(set(names)) < len(names):
         raise InputError("two columns of the table have the same name, as text")
-    return nw.from_native(frame.set_axis(names, axis=1))
+    if names != list(frame.columns):
+        frame = frame.set_axis(names, axis=1)
+    for level, name in enumerate(frame.index.names):
+        called, cells = UNNAMED if name is None else str(name), frame.index.get_level_values(level)
+        # a range counts rows, which is for whoever asks for it
+        said = name is not None or cells.dtype.kind == "M"
+        if called not in names and (called in columns if columns else said):
+            frame = frame.assign(**{called: cells})
+    return nw.from_native(frame)
 
 
 def _converted(known: Any, columns: Sequence[str] | None, value: str | None) -> pl.DataFrame:

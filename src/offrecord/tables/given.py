@@ -27,7 +27,7 @@ from offrecord.tables.chains import Columns
 from offrecord.tables.frames import listed_keys
 from offrecord.tables.io.format import ReadOptions
 from offrecord.tables.options import Options
-from offrecord.tables.optouts import OptOuts, key_columns
+from offrecord.tables.optouts import OptOuts
 from offrecord.tables.steps import Step
 from offrecord.tables.table import Reader
 from offrecord.text import printable
@@ -59,7 +59,7 @@ class Given:
     @classmethod
     def of(cls, options: Options) -> Given:
         """From options; InputError if they are wrong or do not go together."""
-        printable("dataset", options.dataset)
+        printable("--dataset", options.dataset)
         mechanism = _mechanism(options.mechanism)
         columns = Columns.named(
             options.value,
@@ -114,7 +114,7 @@ class Given:
             None,
             *(getattr(self.options, one, None) for one in ("separator", "encoding", "limits")),
         )
-        listed = listed_keys(self.options.private_list, key_columns(self.columns), said)
+        listed = listed_keys(self.options.private_list, said)
         return None if listed is None else OptOuts.of(listed, self.columns)
 
     def check_named(self) -> None:
@@ -128,9 +128,7 @@ class Given:
     def check_private(self, count: int) -> None:
         """InputError if no record is private, unless that is right."""
         if count == 0 and not self.options.accepts("none"):
-            raise InputError(
-                'no record is private; if that is right, add --accept none (accept="none")'
-            )
+            raise InputError("no record is private; if that is right, add --accept none")
 
     # ---- the model and the rules
 
@@ -218,7 +216,7 @@ def _mechanism(given: Mechanism | str | None) -> Mechanism | None:
         names = ", ".join(REGISTRY)
         kind = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
         raise InputError(
-            f"mechanism must be one of {names}, or an object such as BestLocal(), got {kind}"
+            f"--mechanism must be one of {names}, or an object such as BestLocal(), got {kind}"
         )
     return given
 
@@ -228,7 +226,7 @@ def _check(options: Options, columns: Columns) -> None:
     for name in _FILES:
         check_path(name.replace("_", "-"), getattr(options, name, None))
     if options.protect not in PROTECT:
-        raise InputError(f'protect must be "run" or "each", got {options.protect!r}')
+        raise InputError(f'--protect must be "run" or "each", got {options.protect!r}')
     if options.private is None and options.private_list is None:
         raise InputError("give --private (a column), --private-list (a file), or both")
     _check_model(options)
@@ -242,7 +240,7 @@ def _check(options: Options, columns: Columns) -> None:
 def _check_model(options: Options) -> None:
     """InputError for options about the model that are wrong or do not go together."""
     if options.model is not None and options.fit:
-        raise InputError("give either --model or --fit (model or fit=True)")
+        raise InputError("give either --model or --fit")
     if options.coverage is not None and options.coverage not in ACCEPTANCE:
         raise InputError(f"--coverage must be 0.99 or 0.95, got {options.coverage!r:.40}")
     if options.coverage is not None and options.exact_model:

@@ -103,7 +103,10 @@ def _check_strict(
     if not repeated.any():
         return
     # in autumn, clocks show an hour twice
-    why = "; where clocks were put back, give times with a time zone"
+    why = (
+        "; where clocks were put back, give times with a time zone, or leave the second hour out:"
+        " offrecord look shows a line that does"
+    )
     said = (
         f"column {column.name!r} must order the records of a chain, but has the same value in ",
         "row",

@@ -23,7 +23,7 @@ from offrecord.errors import InputError
 from offrecord.models import clock
 from offrecord.tables.cells import parsed_times
 from offrecord.tables.chains import ROW, Arranged, Columns, arrange
-from offrecord.tables.column_names import check_columns, listed
+from offrecord.tables.column_names import SEPARATORS, check_columns, listed, step_columns
 from offrecord.tables.frames import Native, from_native
 from offrecord.tables.grid import OrderColumn, grid_of
 from offrecord.tables.io.csv import is_tabbed
@@ -202,10 +202,10 @@ class _Table:
             raise table.error("is one JSON value, not one row a line", "")
         table = cls(table_file(path, said).read(), str(path), table_format(path, said.format), said)
         header = table.frame.columns[0] if table.frame.width == 1 and table.kind == "csv" else ""
-        for separator, word in ((";", ";"), ("\t", "tab"), ("|", "|")):
-            if separator in header:
-                words = shlex.join(["offrecord", "look", str(path), "--separator", word])
-                raise InputError(f"{path} has a single column, {header[:60]!r}: {words}")
+        others = (one for one in SEPARATORS if one in header and one != (said.separator or ","))
+        if separator := next(others, None):
+            instead = f"give --separator {SEPARATORS[separator]}"
+            raise InputError(f"{path} has a single column, {header[:60]!r}; {instead}")
         return table
 
     @cached_property
@@ -283,13 +283,9 @@ def _typed(cells: pl.Series) -> pl.Series:
 
 def _check_wide(table: _Table) -> None:
     """InputError for a table with a column for each step, and none that orders rows."""
-    groups: dict[str, list[str]] = {}
-    for name in table.columns:
-        if numbered := re.fullmatch(r"(.*?)[\d-]+", name):  # also 2024-12-31
-            groups.setdefault(numbered[1], []).append(name)
-    steps = max(groups.values(), key=len, default=[])
+    steps = step_columns(table.columns)
     others = [column for name, column in table.columns.items() if name not in steps]
-    if len(steps) < 3 or any(column.may_order for column in others):
+    if not steps or any(column.may_order for column in others):
         return
     names, change = [column.name for column in others], ""
     if not any(

@@ -221,11 +221,6 @@ class OptOuts:
         return nanoseconds(times)
 
 
-def key_columns(columns: Columns) -> list[str]:
-    """The columns that a private list may have: none of them may stand elsewhere."""
-    return [*columns.by, columns.order or ROW, FROM, TO]
-
-
 def form_of(listed: Sequence[str], columns: Columns) -> str:
     """What the rows of a private list with some columns name; InputError where that is a guess."""
     by, order = columns.by, columns.order or ROW

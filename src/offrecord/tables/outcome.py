@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from offrecord.errors import advise
+from offrecord.errors import advise, as_called
 from offrecord.release.certificate import Certificate
 from offrecord.release.ledger import Ledger, ledger
 from offrecord.tables import remembered
@@ -47,11 +47,12 @@ class Outcome:
         """
         accepted, warnings = findings_after(plan, decision.observations)
         accepted = plan.accepted + accepted
-        said = [
+        said = [*plan.warnings, *warnings]
+        said += [
             f"the model does not match these data (accepted with --accept model): {one}"
             for one in accepted
         ]
-        return cls(plan, decision, accepted, (*plan.warnings, *warnings, *said))
+        return cls(plan, decision, accepted, tuple(map(as_called, said)))
 
     @property
     def _identity(self) -> dict[str, str]:

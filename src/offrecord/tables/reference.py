@@ -25,7 +25,7 @@ from offrecord.tables.checks.model import sparse
 from offrecord.tables.checks.seen import Seen
 from offrecord.tables.frames import Native, from_native, listed_keys, marked
 from offrecord.tables.options import FitOptions, Learning, takes
-from offrecord.tables.optouts import OptOuts, key_columns
+from offrecord.tables.optouts import OptOuts
 from offrecord.tables.private import Private, private_records
 from offrecord.tables.steps import Step
 from offrecord.tables.table import Table
@@ -77,7 +77,7 @@ def fit(frame: Native, options: FitOptions) -> Fit:
     rows = from_native(frame, [*columns.released, *marks], options.value, instead=_COMMAND)
     rows, mark = marked(rows, frame, private)
     arranged = arrange(rows, columns, alphabet=None, private=mark, step=grid)
-    keys = listed_keys(listed, key_columns(columns))
+    keys = listed_keys(listed)
     optouts = None if keys is None else OptOuts.of(keys, columns)
     held = private_records(arranged, optouts, grid)
     if optouts is not None:  # a reference may lack chains of the list, but no record of its own

@@ -46,7 +46,9 @@ class Step:
     def parsed(cls, text: str | int) -> Step:
         """1h, 15m, 1d, 1mo for times; a whole number for numbers."""
         found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", str(text))
-        accepted = "step must be a whole number of at least 1, or a time such as 1h, 15m, 1d or 1mo"
+        accepted = (
+            "--step must be a whole number of at least 1, or a time such as 1h, 15m, 1d or 1mo"
+        )
         if found is None or int(found[1]) == 0 or int(found[1]) > 10**15:
             raise InputError(f"{accepted}, got {text!r}")
         count, unit = int(found[1]), found[2]

@@ -64,15 +64,15 @@ class Problem:
             raise InputError(f"chain must be a MarkovChain, got {type(chain).__name__}")
         n = whole_number("n", n)
         if not 2 <= n <= MAX_RECORDS:
-            raise InputError(f"n must be from 2 to {MAX_RECORDS}, got n={n}")
+            raise InputError(f"--n must be from 2 to {MAX_RECORDS}, got n={n}")
         if chain.length is not None and n != chain.length:
             raise InputError(
-                f"n must be {chain.length}, one more than the chain's kernels, got n={n}"
+                f"--n must be {chain.length}, one more than the chain's kernels, got n={n}"
             )
         if n < chain.order + 1:
             raise InputError(f"n must exceed the chain's order {chain.order}, got n={n}")
         if not isinstance(protect, str) or protect not in PROTECT:
-            raise InputError(f'protect must be "run" or "each", got {protect!r}')
+            raise InputError(f'--protect must be "run" or "each", got {protect!r}')
         object.__setattr__(self, "chain", chain)
         object.__setattr__(self, "n", n)
         object.__setattr__(self, "private", _private(private, n))
@@ -155,14 +155,15 @@ def budget(epsilon: Any, name: str = "epsilon") -> float:
 
     Raises InputError unless it is finite and at least 0.
     """
+    flag = f"--{name.replace('_', '-')}"
     if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float, np.integer, np.floating)):
-        raise InputError(f"{name} must be a number, got {name}={epsilon!r}")
+        raise InputError(f"{flag} must be a number, got {name}={epsilon!r}")
     try:
         value = float(epsilon)
     except OverflowError:
         value = math.inf
     if not (math.isfinite(value) and value >= 0):
-        raise InputError(f"{name} must be finite and at least 0, got {name}={value}")
+        raise InputError(f"{flag} must be finite and at least 0, got {name}={value}")
     return value
 
 

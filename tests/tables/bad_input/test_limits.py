@@ -29,11 +29,11 @@ def refused(path, said, **limits):
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_rows_and_columns(tmp_path, ending):
     few = write(pl.DataFrame({"a": range(20), "b": ["x"] * 20}), tmp_path / f"few{ending}")
-    refused(few, "--limit rows=7", rows=7)
+    refused(few, 'limits={"rows": 7}', rows=7)
     assert table_file(few, ReadOptions(limits={"rows": 20, "columns": 2})).read().height == 20
-    refused(few, "--limit columns=NUMBER", columns=1)
+    refused(few, 'limits={"columns": NUMBER}', columns=1)
     wide = write(WIDE, tmp_path / f"wide{ending}")
-    refused(wide, "--limit columns=NUMBER", columns=40)
+    refused(wide, 'limits={"columns": NUMBER}', columns=40)
     assert table_file(wide).read().width == 300
 
 
@@ -44,9 +44,9 @@ def test_lines(tmp_path, ending):
     packed = gzip.compress if ending.endswith(".gz") else bytes
     path = tmp_path / f"t{ending}"
     path.write_bytes(packed(text.encode()))
-    refused(path, "--limit line=NUMBER", line=1000)
+    refused(path, 'limits={"line": NUMBER}', line=1000)
     path.write_bytes(packed(b'"a' + b"a" * 3000 + b'"\n1\n'))
-    refused(path, "--limit line=NUMBER", line=1000)
+    refused(path, 'limits={"line": NUMBER}', line=1000)
 
 
 def test_unpacked_parquet(tmp_path):
@@ -56,13 +56,13 @@ def test_unpacked_parquet(tmp_path):
         path, compression="zstd", use_pyarrow=True, pyarrow_options={"use_dictionary": False}
     )
     assert path.stat().st_size < 100_000
-    refused(path, "--limit unpacked=NUMBER", unpacked=1_000_000)
+    refused(path, 'limits={"unpacked": NUMBER}', unpacked=1_000_000)
     assert table_file(path).read().height == 5000
 
 
 def test_other_limits_are_refused(tmp_path):
     write(WIDE, tmp_path / "t.csv")
-    with pytest.raises(off.InputError, match="--limit takes rows, columns, line, unpacked"):
+    with pytest.raises(off.InputError, match="limits takes rows, columns, line, unpacked"):
         table_file(tmp_path / "t.csv", ReadOptions(limits={"cells": 1})).read()
     assert set(LIMITS) == {"rows", "columns", "line", "unpacked"}
 

@@ -552,7 +552,7 @@ WRONG = {
     "lost hour": (
         {"private": None, "private_list": pl.DataFrame({"room": [1], "hour": [99]})},
         None,
-        "no opt-out may be lost (records in gaps can be protected with --step): room 1, hour 99",
+        "no opt-out may be lost (records in gaps can be protected with step): room 1, hour 99",
     ),
     "list type": (
         {"private": None, "private_list": pl.DataFrame({"room": ["1"], "hour": [2]})},

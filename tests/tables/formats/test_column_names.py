@@ -35,22 +35,6 @@ def test_cells_are_not_taken_for_names():
         check_columns(["room", "state"], ["ROOM", "VALUE"], "t.csv", cells=True)
 
 
-def test_the_index_of_pandas(redact):
-    table = frame().to_pandas()
-    for index in ("hour", ["room", "hour"]):
-        indexed = table.set_index(index)
-        with pytest.raises(
-            off.InputError, match=r"is the index of the table.*give df.reset_index\(\)"
-        ):
-            redact(indexed)
-        assert redact(indexed.reset_index()).summary.redacted > 0
-    listed = table[table["hidden"]].set_index(["room", "hour"])
-    with pytest.raises(
-        off.InputError, match=r"'room' is the index of the private list.*give df.reset_index\(\)"
-    ):
-        redact(table, private=None, private_list=listed)
-
-
 def test_columns_that_are_named_by_numbers(redact):
     table = frame().to_pandas()
     table.columns = range(4)
@@ -58,7 +42,7 @@ def test_columns_that_are_named_by_numbers(redact):
     assert redact(table, **named).summary.redacted > 0
     numbers = {name: int(column) for name, column in named.items()}
     with pytest.raises(
-        off.InputError, match=r"--value must be the name of a column, as text, got int: write '2'"
+        off.InputError, match=r"value must be the name of a column, as text, got int: write '2'"
     ):
         redact(table, **numbers)
     assert isinstance(table, pd.DataFrame)

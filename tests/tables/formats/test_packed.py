@@ -134,9 +134,9 @@ def test_what_unpacks_to_too_much_meets_a_limit(tmp_path, monkeypatch):
     )
     assert path.stat().st_size < 30_000  # of 20 million bytes
     few = ReadOptions(limits={"rows": 1000})
-    with pytest.raises(off.InputError, match="more rows than --limit rows=1000"):
+    with pytest.raises(off.InputError, match=r"more rows than limits=.\"rows\": 1000"):
         table_file(path, few).read(["state"])
-    with pytest.raises(off.InputError, match="more rows than --limit rows=1000"):
+    with pytest.raises(off.InputError, match=r"more rows than limits=.\"rows\": 1000"):
         list(table_file(path, few).batches(["state"], 100))
     monkeypatch.setattr(os, "sysconf", lambda name: 1000)
     with pytest.raises(off.InputError, match="more than this machine's memory holds"):
@@ -144,7 +144,7 @@ def test_what_unpacks_to_too_much_meets_a_limit(tmp_path, monkeypatch):
     monkeypatch.undo()
     small = ReadOptions(limits={"unpacked": 1 << 20})
     for look in (lambda: table_file(path, small).read(["state"]), lambda: _streamed(path, small)):
-        with pytest.raises(off.InputError, match=r"unpacks .*; --limit unpacked=NUMBER"):
+        with pytest.raises(off.InputError, match=r'unpacks .*; limits=."unpacked": NUMBER'):
             look()
 
 
@@ -167,7 +167,9 @@ def test_a_line_without_end_does_not_fill_memory(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(compression, "_BLOCK", 1 << 14)
     monkeypatch.setattr(texts, "_BLOCK", 1 << 14)
     monkeypatch.setattr(texts, "unpacked", counted)
-    with pytest.raises(off.InputError, match=r"has a line of more bytes .*; --limit line=NUMBER"):
+    with pytest.raises(
+        off.InputError, match=r"has a line of more bytes .*; limits=.\"line\": NUMBER"
+    ):
         _streamed(path, ReadOptions(limits={"line": 1 << 16}))
     assert sum(seen) < 1 << 20  # all looks together
 

@@ -136,17 +136,17 @@ def test_a_frame_is_no_path():
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"value": 2}, "--value must be the name of a column, as text, got int: write '2'"),
-        ({"order": 1}, "--order must be the name of a column, as text, got int: write '1'"),
-        ({"by": 0}, "--by must be the name of a column, as text, got int: write '0'"),
-        ({"by": ["0", 1]}, "--by must be the name of a column, as text, got int: write '1'"),
-        ({"keep": 4}, "--keep must be the name of a column, as text, got int: write '4'"),
-        ({"value": None}, "--value must be the name of a column, as text, got None$"),
-        ({"order": None}, "--order must be the name of a column, as text, got None$"),
-        ({"value": ["state"]}, "--value must be the name of a column, as text, got list$"),
-        ({"order": ("hour",)}, "--order must be the name of a column, as text, got tuple$"),
-        ({"value": pd.Series(["a secret"])}, "--value must be .* as text, got Series$"),
-        ({"by": pd.Series(["a secret"])}, "--by must be .* as text, got Series$"),
+        ({"value": 2}, "value must be the name of a column, as text, got int: write '2'"),
+        ({"order": 1}, "order must be the name of a column, as text, got int: write '1'"),
+        ({"by": 0}, "by must be the name of a column, as text, got int: write '0'"),
+        ({"by": ["0", 1]}, "by must be the name of a column, as text, got int: write '1'"),
+        ({"keep": 4}, "keep must be the name of a column, as text, got int: write '4'"),
+        ({"value": None}, "value must be the name of a column, as text, got None$"),
+        ({"order": None}, "order must be the name of a column, as text, got None$"),
+        ({"value": ["state"]}, "value must be the name of a column, as text, got list$"),
+        ({"order": ("hour",)}, "order must be the name of a column, as text, got tuple$"),
+        ({"value": pd.Series(["a secret"])}, "value must be .* as text, got Series$"),
+        ({"by": pd.Series(["a secret"])}, "by must be .* as text, got Series$"),
     ],
     ids=str,
 )
@@ -183,30 +183,42 @@ def test_a_private_cell_of_a_numbered_column_changes_nothing(redact):
 
 
 @pytest.mark.parametrize("index", [["room"], ["hour"], ["room", "hour"]], ids=str)
-def test_what_stands_in_the_index_is_said(redact, index):
-    given = frame().to_pandas().set_index(index)
-    with pytest.raises(off.InputError, match=rf"'{index[0]}' is the index .* df.reset_index\(\)"):
-        redact(given)
-    with pytest.raises(off.InputError, match=r"df.reset_index\(\)"):
-        off.fit(given, **COLUMNS)
-    assert rows_of(redact(given.reset_index()).frame) == rows_of(redact(frame()).frame)
+def test_the_index_of_pandas_has_columns(redact, index):
+    given, expected = frame().to_pandas().set_index(index), redact(frame()).frame
+    release = redact(given, private=given["hidden"])
+    assert rows_of(release.frame) == rows_of(expected)
+    assert list(release.frame.columns) == ["room", "hour", "state"]
+    asked = COLUMNS | {"private": given["hidden"]}
+    assert off.fit(given, **asked).units == off.fit(frame(), **COLUMNS, private="hidden").units
+
+
+def test_an_index_without_a_name_is_called_index(redact):
+    table = frame().to_pandas()
+    days = pd.to_datetime(table["hour"], unit="h")
+    for hours in (table["hour"], days):
+        given = table.drop(columns="hour").set_axis(pd.Index(hours).rename(None))
+        asked = {"order": "index", "dataset": str(hours.dtype)}
+        release = redact(given, **asked, private=given["hidden"])
+        assert list(release.frame.columns) == ["room", "index", "state"]
+        assert rows_of(release.frame) == rows_of(redact(given.reset_index(), **asked).frame)
+    # a range that nobody asks for says nothing
+    assert "index" not in off.look(table).redact
 
 
 @pytest.mark.parametrize("index", [["room"], ["hour"], ["room", "hour"]], ids=str)
-def test_what_stands_in_the_index_of_a_list_is_said(redact, index):
+def test_the_index_of_a_list_has_columns(redact, index):
     """Without its order column, it would be a list of whole chains."""
-    table = frame()
+    table, expected = frame(), redact(frame()).frame
     listed = table.filter("hidden").select("room", "hour").to_pandas().set_index(index)
-    said = rf"'{index[0]}' is the index of the private list.* df.reset_index\(\)"
-    with pytest.raises(off.InputError, match=said):
-        redact(table, private=None, private_list=listed)
-    with pytest.raises(off.InputError, match=said):
-        off.fit(table, **COLUMNS, private_list=listed)
-    whole = redact(table, private=None, private_list=listed.reset_index()[["room", "hour"]])
-    assert whole.frame.equals(redact(table).frame)
-    ranged = listed.reset_index().assign(to=9).rename(columns={"hour": "from"}).set_index("from")
-    with pytest.raises(off.InputError, match="'from' is the index of the private list"):
-        redact(table, private=None, private_list=ranged)
+    assert redact(table, private=None, private_list=listed).frame.equals(expected)
+    units = off.fit(table, **COLUMNS, private_list=listed).units
+    assert units == off.fit(table, **COLUMNS, private="hidden").units
+    ranged = listed.reset_index().assign(to=99).rename(columns={"hour": "from"})
+    by_column = redact(table, private=None, private_list=ranged, dataset="ranges").frame
+    by_index = redact(
+        table, private=None, private_list=ranged.set_index("from"), dataset="ranges"
+    ).frame
+    assert by_index.equals(by_column)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +226,7 @@ def test_what_stands_in_the_index_of_a_list_is_said(redact, index):
     [
         ({"mechanism": 5}, "mechanism must be one of .*, or an object such as .*, got int$"),
         ({"mechanism": off.BestLocal}, r"such as BestLocal\(\), got the class BestLocal$"),
-        ({"key_file": 5}, "--key-file must be the path of a file, got int$"),
+        ({"key_file": 5}, "key_file must be the path of a file, got int$"),
         ({"model": None, "fit": True, "fit_distance": "2"}, "a whole number, got .2.$"),
         ({"private_list": 5}, "the private list must be a frame .*, got int$"),
     ],

@@ -94,15 +94,15 @@ def test_a_list_is_in_what_its_mark_or_the_option_says(tmp_path):
 @pytest.mark.parametrize(
     ("written", "said"),
     {
-        "semicolons": (content(";", rooms=("a",)), "separated by ';'; give --separator ';'"),
-        "tabs": (content("\t", rooms=("a",)), "separated by tab; give --separator tab"),
+        "semicolons": (content(";", rooms=("a",)), "separated by ';'; give separator=';'"),
+        "tabs": (content("\t", rooms=("a",)), 'separated by tab; give separator="tab"'),
         "bars": (content("|", rooms=("a",)), "separated by '|'"),
         "semicolons and a comma": (content(";").replace(b"hour", b"h,our"), "separated by ';'"),
-        "UTF-16": (content(encoding="utf-16"), "is in UTF-16: give --encoding utf-16"),
-        "UTF-32": (content(encoding="utf-32"), "is in UTF-32: give --encoding utf-32"),
+        "UTF-16": (content(encoding="utf-16"), 'is in UTF-16: give encoding="utf-16"'),
+        "UTF-32": (content(encoding="utf-32"), 'is in UTF-32: give encoding="utf-32"'),
         "UTF-16, bare": (
             content(encoding="utf-16-be"),
-            "without a mark: give --encoding utf-16-le",
+            'without a mark: give encoding="utf-16-le"',
         ),
         "Latin-1": (content(encoding="latin-1"), "not in UTF-8: if it is in Latin-1"),
     }.values(),
@@ -117,12 +117,12 @@ def test_what_is_not_said_is_named(tmp_path, written, said):
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (ReadOptions(separator=";;"), "--separator must be one character"),
-        (ReadOptions(separator='"'), "--separator must be one character"),
-        (ReadOptions(separator="e"), "--separator must be one character"),
-        (ReadOptions(separator="ä"), "--separator must be one character"),
-        (ReadOptions(encoding="klingon"), "--encoding must be one such as"),
-        (ReadOptions(encoding="rot13"), "--encoding must be one such as"),
+        (ReadOptions(separator=";;"), "separator must be one character"),
+        (ReadOptions(separator='"'), "separator must be one character"),
+        (ReadOptions(separator="e"), "separator must be one character"),
+        (ReadOptions(separator="ä"), "separator must be one character"),
+        (ReadOptions(encoding="klingon"), "encoding must be one such as"),
+        (ReadOptions(encoding="rot13"), "encoding must be one such as"),
         (ReadOptions(encoding="cp037"), "has no column"),  # of another kind altogether
         (ReadOptions(encoding="ascii", separator=";"), "separated by"),
     ],
@@ -172,7 +172,9 @@ def test_python_files(tmp_path):
     one, other = (tmp_path / "out" / f"{name}.csv" for name in ("comma", "semicolon"))
     assert one.read_bytes() == other.read_bytes()
     (tmp_path / "latin.csv").write_bytes(content(encoding="latin-1"))
-    with pytest.raises(off.InputError, match="leave --stream out, or convert it first: iconv"):
+    with pytest.raises(
+        off.InputError, match="use redact instead of redact_file, or convert it first: iconv"
+    ):
         off.redact_file(
             tmp_path / "latin.csv", tmp_path / "out" / "o.csv", encoding="latin-1", **options
         )

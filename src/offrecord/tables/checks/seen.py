@@ -93,7 +93,7 @@ class LearnedFrom(DataCheck):
         if origin is not None and origin.distance is not None:
             said += _remedy(plan, origin.distance)
         else:
-            said += "; fit it with --private-list or --private, or use redact --fit"
+            said += "; fit it with --private-list or --private, or let redact learn with --fit"
         if options.dry_run and not options.accepts("model"):  # which knows records by places alone
             text = f"{FORETOLD} unless the model was learned from other data: {said}, or add"
             yield Finding("warning", f"{text} --accept model, and the certificate says so")

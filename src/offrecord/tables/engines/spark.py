@@ -47,7 +47,7 @@ from offrecord.tables.engines.spark_work import (
 from offrecord.tables.frames import Native, listed_keys
 from offrecord.tables.given import Given
 from offrecord.tables.options import SparkOptions, takes
-from offrecord.tables.optouts import TO, are_days, form_of, key_columns
+from offrecord.tables.optouts import TO, are_days, form_of
 from offrecord.tables.outcome import Outcome
 from offrecord.tables.plan import Plan, surveyor
 from offrecord.tables.problems import LIST, Check, LocatedError, RowNames, WrongRows, check_parts
@@ -380,7 +380,7 @@ def _checked(df: DataFrame, given: Given) -> DataFrame:
 def _keys(listed: Native, df: DataFrame, columns: Columns) -> tuple[DataFrame, _Listed]:
     """The rows of a private list with the types that the table has, and what they are."""
     if not hasattr(listed, "mapInArrow"):
-        read = listed_keys(listed, key_columns(columns))
+        read = listed_keys(listed)
         assert read is not None
         listed = as_spark(df.sparkSession, read)
     form, order = form_of(listed.columns, columns), str(columns.order)

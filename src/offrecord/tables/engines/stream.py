@@ -100,7 +100,7 @@ def redacted_file(table: str | Path, output: str | Path | None, options: FileOpt
             " instead of --fit"
         )
     if options.single_chain:
-        raise InputError("a single chain is decided as a whole: leave --stream away")
+        raise InputError("a single chain is decided as a whole: leave --stream out")
     if (output is None) != options.dry_run:
         raise InputError("give either an output or a dry run")
     out = None if output is None else _Output.checked(Path(output), given, options)

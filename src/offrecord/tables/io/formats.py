@@ -40,6 +40,11 @@ def format_of(path: Path, named: str | None = None) -> str:
             raise InputError(
                 f"{path} is a spreadsheet, which is neither read nor written: save it as CSV"
             )
+        if path.suffix.lower() == ".json":
+            raise InputError(
+                f"{path}: JSON must have one row a line and a name in .ndjson; offrecord look shows"
+                " a line that makes it so"
+            )
         known = ", ".join(ending for one in FORMATS.values() for ending in one.endings)
         compressed = " or ".join(f".csv{ending}" for ending in PACKINGS)
         raise InputError(f"{path}: the name must end in {known}, {compressed}, or give --format")
