@@ -30,7 +30,7 @@ _OTHERWISE = {
     "leave --stream out": "use redact instead of redact_file",
     "with --stream": "with redact_file",
     "offrecord fit,": "off.fit,",
-    "offrecord look shows": "off.look shows",
+    "see offrecord look": "see off.look",
 }
 
 _flags_shown = False

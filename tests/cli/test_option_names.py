@@ -12,7 +12,7 @@ from offrecord import cli
 from offrecord.errors import SWITCHES, in_python
 from offrecord.tables.options import FileOptions
 
-FITTED = {"model": None, "fit": True}
+FITTED = {"model": None, "fit": True, "private": "few"}
 #: Options that are wrong, what is said of them in Python, and on the command line.
 WRONG = [
     ({"by": None}, "by (a column or several, one chain each), or single_chain=True", "--by (a"),
@@ -60,7 +60,11 @@ def asked(tmp_path, monkeypatch):
     chain = off.MarkovChain.binary(0.2, 0.3)
     off.Model(off.KnownChains([chain])).save("model.json")
     who, t = [1] * 12 + [2] * 12, [*range(12)] * 2
-    marks = {"p": [one == 5 for one in t], "none": [False] * 24}
+    marks = {
+        "p": [one == 5 for one in t],
+        "few": [one == 5 for one in range(24)],
+        "none": [False] * 24,
+    }
     frame = pl.DataFrame(
         {"who": who, "t": t, "v": [0, 1, 0, 0, 1, 1, 0, 1, 0, 0, 1, 1] * 2, **marks}
     )

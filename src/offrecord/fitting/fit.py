@@ -176,7 +176,7 @@ def _reference(
     if not known.reaching(asked or 1).any():
         raise InputError(
             f"no {(asked or 1) + 1} records with values stand one step apart: there is nothing to"
-            " learn from"
+            " learn from; if each column is a step, see offrecord look"
         )
     return known, asked
 

@@ -65,8 +65,8 @@ def _blanks(series: pl.Series) -> str:
     return "; there are blanks around cells" if series.str.contains(_BLANK).any() else ""
 
 
-#: How dates begin that are not in ISO form: 31/12/2024, 31 Dec 2024. No longer text is shown.
-DATED = r"^\d{1,4}[/. -][A-Za-z\d]{1,9}[/. -]\d{1,4}( [\d:]{4,8})?$"
+#: Dates that are not in ISO form: 31/12/2024, 31 Dec 2024.
+_DATED = r"^\d{1,4}[/. -]\w{1,9}[/. -]\d"
 #: What helps where order values have a fraction.
 DECIMALS = "; count numbers with a fraction in a smaller unit, so that they are whole"
 
@@ -78,10 +78,9 @@ def _decimals(series: pl.Series) -> str:
 
 
 def _dates(series: pl.Series) -> str:
-    """What helps against dates that are not in ISO form, and one of them."""
-    first = series.filter(series.str.contains(DATED)).head(1)
-    shown = f"; {first[0]!r} is no ISO date: offrecord look shows a line that reads it"
-    return shown if len(first) else ""
+    """What helps against dates that are not in ISO form."""
+    is_dated = series.filter(_strange(series)).str.contains(_DATED).any()
+    return "; there are dates that are not in ISO form: see offrecord look" if is_dated else ""
 
 
 def whole_numbers(series: pl.Series) -> pl.Series:

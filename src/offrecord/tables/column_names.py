@@ -53,9 +53,9 @@ def _missing(name: str, names: Sequence[str], where: str) -> str:
         return _other_case(where, *same)
     near = nearest(name, names)
     hint = f"did you mean {near!r}? " if near is not None else ""
-    steps = step_columns(names)
-    wide = f"; if {steps[0]!r} is a step, offrecord look shows a line that makes rows of steps"
-    return f"{where} has no column {name!r}; {hint}it has {listed(names)}{wide if steps else ''}"
+    said = f"{where} has no column {name!r}; {hint}it has {listed(names)}"
+    is_wide = near is None and step_columns(names)
+    return said + ("; if each is a step, see offrecord look" if is_wide else "")
 
 
 def step_columns(names: Iterable[str]) -> list[str]:

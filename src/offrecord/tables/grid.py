@@ -104,8 +104,8 @@ def _check_strict(
         return
     # in autumn, clocks show an hour twice
     why = (
-        "; where clocks were put back, give times with a time zone, or leave the second hour out:"
-        " offrecord look shows a line that does"
+        "; where clocks were put back, give times with a time zone, or drop the second hour: see"
+        " offrecord look"
     )
     said = (
         f"column {column.name!r} must order the records of a chain, but has the same value in ",
