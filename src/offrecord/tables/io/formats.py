@@ -42,7 +42,7 @@ def format_of(path: Path, named: str | None = None) -> str:
             )
         if path.suffix.lower() == ".json":
             raise InputError(
-                f"{path}: the name must end in .ndjson, with a row of JSON a line: see offrecord look"
+                f"{path}: the name must end in .ndjson, with one row a line: see offrecord look"
             )
         known = ", ".join(ending for one in FORMATS.values() for ending in one.endings)
         compressed = " or ".join(f".csv{ending}" for ending in PACKINGS)
