@@ -216,7 +216,7 @@ def test_what_age_or_year_do_to_all_alike_is_no_dependence(effects):
 
 
 def test_few_chains_that_copy_each_other_are_found_or_nothing_is_said():
-    """Three chains can be paired in three ways: time and dependence look the same."""
+    """Three chains can be paired by three pairings: time and dependence look the same."""
     for seed in range(10):
         rng = np.random.default_rng(seed)
         values = panel(rng, 4, 200, season=2.0).codes.reshape(4, 200).repeat(2, axis=0)

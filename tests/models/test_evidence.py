@@ -47,7 +47,7 @@ def verdict(name, **more):
         (
             verdict("broken", counted=4.1, cases=[57, 64], visible=3.42),
             f"broken: in held-back records {PATTERN} most, by odds of at least 4.1 to 1 (95 %"
-            " limit of 57 and 64 cases), where 2.72 to 1 is promised",
+            " limit of 57 and 64 cases), where only 2.72 to 1 is promised",
         ),
     ],
 )

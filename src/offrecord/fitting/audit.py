@@ -20,7 +20,7 @@ from offrecord.models.evidence import Dependence, Verdict
 from offrecord.models.posterior import Posterior
 
 _SHUFFLES = 99  # of chains, of which none may show as much: 1 % of independent tables by chance
-_MOVABLE = 6  # beside one of each block: seven chains can be paired in 105 ways, six in 15
+_MOVABLE = 6  # beside one of each block: there are 105 pairings of seven chains, 15 of six
 _ROUNDS = 4  # of weights that balance times and ages in turn
 _ALIKE = 8  # chains that begin one after the other and are shuffled among each other
 _REACH = 64  # steps beyond a window that patterns never reach; gaps are kept this long
@@ -147,7 +147,7 @@ def _beyond(line: Line, labels: Sequence[Label], left: int, right: int, epsilon:
 
 def dependence(reference: Reference, seed: int = 0) -> Dependence | None:
     """How far records of neighbouring chains at the same time depend on each other; None where too
-    few have records at the same times, or can be paired in too few other ways.
+    few have records at the same times, or too few others to be paired with.
 
     What all chains have in common at a time, such as a season, shows in random pairs too, so only
     what exceeds these is dependence.
@@ -160,7 +160,7 @@ def dependence(reference: Reference, seed: int = 0) -> Dependence | None:
     random, shuffled = np.random.default_rng(seed), list[_Odds]()
     for _ in range(_SHUFFLES):
         paired = records.paired(records.shuffled(random))
-        if _way(paired) == _way(own):
+        if _pairing(paired) == _pairing(own):
             continue
         found = records.odds(paired)
         if found is None or 2 * found.pairs < neighbours.pairs:
@@ -186,8 +186,8 @@ class _Odds(NamedTuple):
     alike: float
 
 
-def _way(paired: Keys) -> bytes:
-    """Which chains are paired, whichever of two looks at the other."""
+def _pairing(paired: Keys) -> bytes:
+    """Which chains are paired, in whatever order."""
     low, high = np.sort(paired, axis=0)
     order = np.argsort(low)
     return np.stack((low[order], high[order])).tobytes()

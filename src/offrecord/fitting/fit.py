@@ -27,14 +27,13 @@ from offrecord.fitting.places import (
 from offrecord.fitting.windows import Windows, mean_windows, windows
 from offrecord.models.base import Floats, Integers, Label, Mask
 from offrecord.models.chain import MarkovChain
-from offrecord.models.evidence import Verdict
+from offrecord.models.evidence import Verdict, sensitivities
 from offrecord.models.file import Model, Origin
 from offrecord.models.posterior import Posterior, never_followed
 from offrecord.models.records import Chains
 
 EPSILONS = (0.5, 1.0, 2.0)  #: that a fit is tested at unless others are given
 _TOO_WIDE = 3.0  # times the mean chain's window: wider windows are a matter of too few records
-_SENSITIVE = 1.3  # times the window that acts, from which on a sensitivity is warned of
 _BLOCKS = 24  # of time, one more of which is drawn for the second sensitivity
 
 
@@ -306,4 +305,4 @@ def _warnings(found: Fit) -> list[str]:
     for verdict in found.verdicts:
         if verdict.verdict == "broken" or verdict.is_narrow:
             said.append(printed.verdict_sentence(verdict))
-    return [*said, *printed.sensitivities(found.verdicts, _SENSITIVE)]
+    return [*said, *sensitivities(found.verdicts)]

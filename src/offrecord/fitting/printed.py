@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from offrecord.models.base import Label
@@ -131,20 +131,3 @@ def _window_table(fit: Fit) -> list[list[str]]:
 def verdict_sentence(verdict: Verdict) -> str:
     """A verdict with its reasons, and for which ε."""
     return f"ε = {verdict.epsilon:g}, {verdict.words()}"
-
-
-def sensitivities(verdicts: Sequence[Verdict], most: float) -> list[str]:
-    """What other assumptions would widen windows by, where it is more than `most` times."""
-    said = []
-    for name, what in (
-        ("order_ratio", "with the order that AIC prefers"),
-        ("time_ratio", "for one more block of time like those seen"),
-    ):
-        ratios = [(getattr(one, name) or 0.0, one.epsilon) for one in verdicts]
-        ratio, epsilon = max(ratios, default=(0.0, 0.0))
-        if ratio > most:
-            said.append(
-                f"windows {what} take {ratio:.2g} times as many records as those that act"
-                f" (at ε = {epsilon:g})"
-            )
-    return said

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
 
 from offrecord.models.base import Section
 
+_SENSITIVE = 1.3  # times the window that acts, from which on a sensitivity is warned of
 _NARROW = 0.75  # of the odds promised: with more counted, the promise holds narrowly
 
 
@@ -64,8 +66,25 @@ class Verdict(Section):
             f" (95 % limit of {cases} cases)"
         )
         if self.verdict == "broken":
-            return f"{counted}, where {promised}"
+            return f"{counted}, where only {promised}"
         return f"{counted}; {promised}, and {seen}"
+
+
+def sensitivities(verdicts: Sequence[Verdict]) -> list[str]:
+    """What other assumptions would widen windows by, where that is much, at the worst ε."""
+    said = []
+    for name, what in (
+        ("order_ratio", "with the order that AIC prefers"),
+        ("time_ratio", "for one more block of time like those seen"),
+    ):
+        ratios = [(getattr(one, name) or 0.0, one.epsilon) for one in verdicts]
+        ratio, epsilon = max(ratios, default=(0.0, 0.0))
+        if ratio > _SENSITIVE:
+            said.append(
+                f"windows {what} take {ratio:,.1f} times as many records as those that act (at"
+                f" ε = {epsilon:g}): memory or drift beyond the model"
+            )
+    return said
 
 
 class Dependence(Section):

@@ -17,7 +17,7 @@ import numpy as np
 
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Integers
-from offrecord.models.evidence import Verdict
+from offrecord.models.evidence import Verdict, sensitivities
 from offrecord.models.file import Model, Origin
 from offrecord.models.members import Members
 from offrecord.models.posterior import Posterior, never_followed
@@ -38,7 +38,6 @@ SPARSE = 0.1  #: share of neighbouring rows that must be one step apart
 #: how many times as far as where the model comes from neighbours may be, or as near, where no step
 #: is given
 SPACING = 1.5
-_NEAR_ROUNDS = 1.3  # sensitivities above it are warned of (plausible chains, section 6)
 _NEIGHBOURS = 20  # rows below which their distance says nothing
 ENOUGH = 100  #: transitions below which nothing is said
 _SEEN = 50  # visits of a context from which its own row is compared: a χ² of fewer is no χ²
@@ -273,13 +272,4 @@ def _verdict_warnings(verdict: Verdict) -> Iterator[str]:
         yield f"whether the promise holds is not shown: {verdict.reasons()}"
     elif verdict.is_narrow:
         yield f"the promise holds narrowly: {verdict.reasons()}"
-    ratios = {
-        "with the order that AIC chooses": verdict.order_ratio,
-        "with one more block of time": verdict.time_ratio,
-    }
-    for name, ratio in ratios.items():
-        if ratio is not None and ratio > _NEAR_ROUNDS:
-            yield (
-                f"{name} windows would be {ratio:.2g} times as wide: memory or drift beyond the"
-                " model"
-            )
+    yield from sensitivities([verdict])
