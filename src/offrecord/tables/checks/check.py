@@ -25,7 +25,8 @@ class Finding:
 
     kind: "refusal" stops the release. "doubt" speaks against the model: it stops the release unless
     --accept model is given, and then the certificate says it. "warning" is said, and in the
-    summary. "secret" depends on private values: it is said once, and in no file.
+    summary. "secret" depends on private or redacted values: it is said once, and in no file. The
+    others depend on positions, the model and released values alone.
     """
 
     kind: Literal["refusal", "doubt", "warning", "secret"]
@@ -38,7 +39,8 @@ class Part:
     """A part of a table as it was decided.
 
     waits, always, never: (n,) rows that leave later, that are redacted whatever their value, and
-    that never are. gone: (n,) rows that leave empty; None in a dry run, which looks at no value.
+    that never are. gone: (n,) rows that leave empty or wait; None in a dry run, which looks at no
+    value.
     """
 
     table: Table
@@ -57,7 +59,9 @@ class DataCheck:
         return ()
 
     def observe(self, part: Part) -> Any:
-        """What is seen in a part, None for nothing; observations add up with +."""
+        """What is seen in a part; observations add up with +. None for nothing: where no part has
+        any, `after` is not called.
+        """
         return None
 
     def after(self, plan: Plan, observed: Any) -> Iterable[Finding]:

@@ -37,7 +37,8 @@ class ReadOptions:
 class Format(ABC):
     """A file format: how its files are named, opened and written.
 
-    read_endings: names that are read, and not written. is_text: its files may be compressed.
+    name: also one of the endings, and `kind` of its source. read_endings: names that are read, and
+    not written. is_text: its files may be compressed.
     """
 
     name: ClassVar[str]

@@ -142,7 +142,8 @@ class Source(ABC):
         """Python that writes the table anew, sorted by chain, with polars.
 
         by: the columns that name chains, with the types by which they sort: text that is all whole
-        numbers sorts as numbers, categories as text.
+        numbers sorts as numbers, categories as text. Where polars has no functions called after
+        `kind`, a source writes its own.
         """
         keys = ", ".join(
             f"polars.col({name!r})"
