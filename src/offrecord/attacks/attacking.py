@@ -25,6 +25,7 @@ from offrecord.mechanisms.deciding.stopping import clusters_of
 from offrecord.mechanisms.rules import LocalRule, StoppingRule
 from offrecord.models.evidence import Dependence, Verdict
 from offrecord.models.records import MISSING, Chains, Codes
+from offrecord.tables.frames import Native
 from offrecord.text import many
 from offrecord.theory.window import smallest_windows
 
@@ -43,7 +44,7 @@ def attack(
     released: str | Path,
     *,
     certificate: str | Path | None = None,
-    private_list: str | Path | None = None,
+    private_list: Native | str | Path | None = None,
     original: str | Path | None = None,
 ) -> Attack:
     """Attack a release by its files.
@@ -51,7 +52,8 @@ def attack(
     Args:
         released: the released table.
         certificate: its certificate, unless it lies beside the table.
-        private_list: the private records, where the certificate does not publish them.
+        private_list: the private records, where the certificate does not publish them: a frame or a
+            file.
         original: the table that was redacted, to compare with plain erasure.
 
     Returns:
@@ -61,8 +63,8 @@ def attack(
         InputError: for what cannot be read, and for files that do not belong together.
     """
     proof = Path(f"{released}{CERTIFICATE}") if certificate is None else Path(certificate)
-    listed, before = (None if one is None else Path(one) for one in (private_list, original))
-    return _attacked(Released.of_files(Path(released), proof, listed, before))
+    before = None if original is None else Path(original)
+    return _attacked(Released.of_files(Path(released), proof, private_list, before))
 
 
 def _attacked(held: Released) -> Attack:

@@ -16,6 +16,7 @@ from offrecord.models.promise import Promise
 from offrecord.models.records import MISSING, Chains, Codes, Runs
 from offrecord.release.certificate import Certificate
 from offrecord.tables.chains import Arranged
+from offrecord.tables.frames import Native
 from offrecord.tables.growing import Holding, closed, open_ended
 from offrecord.tables.private import Private, runs_of
 from offrecord.tables.table import Table
@@ -44,7 +45,7 @@ class Released:
 
     @classmethod
     def of_files(
-        cls, table: Path, certificate: Path, listed: Path | None, original: Path | None
+        cls, table: Path, certificate: Path, listed: Native | Path | None, original: Path | None
     ) -> Released:
         """From its files."""
         said = Certificate.load(certificate)

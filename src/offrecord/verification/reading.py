@@ -18,7 +18,8 @@ from offrecord.models import clock
 from offrecord.release.certificate import Certificate, Output, Positions
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import ROW, Arranged, Columns, arrange
-from offrecord.tables.io.formats import read_frame, read_list, table_format
+from offrecord.tables.frames import Native, listed_keys
+from offrecord.tables.io.formats import read_frame, table_format
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.private import Private, private_records
 from offrecord.tables.steps import Step
@@ -259,19 +260,20 @@ def _same_chains(
 
 
 def private_of(
-    records: Records, certificate: Certificate, listed: Path | None, found: Found
+    records: Records, certificate: Certificate, listed: Native | Path | None, found: Found
 ) -> Private | None:
     """The private records, by the list or as published; None where nobody says which they are."""
     positions = certificate.private.positions
     published = None
     if positions is not None:
         published, _ = _named(records, _positions_frame(records, positions), found)
-    if listed is None:
+    keys = listed_keys(listed)
+    if keys is None:
         found.not_checked.append(
             "Chains that left as a whole: no list was given (counts.dropped_chains)."
         )
         return published
-    private, dropped = _named(records, read_list(listed), found)
+    private, dropped = _named(records, keys, found)
     found.unequal("counts.dropped_chains", certificate.counts.dropped_chains, dropped)
     found.not_checked.append("That the list is complete: it is the one given (private.positions).")
     if published is not None and not (

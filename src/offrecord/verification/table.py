@@ -10,6 +10,7 @@ import polars as pl
 
 from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate, Growing
+from offrecord.tables.frames import Native
 from offrecord.tables.private import Private
 from offrecord.verification.agreement import Found
 from offrecord.verification.chance import CHAINS, check_chance, check_holes
@@ -38,7 +39,7 @@ class Given:
     """
 
     released: Path
-    private_list: Path | None = None
+    private_list: Native | Path | None = None
     key_file: Path | None = None
     original: Path | None = None
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.release.certificate import Certificate, Validated
+from offrecord.tables.frames import Native
 from offrecord.verification.agreement import disagreements, left_out
 from offrecord.verification.law import ROUNDING, Judged, leakages
 from offrecord.verification.members import CannotJudgeError, Promised
@@ -118,7 +119,7 @@ def verify(
     certificate: Path | str,
     released: Path | str | None = None,
     *,
-    private_list: Path | str | None = None,
+    private_list: Native | Path | str | None = None,
     key_file: Path | str | None = None,
     original: Path | str | None = None,
     seed: int | None = None,
@@ -128,7 +129,8 @@ def verify(
     Args:
         certificate: its file.
         released: the table it is about.
-        private_list: which records are private, where the certificate does not publish it.
+        private_list: which records are private, where the certificate does not publish it: a frame
+            or a file.
         key_file: the publisher's key, with which every coin is drawn again.
         original: the table before it was redacted, by whose values coins decide.
         seed: of the draws of plausible chains; the machine's randomness without it.
@@ -139,13 +141,13 @@ def verify(
     Raises:
         InputError: for what cannot be read.
     """
-    paths = [None if one is None else Path(one) for one in (private_list, key_file, original)]
-    if released is None and any(paths):
+    key, before = (None if one is None else Path(one) for one in (key_file, original))
+    if released is None and any(one is not None for one in (private_list, key, before)):
         raise InputError(
             "a list of private records, a key and an original are checked with the released table"
         )
     read = Certificate.load(Path(certificate))
-    given = None if released is None else Given(Path(released), *paths)
+    given = None if released is None else Given(Path(released), private_list, key, before)
     return judge(read, given, secrets.randbits(64) if seed is None else seed)
 
 
