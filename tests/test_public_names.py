@@ -1,7 +1,9 @@
 """The public names: all there, loaded lazily."""
 
+import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,14 @@ def test_every_public_name_is_there():
         assert getattr(offrecord, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         offrecord.nonsense  # noqa: B018 - it is looked up
+
+
+def test_no_package_hides_a_public_name():
+    """Importing offrecord.verify would put a module in the place of the function."""
+    here = Path(offrecord.__file__).parent
+    assert {one.stem for one in here.iterdir()}.isdisjoint(offrecord.__all__)
+    assert inspect.isfunction(offrecord.verify)
+    assert inspect.isfunction(offrecord.attack)
 
 
 def test_names_of_record_owners():
