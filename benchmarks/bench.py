@@ -165,6 +165,55 @@ def first_redact() -> None:
         report("verify of that release", seconds, 3.0)
 
 
+def first_releases() -> None:
+    """Tables of the kinds that publishers hold, by `fit` and `redact --fit`, nothing known before,
+    report included.
+    """
+    rng, designed = np.random.default_rng(7), 60.0  # s more where more than 8 contexts are designed
+    stages = np.full((5, 5), 0.02) + np.diag([0.9, 0.8, 0.9, 0.9, 0.92])
+    sticky = {k: np.full((k, k), (1 - stay) / (k - 1)) for k, stay in ((6, 0.6), (8, 0.5))}
+    for k, stay in ((6, 0.6), (8, 0.5)):
+        np.fill_diagonal(sticky[k], stay)
+    for name, values, more in (
+        ("panel, 25,632 rows of 6 values", walk(sticky[6], 2136, 12, 1), designed),
+        ("one chain of order 4, 9,868 rows of 2 values", memory(rng, 9868), designed),
+        ("100,000 rows of 8 values", walk(sticky[8], 1000, 100, 2), designed),
+        ("20 nights, 18,000 rows of 5 values", walk(stages / stages.sum(axis=1, keepdims=True),
+                                                    20, 900, 3), designed),
+        ("4 sensors, 80,000 rows of 2 values", walk(np.array([[0.99, 0.01], [0.02, 0.98]]),
+                                                    4, 20_000, 4), 0.0),
+    ):  # fmt: skip
+        with tempfile.TemporaryDirectory() as place:
+            folder, (count, size) = Path(place), values.shape
+            private = rng.random(values.size) < min(0.01, 600 / values.size)
+            columns = {"t": np.tile(np.arange(size), count), "v": values.ravel()}
+            by = ("--single-chain",)
+            if count > 1:
+                columns["who"], by = np.repeat(np.arange(count), size), ("--by", "who")
+            frame = pl.DataFrame({**columns, "private": private})
+            frame.write_parquet(folder / "table.parquet")
+            table = (folder / "table.parquet", "--value", "v", "--order", "t", *by, "--step", "1",
+                     "--private", "private")  # fmt: skip
+            seconds, _ = command("fit", *table, "-o", folder / "model.json")
+            report(f"first fit: {name}", seconds, 10.0)
+            seconds, memory_used = command(
+                "redact", *table, "--fit", "--accept", "model", "--epsilon", "1", "--dataset",
+                "bench", "--key-file", folder / "key" / "key.json", "-o", folder / "out.parquet",
+            )  # fmt: skip
+            report(f"first redact --fit: {name}", seconds, 15.0 + more)
+            report("    its memory", memory_used, None, "GB")
+
+
+def memory(rng: np.random.Generator, size: int) -> np.ndarray:
+    """(1, size) one chain of 0 and 1 with memory 4."""
+    values, draws = np.zeros((1, size), dtype=np.int8), rng.random(size)
+    chances = (0.15, 0.4, 0.6, 0.85)
+    for t in range(4, size):
+        seen = values[0, t - 1] + values[0, t - 2] + values[0, t - 4]
+        values[0, t] = draws[t] < chances[seen]
+    return values
+
+
 def deciding() -> None:
     """Twenty million rows of 200,000 chains, 2 % private: local and stopping rules."""
     values = walk(np.array([[0.95, 0.05], [0.3, 0.7]]), ROWS // LENGTH, LENGTH, 0)
@@ -239,6 +288,7 @@ MEASURED = {
     "windows": windows,
     "designs": designs,
     "redact": first_redact,
+    "first": first_releases,
     "decide": deciding,
     "table": whole_table,
 }

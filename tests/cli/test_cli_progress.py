@@ -1,7 +1,8 @@
-"""Bars on standard error: on a terminal alone, and one protocol for all."""
+"""Progress on standard error: bars on a terminal, lines elsewhere, one protocol for all."""
 
 import io
 import sys
+import time
 
 import pytest
 
@@ -31,6 +32,22 @@ def test_no_terminal_no_bar(monkeypatch, count):
     with printing.busy("designing"):
         pass
     assert silent.getvalue() == ""
+
+
+def test_a_file_gets_a_line_every_ten_seconds(monkeypatch):
+    assert printing.LINES_EVERY == 10
+    monkeypatch.setattr(printing, "LINES_EVERY", 0.02)
+    monkeypatch.setattr(sys, "stderr", lines := io.StringIO())
+    with printing.bar("reading", 3) as advance:
+        advance(2)
+        time.sleep(0.1)
+    with printing.busy("designing"):
+        time.sleep(0.1)
+    said = lines.getvalue()
+    assert "offrecord: note: reading: 2 of 3 after 0 s\n" in said
+    assert "offrecord: note: designing after 0 s\n" in said
+    time.sleep(0.1)
+    assert lines.getvalue() == said  # nothing once it is done
 
 
 def shown_after(seconds, monkeypatch, terminal, count):

@@ -8,12 +8,11 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from time import monotonic
 from typing import Annotated, Any
 
 import typer
-
-from offrecord.text import unwatched
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
@@ -49,14 +48,19 @@ def _say(message: str) -> None:
     print(f"offrecord: {' '.join(message.split())}", file=sys.stderr)
 
 
-# ---- bars, on a terminal only
+# ---- progress: bars on a terminal, lines elsewhere
+
+#: Seconds between lines of progress where standard error is no terminal, such as a file.
+LINES_EVERY = 10.0
 
 
 @contextmanager
 def bar(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar with the time left, shown once a step takes over a second."""
+    """A progress bar with the time left, shown once a step takes over a second; where standard
+    error is no terminal a line every ten seconds.
+    """
     if not sys.stderr.isatty():
-        with unwatched(what, count) as advance:
+        with _lines(what, count) as advance:
             yield advance
         return
     from rich.console import Console
@@ -84,10 +88,36 @@ def bar(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
+def _lines(what: str, count: int | None) -> Iterator[Callable[[int], None]]:
+    """A line every so many seconds, also while one item takes longer than that."""
+    done, ended, start = 0, Event(), monotonic()
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+
+    def say() -> None:
+        while not ended.wait(LINES_EVERY):
+            so_far = "" if not (done or count) else f": {done:,}"
+            of = "" if count is None else f" of {count:,}"
+            noted(f"{what}{so_far}{of} after {monotonic() - start:.0f} s")
+
+    # a thread, as single steps of numpy take longer than ten seconds
+    speaker = Thread(target=say, daemon=True)
+    speaker.start()
+    try:
+        yield advance
+    finally:
+        ended.set()
+        speaker.join()
+
+
+@contextmanager
 def busy(what: str) -> Iterator[None]:
-    """A spinner while something takes long."""
+    """A spinner while something takes long; see `bar`."""
     if not sys.stderr.isatty():
-        yield
+        with _lines(what, None):
+            yield
         return
     from rich.console import Console
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from offrecord.theory.problem import Problem
 
 MAX_OUTCOMES = 20  #: the most records of which every outcome is listed
+#: Budgets tried in turn where a validation fails, as shares of ε: most pass at once; of windows a
+#: lower budget changes nothing until it takes one more record.
+TIGHTENED = (1.0, 0.985, 0.96, 0.92, 0.86, 0.78, 0.68, 0.55, 0.4, 0.2)
 
 
 class Unserved(InputError):  # noqa: N818 - reads as the reason it is
@@ -114,6 +117,32 @@ class Mechanism(ABC):
         from offrecord.mechanisms.design_table import rules_of_mean
 
         return rules_of_mean(self, promise, settings, epsilon, watch)
+
+    def attempts(
+        self,
+        promise: Promise,
+        settings: Collection[Setting],
+        epsilon: float,
+        watch: Progress = unwatched,
+    ) -> Iterator[dict[Setting, Pair]]:
+        """The rules of a table to validate in turn, each stricter than those before.
+
+        By default those of `table_rules` at smaller and smaller budgets.
+
+        Args:
+            promise: the chains that ε is promised for.
+            settings: those that occur.
+            epsilon: the budget.
+            watch: follows the progress.
+
+        Yields:
+            The rules of each setting.
+
+        Raises:
+            Unserved: Where there are no such rules, or judging them would take too long.
+        """
+        for share in TIGHTENED:
+            yield self.table_rules(promise, settings, epsilon * share, watch)
 
 
 class Policy(ABC):

@@ -24,9 +24,6 @@ from offrecord.models.promise import Promise
 from offrecord.text import Progress, unwatched
 from offrecord.theory.window import smallest_windows
 
-#: Budgets tried in turn where a validation fails, as shares of ε: most pass at once; of windows a
-#: lower budget changes nothing until it takes one more record.
-TIGHTENED = (1.0, 0.985, 0.96, 0.92, 0.86, 0.78, 0.68, 0.55, 0.4, 0.2)
 _STEPS = 8  # designs at most in the search for the mean chain's budget; four are usual
 _CLOSE = 0.02  # leakage this close to ε, relative, will do: one per cent of it is 0.02 records
 _SPARE = 0.6  # 12 of 8,000 above ε in the design: 20 or more in the next in 2 % of cases
@@ -89,8 +86,7 @@ def _designed(
     watch: Progress,
 ) -> TablePolicy:
     before = None
-    for number, share in enumerate(TIGHTENED):
-        rules = mechanism.table_rules(promise, settings, epsilon * share, watch)
+    for number, rules in enumerate(mechanism.attempts(promise, settings, epsilon, watch)):
         policy = TablePolicy(mechanism.name, epsilon, protect, promise.coverage, rules)
         if not policy.is_local and not mechanism.joins:
             raise InputError(f"{mechanism.name} has rules that are not local: it must set joins")

@@ -11,10 +11,10 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.files import checked_content
-from offrecord.mechanisms.base import Mechanism, Policy, Unserved
+from offrecord.mechanisms.base import TIGHTENED, Mechanism, Policy, Unserved
 from offrecord.mechanisms.deciding import expected_released, geometry, settings_needed
 from offrecord.mechanisms.deciding.decide import local_redaction, walked
-from offrecord.mechanisms.design_table import TIGHTENED, design_table
+from offrecord.mechanisms.design_table import design_table
 from offrecord.mechanisms.local_policy import LocalPolicy
 from offrecord.mechanisms.rules import Direction, Pair, Setting
 from offrecord.mechanisms.table_policy import TablePolicy

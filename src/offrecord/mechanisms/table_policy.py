@@ -65,6 +65,8 @@ class TablePolicy:
         """(M,) the largest leakage of a member over everything that may act in the table."""
         size = max(_CHUNK // (_OUTCOMES * members.contexts**2), 1)
         if members.count > size:
+            for place in {setting.place for setting in self.rules}:
+                members.law(place)  # of all at once, which is faster than part by part
             return np.concatenate([self.leakages(part) for part in members.parts(size)])
         found = [np.zeros(members.count)]
         left, right = np.zeros(members.count), np.zeros(members.count)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from offrecord.mechanisms.base import Mechanism, Unserved
+from offrecord.mechanisms.base import TIGHTENED, Mechanism, Unserved
 from offrecord.mechanisms.rules import LocalRule, Pair, Setting
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
@@ -48,19 +48,32 @@ class BestWindow(Mechanism):
         watch: Progress = unwatched,
     ) -> dict[Setting, Pair]:
         """The windows that the promise's quantile of the plausible chains keeps."""
+        return next(self.attempts(promise, settings, epsilon, watch))
+
+    def attempts(
+        self,
+        promise: Promise,
+        settings: Collection[Setting],
+        epsilon: float,
+        watch: Progress = unwatched,
+    ) -> Iterator[dict[Setting, Pair]]:
+        """See `Mechanism.attempts`: all on the same chains, from the windows before on."""
         from offrecord.mechanisms.design_table import drawn_for_design
 
         members, allowed = drawn_for_design(promise, epsilon)
-        found = {}
-        with watch("windows", len(settings)) as done:
-            for setting in settings:
-                if members.count <= _FEW:
-                    found[setting] = self.rules(members, setting, epsilon)
-                else:
-                    sizes = smallest_windows(members, *setting, epsilon, allowed)
-                    found[setting] = pair_of_window(setting, sizes, members.k)
-                done(1)
-        return found
+        sizes: dict[Setting, tuple[int, int] | None] = {}
+        for share in TIGHTENED:
+            budget, found = epsilon * share, {}
+            with watch("windows", len(settings)) as done:
+                for one in settings:
+                    if members.count <= _FEW:
+                        found[one] = self.rules(members, one, budget)
+                    else:
+                        before = sizes.get(one)
+                        sizes[one] = smallest_windows(members, *one, budget, allowed, before)
+                        found[one] = pair_of_window(one, sizes[one], members.k)
+                    done(1)
+            yield found
 
     def design(self, problem: Problem) -> LocalPolicy:
         """The shortest window around each private record or run."""

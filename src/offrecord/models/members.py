@@ -20,6 +20,7 @@ from offrecord.models.stationary import stationary_distribution
 
 PlaceKind = Literal["hour", "weekday", "month", "step"]
 PLACE_COUNTS = {"hour": 24, "weekday": 7, "month": 12}
+_TOGETHER = 256  # members whose stationary laws are computed at once: 8 MB at 64 contexts
 
 
 @dataclass(frozen=True)
@@ -203,6 +204,9 @@ class Members:
 
     def parts(self, size: int) -> Iterator[Members]:
         """The same chains in parts of at most `size`."""
+        if self.count <= size:  # what is known of them stays known
+            yield self
+            return
         for begin in range(0, self.count, size):
             yield self.part(slice(begin, begin + size))
 
@@ -227,25 +231,30 @@ def stationary_laws(kernels: Floats) -> Floats:
     By Grassmann–Taksar–Heyman elimination, which subtracts nothing, so small entries are accurate.
     InputError for a kernel with several closed classes of contexts.
     """
+    size = _TOGETHER
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        laws = _eliminated(kernels.copy())
+        parts = [_eliminated(kernels[at : at + size]) for at in range(0, len(kernels), size)]
+    laws = np.concatenate(parts)
     # kernels with contexts that never occur, such as known chains may have, need their closed class
     for member in np.flatnonzero(~np.all(np.isfinite(laws), axis=1)):
         laws[member] = stationary_distribution(kernels[member])
     return laws
 
 
-def _eliminated(reduced: Floats) -> Floats:
-    """(M, S) stationary laws of kernels, which are overwritten."""
+def _eliminated(kernels: Floats) -> Floats:
+    """(M, S) stationary laws."""
+    # members along the last axis: three times as fast at 36 and 64 contexts
+    reduced = np.moveaxis(kernels, 0, 2).copy("C")
+    through = np.empty_like(reduced)
     # taking out a state turns walks through it into steps; sums of positive numbers lose nothing
-    size = reduced.shape[-1]
+    size = len(reduced)
     for last in range(size - 1, 0, -1):
-        leaving = reduced[:, last, :last].sum(axis=1)
-        reduced[:, :last, last] /= leaving[:, np.newaxis]
-        through = reduced[:, :last, last, np.newaxis] * reduced[:, last, np.newaxis, :last]
-        reduced[:, :last, :last] += through
-    weights = np.zeros(reduced.shape[:2])
-    weights[:, 0] = 1.0
+        reduced[:last, last] /= reduced[last, :last].sum(axis=0)
+        more = through[:last, :last]
+        np.multiply(reduced[:last, last, np.newaxis], reduced[last, :last], out=more)
+        reduced[:last, :last] += more
+    weights = np.zeros(reduced.shape[1:])
+    weights[0] = 1.0
     for i in range(1, size):
-        weights[:, i] = np.einsum("ms,ms->m", weights[:, :i], reduced[:, :i, i])
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        weights[i] = (weights[:i] * reduced[:i, i]).sum(axis=0)
+    return np.asarray((weights / weights.sum(axis=0)).T)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from offrecord.models.base import Mask
+from offrecord.models.base import Integers, Mask
 from offrecord.models.members import Members
 from offrecord.theory.pairs import record_exceeds, side_leakages
 from offrecord.theory.sides import local_outcomes, margin_beyond
@@ -19,7 +19,8 @@ from offrecord.theory.sides import local_outcomes, margin_beyond
 #: 7,524.
 LONGEST = 100_000
 _PILOT = 500  # members that bracket the size: 8,000 of order 5 take 2 s instead of 15
-_CHUNK = 2**24  # numbers of outcomes judged at once: 128 MB
+# Numbers of outcomes judged at once, 8 MB: with 128 MB a third of the time went into new memory.
+_CHUNK = 2**20
 _FEW = 100  # members whose powers of the kernel are kept from one size to the next
 
 #: Which of some members exceed ε with so many records redacted to the left and right.
@@ -61,11 +62,17 @@ def _exceeds(
 
 
 def smallest_windows(
-    members: Members, kind: str, place: int, epsilon: float, allowed: int
+    members: Members,
+    kind: str,
+    place: int,
+    epsilon: float,
+    allowed: int,
+    before: tuple[int, int] | None = None,
 ) -> tuple[int, int] | None:
     """The smallest window of a setting that enough members keep.
 
-    Both sides are as long as each other, counted from the private record, up to one record.
+    Both sides are as long as each other, counted from the private record, up to one record. before:
+    the window of the same members at a larger ε.
 
     Returns how many records are redacted beyond the core to the left and right; None if none of up
     to LONGEST records is enough.
@@ -78,31 +85,51 @@ def smallest_windows(
     def exceeds(some: Members, size: int) -> Mask:
         return judge(some, *_cut(members, place, size - ahead, size))
 
-    # sizes that many of the first members exceed are not tried on all
-    pilot = members.part(slice(0, _PILOT))
-    begin = 0
-    if members.count > _PILOT:
-        begin = _smallest(pilot, exceeds, _PILOT // 10, 0) or 0
-    size = _smallest(members, exceeds, allowed, begin)
-    if size is None:
+    asked, begin = np.arange(members.count), 0
+    if before is not None:
+        asked, begin = _failing(members, judge, asked, before), max(before)
+        if len(asked) <= allowed:
+            return before
+    elif members.count > _PILOT:
+        # sizes that many of the first members exceed are not tried on all
+        pilot = np.arange(_PILOT)
+        begin = (_smallest(members, exceeds, pilot, _PILOT // 10, 0) or (0,))[0]
+    found = _smallest(members, exceeds, asked, allowed, begin)
+    if found is None:
         return None
+    size, failing = found
     # one record less on one side may do: both sides grew at once
     best = _cut(members, place, size - ahead, size)
+    smaller = _cut(members, place, size - ahead - 1, size - 1)
+    if before is not None and size == begin:
+        smaller = before
     for fewer in ((1, 0), (0, 1)):
         tried = max(best[0] - fewer[0], 0), max(best[1] - fewer[1], 0)
-        if tried != best and _is_kept(members, judge, tried, allowed):
+        if tried == best:
+            continue
+        # whoever keeps a smaller window keeps this one (F3); at a chain's end it is not smaller
+        within = smaller[0] <= tried[0] and smaller[1] <= tried[1]
+        some = failing if within else np.arange(members.count)
+        if _is_kept(members, judge, some, tried, allowed):
             return tried
     return best
 
 
-def _is_kept(members: Members, judge: Judge, sizes: tuple[int, int], allowed: int) -> bool:
+def _is_kept(
+    members: Members, judge: Judge, asked: Integers, sizes: tuple[int, int], allowed: int
+) -> bool:
     """Whether at most `allowed` members exceed; most windows that are too small show it early."""
     count = 0
-    for part in members.parts(_PILOT):
-        count += int(judge(part, *sizes).sum())
+    for begin in range(0, len(asked), _PILOT):
+        count += len(_failing(members, judge, asked[begin : begin + _PILOT], sizes))
         if count > allowed:
             return False
     return True
+
+
+def _failing(members: Members, judge: Judge, asked: Integers, sizes: tuple[int, int]) -> Integers:
+    """Those of the members asked that exceed ε."""
+    return asked[judge(members.part(asked), *sizes)]
 
 
 # Sizes of at least 0, no longer than the margin of a place.
@@ -116,10 +143,16 @@ def _cut(members: Members, place: int, left: int, right: int) -> tuple[int, int]
 
 
 def _smallest(
-    members: Members, exceeds: Callable[[Members, int], Mask], allowed: int, begin: int
-) -> int | None:
-    """The smallest size from `begin` on that all but `allowed` members keep."""
-    low, high, open_at_low = begin - 1, begin, np.arange(members.count)
+    members: Members,
+    exceeds: Callable[[Members, int], Mask],
+    asked: Integers,
+    allowed: int,
+    begin: int,
+) -> tuple[int, Integers] | None:
+    """The smallest size from `begin` on that all but `allowed` of the members asked keep, and those
+    of them that may exceed with one record less.
+    """
+    low, high, open_at_low = begin - 1, begin, asked
     while True:
         failing = open_at_low[exceeds(members.part(open_at_low), high)]
         if len(failing) <= allowed:
@@ -134,7 +167,7 @@ def _smallest(
             high = middle
         else:
             low, open_at_low = middle, failing
-    return high
+    return high, open_at_low
 
 
 def shortest_window(

@@ -24,8 +24,9 @@ from offrecord.theory.sides import margin_beyond
 if TYPE_CHECKING:
     from offrecord.mechanisms.rules import Direction, StoppingRule
 
-#: Bytes that the masses of one part of the members may take, far below what machines have.
-_PART = 2**27
+#: Bytes that the masses of all levels take for one part of the members: those of a level stay in
+#: the processor's cache, which is 1.4 times as fast at 64 contexts as with 128 MB.
+_PART = 2**25
 
 
 class Steps(NamedTuple):
@@ -86,24 +87,26 @@ def outcomes(rule: StoppingRule, members: Members, place: int, direction: Direct
     """
     if is_closed(rule, members, place, direction):
         return np.ones((members.count, 1, members.contexts))
+    # a walk passes levels at which nothing stops: a third of those of 64 contexts
+    stops = rule.stop.any(axis=(1, 2, 3))
+    levels, stop = rule.levels[np.append(stops, True)].tolist(), rule.stop[stops]
     parts = [
-        _outcomes(rule, steps(part, place, direction, rule.levels.tolist(), rule.far))
+        _outcomes(rule.far, stop, steps(part, place, direction, levels, rule.far))
         for part in members.parts(_size(members, rule))
     ]
     return np.concatenate(parts)
 
 
-def _outcomes(rule: StoppingRule, walk: Steps) -> Floats:
-    classes = rule.far
+def _outcomes(classes: Integers, stop: Floats, walk: Steps) -> Floats:
     found, at_deadline = [], np.empty(0)
-    for level, mass in enumerate(unstopped(walk, rule.stop)):
-        if level == len(rule.stop):  # the deadline: far context l has a walk of its own class
+    for level, mass in enumerate(unstopped(walk, stop)):
+        if level == len(stop):  # the deadline: far context l has a walk of its own class
             at_deadline = mass[:, classes, :, np.arange(len(classes))].swapaxes(0, 1)
             break
-        far, context = np.nonzero(rule.stop[level].any(axis=1))
+        far, context = np.nonzero(stop[level].any(axis=1))
         # a context from which no context of the far class is reached is no outcome there
         seen = walk.beyond[level][:, context, far] > 0
-        chances = rule.stop[level][far, :, context]
+        chances = stop[level][far, :, context]
         # the factor for what lies beyond is the same for every start context (S1)
         found.append(mass[:, far, :, context].swapaxes(0, 1) * chances * seen[:, :, np.newaxis])
     return np.concatenate([*found, at_deadline], axis=1)

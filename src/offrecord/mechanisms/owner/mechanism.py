@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from offrecord.mechanisms.base import Mechanism, Policy, Unserved
+from offrecord.mechanisms.base import TIGHTENED, Mechanism, Policy, Unserved
 from offrecord.mechanisms.design_table import design_table
 from offrecord.mechanisms.owner.greedy import GreedyPolicy
 from offrecord.mechanisms.owner.search import Plausible, Search
@@ -26,13 +26,13 @@ from offrecord.theory.problem import Problem
 _MOST_CONTEXTS = 64
 #: Contexts beyond which a core at its chain's end takes a side of a run, to save time.
 _OWN_ENDS = 8
-#: Seconds of CPU for the rules of a table, validation not included.
+#: Seconds of CPU for the rules of a table, all attempts together.
 _BUDGET = 60.0
 #: By the number of contexts up to which they serve: how many makers are drawn, and how many times
 #: as many judges as validation draws. More makers do not help. Rules are the best of those tried on
 #: the judges, so more exceed in the next draw: with as many judges as draws, a share of .6 fails
 #: validation in 3 of 14 tables.
-_DRAWN = ((5, 400, 2), (8, 400, 1), (_MOST_CONTEXTS, 200, 1))
+_DRAWN = ((5, 400, 2), (8, 400, 1), (36, 200, 1), (_MOST_CONTEXTS, 100, 1))
 #: Of what a publisher may let exceed, the share that designs let exceed among the judges; of this,
 #: the share that the first settings may take from the last.
 _MARGIN, _SHARE = 0.6, 0.75
@@ -80,9 +80,35 @@ class OwnerStopping(Mechanism):
         watch: Progress = unwatched,
     ) -> dict[Setting, Pair]:
         """See `Mechanism.table_rules`."""
+        return next(self.attempts(promise, settings, epsilon, watch))
+
+    def attempts(
+        self,
+        promise: Promise,
+        settings: Collection[Setting],
+        epsilon: float,
+        watch: Progress = unwatched,
+    ) -> Iterator[dict[Setting, Pair]]:
+        """See `Mechanism.attempts`; Unserved where another one would exceed the time."""
+        latest = time.process_time() + _BUDGET
+        for share in TIGHTENED:
+            begun = time.process_time()
+            rules = self._rules(promise, settings, epsilon * share, watch, latest)
+            took = time.process_time() - begun
+            yield rules
+            if time.process_time() + took > latest:
+                raise Unserved("designing stopping rules takes too long")
+
+    def _rules(
+        self,
+        promise: Promise,
+        settings: Collection[Setting],
+        epsilon: float,
+        watch: Progress,
+        latest: float,
+    ) -> dict[Setting, Pair]:
         _check(promise.mean, epsilon)
         chains = plausible(promise, epsilon)
-        latest = time.process_time() + _BUDGET
         found: dict[Setting, Pair] = {}
         ordered = sorted(settings, key=lambda one: (_ORDER.index(one.kind), one.place))
         own = [one for one in ordered if not _takes_run(one, settings, promise.mean.contexts)]
@@ -91,7 +117,9 @@ class OwnerStopping(Mechanism):
                 last = number == len(own) - 1
                 share = 1.0 if last else _SHARE
                 some = replace(chains, allowed=int(np.ceil(share * chains.allowed)))
-                best = Search(some, setting, epsilon, latest).best()
+                now = time.process_time()
+                own_latest = now + (latest - now) / (len(own) - number)
+                best = Search(some, setting, epsilon, own_latest).best()
                 found[setting] = best.pair
                 chains = chains.without(best.over)
                 done(1)

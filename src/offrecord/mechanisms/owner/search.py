@@ -36,6 +36,7 @@ _MOST_PROGRAMS, _MOST_PROGRAMS_KNOWN = 5, 8
 #: Levels of rules for one known chain, where 16 redact 9 % more, of linear programs, and of common
 #: mass under many chains, where 10, 16 and 24 redact the same.
 _LEVELS_KNOWN, _LEVELS_PROGRAMS, _LEVELS = 40, 16, 16
+_LEVELS_MANY = 10  # with more contexts than have classes of their own, where time counts
 #: Level by level, κ: the best at orders 1 and 2 of rain, with no longer deadline than needed.
 _PATIENCE = 0.8
 #: A deadline beyond it means that the chain hardly forgets.
@@ -49,9 +50,9 @@ _EVEN = {"record": 0.5, "run": 0.5, "first": 1.0, "last": 1.0}
 #: near enough: nearer, rules redact 0.5 % less. With more contexts than have classes of their own
 #: the time counts, and twice that is near enough.
 _STEPS, _CLOSE, _NEAR = 7, 0.02, 0.02
-#: How many times as long as its first rules a design takes at least: of 64 contexts, where it is
-#: known after 15 s that 60 s are too few.
-_ALIKE = 3.0
+#: A search takes about so many designs more, and so many times as long to confirm the rules as to
+#: judge the first ones: of 36 and 64 contexts, where it is known after 10 s that 60 s are too few.
+_MORE_DESIGNS, _CONFIRMED = 2.0, 2.0
 #: Designs are compared under so many times the judges that may exceed, those that come out worst;
 #: all judges confirm the best, or say which else come out worst, so often.
 _WORST, _ROUNDS = 30, 4
@@ -151,7 +152,9 @@ class Search:
                 _LEVELS_PROGRAMS,
                 lambda side, at, target: level_by_level(side, at, target, _PATIENCE),
             )
-        yield _designing(_LEVELS_KNOWN if self.chains.known else _LEVELS, common_mass)
+        many = contexts > _OWN_CLASSES
+        levels = _LEVELS_MANY if many else _LEVELS
+        yield _designing(_LEVELS_KNOWN if self.chains.known else levels, common_mass)
 
     def largest(
         self, design: _Design, worst: Integers, limit: float
@@ -164,12 +167,16 @@ class Search:
         made = [self._made(design, _EVEN[self.setting.kind] * self.epsilon * (1.0 - 1e-6))]
         if made[0].pair is None:
             return None, worst
+        designed = time.process_time()
         if judges.count <= 2 * _WORST * (allowed + 1):
             worst = np.arange(judges.count)
         elif not len(worst):
-            worst = self.judged(made[0].pair, judges).worst
+            first = made[0].pair
+            few = self.chains.mean.contexts <= _OWN_CLASSES
+            worst = self.judged(first if few else _of_one_class(first), judges).worst
         now = time.process_time()
-        if now + _ALIKE * (now - begun) > self.latest:
+        more = _MORE_DESIGNS * (designed - begun) + _CONFIRMED * (now - designed)
+        if now + more > self.latest:
             raise Unserved("designing stopping rules takes too long")
         for _ in range(_ROUNDS):
             one = self._towards(design, made, judges.part(worst), limit)
@@ -267,6 +274,7 @@ class Search:
         """The leakage of a pair."""
         count = self.chains.allowed + 1
         largest = np.full(count, -np.inf)
+        judges.law(self.setting.place)  # of all at once, which is faster than part by part
         parts = []
         for part in judges.parts(_part(pair, judges)):
             found, largest = self._leakages(pair, part, largest)
@@ -342,14 +350,26 @@ def _designing(
     return rule
 
 
-# How many members are judged at a time: their outcomes take at most 256 MB.
+# The same rules with the same stops for all far classes: they say which judges come out worst in a
+# sixth of the time, and all judges confirm the best rules.
+def _of_one_class(pair: Pair) -> Pair:
+    sides = [
+        replace(rule, far=np.zeros_like(rule.far), stop=rule.stop.mean(axis=1, keepdims=True))
+        if isinstance(rule, StoppingRule)
+        else rule
+        for rule in pair
+    ]
+    return Pair(*sides)
+
+
+# How many members are judged at a time: their outcomes take at most 32 MB.
 def _part(pair: Pair, members: Members) -> int:
     outcomes = max(
         int(rule.stop.any(axis=2).sum()) + members.contexts
         for rule in pair
         if isinstance(rule, StoppingRule)
     )
-    return max(2**28 // (8 * outcomes * members.contexts), 1)
+    return max(2**25 // (8 * outcomes * members.contexts), 1)
 
 
 def placed_levels(side: Side, deadline: int, most: int) -> list[int]:
