@@ -24,7 +24,7 @@ import polars as pl  # noqa: E402
 
 import offrecord as off  # noqa: E402
 from offrecord.fitting.fit import fit  # noqa: E402
-from offrecord.mechanisms.deciding import decide, everywhere, settings_needed  # noqa: E402
+from offrecord.mechanisms.deciding import decide, settings_needed  # noqa: E402
 from offrecord.mechanisms.design_table import design_table, drawn_for_design  # noqa: E402
 from offrecord.mechanisms.rules import LocalRule, Pair, Setting  # noqa: E402
 from offrecord.mechanisms.table_policy import TablePolicy  # noqa: E402
@@ -47,6 +47,11 @@ def report(what: str, value: float, limit: float | None, unit: str = "s") -> Non
         missed.append(what)
     verdict = "ok" if value <= limit else "MISSED"
     print(f"{what:<84} {value:8.2f} {unit}  (limit {limit:g} {unit})  {verdict}", flush=True)
+
+
+def everywhere(chain: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """The place of a record where places make no difference."""
+    return np.zeros(np.broadcast(chain, step).shape, dtype=np.int64)
 
 
 def busy(action: Callable[[], object]) -> float:
