@@ -187,6 +187,25 @@ def test_merging_leaves_values_alone_where_fewer_than_two_are_rare():
     assert fitted(frame, value="x", merge="rare").posterior.labels == (False, True)
 
 
+@pytest.mark.parametrize("count", [2, "3"])
+def test_a_count_leaves_so_many_values(count):
+    """All but the most frequent ones become one."""
+    found = fitted(value="name", merge=count)
+    reference = TABLE.filter(pl.col("c") != "c00")
+    counts = reference["name"].value_counts(sort=True)
+    kept = counts["name"].head(int(count) - 1).to_list()
+    assert set(found.posterior.labels) == {*kept, "other"}
+    assert found.values["other"] == counts["count"].sum() - counts["count"].head(len(kept)).sum()
+
+
+def test_a_count_of_all_values_merges_none():
+    frame = TABLE.filter(pl.col("name").is_in(["a", "b", "c"]))
+    assert fitted(frame, value="name", merge=3).posterior.labels == ("a", "b", "c")
+    for wrong in (1, 0, "2.5", 1000):
+        with pytest.raises(off.InputError, match="--merge must be rare, or a count"):
+            fitted(value="name", merge=wrong)
+
+
 def test_a_value_called_other_is_refused():
     frame = TABLE.with_columns(pl.col("name").replace("a", "other"))
     with pytest.raises(off.InputError, match="rename it"):

@@ -61,14 +61,15 @@ def _lead(content: Content) -> str:
     if not content.holds:
         verb = "cannot be judged" if content.is_unjudged else "does not verify"
         return f"The certificate of this release {verb}: what follows is what it claims."
-    counts = content.certificate.counts
+    counts, summary = content.certificate.counts, content.summary
+    little = "" if summary is None or not summary.advice else f"Little is left: {summary.advice}. "
     if not counts.private:
         out = many(counts.dropped_chains, "chain")
         gone = f"; {out} with private records went as a whole" if counts.dropped_chains else ""
-        return f"In this table of {many(counts.rows, 'row')} no record is private{gone}."
+        return f"{little}In this table of {many(counts.rows, 'row')} no record is private{gone}."
     return (
-        f"{many(counts.private, 'private record')} of a table of {many(counts.rows, 'row')} stay"
-        f" off the record, and with them what would give them away."
+        f"{little}{many(counts.private, 'private record')} of a table of"
+        f" {many(counts.rows, 'row')} stay off the record, and with them what would give them away."
         f" {share_text(content.released)} of the records left."
     )
 

@@ -35,7 +35,6 @@ from offrecord.tables.values import (
 from offrecord.text import many
 
 OTHERS = "other"  #: what rare values become
-MERGES = ("rare",)
 RARE = 100  #: a value is rare if fewer than one in so many records have it
 _NAMED = 5  # values that an error names
 
@@ -89,31 +88,30 @@ class Wanted:
     """What a person wants of an alphabet that is learned; at most one of these.
 
     values: all that there are, whether they occur or not. bins: where numbers are cut. merge:
-    "rare" makes one value of all that are rare.
+    "rare" makes one value of all that are rare, a count of all but the most frequent ones, so that
+    so many are left.
     """
 
     values: tuple[Label, ...] | None = None
     bins: tuple[float, ...] | None = None
-    merge: str | None = None
+    merge: str | int | None = None
 
     @classmethod
     def of(
         cls,
         values: Sequence[Label] | None,
         bins: Sequence[float] | None,
-        merge: str | None,
+        merge: str | int | None,
     ) -> Wanted:
         """From what a person gives; InputError for what is wrong or does not go together."""
         given = {"--values": values, "--bins": bins, "--merge": merge}
         named = [name for name, one in given.items() if one is not None]
         if len(named) > 1:
             raise InputError(f"give one of {' and '.join(named)}: each says what the values are")
-        if merge is not None and merge not in MERGES:
-            raise InputError(f"--merge must be rare, got {merge!r}")
         return cls(
             None if values is None else listed_labels(values),
             None if bins is None else _checked_bins(bins),
-            merge,
+            None if merge is None else _checked_merge(merge),
         )
 
     def alphabet(self, series: pl.Series, where: str = "") -> tuple[Alphabet, int]:
@@ -128,7 +126,7 @@ class Wanted:
             _check_bins_used(series, self.bins, where)
             return Alphabet(bin_labels(self.bins), self.bins), 0
         if self.merge is not None:
-            kept, merged = _merged(series, where)
+            kept, merged = _merged(series, self.merge, where)
             if merged:
                 return Alphabet(kept, others=OTHERS), merged
         return Alphabet(labels_of(series, where)), 0
@@ -228,9 +226,19 @@ def _check_bins_used(series: pl.Series, bins: Sequence[float], where: str) -> No
 # ---- rare values
 
 
-def _merged(series: pl.Series, where: str) -> tuple[tuple[str, ...], int]:
-    """The labels that are left, OTHERS among them, and how many values are rare: none where fewer
-    than two are.
+def _checked_merge(merge: Any) -> str | int:
+    """ "rare", or how many values are to be left; InputError for anything else."""
+    if merge == "rare":
+        return "rare"
+    count = int(merge) if re.fullmatch("[0-9]{1,3}", str(merge)) else 0
+    if not 2 <= count <= MAX_VALUES:
+        raise InputError(f"--merge must be rare, or a count from 2 to {MAX_VALUES}, got {merge!r}")
+    return count
+
+
+def _merged(series: pl.Series, how: str | int, where: str) -> tuple[tuple[str, ...], int]:
+    """The labels that are left, OTHERS among them, and how many values became one: none where fewer
+    than two would. how: see `Wanted`.
     """
     cells = value_cells(series)
     check_finite(cells)
@@ -240,14 +248,14 @@ def _merged(series: pl.Series, where: str) -> tuple[tuple[str, ...], int]:
     counts = text.value_counts(name="count").sort(["count", text.name], descending=[True, False])
     values = counts[text.name].to_list()
     common = int((counts["count"] * RARE >= len(text)).sum())
-    kept = values[: min(common, MAX_VALUES - 1)]
+    kept = values[: min(common, MAX_VALUES - 1) if how == "rare" else int(how) - 1]
     merged = len(values) - len(kept)
     if merged < 2:
         return (), 0
     if OTHERS in values:
         raise InputError(
             f"value column {series.name!r} has a value {OTHERS!r}{where}, which is what --merge"
-            " rare calls rare values; rename it"
+            " calls the values that become one; rename it"
         )
     if not kept:
         raise InputError(

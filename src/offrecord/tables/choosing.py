@@ -6,8 +6,9 @@ goes as a whole, where no model is believed or rules would leave nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from offrecord.models.file import Model
 from offrecord.models.posterior import Posterior
 from offrecord.models.promise import Promise
 from offrecord.tables import remembered
+from offrecord.tables.advice import is_little, remedies, what_helps
 from offrecord.tables.growing import growing_settings
 from offrecord.tables.survey import Survey
 from offrecord.text import many
@@ -36,9 +38,10 @@ if TYPE_CHECKING:
 #: Chains from which whole ones can go where no model is believable: fewer would leave too little.
 MANY_CHAINS = 8
 _NOTHING = "the rules would release nothing of these chains"
-_LEAST_LEFT = 0.5  # records of chains with a private one: with fewer left they may go as a whole
+_LEAST_LEFT = 1.0  # records expected: chains of which fewer leave go, and so few are no release
 _PILOT = 50  # plausible chains whose windows say whether rules are worth designing
 _GAIN = 1e-6  # of a record: less is no reason to take a mechanism that is harder to follow
+_OWN_RULES = "Leave --policy out: rules are then designed for this table"
 RULES, WHOLE, NONE = "rules", "whole chains", "none"
 
 
@@ -48,7 +51,8 @@ class Chosen:
 
     kind: "rules", "whole chains" (each with a private record goes) or "none" (private chains are
     whole, or there are none). policy: the rules. expected, runner_up, runner_up_expected: shares of
-    records that are expected to leave. why: for whole chains, the reason.
+    records that are expected to leave. why: for whole chains, the reason. advice: where little
+    leaves, what would help.
     """
 
     kind: str
@@ -58,6 +62,7 @@ class Chosen:
     runner_up_expected: float | None = None
     window: float | None = None
     why: str | None = None
+    advice: str | None = None
 
 
 def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
@@ -69,8 +74,8 @@ def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
         survey: of the table.
 
     Raises:
-        InputError: where a model is needed and there is none to believe, and for given rules that
-            do not serve the table.
+        InputError: where a model is needed and there is none to believe, for given rules that do
+            not serve the table, and where next to nothing would leave.
     """
     if survey.partly == 0 and not given.options.growing:
         return Chosen(NONE)
@@ -80,20 +85,48 @@ def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
         )
     broken = _broken(given, model)
     if broken is not None:
-        return _whole_chains(given, model, survey, broken, _BELIEVE)
+        chosen = _whole_chains(given, model, survey, broken, partial(_believe, given, model))
+    else:
+        chosen = _rules_or_whole_chains(given, model, survey)
+    return _advised(given, model, survey, chosen)
+
+
+def _rules_or_whole_chains(given: Given, model: Model, survey: Survey) -> Chosen:
+    """Rules, or whole chains where rules would release nothing of those with a private record."""
+    helps = partial(what_helps, given, model, survey, 0.0)
     try:
         chosen = _rules(given, model, survey)
     except Unserved as error:
-        return _whole_chains(given, model, survey, str(error))
-    left = chosen.expected * survey.records - (survey.records - survey.touched_records)
+        return _whole_chains(given, model, survey, str(error), helps)
+    beside = survey.records - survey.touched_records
+    left = chosen.expected * survey.records - beside
     fitted = isinstance(model.promise, Posterior) and given.options.policy is None
-    if not fitted or left >= _LEAST_LEFT or given.options.growing:
+    few = survey.chains < MANY_CHAINS
+    if not fitted or few or left >= _LEAST_LEFT or given.options.growing:
         return chosen
-    if survey.chains >= MANY_CHAINS:
-        return _whole_chains(given, model, survey, _NOTHING)
-    if survey.touched_records == survey.records:
-        raise InputError(f"the rules would release nothing of this table. {_RELEASE}")
-    return chosen
+    return _whole_chains(given, model, survey, _NOTHING, helps)
+
+
+def _advised(given: Given, model: Model, survey: Survey, chosen: Chosen) -> Chosen:
+    """The choice with what would help, if little leaves or whole chains go; InputError where next
+    to nothing leaves.
+    """
+    # Records of a growing table wait: how many leave says nothing yet.
+    if given.options.growing:
+        return chosen
+    records, broken = chosen.expected * survey.records, _broken(given, model) is not None
+    if not is_little(survey, records):
+        if chosen.kind == RULES or broken:
+            return chosen
+        helps = remedies(given, model, survey, chosen.expected)
+        return chosen if helps is None else replace(chosen, why=f"{chosen.why}. {helps}")
+    advice = _believe(given, model) if broken else what_helps(given, model, survey, chosen.expected)
+    if records < _LEAST_LEFT and not given.options.accepts("empty"):
+        raise InputError(
+            f"of {many(survey.records, 'record')} less than one is expected to leave. {advice}. Or"
+            " add --accept empty"
+        )
+    return replace(chosen, advice=advice)
 
 
 #: What the rules of a release were chosen before, which a release made again cannot see.
@@ -116,29 +149,37 @@ def _broken(given: Given, model: Model) -> str | None:
     return f"the model is broken at ε = {given.epsilon:g}: {verdict.reasons()}"
 
 
-#: What helps against a broken model, and where rules would redact everything.
-_BELIEVE = (
-    "Fit a model with a coarser --step, a higher --chain-order or another --phase, take an"
-    " --epsilon at which it is not broken, or add --accept model, and the certificate says so"
-)
-_RELEASE = "Take a larger --epsilon or a coarser --step, or fit a model to more data like these"
+def _believe(given: Given, model: Model) -> str:
+    """What helps against a broken model."""
+    kept = [one.epsilon for one in model.verdicts if one.verdict != "broken"]
+    larger = [f"{one:g}" for one in sorted(kept) if one > given.epsilon]
+    take = f" take --epsilon {larger[0]}, at which it is not broken," if larger else ""
+    return (
+        "Fit a model with a coarser --step, a higher --chain-order or another --phase,"
+        f"{take} or add --accept model, and the certificate says so"
+    )
 
 
 def _whole_chains(
-    given: Given, model: Model, survey: Survey, why: str, remedies: str = _RELEASE
+    given: Given, model: Model, survey: Survey, why: str, helps: Callable[[], str]
 ) -> Chosen:
     """Every chain with a private record goes; InputError where that is no way out."""
     if given.options.growing:
-        raise InputError(f"{why}; whole chains cannot go from a table that grows. {remedies}")
+        raise InputError(f"{why}; whole chains cannot go from a table that grows. {helps()}")
     if survey.chains < MANY_CHAINS:
+        whole = ""
+        if survey.chains > survey.touched:
+            by = ", ".join(given.columns.by)
+            whole = f". Or name whole chains as private: a --private-list of {by} alone"
         raise InputError(
-            f"{why}; with {many(survey.chains, 'chain')} whole ones cannot go instead. {remedies}"
+            f"{why}; with {many(survey.chains, 'chain')} whole ones do not go unasked."
+            f" {helps()}{whole}"
         )
     dependence = None if model.origin is None else model.origin.dependence
     if dependence is not None:
         raise InputError(
             f"{why}; whole chains cannot go instead, as neighbouring ones depend on them:"
-            f" {dependence.words}. {REMEDY.capitalize()}. {remedies}"
+            f" {dependence.words}. {REMEDY.capitalize()}. {helps()}"
         )
     return Chosen(WHOLE, why=why, expected=1 - survey.touched_records / max(survey.records, 1))
 
@@ -260,7 +301,7 @@ def _judged(given: Given, promise: Promise, survey: Survey, policy: TablePolicy)
         first = missing[0]
         raise InputError(
             f"the policy has no rule for the setting {first.kind!r} at place {first.place}, which"
-            " occurs in the table: design it for this setting too"
+            f" occurs in the table. {_OWN_RULES}"
         )
     rule = promise.acceptance
     # Drawn here and now: whoever made the policy cannot have fitted it to these chains.
@@ -269,7 +310,7 @@ def _judged(given: Given, promise: Promise, survey: Survey, policy: TablePolicy)
     if found.above > (0 if rule is None else rule.verifier):
         raise InputError(
             f"the policy exceeds ε = {given.epsilon:g} under {found.above:,} of {found.drawn:,}"
-            " chains of the model"
+            f" chains of the model. {_OWN_RULES}"
         )
     return replace(policy, epsilon=given.epsilon, coverage=promise.coverage, validation=found)
 
@@ -280,11 +321,15 @@ def _check_shape(policy: TablePolicy, promise: Promise) -> None:
     for setting, pair in policy.rules.items():
         sides = (pair.left is not None, pair.right is not None)
         if sides != {"first": (False, True), "last": (True, False)}.get(setting.kind, (True, True)):
-            raise InputError(f"the policy has other sides for {setting.kind!r} than it needs")
+            raise InputError(
+                f"the policy has other sides for {setting.kind!r} than it needs. {_OWN_RULES}"
+            )
         if setting.place >= places:
-            raise InputError(f"the policy has rules for place {setting.place}, the model none")
+            raise InputError(
+                f"the policy has rules for place {setting.place}, the model none. {_OWN_RULES}"
+            )
         if not all(rule.fits(promise.k, promise.order) for rule in pair if rule is not None):
             raise InputError(
                 f"the policy has rules for other chains than the model's, which have {promise.k}"
-                f" values and order {promise.order}"
+                f" values and order {promise.order}. {_OWN_RULES}"
             )

@@ -39,6 +39,7 @@ REASONS = {
     "model": "the table, or its verdict, speaks against the model",
     "none": "no record is private",
     "another-release": "the same data were released differently before",
+    "empty": "less than one record is expected to leave",
 }
 #: Budgets at which a fit is tested unless others are given.
 EPSILONS = (0.5, 1.0, 2.0)
@@ -125,8 +126,11 @@ class Learning:
         default=None,
         metavar="NUMBERS",
     )
-    merge: str | None = option(
-        "rare: values that fewer than one record in 100 has become one, other.", default=None
+    merge: str | int | None = option(
+        "rare: values that fewer than one record in 100 has become one, other; a count: so many"
+        " values are left, the most frequent ones and other.",
+        default=None,
+        metavar="rare|COUNT",
     )
     step: str | int | None = option(
         "Distance of neighbours, 1h or 1: what is missing counts as redacted.", default=None

@@ -47,7 +47,8 @@ class Summary:
     redacted, M sometimes, L always, private. leakage: what the rules leak; promise: for which
     chains. gain: what that means. erasure: what erasing private records alone would have leaked
     under the mean chain. waiting: records of a growing table that leave later.
-    verdict: of the model at this ε, None if it was not tested.
+    verdict: of the model at this ε, None if it was not tested. advice: where less than half of what
+    erasing private records alone would keep is released, what would help.
     """
 
     dataset: str
@@ -80,6 +81,7 @@ class Summary:
     regions: dict[str, int]
     waiting: int
     verdict: str | None
+    advice: str | None
     seconds: float
     warnings: tuple[str, ...] = ()
 
@@ -133,6 +135,7 @@ class Summary:
             regions=dict(zip(REGIONS, decision.regions.tolist(), strict=True)),
             waiting=decision.waiting,
             verdict=None if verdict is None else verdict.words(),
+            advice=_advice(plan, share),
             seconds=seconds,
             warnings=warnings,
         )
@@ -164,6 +167,7 @@ class Summary:
     def _lines(self) -> list[tuple[str, str]]:
         """What there is to say, by name."""
         lines = {
+            "little left": self.advice,
             "released": self._released(),
             "protected": self._protected(),
             "in these": self._cost(),
@@ -237,6 +241,18 @@ class Summary:
 
     def __str__(self) -> str:
         return "\n".join([self.figures(), *(f"warning: {warning}" for warning in self.warnings)])
+
+
+def _advice(plan: Plan, share: float) -> str | None:
+    """What would help where little leaves."""
+    if plan.chosen.advice is None:
+        return None
+    private = plan.survey.private + plan.dropped.private
+    plain = max(plan.records - private, 0) / max(plan.records, 1)
+    return (
+        f"{share_text(share)} of the records, where erasing private ones alone would keep"
+        f" {share_text(plain)}. {plan.chosen.advice}"
+    )
 
 
 def promise_text(plan: Plan) -> str:

@@ -213,7 +213,8 @@ class Survey:
             have = "has" if self.too_long == 1 else "have"
             raise InputError(
                 f"the model knows chains of {model.promise.places.count} steps, but"
-                f" {many(self.too_long, 'chain')} {have} more"
+                f" {many(self.too_long, 'chain')} {have} more: fit a model with --phase none, or to"
+                " chains as long"
             )
 
     def warnings(self, columns: Columns, step: Step | None) -> list[str]:
