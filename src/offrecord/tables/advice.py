@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from offrecord.tables.given import Given
     from offrecord.tables.survey import Survey
 
-#: A release is told what would help where it keeps less than this share of the records that erasing
-#: private ones alone would keep.
+#: Little is left where less than this share leaves of the records that erasing private ones alone
+#: would keep.
 LITTLE = 0.5
 _SECONDS = 3.0  # of CPU after which no trial begins; the slowest one seen took 1.2
 _NUMBERS = 2**16  # of the kernels of a trial's chains

@@ -121,7 +121,9 @@ def _advised(given: Given, model: Model, survey: Survey, chosen: Chosen) -> Chos
         helps = remedies(given, model, survey, chosen.expected)
         return chosen if helps is None else replace(chosen, why=f"{chosen.why}. {helps}")
     advice = _believe(given, model) if broken else what_helps(given, model, survey, chosen.expected)
-    if records < _LEAST_LEFT and not given.options.accepts("empty"):
+    # Chains that were written down, not learned, are for studies: those may be of a few records.
+    learned = isinstance(model.promise, Posterior) or model.origin is not None
+    if learned and records < _LEAST_LEFT and not given.options.accepts("empty"):
         raise InputError(
             f"of {many(survey.records, 'record')} less than one is expected to leave. {advice}. Or"
             " add --accept empty"
