@@ -328,3 +328,29 @@ def test_a_range_that_ends_with_a_day_leaves_the_next_midnight_out(tmp_path):
     certificate, optouts = tmp_path / "out.csv.certificate.json", tmp_path / "optouts.csv"
     listed.write_csv(optouts)
     assert verify(certificate, tmp_path / "out.csv", private_list=optouts).is_verified
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "beside", "missing"),
+    [
+        (date(2024, 7, 1), "1w", date(2024, 7, 14), date(2024, 7, 22)),
+        (date(2024, 1, 1), "1mo", date(2024, 4, 3), date(2024, 5, 1)),
+        (2000, "8", 2009, 2032),
+    ],
+)
+def test_a_day_or_a_number_names_one_record_and_not_the_next(first, step, beside, missing):
+    """A Sunday is of the week that began six days before, not of tomorrow's."""
+    grid = Step.parsed(step)
+    if step == "1mo":
+        orders = [date(2024, month, 1) for month in range(1, 13)]
+    else:
+        size = 8 if step == "8" else timedelta(weeks=1)
+        orders = [first + place * size for place in range(12)]
+    orders = [one for one in orders if one != missing]
+    frame = pl.DataFrame({"t": orders, "v": [0, 1] * 5 + [0]})
+    columns = Columns("v", "t", ())
+    arranged = arrange(frame, columns, alphabet=Alphabet((0, 1)), step=grid)
+    listed = pl.DataFrame({"t": [beside, missing, orders[6]]})
+    held = private_records(arranged, OptOuts.of(listed, columns), grid)
+    assert held.found.tolist() == [False, True, True]
+    assert held.count == 2

@@ -7,6 +7,7 @@ model says (plausible chains, section 6).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,7 @@ def attack(
     certificate: str | Path | None = None,
     private_list: Native | str | Path | None = None,
     original: str | Path | None = None,
+    limits: Mapping[str, int] | None = None,
 ) -> Attack:
     """Attack a release by its files.
 
@@ -55,6 +57,7 @@ def attack(
         private_list: the private records, where the certificate does not publish them: a frame or a
             file.
         original: the table that was redacted, to compare with plain erasure.
+        limits: of what the tables may hold, as `redact` takes them.
 
     Returns:
         What each attacker infers.
@@ -64,7 +67,7 @@ def attack(
     """
     proof = Path(f"{released}{CERTIFICATE}") if certificate is None else Path(certificate)
     before = None if original is None else Path(original)
-    return _attacked(Released.of_files(Path(released), proof, private_list, before))
+    return _attacked(Released.of_files(Path(released), proof, private_list, before, limits))
 
 
 def _attacked(held: Released) -> Attack:

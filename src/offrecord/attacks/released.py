@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -45,13 +46,18 @@ class Released:
 
     @classmethod
     def of_files(
-        cls, table: Path, certificate: Path, listed: Native | Path | None, original: Path | None
+        cls,
+        table: Path,
+        certificate: Path,
+        listed: Native | Path | None,
+        original: Path | None,
+        limits: Mapping[str, int] | None = None,
     ) -> Released:
         """From its files."""
         said = Certificate.load(certificate)
         promise, policy = _acting(said)
         found = Found()
-        records = read_records(said, table, tuple(promise.labels), found)
+        records = read_records(said, table, tuple(promise.labels), found, limits)
         if records is None:
             raise InputError(found.problems[0])
         if len(records.codes) != said.counts.rows:
@@ -60,7 +66,7 @@ class Released:
                 f" {said.counts.rows:,}: these are not of the same release"
             )
         if original is not None:
-            records = with_original(records, original, said, found)
+            records = with_original(records, original, said, found, limits)
         private = private_of(records, said, listed, found)
         if private is None:
             raise InputError(

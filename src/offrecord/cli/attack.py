@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from offrecord.cli.files import Original, PrivateList
+from offrecord.cli.parameters import offering
 from offrecord.cli.printing import Json, as_json_text, busy
 
 
-def attack(
+@offering()
+def attack(  # noqa: PLR0913, PLR0917 - an option each
     released: Annotated[Path, typer.Argument(metavar="RELEASED", help="The released table.")],
     certificate: Annotated[
         Path | None,
@@ -28,6 +30,7 @@ def attack(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the picture.")] = False,
     as_json: Json = False,
+    limits: Any = None,
 ) -> None:
     """Infer private records from a release as anyone could, and as some who know more: exit 0 if
     what is promised holds, 1 if it does not.
@@ -44,6 +47,7 @@ def attack(
             certificate=certificate,
             private_list=private_list,
             original=original,
+            limits=dict(limits or ()),
         )
     if picture is not None:
         found.plot().write(picture, force=force)

@@ -43,6 +43,7 @@ SHARED = {
         *_FILE,
         *("merge", "fit_distance", "chain_order", "phase", "coverage"),
     ),
+    **dict.fromkeys(("verify", "attack"), ("limits",)),
     "design": ("epsilon", "protect", "exact_model", "force"),
     "compare": ("protect", "exact_model", "force"),
     **dict.fromkeys(("answer", "key", "ledger"), ("key_file",)),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from offrecord.cli.files import Certificate, Original, PrivateList, Released
-from offrecord.cli.parameters import whole
+from offrecord.cli.parameters import offering, whole
 from offrecord.cli.printing import Json, as_json_text, busy
 
 
+@offering()
 def verify(
     certificate: Certificate,
     released: Released = None,
@@ -30,6 +31,7 @@ def verify(
         ),
     ] = None,
     as_json: Json = False,
+    limits: Any = None,
 ) -> None:
     """Check a certificate by code of its own, under plausible chains drawn anew: exit 0 if it
     holds, 1 if it does not.
@@ -44,6 +46,7 @@ def verify(
             key_file=key_file,
             original=original,
             seed=seed,
+            limits=dict(limits or ()),
         )
     typer.echo(as_json_text(verdict.to_dict()) if as_json else str(verdict))
     if not verdict.is_verified:

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
+from offrecord.models import clock
 from offrecord.models.base import Integers, Mask
 from offrecord.models.records import Chains
 from offrecord.tables.cells import blank_names, nanoseconds, parsed_times, type_name
@@ -324,7 +325,11 @@ def _places(arranged: Arranged, chain: Integers, order: Integers, step: Step | N
     if step is not None:
         assert chains.steps is not None
         place, off = step.counted(chains.order[begin], order, arranged.zone)
+        # a moment may be off by seconds; a day or a number names one record, not the next one
         near = 4 * off <= step.length
+        if step.kind != "time" or step.length >= clock.DAY:
+            row = np.minimum(_first_row(chains, chain, order, above=False), end - 1)
+            near = (off == 0) | (chains.order[row] == order)
         return np.where(near & (place >= 0) & (place <= chains.steps[end - 1]), place, -1)
     row = _first_row(chains, chain, order, above=False)
     there = row < end

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +19,7 @@ from offrecord.release.certificate import Certificate, Output, Positions
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.chains import ROW, Arranged, Columns, arrange
 from offrecord.tables.frames import Native, listed_keys
+from offrecord.tables.io.format import ReadOptions
 from offrecord.tables.io.formats import read_frame, table_format
 from offrecord.tables.optouts import OptOuts
 from offrecord.tables.private import Private, private_records
@@ -161,15 +162,20 @@ def _digest(path: Path) -> str:
 
 
 def read_records(
-    certificate: Certificate, released: Path, labels: tuple[Any, ...] | None, found: Found
+    certificate: Certificate,
+    released: Path,
+    labels: tuple[Any, ...] | None,
+    found: Found,
+    limits: Mapping[str, int] | None = None,
 ) -> Records | None:
     """The rows of a release; None, and a problem, where they are not as the certificate says.
 
     labels: of the model; None without one: each value is one of its own then, and not looked at.
+    limits: of what the file may hold.
     """
     output = certificate.output
     assert output is not None
-    frame = read_frame(released)
+    frame = read_frame(released, options=ReadOptions(limits=limits))
     columns = columns_of(certificate)
     found.unequal("output.columns", list(output.columns), frame.columns)
     if frame.columns != columns.released:
@@ -219,13 +225,19 @@ def _check_spelling(cells: pl.Series, arranged: Arranged, found: Found) -> None:
 # ---- what else is given
 
 
-def with_original(records: Records, path: Path, certificate: Certificate, found: Found) -> Records:
+def with_original(
+    records: Records,
+    path: Path,
+    certificate: Certificate,
+    found: Found,
+    limits: Mapping[str, int] | None = None,
+) -> Records:
     """The same with the values before; a problem where another one is released.
 
     InputError unless the table before has these rows, and others of dropped chains alone.
     """
     columns, named = replace(records.arranged.columns, keep=(), keep_all=False), certificate.origin
-    frame = read_frame(path, columns.released)
+    frame = read_frame(path, columns.released, options=ReadOptions(limits=limits))
     labels = records.arranged.labels
     bins = None if named is None or named.bins is None else tuple(named.bins)
     others = None if named is None else named.others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,13 +36,14 @@ from offrecord.verification.walks import check_walks, redacted_by_walks
 @dataclass(frozen=True)
 class Given:
     """What is checked: the release, and what only some know: the private list, the publisher's key,
-    and the table before it was redacted.
+    and the table before it was redacted. limits: of what files may hold, as `redact` takes them.
     """
 
     released: Path
     private_list: Native | Path | None = None
     key_file: Path | None = None
     original: Path | None = None
+    limits: Mapping[str, int] | None = None
 
 
 def check_table(
@@ -58,7 +60,7 @@ def check_table(
     check_bytes(certificate.output, given.released, found)
     try:
         labels = None if promised is None else promised.labels
-        records = read_records(certificate, given.released, labels, found)
+        records = read_records(certificate, given.released, labels, found, given.limits)
         if records is not None:
             judged = None if promised is None or rules is None else (promised, rules)
             if promised is not None:
@@ -90,7 +92,7 @@ def _check_records(
     found.wrong_at(records.named(other), len(other), "a value that is none of the model's labels")
     found.checked.append("Rows, chains, order, labels and the number of values released.")
     if given.original is not None:
-        records = with_original(records, given.original, certificate, found)
+        records = with_original(records, given.original, certificate, found, given.limits)
     private = private_of(records, certificate, given.private_list, found)
     if private is None:
         _check_without_list(certificate, judged, records, random, found)

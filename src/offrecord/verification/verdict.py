@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,6 +123,7 @@ def verify(
     key_file: Path | str | None = None,
     original: Path | str | None = None,
     seed: int | None = None,
+    limits: Mapping[str, int] | None = None,
 ) -> Verdict:
     """Check a certificate by itself, and with the released table if that is given.
 
@@ -134,6 +135,7 @@ def verify(
         key_file: the publisher's key, with which every coin is drawn again.
         original: the table before it was redacted, by whose values coins decide.
         seed: of the draws of plausible chains; the machine's randomness without it.
+        limits: of what the tables may hold, as `redact` takes them.
 
     Returns:
         What was checked, what it came to, and what was not checked.
@@ -147,7 +149,7 @@ def verify(
             "a list of private records, a key and an original are checked with the released table"
         )
     read = Certificate.load(Path(certificate))
-    given = None if released is None else Given(Path(released), private_list, key, before)
+    given = None if released is None else Given(Path(released), private_list, key, before, limits)
     return judge(read, given, secrets.randbits(64) if seed is None else seed)
 
 

@@ -36,4 +36,4 @@ def unpacked_limit(size: int, given: Mapping[str, int] | None) -> int:
 
 def beyond(name: str, most: int, what: str) -> InputError:
     """The error of what goes beyond a limit. what: a sentence up to the number."""
-    return InputError(f"{what} {most:,}; --limit {name}=NUMBER (redact, fit) allows more")
+    return InputError(f"{what} {most:,}; --limit {name}=NUMBER allows more")
