@@ -355,13 +355,15 @@ def test_numbers_that_are_codes_are_not_cut():
         assert "bins=[" in off.look(long_form(quantity)).fit
 
 
-def test_roles_that_a_person_names_are_kept():
+def test_roles_that_a_person_names_are_kept(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     panel = small_panel().with_columns(mood=pl.col("health") + 1, private=pl.col("person") == 1)
     seen = off.look(panel, value="mood", epsilon=1.5, dataset="diary")
     assert [column.role for column in seen.columns] == ["by", "order", None, "value", "private"]
     assert "value='mood'" in seen.fit
     assert "epsilon=1.5, dataset='diary'" in seen.redact
     assert "PRIVATE_LIST" not in seen.redact
+    panel.select("person", row=1).head(1).write_csv("keys.csv")
     seen = off.look(panel, by="person", order="row", private_list="keys.csv")
     assert "order='row'" in seen.redact
     assert "private_list='keys.csv'" in seen.redact
@@ -425,3 +427,28 @@ def test_in_python_the_calls_run():
     exec(seen.fit, names)
     exec(seen.redact, names)
     assert names["release"].frame.height == table.height
+
+
+def test_a_few_sensors_at_the_same_times_are_chains(tmp_path):
+    """A column of few values beside one that is called state; what a list has is what names it."""
+    begin = datetime(2025, 5, 5)
+    times = [begin + timedelta(minutes=5 * step) for step in range(200)]
+    rows = [(time, door, "open") for time in times for door in ("front", "side")]
+    doors = pl.DataFrame(rows, schema=["timestamp", "door", "state"], orient="row")
+    doors = doors.with_columns(state=pl.Series(["open", "closed", "closed", "open"] * 100))
+    roles = {one.name: one.role for one in off.look(doors).columns}
+    assert roles == {"timestamp": "order", "door": "by", "state": "value"}
+    plain = doors.rename({"door": "north", "state": "south"})  # names that say nothing
+    plain.select("timestamp", "north").head(2).write_csv(tmp_path / "private.csv")
+    known = off.look(plain, private_list=tmp_path / "private.csv")
+    assert {one.name: one.role for one in known.columns} == {
+        "timestamp": "order",
+        "north": "by",
+        "south": "value",
+    }
+
+
+def test_an_order_that_a_person_names_is_not_changed():
+    twice = pl.DataFrame({"day": [1, 1, 2, 2], "seat": [1, 2, 3, 4], "v": [0, 1, 1, 0]})
+    with pytest.raises(off.InputError, match="must order the records of a chain"):
+        off.look(twice, order="day", value="v")

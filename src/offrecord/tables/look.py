@@ -29,7 +29,7 @@ from offrecord.tables.frames import Native, from_native
 from offrecord.tables.grid import OrderColumn, grid_of
 from offrecord.tables.io.csv import is_tabbed
 from offrecord.tables.io.format import ReadOptions
-from offrecord.tables.io.formats import table_file, table_format
+from offrecord.tables.io.formats import read_list, table_file, table_format
 from offrecord.tables.problems import Check, LocatedError, RowNames
 from offrecord.tables.steps import Step
 from offrecord.tables.values import MAX_VALUES, typed_text, value_cells
@@ -183,6 +183,8 @@ def look(
     known = Roles(value, order, (by,) if isinstance(by, str) else tuple(by or ()), private)
     named = [value, None if order == ROW else order, private, *known.by]
     check_columns([one for one in named if one], held.frame.columns, held.name)
+    if private_list is not None:
+        known = _named_by(read_list(private_list, options).columns, held, known)
     given = {"private_list": private_list, "epsilon": epsilon, "dataset": dataset}
     return _looked(held, _roles(held, known), given)
 
@@ -304,12 +306,23 @@ def _check_wide(table: _Table) -> None:
     raise table.error(said, change)
 
 
+def _named_by(listed: Sequence[str], table: _Table, known: Roles) -> Roles:
+    """The roles of the columns that a private list has, where a person has not said them."""
+    shared = [one for one in table.columns.values() if one.name in listed]
+    orders = [one.name for one in shared if one.may_order and one.name not in known.by]
+    names = tuple(one.name for one in shared if not one.may_order)
+    if not known.order and len(orders) == 1:
+        known = known._replace(order=orders[0])
+    return known._replace(by=known.by or names)
+
+
 def _roles(table: _Table, known: Roles) -> Roles:
     """The role of each column, where a person has not said it."""
     frame, columns = table.frame, table.columns
     if known.order is None:
         _check_wide(table)
-    if {_CASE, _EVENT} <= columns.keys() and not (known.value or known.order or known.by):
+    is_log = {_CASE, _EVENT} <= columns.keys() and known.by in ((), (_CASE,))
+    if is_log and not (known.value or known.order):
         time = _TIMESTAMP if _TIMESTAMP in columns else None
         return Roles(_EVENT, ROW, (_CASE,), known.private, time)
     marks = [one.name for one in columns.values() if one.distinct <= 2 and one.sounds("private")]
@@ -327,12 +340,13 @@ def _roles(table: _Table, known: Roles) -> Roles:
     ]
     likely = [name for name in names if columns[name].sounds("by")]
     # a name that says nothing may be that of the value, of which one column must be left
-    others = names if len(names) > 1 or known.value else []
+    is_left = known.value is not None or any(one.sounds("value") for one in free)
+    others = names if len(names) > 1 or is_left else []
     sets: Sequence[Sequence[str]] = [[one] for one in likely] + [[]] + [[one] for one in others]
     tried = [(one, by) for one in orders for by in (sets if not known.by else [known.by])]
     # an order value comes once in a chain, but for the hour that clocks show twice in autumn
     keys = (key for is_key in (_is_key, _is_local) for key in tried if is_key(frame, *key))
-    order, by = next(keys, (ROW, known.by or likely[:1]))
+    order, by = next(keys, (known.order or ROW, known.by or likely[:1]))
     time = times[0].name if times and order == ROW and known.order is None else None
     roles = known._replace(order=order, by=tuple(by), time=time)
     return roles._replace(value=known.value or _value_column(frame, free, roles))
