@@ -83,7 +83,7 @@ def test_files(kind, tmp_path):
     EVERY["utility"]().write(path)
     start = {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE"}[kind]
     assert path.read_bytes().startswith(start)
-    with pytest.raises(InputError, match="--force"):
+    with pytest.raises(InputError, match="force=True"):
         EVERY["utility"]().write(path)
 
 

@@ -202,7 +202,7 @@ def test_a_count_of_all_values_merges_none():
     frame = TABLE.filter(pl.col("name").is_in(["a", "b", "c"]))
     assert fitted(frame, value="name", merge=3).posterior.labels == ("a", "b", "c")
     for wrong in (1, 0, "2.5", 1000):
-        with pytest.raises(off.InputError, match="--merge must be rare, or a count"):
+        with pytest.raises(off.InputError, match="merge must be rare, or a count"):
             fitted(value="name", merge=wrong)
 
 

@@ -107,7 +107,7 @@ class Released:
             release = off.redact(
                 frame, value="v", order="t", by="id", private="p", step="1h",
                 model=Model(promise), dataset=f"{folder}/{name}", key_file=self.key,
-                accept="model", **options,
+                accept=("model", "empty"), **options,
             )  # fmt: skip
         release.write(self.path)
         self.content = json.loads(self.certificate_path.read_text())
