@@ -19,6 +19,7 @@ from offrecord.errors import InputError
 from offrecord.models.evidence import Verdict
 from offrecord.models.file import Model
 from offrecord.models.records import Chains
+from offrecord.tables import choosing
 from offrecord.tables.private import Private
 from offrecord.tables.reference import named_distances, steps_apart
 
@@ -312,6 +313,17 @@ def run(tmp_path, capsys):
         return code, capsys.readouterr().err
 
     return run
+
+
+def test_a_model_of_another_key_is_refused_before_rules_are_designed(tmp_path, monkeypatch):
+    frame = rooms()
+    model = tmp_path / "model.json"
+    off.fit(frame, **BY_ROOM, **LEARNING, key_file=tmp_path / "a" / "key.json").save(model)
+    with monkeypatch.context() as patched:
+        patched.setattr(choosing, "design_table", lambda *_, **__: pytest.fail("designed"))
+        with pytest.raises(InputError, match="give fit and redact the same key_file"):
+            redacted(frame, BY_ROOM, tmp_path, model=model)
+    assert redacted(frame, BY_ROOM, tmp_path, model=model, accept="model").summary.released > 0.5
 
 
 @pytest.mark.parametrize("stream", [True, None], ids=["streamed", "in memory"])

@@ -109,7 +109,8 @@ class Released:
     def place_of(self) -> deciding.PlaceOf:
         """From chain numbers and steps to places."""
         # the coins are not there, and nothing is drawn
-        return Table(self.arranged, self.private, None).place_of(self.promise.places)  # type: ignore[arg-type]
+        table = Table(self.arranged, self.private, None)  # type: ignore[arg-type] # needs no coins
+        return table.place_of(self.promise.places)
 
     @cached_property
     def holding(self) -> Holding | None:

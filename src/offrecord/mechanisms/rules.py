@@ -134,7 +134,8 @@ class SideRule(ABC):
 
 def rule_of(content: Mapping[str, Any]) -> SideRule:
     """The rule of a file's content, of any kind that a registered mechanism has."""
-    return kind_named(SideRule, content.get("kind")).from_dict(content)  # type: ignore[type-abstract]
+    kind = kind_named(SideRule, content.get("kind"))  # type: ignore[type-abstract] # a subclass
+    return kind.from_dict(content)
 
 
 T = TypeVar("T")

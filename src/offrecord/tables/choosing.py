@@ -27,6 +27,7 @@ from offrecord.models.posterior import Posterior
 from offrecord.models.promise import Promise
 from offrecord.tables import remembered
 from offrecord.tables.advice import is_little, remedies, what_helps
+from offrecord.tables.checks.seen import of_elsewhere
 from offrecord.tables.growing import growing_settings
 from offrecord.tables.survey import Survey
 from offrecord.text import many
@@ -83,6 +84,9 @@ def choose(given: Given, model: Model | None, survey: Survey) -> Chosen:
         raise InputError(
             "give either --model or --fit; where whole chains are private, no model is needed"
         )
+    foreign = of_elsewhere(given, model)  # said before rules are designed, which may take minutes
+    if foreign is not None and not given.options.accepts("model"):
+        raise InputError(f"{foreign}, or add --accept model, and the certificate says so")
     broken = _broken(given, model)
     if broken is not None:
         chosen = _whole_chains(given, model, survey, broken, partial(_believe, given, model))

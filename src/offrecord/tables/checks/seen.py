@@ -58,19 +58,11 @@ class LearnedFrom(DataCheck):
     """Looks for records that the model was learned from among those that may be redacted."""
 
     def before(self, plan: Plan) -> Iterator[Finding]:
-        model, value = plan.model, plan.given.options.value
-        origin = None if model is None else model.origin
-        if origin is None:
+        if plan.model is None or plan.model.origin is None:
             return
-        if origin.column != value:
-            said = f"{_LEARNED} the column {origin.column!r}, not {value!r}: fit one of this column"
-            yield Finding("doubt", said)
-        elif origin.seen is not None and plan.seen is None:
-            said = (
-                f"{_LEARNED} a column {value!r} under another key, so whether it saw records that"
-                " are redacted here is not known: fit it under this key"
-            )
-            yield Finding("doubt", said)
+        foreign = of_elsewhere(plan.given, plan.model)
+        if foreign is not None:
+            yield Finding("doubt", foreign)
         if plan.seen is None:
             yield Finding("warning", _NOT_KNOWN)
 
@@ -103,6 +95,21 @@ class LearnedFrom(DataCheck):
 
 #: How a dry run begins what a release would be refused for.
 FORETOLD = "this would be refused, as far as is known without reading the values,"
+
+
+def of_elsewhere(given: Given, model: Model) -> str | None:
+    """Why a model is not of this column, or may have seen records that are redacted here."""
+    origin, value = model.origin, given.options.value
+    if origin is None:
+        return None
+    if origin.column != value:
+        return f"{_LEARNED} the column {origin.column!r}, not {value!r}: fit one of this column"
+    if origin.seen is not None and seen_of(given, model) is None:
+        return (
+            f"{_LEARNED} a column {value!r} under another key, so whether it saw records that are"
+            " redacted here is not known: give fit and redact the same --key-file"
+        )
+    return None
 
 
 def _remedy(plan: Plan, distance: int) -> str:
