@@ -55,7 +55,7 @@ def publishes(fit: Fit) -> str:
     origin = fit.model.origin
     table = "" if origin is None or origin.table is None else f" of {origin.table}"
     lone = 0 if origin is None else origin.lone_cells
-    alone = f"; {many(lone, 'cell')} of them come from one chain alone" if lone else ""
+    alone = f"; in {many(lone, 'cell')} all records are of one chain" if lone else ""
     return f"This model publishes the exact counts of {many(fit.records, 'record')}{table}{alone}."
 
 

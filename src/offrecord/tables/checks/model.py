@@ -259,7 +259,7 @@ def _published(origin: Origin | None) -> str:
     if origin is None:
         return "the certificate publishes the counts that the model was learned from"
     table = "another table" if origin.table is None else repr(origin.table)
-    alone = f"; {many(origin.lone_cells, 'cell')} come from one chain alone"
+    alone = f"; in {many(origin.lone_cells, 'cell')} all records are of one chain"
     return (
         f"the certificate publishes the counts of {many(origin.records, 'record')} of {table}"
         f"{alone if origin.lone_cells else ''}"
