@@ -539,3 +539,13 @@ def test_ids_that_follow_the_values_are_replaced_as_the_page_says(tmp_path, monk
     release = off.redact(renamed, **asked, private_list="renamed-optouts.csv")
     assert release.summary.kind == "whole chains"
     assert release.summary.released == pytest.approx(290 / 300)
+
+
+def test_the_furthest_records_need_not_be_enough_to_learn_from(tmp_path):
+    """Of the furthest ones no two are neighbours, so they say nothing of windows."""
+    random = np.random.default_rng(4)
+    near = [(t, v, t % 40 == 20) for t, v in enumerate(_sticky(random, 4_000, 0.6).tolist())]
+    far = [(5_000 + 2 * t, int(random.integers(2)), False) for t in range(1_000)]
+    frame = pl.DataFrame(near + far, schema=["t", "v", "p"], orient="row")
+    release = redacted(frame, SINGLE, tmp_path, fit=True, private="p", step=1)
+    assert release.fit.transitions > 0

@@ -249,17 +249,17 @@ def _reach(table: Table, kept: Mask, how: Learning, wanted: Wanted, epsilon: flo
     assert table.arranged.unlabelled is not None
     try:
         alphabet = wanted.alphabet(table.arranged.unlabelled.filter(kept))[0]
-    except InputError:  # these few have one value, or none in a bin: nearer ones may do
+        codes = np.where(kept, table.labelled(alphabet).chains.codes, np.int8(MISSING))
+        found = fit_chains(
+            replace(table.chains, codes=codes),
+            alphabet.labels,
+            chain_order=how.chain_order,
+            phase=None,
+            coverage=how.coverage or COVERAGE,
+            epsilons=(),
+        )
+    except InputError:  # these few have one value, or none beside another: nearer ones may do
         return 0.0
-    codes = np.where(kept, table.labelled(alphabet).chains.codes, np.int8(MISSING))
-    found = fit_chains(
-        replace(table.chains, codes=codes),
-        alphabet.labels,
-        chain_order=how.chain_order,
-        phase=None,
-        coverage=how.coverage or COVERAGE,
-        epsilons=(),
-    )
     size = mean_windows(found.posterior, (epsilon,))[0]  # more records have windows near these
     return np.inf if size is None else _REACH * size + found.posterior.order
 
