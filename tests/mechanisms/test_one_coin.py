@@ -98,7 +98,8 @@ def desk(tmp_path, run):
 )
 def test_local_rules_are_certified_verified_attacked_and_reported(desk, model):
     made = desk(model)
-    made.redact("coin-each")
+    release = made.redact("coin-each")
+    assert not any("by their own account" in warning for warning in release.summary.warnings)
     assert json.loads(made.proof.read_text())["policy"]["mechanism"] == "coin-each"
     assert verify(made.proof, made.out).status == "verified"
     assert attack(made.out).holds
@@ -108,7 +109,8 @@ def test_local_rules_are_certified_verified_attacked_and_reported(desk, model):
 @pytest.mark.parametrize("model", MODELS)
 def test_a_third_kind_is_certified_attacked_and_reported(desk, model):
     made = desk(model)
-    made.redact("one-coin")
+    release = made.redact("one-coin")
+    assert any("by their own account" in warning for warning in release.summary.warnings)
     assert json.loads(made.proof.read_text())["policy"]["mechanism"] == "one-coin"
     found = attack(made.out)
     assert any("rules of the kind coin" in note for note in found.notes)

@@ -261,7 +261,7 @@ class Policy(ABC):
         content = read_json(path)
         try:
             name = content.get("kind", "local") if isinstance(content, dict) else None
-            kind = kind_named(Policy, name)  # type: ignore[type-abstract]
+            kind = kind_named(Policy, name)  # type: ignore[type-abstract] # a subclass
             if not issubclass(kind, cls):
                 raise InputError(f"a policy of the kind {kind.kind}, not {cls.kind}")
             return kind.from_dict(content)

@@ -93,7 +93,6 @@ def _designed(
         if not policy.is_local and protect != "run":
             raise InputError(f"{mechanism.name} protects whole runs: protect must be 'run'")
         content = policy.to_dict()["rules"]
-        # the same rules are not drawn for again until chance lets them pass
         if content == before:  # other draws would be tried until some pass
             continue
         before = content

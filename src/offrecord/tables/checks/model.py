@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from offrecord.mechanisms.rules import LocalRule, StoppingRule
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Integers
 from offrecord.models.evidence import Verdict, sensitivities
@@ -233,6 +234,13 @@ def _spaced(origin: Origin, spacing: float | None) -> str | None:
 def _warnings(plan: Plan, model: Model, verdict: Verdict | None) -> Iterator[str]:
     """What to know about a model that acts."""
     origin, promise, epsilon = model.origin, model.promise, plan.given.epsilon
+    policy = plan.chosen.policy
+    others = set() if policy is None else policy.kinds - {LocalRule.kind, StoppingRule.kind}
+    if others:
+        yield (
+            f"rules of the kind {', '.join(sorted(others))} keep ε by their own account of what"
+            " they show, which verify cannot judge"
+        )
     if origin is None:
         yield (
             "the model does not say what it was learned from; that it belongs to these data is"
