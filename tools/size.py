@@ -1,6 +1,8 @@
 """How large the code is: lines, files, function bodies, comments and docstrings, by package.
 
-A function's body is measured in tokens, without its docstring and comments.
+Columns: `tokens` and `90 %` are the median and the 90 % quantile of the tokens of a function's
+body, without docstring and comments; `comments` and `docstrings` are lines in a hundred; `wide`
+counts lines over 100 columns.
 """
 
 from __future__ import annotations
@@ -54,26 +56,28 @@ def measured(files: list[Path]) -> tuple[int, int, int, int, list[int]]:
     return lines, comments, docstrings, wide, bodies
 
 
+def show(name: str, files: list[Path]) -> None:
+    """Print the size of some files on one line."""
+    lines, comments, docstrings, wide, bodies = measured(files)
+    print(
+        f"{name:<12} {len(files):>4} {lines:>7,} {statistics.median(bodies):>7.0f}"
+        f" {statistics.quantiles(bodies, n=10)[-1]:>6.0f} {100 * comments / lines:>9.1f}"
+        f" {100 * docstrings / lines:>11.0f} {wide:>5}"
+    )
+
+
 def main() -> None:
-    """Print one line for each package of src, and sums."""
+    """Print one line for each package of src, then src and tests as a whole."""
+    print("package     files   lines  tokens   90 %  comments  docstrings  wide")
     root = Path(__file__).parent.parent
     source = root / "src" / "offrecord"
     packages = sorted(
         path for path in source.iterdir() if path.is_dir() and any(path.rglob("*.py"))
     )
     for package in packages:
-        files = list(package.rglob("*.py"))
-        print(f"{package.name:<12} {len(files):>4} files {measured(files)[0]:>7,} lines")
+        show(package.name, list(package.rglob("*.py")))
     for name in ("src", "tests"):
-        files = list((root / name).rglob("*.py"))
-        lines, comments, docstrings, wide, bodies = measured(files)
-        print(
-            f"{name:<12} {len(files):>4} files {lines:>7,} lines; a function's body:"
-            f" {statistics.median(bodies):.0f} tokens (median),"
-            f" {statistics.quantiles(bodies, n=10)[-1]:.0f} (90 %);"
-            f" {100 * comments / lines:.1f} comments in 100 lines,"
-            f" {100 * docstrings / lines:.0f} % docstrings; {wide} lines over 100 columns"
-        )
+        show(name, list((root / name).rglob("*.py")))
     pages = list((root / "docs").glob("*.md"))
     print(f"docs         {len(pages):>4} pages besides proofs and API")
 
