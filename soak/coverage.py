@@ -18,6 +18,7 @@ from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.mechanisms.window import BestWindow
 from offrecord.models.members import Members, Places
 from offrecord.models.records import Chains
+from offrecord.text import unwatched
 from soak.running import Campaign, Notes
 
 KINDS = ("record", "run", "first", "last")
@@ -101,7 +102,7 @@ def _judged(chains: Chains, k: int, *, verdict: bool = False) -> tuple[TablePoli
     """The windows of the rule for a whole table; None where no window is long enough."""
     found = fit(chains, list(range(k)), epsilons=(1.0,) if verdict else ())
     try:
-        rules = BestWindow().table_rules(found.posterior, SETTINGS, 1.0)
+        rules = next(BestWindow().attempts(found.posterior, SETTINGS, 1.0, unwatched))
     except Unserved:
         return None, found
     return TablePolicy("window", 1.0, "run", found.posterior.coverage, rules), found
@@ -132,7 +133,7 @@ def _by_place(kind: str, rng: random.Random, folder: Path) -> Notes:
         for one in KINDS
         for place in range(0 if places.cyclic else order - 1, count)
     ]
-    rules = BestWindow().table_rules(found.posterior, settings, 1.0)
+    rules = next(BestWindow().attempts(found.posterior, settings, 1.0, unwatched))
     policy = TablePolicy("window", 1.0, "run", found.posterior.coverage, rules)
     leakage = float(policy.leakages(_lifted(truth, order))[0])
     notes = Counter({"tables": 1, "covered": int(leakage <= 1 + 1e-9)})

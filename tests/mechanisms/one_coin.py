@@ -8,7 +8,6 @@ import numpy as np
 from offrecord.mechanisms.base import Mechanism
 from offrecord.mechanisms.rules import LocalRule, Pair, SideRule
 from offrecord.mechanisms.window import BestWindow
-from offrecord.text import unwatched
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +45,8 @@ class CoinRule(SideRule):
         }  # fmt: skip
 
     @classmethod
-    def from_dict(cls, content):
-        return cls(*(content[name] for name in ("values", "size", "more", "q")))
+    def from_form(cls, form):
+        return cls(form.values, form.size, form.more, form.q)
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,9 @@ class OneCoin(Mechanism):
     def rules(self, mean, setting, epsilon):
         return self.both(BestWindow().rules(mean, setting, epsilon))
 
-    def table_rules(self, promise, settings, epsilon, watch=unwatched):
-        windows = BestWindow().table_rules(promise, settings, epsilon, watch)
-        return {setting: self.both(pair) for setting, pair in windows.items()}
+    def attempts(self, promise, settings, epsilon, watch):
+        for windows in BestWindow().attempts(promise, settings, epsilon, watch):
+            yield {setting: self.both(pair) for setting, pair in windows.items()}
 
     def both(self, pair):
         return Pair(*(None if rule is None else self.longer(rule) for rule in pair))

@@ -18,6 +18,7 @@ from offrecord.mechanisms.rules import Setting, SideRule, rule_of
 from offrecord.models.file import Model
 from offrecord.models.members import Places
 from offrecord.models.posterior import Posterior
+from offrecord.release.certificate import Unknown
 from offrecord.reports.report import report
 from offrecord.verification import verify
 
@@ -204,7 +205,7 @@ def test_whole_runs_are_protected_by_what_is_not_local():
 
 def test_rules_of_files_are_those_of_the_class():
     rule = CoinRule(2, 3, 1, 0.25)
-    assert vars(rule_of(rule.to_dict())) == vars(rule)
+    assert vars(rule_of(Unknown(**rule.to_dict()))) == vars(rule)
     assert issubclass(CoinRule, SideRule)
     with pytest.raises(off.InputError, match="'dice'"):
-        rule_of({"kind": "dice"})
+        rule_of(Unknown(kind="dice"))

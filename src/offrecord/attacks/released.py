@@ -181,4 +181,4 @@ def _acting(certificate: Certificate) -> tuple[Promise, TablePolicy]:
         raise InputError(
             "whole chains left nothing beside a private record: there is nothing to infer from"
         )
-    return certificate.model.promise(), TablePolicy.from_dict(certificate.policy.to_dict())
+    return certificate.model.promise(), TablePolicy.from_form(certificate.policy)

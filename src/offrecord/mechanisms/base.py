@@ -12,22 +12,21 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.files import read_json, write_text
+from offrecord.files import checked_content, read_json, write_text
 from offrecord.mechanisms.rules import Pair, Setting, kind_named
 from offrecord.models.base import Floats, Mask
+from offrecord.models.chain import MarkovChain
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
-from offrecord.text import Progress, unwatched
+from offrecord.text import Progress
 from offrecord.theory.leakage import figure
 from offrecord.theory.pairs import ROUNDING
-
-if TYPE_CHECKING:
-    from offrecord.theory.problem import Problem
+from offrecord.theory.problem import Problem
 
 MAX_OUTCOMES = 20  #: the most records of which every outcome is listed
 #: Budgets tried in turn where a validation fails, as shares of ε: most pass at once; of windows a
@@ -54,6 +53,11 @@ class Mechanism(ABC):
     @abstractmethod
     def name(self) -> str:
         """The name on the command line."""
+
+    @property
+    def quicker(self) -> Self:
+        """What makes the rules that are only tried, where a search makes many of them."""
+        return self
 
     def design(self, problem: Problem) -> Policy:
         """The policy for a problem; by default the rules around each private record or run.
@@ -89,45 +93,14 @@ class Mechanism(ABC):
 
         return rules_of_policy(self, mean, setting, epsilon)
 
-    def table_rules(
-        self,
-        promise: Promise,
-        settings: Collection[Setting],
-        epsilon: float,
-        watch: Progress = unwatched,
-    ) -> dict[Setting, Pair]:
-        """The rules of a table, for every setting that occurs in it.
-
-        By default those of the mean chain at the largest budget at which enough of the plausible
-        chains keep ε. Of several chains, a window stands in for each setting in which it redacts
-        less: a mechanism that is to act in any case makes its rules here.
-
-        Args:
-            promise: the chains that ε is promised for.
-            settings: those that occur.
-            epsilon: the budget.
-            watch: follows the progress.
-
-        Returns:
-            The rules of each setting, not yet validated.
-
-        Raises:
-            Unserved: Where there are no such rules, or judging them would take too long.
-        """
-        from offrecord.mechanisms.design_table import rules_of_mean
-
-        return rules_of_mean(self, promise, settings, epsilon, watch)
-
     def attempts(
-        self,
-        promise: Promise,
-        settings: Collection[Setting],
-        epsilon: float,
-        watch: Progress = unwatched,
+        self, promise: Promise, settings: Collection[Setting], epsilon: float, watch: Progress
     ) -> Iterator[dict[Setting, Pair]]:
         """The rules of a table to validate in turn, each stricter than those before.
 
-        By default those of `table_rules` at smaller and smaller budgets.
+        By default those of the mean chain, at the largest budget at which enough of the plausible
+        chains keep ε or less. Of several chains, a window stands in for each setting in which it
+        redacts less: a mechanism that is to act in any case makes its rules here.
 
         Args:
             promise: the chains that ε is promised for.
@@ -141,17 +114,22 @@ class Mechanism(ABC):
         Raises:
             Unserved: Where there are no such rules, or judging them would take too long.
         """
+        from offrecord.mechanisms.design_table import rules_of_mean
+
         for share in TIGHTENED:
-            yield self.table_rules(promise, settings, epsilon * share, watch)
+            yield rules_of_mean(self, promise, settings, epsilon * share, watch)
 
 
 class Policy(ABC):
     """What a mechanism decided for one problem.
 
-    kind: how policy files call it; a file that names none holds a local policy.
+    kind, version: how policy files call it; a file that names no kind holds a local policy. held:
+    what its files hold besides the problem.
     """
 
     kind: ClassVar[str]
+    version: ClassVar[int]
+    held: ClassVar[str]
     problem: Problem
     mechanism: str
 
@@ -189,7 +167,6 @@ class Policy(ABC):
             InputError: For another number of values.
         """
 
-    # InputError for values whose outcomes are not listed.
     def _check_listed(self, values: Sequence[int]) -> None:
         n = self.problem.n
         if len(values) != n or n > MAX_OUTCOMES:
@@ -227,14 +204,37 @@ class Policy(ABC):
             "utility": self.utility,
         }
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """The content of a policy file."""
+        return {
+            "format": "offrecord-policy",
+            "version": self.version,
+            "kind": self.kind,
+            **self._head(),
+            "model": self.problem.chain.to_dict(),
+            self.held: self._held(),
+        }
+
+    @abstractmethod
+    def _held(self) -> Any:
+        """What a file says under the name `held`."""
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Self:
+        """The policy of a file's content; its leakage and utility are computed anew.
+
+        The promise is for the file's one chain, whatever it was designed for.
+        """
+        keys = ("model", "n", "private", "protect", "epsilon", cls.held)
+        content = checked_content(content, "policy", cls.version, keys)
+        given = content["n"], content["private"], content["epsilon"], content["protect"]
+        problem = Problem(MarkovChain.from_dict(content["model"]), *given)
+        return cls._from_file(problem, content, str(content.get("mechanism", "unnamed")))
 
     @classmethod
     @abstractmethod
-    def from_dict(cls, content: Any) -> Self:
-        """The policy of a file's content; its leakage is computed anew."""
+    def _from_file(cls, problem: Problem, content: dict[str, Any], mechanism: str) -> Self:
+        """The policy of a file's problem and the other content; InputError if it is none."""
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a policy file, complete or not at all.
@@ -267,3 +267,7 @@ class Policy(ABC):
             return kind.from_dict(content)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
+
+    def __repr__(self) -> str:
+        leaks = f"{self.leakage:.4g} {'≤' if self.is_private else '>'} ε = {self.problem.epsilon:g}"
+        return f"<Policy {self.mechanism}: utility {self.utility:.4f}, leakage {leaks}>"

@@ -10,15 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.mechanisms.base import Mechanism, Unserved
-from offrecord.mechanisms.rules import Pair, Setting
+from offrecord.mechanisms.rules import Pair, Setting, expected_cost
 from offrecord.mechanisms.table_policy import TablePolicy, Validation
-from offrecord.models.base import Floats
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
 from offrecord.text import Progress, unwatched
@@ -68,13 +67,13 @@ def design_table(
     """
     from offrecord.mechanisms.window import BestWindow
 
-    ordered = sorted(settings)
+    asked = promise, epsilon, protect, sorted(settings), watch
     try:
-        return _designed(mechanism, promise, epsilon, protect, ordered, watch)
+        return _designed(mechanism, *asked)
     except Unserved:
         if isinstance(mechanism, BestWindow) or not or_window:
             raise
-    return _designed(BestWindow(), promise, epsilon, protect, ordered, watch)
+    return _designed(BestWindow(), *asked)
 
 
 def _designed(
@@ -126,7 +125,7 @@ def rules_of_mean(
     promise: Promise,
     settings: Collection[Setting],
     epsilon: float,
-    watch: Progress = unwatched,
+    watch: Progress,
 ) -> dict[Setting, Pair]:
     """A mechanism's rules for the mean chain, at a budget at which the promise keeps ε.
 
@@ -145,48 +144,44 @@ def rules_of_mean(
     # (docs/proofs/plausible.md)
     if promise.acceptance is not None:  # rules that meet ε exactly need a margin for other draws
         few = int(promise.acceptance.publisher * _SPARE)
+        mechanism = mechanism.quicker
     found = {}
     with watch(mechanism.name, len(settings)) as done:
         for setting in settings:
-            pair = mechanism.rules(promise.mean, setting, epsilon)  # Unserved, before what is slow
+            search = _Search(mechanism, promise.mean, setting, epsilon, members, few)
+            pair = search.rules(epsilon)  # Unserved, before what is slow
             sizes = smallest_windows(members, *setting, epsilon, allowed)
-            search = _Search(mechanism, promise.mean, setting, epsilon, members, few, sizes)
-            found[setting] = search.best(pair)
+            found[setting] = search.best(pair, sizes)
             done(1)
     return found
 
 
+@dataclass(frozen=True)
 class _Search:
     """The largest budget for the mean chain at which enough members keep ε, in one setting."""
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        mean: Members,
-        setting: Setting,
-        epsilon: float,
-        members: Members,
-        allowed: int,
-        window: tuple[int, int] | None,
-    ) -> None:
-        self.mechanism, self.mean, self.setting = mechanism, mean, setting
-        self.epsilon, self.members, self.allowed = epsilon, members, allowed
-        self.window = window
+    mechanism: Mechanism
+    mean: Members
+    setting: Setting
+    epsilon: float
+    members: Members
+    allowed: int
 
-    def best(self, pair: Pair) -> Pair:
+    def rules(self, budget: float) -> Pair:
+        """The mechanism's."""
+        return self.mechanism.rules(self.mean, self.setting, budget)
+
+    def best(self, pair: Pair, window: tuple[int, int] | None) -> Pair:
         """The rules that redact least of those tried, the window among them.
 
         pair: those of the whole budget.
         """
         from offrecord.mechanisms.window import pair_of_window
 
-        found = []
-        if self.window is not None:
-            found.append(pair_of_window(self.setting, self.window, self.members.k))
+        found = [] if window is None else [pair_of_window(self.setting, window, self.members.k)]
         budget, tried = self.epsilon, [(0.0, 0.0)]
         for step in range(_STEPS):
-            if step:
-                pair = self.mechanism.rules(self.mean, self.setting, budget)
+            pair = self.rules(budget) if step else pair
             leakage = self._leakage(pair)
             if leakage <= self.epsilon:
                 found.append(pair)
@@ -208,19 +203,8 @@ class _Search:
 
     # What all but the allowed number of members keep.
     def _leakage(self, pair: Pair) -> float:
-        leaks = leakages_of(pair, self.setting, self.members)
-        return float(np.sort(leaks)[len(leaks) - 1 - self.allowed])
+        alone = TablePolicy("", 0.0, "run", None, {self.setting: pair})
+        return float(np.sort(alone.leakages(self.members))[-1 - self.allowed])
 
     def _cost(self, pair: Pair) -> float:
-        place = self.setting.place
-        total = 0.0
-        if pair.left is not None:
-            total += float(pair.left.expected_redactions(self.mean, place, "left")[0])
-        if pair.right is not None:
-            total += float(pair.right.expected_redactions(self.mean, place, "right")[0])
-        return total
-
-
-def leakages_of(pair: Pair, setting: Setting, members: Members) -> Floats:
-    """(M,) leakage of the rules of one setting."""
-    return TablePolicy("", 0.0, "run", None, {setting: pair}).leakages(members)
+        return expected_cost(pair, self.mean, self.setting.place)

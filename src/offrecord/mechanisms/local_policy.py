@@ -11,24 +11,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.files import checked_content
 from offrecord.mechanisms.base import Policy
 from offrecord.models.base import Floats, Label, Mask
-from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number
 from offrecord.text import aligned
 from offrecord.theory.leakage import leakages
 from offrecord.theory.problem import Problem
 from offrecord.theory.redaction import released
 
-POLICY_VERSION = 2
 PRIVATE = "private"  #: how a private record's region is called
 WHOLE = 10_000  #: up to this many records, `first` and `last` are the whole chain
 MAX_LISTED = 1_000_000  #: the longest span of records that is listed one by one
 _SHOWN = 24  # runs of records shown to people
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LocalPolicy(Policy):
     """A local redaction mechanism for one problem.
 
@@ -37,6 +34,8 @@ class LocalPolicy(Policy):
     """
 
     kind: ClassVar[str] = "local"
+    version: ClassVar[int] = 2
+    held: ClassVar[str] = "redaction"
 
     problem: Problem
     redaction: Floats
@@ -161,20 +160,12 @@ class LocalPolicy(Policy):
     def _head(self) -> dict[str, Any]:
         return {**super()._head(), "details": dict(self.details)}
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of a policy file; equal rows are written once."""
-        return {
-            "format": "offrecord-policy",
-            "version": POLICY_VERSION,
-            "kind": self.kind,
-            **self._head(),
-            "model": self.problem.chain.to_dict(),
-            "redaction": [
-                [first, last, self.redaction[first - 1].tolist()]
-                for first, last in self._alike()
-                if self.redaction[first - 1].any()
-            ],
-        }
+    def _held(self) -> Any:
+        return [
+            [first, last, self.redaction[first - 1].tolist()]
+            for first, last in self._alike()
+            if self.redaction[first - 1].any()
+        ]
 
     # First and last records, from 1, of neighbours with the same row.
     def _alike(self) -> list[tuple[int, int]]:
@@ -183,34 +174,9 @@ class LocalPolicy(Policy):
         return [(low + 1, high) for low, high in pairwise(edges)]
 
     @classmethod
-    def from_dict(cls, content: Any) -> Self:
-        """The policy of a file's content; its leakage and utility are computed anew.
-
-        The promise is for the file's one chain, whatever it was designed for.
-        """
-        keys = ("model", "n", "private", "protect", "epsilon", "redaction")
-        content = checked_content(content, "policy", POLICY_VERSION, keys)
-        chain = MarkovChain.from_dict(content["model"])
-        problem = Problem(
-            chain, content["n"], content["private"], content["epsilon"], content["protect"]
-        )
-        details = content.get("details", {})
-        return cls(
-            problem,
-            _matrix(content["redaction"], problem.n, chain.k),
-            str(content.get("mechanism", "unnamed")),
-            None,
-            details if isinstance(details, dict) else {},
-        )
-
-    # ---- for people
-
-    def __repr__(self) -> str:
-        leakage = (
-            f"leakage {self.leakage:.4g} {'≤' if self.is_private else '>'} ε ="
-            f" {self.problem.epsilon:g}"
-        )
-        return f"<Policy {self.mechanism}: utility {self.utility:.4f}, {leakage}>"
+    def _from_file(cls, problem: Problem, content: dict[str, Any], mechanism: str) -> Self:
+        matrix, details = _matrix(content[cls.held], problem), content.get("details", {})
+        return cls(problem, matrix, mechanism, None, details if isinstance(details, dict) else {})
 
     def __str__(self) -> str:
         return "\n".join([*self._headlines(), "", aligned(self._table(), right=True)])
@@ -266,9 +232,10 @@ def _probability(q: float) -> str:
     return shown if 0.0 < float(shown) < 1.0 else f"{q:.17g}"
 
 
-def _matrix(content: Any, n: int, k: int) -> Floats:
-    """The matrix of a file's [first, last, probabilities]."""
-    matrix, position = np.zeros((n, k)), 0
+# The matrix of a file's [first, last, probabilities].
+def _matrix(content: Any, problem: Problem) -> Floats:
+    n, k, position = problem.n, problem.chain.k, 0
+    matrix = np.zeros((n, k))
     if not isinstance(content, list):
         raise InputError('"redaction" must be a list of [first, last, probabilities]')
     for entry in content:
@@ -280,10 +247,12 @@ def _matrix(content: Any, n: int, k: int) -> Floats:
             raise InputError(
                 f'"redaction" must name records from 1 to {n} in order, got {first} to {last}'
             )
-        row = entry[2]
-        numbers = all(isinstance(q, (int, float)) and not isinstance(q, bool) for q in row)
-        if len(row) != k or not numbers or not all(0 <= q <= 1 for q in row):
+        if len(entry[2]) != k or not all(map(_is_probability, entry[2])):
             raise InputError(f'"redaction" must hold {k} probabilities between 0 and 1')
-        matrix[first - 1 : last] = row
+        matrix[first - 1 : last] = entry[2]
         position = last
     return matrix
+
+
+def _is_probability(q: Any) -> bool:
+    return isinstance(q, (int, float)) and not isinstance(q, bool) and 0 <= q <= 1

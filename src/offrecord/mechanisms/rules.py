@@ -15,18 +15,18 @@ from __future__ import annotations
 import base64
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Integers, Mask
+from offrecord.models.base import Floats, Integers
 from offrecord.models.members import Members
 
 if TYPE_CHECKING:
-    from offrecord.release.coins import Draws
+    from offrecord.mechanisms.deciding.stopping import Walks
+    from offrecord.release.certificate import Rule
 
 Direction = Literal["left", "right"]
 SettingKind = Literal["record", "run", "first", "last"]
@@ -45,20 +45,6 @@ class Setting(NamedTuple):
 
     kind: SettingKind
     place: int = 0
-
-
-class Walks(Protocol):
-    """Sides of one direction that one rule decides together, numbered from 0."""
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-
-    def contexts(self, walks: Integers, distance: int) -> Integers:
-        """(w,) numbers of the contexts at a distance; 0 is the start context."""
-
-    def coin(self, walks: Integers, limits: Draws, number: int) -> Mask:
-        """(w,) outcomes of the coin of this number, true with probability limits times 2**-64."""
 
 
 class SideRule(ABC):
@@ -99,8 +85,10 @@ class SideRule(ABC):
 
     @classmethod
     @abstractmethod
-    def from_dict(cls, content: Any) -> Self:
-        """The rule of a file's content; InputError if it cannot be one."""
+    def from_form(cls, form: Any) -> Self:
+        """The rule of a file's form; InputError if it cannot be one. Of a kind of one's own the
+        form has what `to_dict` wrote as attributes.
+        """
 
     @property
     def is_window(self) -> bool:
@@ -132,10 +120,10 @@ class SideRule(ABC):
         return np.asarray(self.stop_law(members, place, direction) @ within)
 
 
-def rule_of(content: Mapping[str, Any]) -> SideRule:
-    """The rule of a file's content, of any kind that a registered mechanism has."""
-    kind = kind_named(SideRule, content.get("kind"))  # type: ignore[type-abstract] # a subclass
-    return kind.from_dict(content)
+def rule_of(form: Rule) -> SideRule:
+    """The rule of a file, of any kind that a registered mechanism has."""
+    kind = kind_named(SideRule, form.kind)  # type: ignore[type-abstract] # a subclass
+    return kind.from_form(form)
 
 
 T = TypeVar("T")
@@ -169,6 +157,23 @@ class Pair(NamedTuple):
 
     left: SideRule | None
     right: SideRule | None
+
+
+def expected_cost(pair: Pair, mean: Members, place: int) -> float:
+    """Expected redactions beyond a core at a place, under one chain."""
+    directions: tuple[Direction, ...] = ("left", "right")
+    return sum(
+        float(rule.expected_redactions(mean, place, direction)[0])
+        for rule, direction in zip(pair, directions, strict=True)
+        if rule is not None
+    )
+
+
+def of_setting(setting: Setting, left: SideRule | None, right: SideRule | None) -> Pair:
+    """The rules of those sides that a setting has."""
+    return Pair(
+        None if setting.kind == "first" else left, None if setting.kind == "last" else right
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,12 +243,9 @@ class LocalRule(SideRule):
         return {"kind": "local", "redaction": self.redaction.tolist()}
 
     @classmethod
-    def from_dict(cls, content: Any) -> LocalRule:
+    def from_form(cls, form: Any) -> LocalRule:
         """See `to_dict`."""
-        from offrecord.release.certificate import Matrix, Window
-
-        form = Window if "window" in content else Matrix
-        return cls(form.of(content).chances())
+        return cls(form.chances())
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,10 +340,7 @@ class StoppingRule(SideRule):
         }
 
     @classmethod
-    def from_dict(cls, content: Any) -> StoppingRule:
+    def from_form(cls, form: Any) -> StoppingRule:
         """See `to_dict`."""
-        from offrecord.release.certificate import Stopping
-
-        form = Stopping.of(content)
         levels, far = (np.array(one, dtype=np.int64) for one in (form.levels, form.far))
         return cls(form.order, form.values, levels, far, form.chances())

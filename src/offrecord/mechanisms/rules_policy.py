@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.files import checked_content
 from offrecord.mechanisms.base import TIGHTENED, Mechanism, Policy, Unserved
 from offrecord.mechanisms.deciding import expected_released, geometry, settings_needed
 from offrecord.mechanisms.deciding.decide import local_redaction, walked
@@ -19,7 +18,6 @@ from offrecord.mechanisms.local_policy import LocalPolicy
 from offrecord.mechanisms.rules import Direction, Pair, Setting
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Integers, Mask
-from offrecord.models.chain import MarkovChain
 from offrecord.models.known import KnownChains
 from offrecord.models.members import Members
 from offrecord.models.records import Chains, Runs
@@ -27,11 +25,10 @@ from offrecord.release.coins import ALWAYS, redacts
 from offrecord.text import aligned
 from offrecord.theory.problem import Problem
 
-POLICY_VERSION = 3
 _SHOWN = 24  # distances shown to people
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RulesPolicy(Policy):
     """What a walk away from each private run decides, for one problem.
 
@@ -40,12 +37,12 @@ class RulesPolicy(Policy):
     """
 
     kind: ClassVar[str] = "stopping"
+    version: ClassVar[int] = 3
+    held: ClassVar[str] = "rules"
 
     problem: Problem
     table: TablePolicy
     mechanism: str
-
-    # ---- what it leaks, and what it releases
 
     @cached_property
     def leakages(self) -> Floats:
@@ -96,57 +93,33 @@ class RulesPolicy(Policy):
 
         return ~_walked(records, self.table, coin, self.problem.chain.order)
 
-    # ---- for machines
-
     def summary(self) -> dict[str, Any]:
         """See `Policy.summary`."""
         left, right = self.stopping_law
         return {**self._head(), "stopping_law": {"left": left.tolist(), "right": right.tolist()}}
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Policy.to_dict`."""
-        return {
-            "format": "offrecord-policy",
-            "version": POLICY_VERSION,
-            "kind": self.kind,
-            **self._head(),
-            "model": self.problem.chain.to_dict(),
-            "rules": self.table.to_dict(),
-        }
+    def _held(self) -> Any:
+        return self.table.to_dict()
 
     @classmethod
-    def from_dict(cls, content: Any) -> Self:
-        """See `Policy.from_dict`. The promise is for the file's one chain."""
-        keys = ("model", "n", "private", "protect", "epsilon", "rules")
-        content = checked_content(content, "policy", POLICY_VERSION, keys)
-        given = content["n"], content["private"], content["epsilon"], content["protect"]
-        problem = Problem(MarkovChain.from_dict(content["model"]), *given)
-        table = TablePolicy.from_dict(content["rules"])
-        missing, kind = Records(problem).settings() - set(table.rules), cls
+    def _from_file(cls, problem: Problem, content: dict[str, Any], mechanism: str) -> Self:
+        table, kind = TablePolicy.from_dict(content[cls.held]), cls
+        missing = Records(problem).settings() - set(table.rules)
         if problem.epsilon == 0 and not table.rules:
             from offrecord.mechanisms.owner.greedy import GreedyPolicy
 
             kind = GreedyPolicy  # type: ignore[assignment] # nothing but the problem decides it
         elif missing:
             raise InputError(f"this policy has no rules for {sorted(missing)[0]}")
-        return kind(problem, table, str(content.get("mechanism", "unnamed")))
-
-    # ---- for people
-
-    def __repr__(self) -> str:
-        leakage = f"leakage {self.leakage:.4g}, ε = {self.problem.epsilon:g}"
-        return f"<RulesPolicy {self.mechanism}: utility {self.utility:.4f}, {leakage}>"
+        return kind(problem, table, mechanism)
 
     def __str__(self) -> str:
-        return "\n".join([*self._headlines(), "", aligned(self._table())])
-
-    def _headlines(self) -> list[str]:
-        problem = self.problem
-        return [
-            f"{self.mechanism}: releases {self.utility:.2%} of {problem.n} records, leakage"
-            f" {self.leakage:.6g} of ε = {problem.epsilon:g}",
-            "not local: who redacts must see all values",
-        ]
+        head = (
+            f"{self.mechanism}: releases {self.utility:.2%} of {self.problem.n} records, leakage"
+            f" {self.leakage:.6g} of ε = {self.problem.epsilon:g}"
+        )
+        says = "not local: who redacts must see all values"
+        return "\n".join([head, says, "", aligned(self._table())])
 
     # How likely releasing has begun, by distance.
     def _table(self) -> list[list[str]]:
@@ -223,10 +196,9 @@ def policy_of_table(problem: Problem, table: TablePolicy) -> Policy:
         return RulesPolicy(problem, table, table.mechanism)
     if not table.sides:  # the private run is the whole chain
         return LocalPolicy(problem, np.ones((problem.n, problem.chain.k)), table.mechanism)
-    records = Records(problem, protect=table.protect)
-    where = records.chains, records.runs, table, records.place_of, records.order
-    matrix = local_redaction(*where)
-    assert matrix is not None
+    of = Records(problem, protect=table.protect)
+    matrix = local_redaction(of.chains, of.runs, table, of.place_of, of.order)
+    assert matrix is not None  # the rules are local
     return LocalPolicy(problem, matrix, table.mechanism)
 
 

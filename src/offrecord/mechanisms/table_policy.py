@@ -18,7 +18,7 @@ from offrecord.models.members import Members
 from offrecord.theory.pairs import record_leakages, side_leakages
 
 if TYPE_CHECKING:
-    from offrecord.release.certificate import Rule
+    from offrecord.release.certificate import Policy as PolicyForm
 
 _HEAD = {"format": "offrecord-policy", "kind": "table"}  # of policy files
 _CHUNK = 2**24  # numbers of outcomes judged at once: 128 MB
@@ -71,18 +71,19 @@ class TablePolicy:
         found = [np.zeros(members.count)]
         left, right = np.zeros(members.count), np.zeros(members.count)
         for setting, pair in self.rules.items():
-            if setting.kind == "record":
-                # a lone record: both sides judged as one (S3)
+            if setting.kind == "record":  # a lone record: both sides judged as one (S3)
                 found.append(record_leakage(pair, members, setting.place))
-            elif setting.kind == "run":
-                # a run: its left and right ends may stand at different places, so the largest
-                # of each side counts (S4)
-                left = np.maximum(left, _side(pair.left, members, setting.place, "left"))
-                right = np.maximum(right, _side(pair.right, members, setting.place, "right"))
-            else:
-                # a core at its chain's end has one side, which may use all of ε
-                found.append(_side(pair.left, members, setting.place, "left"))
-                found.append(_side(pair.right, members, setting.place, "right"))
+                continue
+            sides = [
+                _side(rule, members, setting.place, direction)
+                for rule, direction in zip(pair, ("left", "right"), strict=True)
+            ]
+            if setting.kind != "run":  # a core at its chain's end: its only side may use all of ε
+                found += sides
+                continue
+            # a run: its left and right ends may stand at different places, so the largest of each
+            # side counts (S4)
+            left, right = np.maximum(left, sides[0]), np.maximum(right, sides[1])
         found.append(left + right)
         return np.asarray(np.max(found, axis=0))
 
@@ -108,24 +109,16 @@ class TablePolicy:
 
     def to_dict(self) -> dict[str, Any]:
         """Content of policy files and certificates, apart from the model."""
-        rules = [
-            {
-                "setting": setting.kind,
-                "place": setting.place,
-                "left": None if pair.left is None else pair.left.to_dict(),
-                "right": None if pair.right is None else pair.right.to_dict(),
-            }
-            for setting, pair in self.rules.items()
-        ]
+        found = self.validation
         return {
             "mechanism": self.mechanism,
             "epsilon": self.epsilon,
             "protect": self.protect,
             "coverage": self.coverage,
-            "rules": rules,
+            "rules": [_said(*one) for one in self.rules.items()],
             "validation": None
-            if self.validation is None
-            else {**asdict(self.validation), "quantiles": list(self.validation.quantiles)},
+            if found is None
+            else {**asdict(found), "quantiles": list(found.quantiles)},
         }
 
     @classmethod
@@ -141,9 +134,15 @@ class TablePolicy:
                         f" {content[name]!r:.40}"
                     )
             content = {name: one for name, one in content.items() if name not in _HEAD}
-        form = Policy.of(content)
+        return cls.from_form(Policy.of(content))
+
+    @classmethod
+    def from_form(cls, form: PolicyForm) -> TablePolicy:
+        """That of a certificate; InputError if it cannot be one."""
         rules = {
-            Setting(one.setting, one.place): Pair(_rule(one.left), _rule(one.right))
+            Setting(one.setting, one.place): Pair(
+                *(None if side is None else rule_of(side) for side in (one.left, one.right))
+            )
             for one in form.rules
         }
         if len(rules) != len(form.rules):
@@ -157,8 +156,10 @@ class TablePolicy:
         write_text(path, json.dumps(_HEAD | self.to_dict(), allow_nan=False) + "\n", force=force)
 
 
-def _rule(form: Rule | None) -> SideRule | None:
-    return None if form is None else rule_of(form.model_dump(mode="json"))
+# What files say about one setting.
+def _said(setting: Setting, pair: Pair) -> dict[str, Any]:
+    left, right = (None if rule is None else rule.to_dict() for rule in pair)
+    return {"setting": setting.kind, "place": setting.place, "left": left, "right": right}
 
 
 def record_leakage(pair: Pair, members: Members, place: int) -> Floats:

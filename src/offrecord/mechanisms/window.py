@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from offrecord.mechanisms.base import TIGHTENED, Mechanism, Unserved
-from offrecord.mechanisms.rules import LocalRule, Pair, Setting
+from offrecord.mechanisms.rules import LocalRule, Pair, Setting, of_setting
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
-from offrecord.text import Progress, unwatched
+from offrecord.text import Progress
 from offrecord.theory.leakage import Around, figure
 from offrecord.theory.problem import Problem, Secret
 from offrecord.theory.window import LONGEST, shortest_window, smallest_windows, staircase
@@ -40,24 +40,10 @@ class BestWindow(Mechanism):
         found = shortest_window(mean, setting.kind, setting.place, epsilon)
         return pair_of_window(setting, found, mean.k)
 
-    def table_rules(
-        self,
-        promise: Promise,
-        settings: Collection[Setting],
-        epsilon: float,
-        watch: Progress = unwatched,
-    ) -> dict[Setting, Pair]:
-        """The windows that the promise's quantile of the plausible chains keeps."""
-        return next(self.attempts(promise, settings, epsilon, watch))
-
     def attempts(
-        self,
-        promise: Promise,
-        settings: Collection[Setting],
-        epsilon: float,
-        watch: Progress = unwatched,
+        self, promise: Promise, settings: Collection[Setting], epsilon: float, watch: Progress
     ) -> Iterator[dict[Setting, Pair]]:
-        """See `Mechanism.attempts`: all on the same chains, from the windows before on."""
+        """The windows that the promise's quantile of the plausible chains keeps."""
         from offrecord.mechanisms.design_table import drawn_for_design
 
         members, allowed = drawn_for_design(promise, epsilon)
@@ -68,7 +54,7 @@ class BestWindow(Mechanism):
                 for one in settings:
                     if members.count <= _FEW:
                         found[one] = self.rules(members, one, budget)
-                    else:
+                    else:  # from the window before on: it grows as the budget falls
                         before = sizes.get(one)
                         sizes[one] = smallest_windows(members, *one, budget, allowed, before)
                         found[one] = pair_of_window(one, sizes[one], members.k)
@@ -82,15 +68,16 @@ class BestWindow(Mechanism):
         matrix = np.zeros((problem.n, problem.chain.k))
         known: dict[object, tuple[int, int]] = {}
         useful = problem.n  # margin beyond this makes no difference (F14)
+        alike = problem.members.places is None
         for secret in problem.secrets:
             margins = secret.first - 1, problem.n - secret.last
             near = min(margins[0], useful), min(margins[1], useful), secret.last - secret.first
-            key: object = secret if problem.members.places is not None else near
+            key: object = near if alike else secret
             if key not in known:
                 known[key] = _smallest(problem, secret, margins)
                 enough = sum(known[key]) + problem.chain.order
                 # beyond these records nothing changes what a window leaks (F14)
-                if problem.members.places is None and min(margins) > enough:
+                if alike and min(margins) > enough:
                     useful = min(useful, enough)
             left, right = known[key]
             matrix[max(secret.first - 1 - left, 0) : secret.last + right] = 1.0
@@ -99,25 +86,19 @@ class BestWindow(Mechanism):
 
 # The first of the shortest windows around one secret, by its left side.
 def _smallest(problem: Problem, secret: Secret, margins: tuple[int, int]) -> tuple[int, int]:
-    k = problem.chain.k
-
-    def keeps(left: int, right: int) -> bool:
-        rows = np.broadcast_to(1.0, (left, k)), np.broadcast_to(1.0, (right, k))
-        found = Around(problem, problem.members, secret, rows).leakages()
+    def keeps(*sizes: int) -> bool:
+        rows = [np.broadcast_to(1.0, (size, problem.chain.k)) for size in sizes]
+        found = Around(problem, problem.members, secret, (rows[0], rows[1])).leakages()
         return figure(problem, found) <= problem.epsilon
 
     return staircase(keeps, margins) or margins
 
 
 def pair_of_window(setting: Setting, sizes: tuple[int, int] | None, k: int) -> Pair:
-    """The rules of a window.
+    """The rules that redact so many records beyond the core to the left and right.
 
-    sizes: records redacted beyond the core to the left and right; None if no size is enough.
-    Returns the rules, None on a side that the setting does not have. Raises Unserved without sizes.
+    sizes: None if none is enough, which is Unserved.
     """
     if sizes is None:
         raise Unserved(f"no window of up to {LONGEST:,} records on a side keeps ε")
-    left, right = (LocalRule.window(size, k) for size in sizes)
-    return Pair(
-        None if setting.kind == "first" else left, None if setting.kind == "last" else right
-    )
+    return of_setting(setting, *(LocalRule.window(size, k) for size in sizes))

@@ -59,7 +59,7 @@ class Content:
     def policy(self) -> TablePolicy | None:
         """The rules that act."""
         policy = self.certificate.policy
-        return None if policy is None else TablePolicy.from_dict(policy.to_dict())
+        return None if policy is None else TablePolicy.from_form(policy)
 
     @cached_property
     def promise(self) -> Promise | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from offrecord.mechanisms.deciding.geometry import Geometry
+from offrecord.mechanisms.deciding.expect import Geometry
 from offrecord.mechanisms.deciding.layout import RIGHT
 from offrecord.mechanisms.rules import LocalRule, Pair
 from offrecord.mechanisms.table_policy import TablePolicy

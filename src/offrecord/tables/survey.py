@@ -16,9 +16,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.mechanisms.deciding.geometry import Geometry, geometry
-from offrecord.mechanisms.deciding.layout import PlaceOf
-from offrecord.mechanisms.deciding.settings import settings_needed
+from offrecord.mechanisms.deciding.expect import Geometry, geometry
+from offrecord.mechanisms.deciding.layout import PlaceOf, settings_needed
 from offrecord.mechanisms.rules import Setting
 from offrecord.models.file import Model
 from offrecord.models.members import Places

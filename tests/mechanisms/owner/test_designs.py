@@ -19,6 +19,8 @@ from offrecord.models.chain import MarkovChain
 from offrecord.models.known import KnownChains
 from offrecord.models.members import Members, Places
 from offrecord.models.posterior import Posterior
+from offrecord.release.certificate import Stopping
+from offrecord.text import unwatched
 
 RECORD = Setting("record")
 RAIN = [[0.976, 0.024], [0.27, 0.73]]
@@ -107,18 +109,18 @@ def test_rules_keep_the_promise_in_fresh_members(k, order, seed):
     promise = random_posterior(np.random.default_rng(seed), k, order, 3000)
     kinds = ("record", "run", "first", "last") if order == 1 else ("record",)
     settings = [Setting(kind) for kind in kinds]
-    rules = OwnerStopping().table_rules(promise, settings, 1.0)
+    rules = next(OwnerStopping().attempts(promise, settings, 1.0, unwatched))
     assert all(isinstance(one, StoppingRule | None) for pair in rules.values() for one in pair)
     policy = TablePolicy("owner", 1.0, "run", 0.99, rules)
     above = int((policy.leakages(promise.members(8000, 1234)) > 1.0).sum())
     assert above <= 53
-    again = OwnerStopping().table_rules(promise, settings, 1.0)
+    again = next(OwnerStopping().attempts(promise, settings, 1.0, unwatched))
     np.testing.assert_array_equal(again[settings[0]].left.stop, rules[settings[0]].left.stop)
     for pair in rules.values():
         for rule in pair:
             if rule is not None:
                 assert np.all(rule.stop * 2.0**64 % 1 == 0)
-                back = StoppingRule.from_dict(rule.to_dict())
+                back = StoppingRule.from_form(Stopping.of(rule.to_dict()))
                 np.testing.assert_array_equal(back.stop, rule.stop)
 
 
@@ -131,7 +133,7 @@ def test_every_chain_of_a_list_keeps_epsilon(k, order):
     )
     settings = [Setting(kind) for kind in ("record", "run", "first", "last")]
     policy = TablePolicy(
-        "owner", 0.8, "run", None, OwnerStopping().table_rules(promise, settings, 0.8)
+        "owner", 0.8, "run", None, next(OwnerStopping().attempts(promise, settings, 0.8, unwatched))
     )
     assert policy.leakages(promise.members()).max() <= 0.8
 
@@ -178,9 +180,9 @@ def test_sides_of_panels_are_closed_where_no_deadline_fits():
 def test_what_is_not_served():
     promise = KnownChains([MarkovChain(RAIN)])
     with pytest.raises(Unserved, match="ε = 0"):
-        OwnerStopping().table_rules(promise, [RECORD], 0.0)
+        next(OwnerStopping().attempts(promise, [RECORD], 0.0, unwatched))
     periodic = KnownChains([MarkovChain([[0.0, 1.0], [1.0, 0.0]])])
     with pytest.raises(Unserved, match="forgets"):
-        OwnerStopping().table_rules(periodic, [RECORD], 1.0)
+        next(OwnerStopping().attempts(periodic, [RECORD], 1.0, unwatched))
     with pytest.raises(Unserved, match="too long"):
         replace(Search(known(RAIN), RECORD, 1.0), latest=0.0).best()

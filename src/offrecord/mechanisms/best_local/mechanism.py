@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,15 +10,11 @@ import numpy as np
 from offrecord.mechanisms.base import Mechanism
 from offrecord.mechanisms.best_local.optimum import Optimum, best_around
 from offrecord.mechanisms.best_local.sequential_lp import improve
-from offrecord.mechanisms.design_table import rules_of_mean
 from offrecord.mechanisms.local_mechanism import Sides, composed, within_budget
 from offrecord.mechanisms.local_policy import LocalPolicy
-from offrecord.mechanisms.rules import Pair, Setting
 from offrecord.mechanisms.three_region import ThreeRegion
 from offrecord.mechanisms.window import BestWindow
 from offrecord.models.base import Floats
-from offrecord.models.promise import Promise
-from offrecord.text import Progress, unwatched
 from offrecord.theory.influence import is_forced
 from offrecord.theory.one_side import OneSide
 from offrecord.theory.problem import Problem, Secret
@@ -68,16 +63,10 @@ class BestLocal(Mechanism):
             policy = replace(policy, details={**policy.details, "note": note})
         return policy
 
-    def table_rules(
-        self,
-        promise: Promise,
-        settings: Collection[Setting],
-        epsilon: float,
-        watch: Progress = unwatched,
-    ) -> dict[Setting, Pair]:
-        """As of every mechanism; where it designs again and again, with few linear programs."""
-        few = self if promise.coverage is None else replace(self, programs=_FEW_PROGRAMS)
-        return rules_of_mean(few, promise, settings, epsilon, watch)
+    @property
+    def quicker(self) -> BestLocal:
+        """With few linear programs."""
+        return replace(self, programs=_FEW_PROGRAMS)
 
     def _design_for_chain(self, problem: Problem) -> LocalPolicy:
         optima = [_optimum(problem, secret) for secret in problem.secrets[:_MANY]]

@@ -1,6 +1,5 @@
-"""Deciding: side rules laid onto tables. layout.py: positions; settings.py: which rules a table
-needs; local.py, stopping.py: the two kinds of rules; decide.py: what acts; geometry.py, expect.py:
-what is expected of it.
+"""Deciding: side rules laid onto tables. layout.py: positions, and which rules a table needs;
+local.py, stopping.py: the two kinds of rules; decide.py: what acts; expect.py: what is expected.
 """
 
 from offrecord.mechanisms.deciding.decide import (
@@ -12,10 +11,8 @@ from offrecord.mechanisms.deciding.decide import (
     decide,
     local_redaction,
 )
-from offrecord.mechanisms.deciding.expect import expected_released
-from offrecord.mechanisms.deciding.geometry import Geometry, geometry
-from offrecord.mechanisms.deciding.layout import Draw, Mask, PlaceOf
-from offrecord.mechanisms.deciding.settings import settings_needed
+from offrecord.mechanisms.deciding.expect import Geometry, expected_released, geometry
+from offrecord.mechanisms.deciding.layout import Draw, Mask, PlaceOf, settings_needed
 
 __all__ = [
     "ALWAYS",

@@ -12,9 +12,9 @@ from offrecord.mechanisms.deciding.local import LocalPlan
 from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import (
     Coin,
-    KeyedCoin,
     clusters_of,
     covered,
+    keyed,
     least_stops,
     stops_of,
 )
@@ -45,7 +45,7 @@ def decide(
     if policy.is_local:
         layout, book = layout_of(chains, runs, order, place_of), RuleBook.of_policy(policy, order)
         return LocalPlan.of(chains, layout, book).redacted(draw)
-    return walked(chains, runs, policy, place_of, KeyedCoin(draw), order)
+    return walked(chains, runs, policy, place_of, keyed(draw), order)
 
 
 def walked(

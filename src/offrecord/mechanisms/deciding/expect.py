@@ -8,23 +8,114 @@ in which an engine meets the chains.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from offrecord.mechanisms.deciding.geometry import Geometry
-from offrecord.mechanisms.deciding.layout import LEFT, RIGHT, Mask, margins_of
+from offrecord.mechanisms.deciding.layout import LEFT, RIGHT, Layout, PlaceOf, layout_of
 from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook
-from offrecord.mechanisms.deciding.stopping import clusters_of
+from offrecord.mechanisms.deciding.stopping import Clusters, clusters_of, joined
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Integers
 from offrecord.models.members import Members
+from offrecord.models.records import MISSING, Chains, Runs
 
-#: Records between runs that are looked at at once: 64 MB an array.
-_AT_ONCE = 2**23
+_AT_ONCE = 2**23  # records between runs that are looked at at once: 64 MB an array
+#: In place of the number of a side: nothing reaches in from there; a core, which goes whole.
+_NONE, _CORE = -1, -2
+
+
+# ---- positions, small enough to keep for a whole table
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Geometry:
+    """The layout of a table's private runs; chains with the same layout are held once.
+
+    layout: of chains that have a private run. copies: (chains,) how many are like each. records:
+    number of records with a value in all chains, those without a private run included.
+    """
+
+    layout: Layout
+    copies: Integers
+    records: int
+
+    @classmethod
+    def joined(cls, parts: Sequence[Geometry]) -> Geometry:
+        """That of several batches of chains; at least one."""
+        shifts = np.cumsum([0, *(len(part.layout.ends) for part in parts[:-1])])
+        layouts = [
+            replace(
+                part.layout,
+                chain=part.layout.chain + shift,
+                holes=part.layout.holes + np.array([[shift], [0], [0]]),
+            )
+            for part, shift in zip(parts, shifts, strict=True)
+        ]
+        together = {
+            one.name: np.concatenate([getattr(layout, one.name) for layout in layouts])
+            for one in fields(Layout)
+            if one.name not in ("order", "holes")
+        }
+        together["holes"] = np.concatenate([layout.holes for layout in layouts], axis=1)
+        copies = np.concatenate([part.copies for part in parts])
+        records = sum(part.records for part in parts)
+        return cls(*_once(Layout(layouts[0].order, **together), copies), records)
+
+
+def geometry(chains: Chains, runs: Runs, order: int, place_of: PlaceOf) -> Geometry:
+    """The geometry of a batch of whole chains, by positions alone; `Geometry.joined` adds up."""
+    layout = layout_of(chains, runs, order, place_of)
+    copies = np.zeros(chains.count, dtype=np.int64)
+    copies[layout.chain] = 1  # chains without a private run are not kept
+    records = int(np.count_nonzero(chains.codes != MISSING))
+    return Geometry(*_once(layout, copies), records)
+
+
+# Each layout of a chain once, and how many copies of it there are; none without copies.
+def _once(layout: Layout, copies: Integers) -> tuple[Layout, Integers]:
+    kept = np.flatnonzero(copies)
+    # sums of 64-bit digests of what a chain holds: two layouts are taken for one another by chance
+    # in fewer than one of 10⁶ tables of 10⁶ chains, and then an expectation is a little wrong
+    digests = _mixed(layout.ends)
+    cores = _mixed(layout.first, layout.last, layout.single, *layout.places.T)
+    np.add.at(digests, layout.chain, cores)
+    np.add.at(digests, layout.holes[0], _mixed(*layout.holes[1:]))
+    _, first, inverse = np.unique(digests[kept], return_index=True, return_inverse=True)
+    total = np.bincount(inverse, weights=copies[kept], minlength=len(first)).astype(np.int64)
+    order = np.argsort(first)  # as they came
+    number = np.full(len(copies), -1)
+    number[kept[first[order]]] = np.arange(len(first))
+    chain, of_holes = number[layout.chain], number[layout.holes[0]]
+    here = chain >= 0
+    some = Layout(
+        layout.order,
+        layout.ends[kept[first[order]]],
+        chain[here],
+        layout.first[here],
+        layout.last[here],
+        layout.single[here],
+        layout.places[here],
+        np.stack((of_holes, *layout.holes[1:]))[:, of_holes >= 0],
+    )
+    return some, total[order]
+
+
+# (r,) a 64-bit digest of each row of some columns (SplitMix64's finaliser, column by column).
+def _mixed(*columns: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.uint64]:
+    state = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        state = (state + column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        state ^= state >> np.uint64(31)
+    return state
+
+
+# ---- expectation
 
 
 def expected_released(geometry: Geometry, policy: TablePolicy, mean: Members) -> float:
@@ -33,83 +124,71 @@ def expected_released(geometry: Geometry, policy: TablePolicy, mean: Members) ->
     if not layout.count:
         return float(geometry.records)
     book = RuleBook.of_policy(policy, layout.order)
-    if not policy.is_local:
-        found = clusters_of(layout, book)
-        cores = _Cores(found.chain, found.first, found.last, found.margins, found.faces)
-        sides: _Sides = _Stops.of(book, mean, found.rules, found.places, found.looks, layout.order)
+    if policy.is_local:
+        clusters = joined(layout, book, np.arange(layout.count + 1))
+        sides = _local_sides(book, mean, clusters)
     else:
-        numbers = book.of(layout.kinds, layout.places)
-        ends = layout.ends[layout.chain]
-        where = layout.chain, layout.first, layout.last
-        cores = _Cores(*where, *margins_of(*where, ends))
-        sides = _Locals.of(book, mean, numbers, layout.places)
-    return geometry.records - _redacted(geometry, cores, sides)
+        clusters = clusters_of(layout, book)
+        sides = _stopping_sides(book, mean, clusters)
+    return geometry.records - _redacted(geometry, clusters, sides)
 
 
-class _Cores(NamedTuple):
-    """Where cores or clusters are; (c,), and (c, 2) for their two sides."""
+class _Pieces(NamedTuple):
+    """Cores, and the records between two of them or between one and its chain's end; (p,).
 
-    chain: Integers
-    first: Integers
-    last: Integers
-    margins: Integers
-    faces: Mask
-
-
-class _Gaps(NamedTuple):
-    """Records between two cores, or between a core and its chain's end; (g,).
-
-    first: the place of the first. size: how many. sides: (g, 2) numbers of the sides that reach
-    into it from its left and from its right end, -1 for none.
+    first: the place of the first record. size: how many. left, right: numbers of the sides that
+    reach into it from its left and from its right end, _NONE or _CORE.
     """
 
     chain: Integers
     first: Integers
     size: Integers
-    sides: Integers
+    left: Integers
+    right: Integers
 
-    def part(self, which: Integers) -> _Gaps:
+    def part(self, which: Integers) -> _Pieces:
         """Some of them, at times more than once."""
-        return _Gaps(*(values[which] for values in self))
+        return _Pieces(*(values[which] for values in self))
 
 
-class _Sides(ABC):
+class _Sides(NamedTuple):
     """What sides redact, all different ones numbered.
 
-    reaches: (s + 1,) how far each reaches; the last is that of none. slack: two sides are
-    independent where at least this many records lie between what they reach. alone: (s + 1, most
-    + 1) expected redactions up to each distance of one side alone.
+    numbers: (c, 2) of the clusters' sides. reaches: (s + 1,) how far each reaches; the last is that
+    of none. slack: two sides are independent where at least this many records lie between what they
+    reach. alone: (s + 1, most + 1) expected redactions up to each distance of one side alone.
+    between: probability that the record at a distance from the left end of a piece is redacted,
+    where two sides reach into it.
     """
 
     numbers: Integers
     reaches: Integers
     slack: int
     alone: Floats
+    between: Callable[[_Pieces, Integers], Floats]
 
-    @abstractmethod
-    def between(self, gaps: _Gaps, distance: Integers) -> Floats:
-        """Probability that the record at a distance from the left end of a gap is redacted, where
-        two sides reach into it.
-        """
-
-    def cost(self, gaps: _Gaps, low: Integers, high: Integers) -> Floats:
-        """(g,) expected redactions at the distances low … high from the left end of gaps."""
-        reach = self.reaches[gaps.sides]
-        near = np.all(gaps.sides >= 0, axis=1) & (gaps.size < reach.sum(axis=1) + self.slack)
-        most = self.alone.shape[1] - 1
-        found = np.zeros(len(low))
-        ends = ((low - 1, high), (gaps.size - high, gaps.size + 1 - low))
-        for side, (begin, end) in zip((LEFT, RIGHT), ends, strict=True):
-            costs = self.alone[gaps.sides[:, side, np.newaxis], np.minimum((begin, end), most).T]
-            found += costs[:, 1] - costs[:, 0]
+    def cost(self, pieces: _Pieces, low: Integers, high: Integers) -> Floats:
+        """(p,) expected redactions at the distances low … high from the left end of pieces."""
+        left, right = np.maximum(pieces.left, _NONE), np.maximum(pieces.right, _NONE)
+        reach, sizes = self.reaches[left] + self.reaches[right], high - low + 1
+        near = (left >= 0) & (right >= 0) & (pieces.size < reach + self.slack)
+        found = self._alone(left, low, high)
+        found += self._alone(right, pieces.size + 1 - high, pieces.size + 1 - low)
+        found = np.where(pieces.left == _CORE, sizes, found)
         found[near] = 0.0
-        for some in _chunks(np.flatnonzero(near), (high - low + 1)):
-            which = np.repeat(some, (high - low + 1)[some])
-            begin = np.cumsum((high - low + 1)[some]) - (high - low + 1)[some]
-            distance = np.arange(len(which)) + np.repeat(low[some] - begin, (high - low + 1)[some])
-            chances = self.between(gaps.part(which), distance)
+        for some in _chunks(np.flatnonzero(near), sizes):
+            which = np.repeat(some, sizes[some])
+            begin = np.cumsum(sizes[some]) - sizes[some]
+            distance = np.arange(len(which)) + np.repeat(low[some] - begin, sizes[some])
+            chances = self.between(pieces.part(which), distance)
             found[some] = np.bincount(which, weights=chances, minlength=len(found))[some]
         return found
+
+    # (p,) what one side redacts at the distances low … high from it.
+    def _alone(self, sides: Integers, low: Integers, high: Integers) -> Floats:
+        most = self.alone.shape[1] - 1
+        ends = np.minimum(high, most), np.minimum(low - 1, most)
+        return np.asarray(self.alone[sides, ends[0]] - self.alone[sides, ends[1]])
 
 
 # `which` in parts of about _AT_ONCE records.
@@ -118,45 +197,32 @@ def _chunks(which: Integers, sizes: Integers) -> Iterator[Integers]:
     yield from np.split(which, np.flatnonzero(np.diff(parts)) + 1)
 
 
-def _redacted(geometry: Geometry, cores: _Cores, sides: _Sides) -> float:
-    """Expected number of records with a value that are redacted."""
-    copies, gaps = geometry.copies, _gaps(geometry, cores, sides)
-    terms = [copies[gaps.chain] * sides.cost(gaps, np.ones_like(gaps.size), gaps.size)]
-    # cores of short runs may overlap
-    first = cores.first - np.minimum(cores.margins[:, LEFT], 0)
-    terms.append(copies[cores.chain] * (cores.last - first + 1))
-    width = int(geometry.layout.ends.max()) + 2
-    hole_chain, hole_first, hole_last = geometry.layout.holes
-    spans = hole_chain * width + hole_first, hole_chain * width + hole_last
-    for chain, begin, end, within in (
-        (cores.chain, first, cores.last, None),
-        (gaps.chain, gaps.first, gaps.first + gaps.size - 1, gaps),
-    ):
-        piece, low, high = _overlaps(chain * width + begin, chain * width + end, *spans)
-        if within is None:
-            terms.append(-copies[chain[piece]] * (high - low + 1))
-        else:
-            offset = chain[piece] * width + begin[piece] - 1
-            cost = sides.cost(gaps.part(piece), low - offset, high - offset)
-            terms.append(-copies[chain[piece]] * cost)
+# Expected number of records with a value that are redacted: all of the pieces less their holes.
+def _redacted(geometry: Geometry, clusters: Clusters, sides: _Sides) -> float:
+    copies, width = geometry.copies, geometry.layout.width
+    pieces = _pieces(clusters, sides.numbers)
+    terms = [copies[pieces.chain] * sides.cost(pieces, np.ones_like(pieces.size), pieces.size)]
+    begin = pieces.chain * width + pieces.first
+    which, low, high = _overlaps(begin, begin + pieces.size - 1, *geometry.layout.hole_keys)
+    cost = sides.cost(pieces.part(which), low - begin[which] + 1, high - begin[which] + 1)
+    terms.append(-copies[pieces.chain[which]] * cost)
     return math.fsum(np.concatenate(terms).tolist())
 
 
-def _gaps(geometry: Geometry, cores: _Cores, sides: _Sides) -> _Gaps:
-    """The gaps to the left of all cores, then those between the last cores and the chains' ends."""
-    faces, last = cores.faces, np.flatnonzero(~cores.faces[:, RIGHT])
-    size = cores.margins[:, LEFT]
-    before = np.where(faces[:, LEFT], np.roll(sides.numbers[:, RIGHT], 1), -1)
-    found = _Gaps(
-        np.concatenate((cores.chain, cores.chain[last])),
-        np.concatenate((cores.first - size, cores.last[last] + 1)),
-        np.concatenate((size, cores.margins[last, RIGHT])),
-        np.concatenate(
-            (
-                np.stack((before, sides.numbers[:, LEFT]), axis=1),
-                np.stack((sides.numbers[last, RIGHT], np.full(len(last), -1)), axis=1),
-            )
-        ),
+# The cores, the gaps to the left of all of them, and those between last cores and chains' ends.
+def _pieces(clusters: Clusters, numbers: Integers) -> _Pieces:
+    chain, faces, last = clusters.chain, clusters.faces, np.flatnonzero(~clusters.faces[:, RIGHT])
+    gap = clusters.margins[:, LEFT]
+    begin = clusters.first - np.minimum(gap, 0)  # cores of short runs may overlap
+    before = np.where(faces[:, LEFT], np.roll(numbers[:, RIGHT], 1), _NONE)
+    core, none = np.full(len(chain), _CORE), np.full(len(last), _NONE)
+    size = clusters.last - begin + 1, gap, clusters.margins[last, RIGHT]
+    found = _Pieces(
+        np.concatenate((chain, chain, chain[last])),
+        np.concatenate((begin, clusters.first - gap, clusters.last[last] + 1)),
+        np.concatenate(size),
+        np.concatenate((core, before, numbers[last, RIGHT])),
+        np.concatenate((core, numbers[:, LEFT], none)),
     )
     found = found.part(np.flatnonzero(found.size > 0))
     return found.part(np.lexsort((found.first, found.chain)))
@@ -174,14 +240,14 @@ def _overlaps(
     return piece, np.maximum(begin[piece], first[hole]), np.minimum(end[piece], last[hole])
 
 
-# (c, 2) numbers of the different sides, -1 for none, and (s, 4) what each is: the side, the rule,
-# the place, whether it looks.
-def _numbered(rules: Integers, places: Integers, looks: Mask) -> tuple[Integers, Integers]:
-    width = int(places.max(initial=0)) + 1
-    keys = ((rules * width + places) * 2 + looks) * 2 + np.array([LEFT, RIGHT])
-    there = rules != NO_SIDE
+# (c, 2) numbers of the different sides, _NONE for none, and (s, 4) what each is: the side, the
+# rule, the place, whether it looks.
+def _numbered(clusters: Clusters) -> tuple[Integers, Integers]:
+    width, there = int(clusters.places.max(initial=0)) + 1, clusters.rules != NO_SIDE
+    keys = (clusters.rules * width + clusters.places) * 2 + clusters.looks
+    keys = keys * 2 + np.array([LEFT, RIGHT])
     different, inverse = np.unique(keys[there], return_inverse=True)
-    numbers = np.full(rules.shape, -1)
+    numbers = np.full(keys.shape, _NONE)
     numbers[there] = inverse
     rest, side = np.divmod(different, 2)
     rest, sees = np.divmod(rest, 2)
@@ -189,100 +255,60 @@ def _numbered(rules: Integers, places: Integers, looks: Mask) -> tuple[Integers,
     return numbers, np.stack((side, rule, place, sees), axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class _Stops(_Sides):
-    """Of rules that are not local.
+# Sides of rules that are not local.
+def _stopping_sides(book: RuleBook, mean: Members, clusters: Clusters) -> _Sides:
+    numbers, different = _numbered(clusters)
+    order, reaches = clusters.order, np.append(book.reaches[different[:, 1]], 0)
+    most = int(reaches.max()) + order
+    stopped = np.zeros((len(reaches), most + 1))  # probability of a stop within each distance
+    for number, (side, rule, place, sees) in enumerate(different.tolist()):
+        one = book.rules[rule]
+        if sees:
+            direction: Any = ("left", "right")[side]
+            law = one.stop_law(mean, place, direction)[0]
+            stopped[number, order : order + len(law)] = law
+        else:
+            stopped[number, order + one.reach] = 1.0
+    stopped = np.minimum(np.cumsum(stopped, axis=1), 1.0)
+    stopped[-1] = 1.0
+    # the record at distance d goes unless the walk stops by d + m - 1
+    alone = np.cumsum(1.0 - stopped[:, order:], axis=1)
+    alone = np.concatenate((np.zeros((len(alone), 1)), alone), axis=1)
 
-    stopped: (s + 1, most + 1) probability of a stop within each distance.
-    """
+    def between(pieces: _Pieces, distance: Integers) -> Floats:
+        # both stops must leave what the other side may look at
+        left, right, size = pieces.left, pieces.right, pieces.size
+        by_left = np.minimum(distance + order - 1, size - reaches[right])
+        by_right = np.minimum(size - distance + order, size - reaches[left])
+        by_left, by_right = (np.clip(by, 0, most) for by in (by_left, by_right))
+        return np.asarray(1.0 - stopped[left, by_left] * stopped[right, by_right])
 
-    numbers: Integers
-    reaches: Integers
-    slack: int
-    alone: Floats
-    stopped: Floats
-
-    @classmethod
-    def of(
-        cls,
-        book: RuleBook,
-        mean: Members,
-        rules: Integers,
-        places: Integers,
-        looks: Mask,
-        order: int,
-    ) -> _Stops:
-        """From the rules of clusters (c, 2), the places where they start, and which look."""
-        numbers, different = _numbered(rules, places, looks)
-        reaches = np.append(book.reaches[different[:, 1]], 0)
-        stopped = np.zeros((len(reaches), int(reaches.max()) + order + 1))
-        for number, (side, rule, place, sees) in enumerate(different.tolist()):
-            one = book.rules[rule]
-            if sees:
-                direction: Any = ("left", "right")[side]
-                law = one.stop_law(mean, place, direction)[0]
-                stopped[number, order : order + len(law)] = law
-            else:
-                stopped[number, order + one.reach] = 1.0
-        stopped = np.minimum(np.cumsum(stopped, axis=1), 1.0)
-        stopped[-1] = 1.0
-        # the record at distance d goes unless the walk stops by d + m - 1
-        alone = np.cumsum(1.0 - stopped[:, order:], axis=1)
-        alone = np.concatenate((np.zeros((len(alone), 1)), alone), axis=1)
-        return cls(numbers, reaches, order, alone, stopped)
-
-    def between(self, gaps: _Gaps, distance: Integers) -> Floats:
-        """See `_Sides`; both stops must leave what the other side may look at."""
-        order, most = self.slack, self.stopped.shape[1] - 1
-        left, right = gaps.sides.T
-        reach = self.reaches[gaps.sides]
-        ends = (
-            np.minimum(distance + order - 1, gaps.size - reach[:, RIGHT]),
-            np.minimum(gaps.size - distance + order, gaps.size - reach[:, LEFT]),
-        )
-        by_left, by_right = (np.clip(end, 0, most) for end in ends)
-        return np.asarray(1.0 - self.stopped[left, by_left] * self.stopped[right, by_right])
+    return _Sides(numbers, reaches, order, alone, between)
 
 
-@dataclass(frozen=True, eq=False)
-class _Locals(_Sides):
-    """Of local rules. chances: (s + 1, most + 1, k) Pr(redacted, value) by distance and value,
-    divided by the law of the value, which is in laws: (s + 1, most + 1, k).
-    """
+# Sides of local rules.
+def _local_sides(book: RuleBook, mean: Members, clusters: Clusters) -> _Sides:
+    numbers, different = _numbered(clusters)
+    reaches = np.append(book.reaches[different[:, 1]], 0)
+    most = int(reaches.max()) + 1
+    shape = (len(reaches), most + 1, mean.k)
+    chances, laws = np.zeros(shape), np.zeros(shape)  # by distance and value
+    for number, (side, rule, place, _) in enumerate(different.tolist()):
+        redaction = book.local[rule].redaction
+        chances[number, 1 : len(redaction) + 1] = redaction
+        laws[number] = _value_laws(mean, place, 1 if side == RIGHT else -1, most + 1)
+    alone = np.cumsum((chances * laws).sum(axis=2), axis=1)
 
-    numbers: Integers
-    reaches: Integers
-    slack: int
-    alone: Floats
-    chances: Floats
-    laws: Floats
-
-    @classmethod
-    def of(cls, book: RuleBook, mean: Members, rules: Integers, places: Integers) -> _Locals:
-        """From the rules of cores (c, 2) and the places where they start."""
-        numbers, different = _numbered(rules, places, np.zeros(rules.shape, dtype=bool))
-        reaches = np.append(book.reaches[different[:, 1]], 0)
-        shape = (len(reaches), int(reaches.max()) + 2, mean.k)
-        chances, laws = np.zeros(shape), np.zeros(shape)
-        for number, (side, rule, place, _) in enumerate(different.tolist()):
-            redaction = book.local[rule].redaction
-            chances[number, 1 : len(redaction) + 1] = redaction
-            sign = 1 if side == RIGHT else -1
-            laws[number] = _value_laws(mean, place, sign, shape[1])
-        alone = np.cumsum((chances * laws).sum(axis=2), axis=1)
-        return cls(numbers, reaches, 0, alone, chances, laws)
-
-    def between(self, gaps: _Gaps, distance: Integers) -> Floats:
-        """See `_Sides`; the larger probability counts (F3)."""
-        left, right = gaps.sides.T
-        most = self.chances.shape[1] - 1
-        near, far = np.minimum(distance, most), np.minimum(gaps.size + 1 - distance, most)
-        larger = np.maximum(self.chances[left, near], self.chances[right, far])
+    def between(pieces: _Pieces, distance: Integers) -> Floats:
+        left, right = pieces.left, pieces.right
+        near, far = np.minimum(distance, most), np.minimum(pieces.size + 1 - distance, most)
+        larger = np.maximum(chances[left, near], chances[right, far])  # which counts (F3)
         # what lies beyond both reaches is not redacted, whatever the law there
-        laws = np.where(
-            (distance <= most)[:, np.newaxis], self.laws[left, near], self.laws[right, far]
-        )
-        return np.asarray((larger * laws).sum(axis=1))
+        within = (distance <= most)[:, np.newaxis]
+        law = np.where(within, laws[left, near], laws[right, far])
+        return np.asarray((larger * law).sum(axis=1))
+
+    return _Sides(numbers, reaches, 0, alone, between)
 
 
 # (count, k) law of the value at each distance from a place; the last known one beyond the chain.

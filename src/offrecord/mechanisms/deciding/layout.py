@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.rules import SETTINGS
+from offrecord.mechanisms.rules import SETTINGS, Setting
 from offrecord.models.base import Integers
 from offrecord.models.records import MISSING, Chains, Runs
 
@@ -73,37 +73,24 @@ class Layout:
         return kinds_of(self.first == 0, self.last == self.ends[self.chain], self.single)
 
     @cached_property
-    def _hole_keys(self) -> tuple[Integers, Integers, int]:
-        """First and last places of the holes as numbers that grow from chain to chain."""
-        width = int(self.ends.max(initial=0)) + 2
+    def width(self) -> int:
+        """More than any place: chain × width + place are numbers that grow from chain to chain."""
+        return int(self.ends.max(initial=0)) + 2
+
+    @cached_property
+    def hole_keys(self) -> tuple[Integers, Integers]:
+        """First and last places of the holes as such numbers."""
         chain, first, last = self.holes
-        return chain * width + first, chain * width + last, width
+        return chain * self.width + first, chain * self.width + last
 
     def misses(self, chain: Integers, low: Integers, high: Integers) -> Mask:
         """Whether any record at the places low … high of chains, all within them, has no value."""
-        firsts, lasts, width = self._hole_keys
+        firsts, lasts = self.hole_keys
         if not len(firsts):
             return np.zeros(len(chain), dtype=bool)
-        following = np.searchsorted(lasts, chain * width + low)
-        found = firsts[np.minimum(following, len(firsts) - 1)] <= chain * width + high
+        following = np.searchsorted(lasts, chain * self.width + low)
+        found = firsts[np.minimum(following, len(firsts) - 1)] <= chain * self.width + high
         return np.asarray(found & (following < len(firsts)))
-
-
-def margins_of(
-    chain: Integers, first: Integers, last: Integers, end: Integers
-) -> tuple[Integers, Mask]:
-    """(c, 2) records, absent ones included, from cores up to the next one or the chain's end,
-    negative where cores overlap; and whether a core is what comes next.
-
-    end: (c,) the place of the last record of each one's chain.
-    """
-    margins = np.stack((first, end - last), axis=1)
-    faces = np.zeros(margins.shape, dtype=bool)
-    faces[1:, LEFT] = faces[:-1, RIGHT] = chain[1:] == chain[:-1]
-    between = first[1:] - last[:-1] - 1
-    margins[1:, LEFT] = np.where(faces[1:, LEFT], between, margins[1:, LEFT])
-    margins[:-1, RIGHT] = np.where(faces[:-1, RIGHT], between, margins[:-1, RIGHT])
-    return margins, faces
 
 
 def rows_between(
@@ -196,3 +183,63 @@ def _holes(chains: Chains) -> Integers:
     absent = (of, chains.steps[before] + 1, chains.steps[before + 1] - 1)
     holes = np.concatenate((np.stack((chain, place, place)), np.stack(absent)), axis=1)
     return holes[:, np.lexsort(holes[1::-1])]
+
+
+# ---- which rules a table needs, before any is known
+
+
+def settings_needed(
+    chains: Chains,
+    runs: Runs,
+    order: int,
+    protect: str,
+    place_of: PlaceOf,
+    *,
+    joining: bool = True,
+) -> set[Setting]:
+    """The settings that rules must cover so that `decide` can act on these chains.
+
+    runs: their private runs; with protect="each", one for each private record.
+    """
+    layout = layout_of(chains, runs, order, place_of)
+    found = set(_of_cores(layout))
+    if joining and protect == "run":
+        found.update(_of_clusters(layout))
+    return found
+
+
+# The settings of the cores as they are.
+def _of_cores(layout: Layout) -> Iterator[Setting]:
+    kinds, places = layout.kinds, layout.places
+    yield from _settings(RECORD, places[kinds == RECORD, RIGHT])
+    yield from _settings(RUN, places[kinds == RUN])
+    yield from _settings(FIRST, places[kinds == FIRST, RIGHT])
+    yield from _settings(LAST, places[kinds == LAST, LEFT])
+
+
+def _of_clusters(layout: Layout) -> Iterator[Setting]:
+    """The settings of all clusters that neighbours in a chain may become: each is from one core to
+    a later one of the chain.
+    """
+    if not layout.count:
+        return
+    same = layout.chain[1:] == layout.chain[:-1]
+    head = np.concatenate(([True], ~same))  # the first and the last core of a chain
+    tail = np.concatenate((~same, [True]))
+    begin, end = np.flatnonzero(head), np.flatnonzero(tail)
+    of = np.cumsum(head) - 1  # which chain's core, among those that have any
+    opens = (layout.first[begin] == 0)[of]
+    closes = (layout.last[end] == layout.ends[layout.chain[end]])[of]
+    index = np.arange(layout.count)
+    after, before = end[of] - index, index - begin[of]
+    # one end of a cluster is free if some cluster with it does not reach the chain's end beyond
+    starts_here, ends_here = ~(head & opens) & (after > 0), ~(tail & closes) & (before > 0)
+    left, right = layout.places.T
+    yield from _settings(RUN, left[starts_here & ((after > 1) | ~closes)])
+    yield from _settings(RUN, right[ends_here & ((before > 1) | ~opens)])
+    yield from _settings(LAST, left[starts_here & closes])
+    yield from _settings(FIRST, right[ends_here & opens])
+
+
+def _settings(kind: int, places: Integers) -> Iterator[Setting]:
+    return (Setting(SETTINGS[kind], place) for place in np.unique(places).tolist())

@@ -7,9 +7,9 @@ from the layout; values are read by walks alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,9 @@ from offrecord.mechanisms.deciding.layout import (
     filled,
     groups,
     kinds_of,
-    margins_of,
     rows_between,
 )
 from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook
-from offrecord.mechanisms.rules import SideRule
 from offrecord.models.base import Integers
 from offrecord.models.records import Chains
 from offrecord.release.coins import ALWAYS, Draws
@@ -72,37 +70,23 @@ class Clusters:
         return self.first if side == LEFT else self.last
 
 
-class Coin(Protocol):
-    """Whether walks stop."""
-
-    def __call__(
-        self,
-        limits: Draws,
-        chain: Integers,
-        order: NDArray[np.integer],
-        counter: Integers,
-    ) -> Mask:
-        """(a,) for walks that stop with the probabilities `limits` times 2**-64, surely at ALWAYS;
-        each with the order value of its cluster's first private record.
-        """
+#: Whether walks stop, given (a,) each: probabilities as limits times 2**-64, surely at ALWAYS; the
+#: chain; the order value of the cluster's first private record; the counter of the draw.
+Coin: TypeAlias = Callable[[Draws, Integers, NDArray[np.integer], Integers], Mask]
 
 
-@dataclass(frozen=True)
-class KeyedCoin:
+def keyed(draw: Draw) -> Coin:
     """The coin that acts: draws below the limit stop."""
 
-    draw: Draw
-
-    def __call__(
-        self, limits: Draws, chain: Integers, order: NDArray[np.integer], counter: Integers
-    ) -> Mask:
-        """See `Coin`; draws only where neither outcome is certain."""
+    def coin(limits: Draws, chain: Integers, order: NDArray[np.integer], counter: Integers) -> Mask:
         stops = limits == ALWAYS
-        unsure = np.flatnonzero((limits > 0) & ~stops)
+        unsure = np.flatnonzero((limits > 0) & ~stops)  # the others need no draw
         if len(unsure):
-            drawn = self.draw(chain[unsure], order[unsure], STOPS, counter[unsure])
+            drawn = draw(chain[unsure], order[unsure], STOPS, counter[unsure])
             stops[unsure] = drawn < limits[unsure]
         return np.asarray(stops)
+
+    return coin
 
 
 # ---- clusters, by positions
@@ -114,7 +98,7 @@ def clusters_of(layout: Layout, book: RuleBook) -> Clusters:
     """
     begin = np.arange(layout.count + 1)
     while True:
-        found = _joined(layout, book, begin)
+        found = joined(layout, book, begin)
         gap = found.margins[:-1, RIGHT]
         # rule 1 of docs/proofs/several-runs.md
         longer = np.maximum(found.deadlines[:-1, RIGHT], found.deadlines[1:, LEFT])
@@ -125,8 +109,8 @@ def clusters_of(layout: Layout, book: RuleBook) -> Clusters:
         begin = begin[np.concatenate(([True], apart, [True]))]
 
 
-# Clusters of the cores begin[i] … begin[i + 1] − 1.
-def _joined(layout: Layout, book: RuleBook, begin: Integers) -> Clusters:
+def joined(layout: Layout, book: RuleBook, begin: Integers) -> Clusters:
+    """Clusters of the cores begin[i] … begin[i + 1] − 1; no side looks yet."""
     head, tail = begin[:-1], begin[1:] - 1
     chain, first, last = layout.chain[head], layout.first[head], layout.last[tail]
     end = layout.ends[chain]
@@ -134,10 +118,23 @@ def _joined(layout: Layout, book: RuleBook, begin: Integers) -> Clusters:
     places = np.stack((layout.places[head, LEFT], layout.places[tail, RIGHT]), axis=1)
     rules = book.of(kinds, places)
     deadlines = np.where(rules == NO_SIDE, 0, book.reaches[rules]) + layout.order
-    margins, faces = margins_of(chain, first, last, end)
+    margins, faces = _margins(chain, first, last, end)
     looks = np.zeros(margins.shape, dtype=bool)
     where = layout.order, begin, chain, first, last, places
     return Clusters(*where, rules, deadlines, margins, faces, looks)
+
+
+# (c, 2) margins of clusters, negative where they overlap, and whether a cluster is what comes next.
+def _margins(
+    chain: Integers, first: Integers, last: Integers, end: Integers
+) -> tuple[Integers, Mask]:
+    margins = np.stack((first, end - last), axis=1)
+    faces = np.zeros(margins.shape, dtype=bool)
+    faces[1:, LEFT] = faces[:-1, RIGHT] = chain[1:] == chain[:-1]
+    between = first[1:] - last[:-1] - 1
+    margins[1:, LEFT] = np.where(faces[1:, LEFT], between, margins[1:, LEFT])
+    margins[:-1, RIGHT] = np.where(faces[:-1, RIGHT], between, margins[:-1, RIGHT])
+    return margins, faces
 
 
 def _sees(layout: Layout, book: RuleBook, clusters: Clusters, side: int) -> Mask:
@@ -189,35 +186,26 @@ def stops_of(
     orders: (r,) the order value of each run's first record.
     """
     stops, first = clusters.deadlines.copy(), orders[clusters.begin[:-1]]
-    order = clusters.order
     for side in (LEFT, RIGHT):
-        looking = np.flatnonzero(clusters.looks[:, side])
+        edge, looking = clusters.edges(side), np.flatnonzero(clusters.looks[:, side])
         for number, some in groups(clusters.rules[looking, side]):
-            rule, walks = book.rules[number], looking[some]
-            walk = _Walks(
-                chains,
-                rule,
-                order,
-                side,
-                clusters.chain[walks],
-                clusters.edges(side)[walks],
-                first[walks],
-                coin,
-            )
-            stops[walks, side] = rule.redacted(walk) + order
+            which, rule = looking[some], book.rules[number]
+            where = clusters.chain[which], edge[which], first[which]
+            walks = Walks(chains, rule.k, clusters.order, side, *where, coin)
+            stops[which, side] = rule.redacted(walks) + clusters.order
     return stops
 
 
 @dataclass(frozen=True, eq=False)
-class _Walks:
-    """Walks to one side under one rule, which can look: see `rules.Walks`.
+class Walks:
+    """Sides of one direction that one rule decides together, numbered from 0; all can look.
 
-    edge: (w,) the core's outermost places. first: (w,) the order value of each one's first private
+    edge: (w,) the cores' outermost places. first: (w,) the order value of each one's first private
     record, which names its coins.
     """
 
     chains: Chains
-    rule: SideRule
+    k: int
     order: int
     side: int
     chain: Integers
@@ -227,55 +215,25 @@ class _Walks:
 
     @property
     def count(self) -> int:
-        """Number of walks."""
+        """How many there are."""
         return len(self.chain)
 
     def coin(self, walks: Integers, limits: Draws, number: int) -> Mask:
-        """See `rules.Walks`."""
+        """(w,) outcomes of the coin of this number, true with probability limits times 2**-64."""
         counter = np.full(len(walks), self.side * SIDE + number)
         return self.act(limits, self.chain[walks], self.first[walks], counter)
 
-    def contexts(self, walks: Integers, level: int) -> Integers:
-        """Numbers of the contexts at a level, in the order of time. A value that the model does not
-        know stands for the first one.
+    def contexts(self, walks: Integers, distance: int) -> Integers:
+        """(w,) numbers of the contexts at a distance, in the order of time; 0 is the start context.
+        A value that the model does not know stands for the first one.
         """
-        earliest = level - self.order + 1 if self.side == RIGHT else level
-        row = self._rows(walks, earliest)
+        place = self.edge[walks]
+        place = place + distance - self.order + 1 if self.side == RIGHT else place - distance
+        row = rows_between(self.chains, self.chain[walks], place, place)[0]
         found = np.zeros(len(walks), dtype=np.int64)
         for i in range(self.order):
-            found = found * self.rule.k + np.maximum(self.chains.codes[row + i], 0)
+            found = found * self.k + np.maximum(self.chains.codes[row + i], 0)
         return found
-
-    # Rows of the records at a distance, which are there.
-    def _rows(self, walks: Integers, distance: int) -> Integers:
-        sign = 1 if self.side == RIGHT else -1
-        if self.chains.steps is None:
-            return np.asarray(self._base[walks] + sign * distance)
-        row = self._base[walks] + sign * distance
-        apart = np.flatnonzero(~self._straight[walks])
-        place = self.edge[walks[apart]] + sign * distance
-        row[apart] = rows_between(self.chains, self.chain[walks[apart]], place, place)[0]
-        return row
-
-    @cached_property
-    def _base(self) -> Integers:
-        """(w,) rows of the edges."""
-        return rows_between(self.chains, self.chain, self.edge, self.edge)[0]
-
-    @cached_property
-    def _straight(self) -> Mask:
-        """(w,) whether no record is absent from the start context to the deadline."""
-        assert self.chains.steps is not None
-        sign = 1 if self.side == RIGHT else -1
-        ends = (1 - self.order, self.rule.reach + self.order)
-        straight = np.ones(len(self.edge), dtype=bool)
-        begin, end = self.chains.starts[self.chain], self.chains.starts[self.chain + 1]
-        for distance in ends:
-            row = self._base + sign * distance
-            inside = (row >= begin) & (row < end)
-            place = self.chains.steps[np.where(inside, row, begin)]
-            straight &= inside & (place == self.edge + sign * distance)
-        return straight
 
 
 # ---- what goes

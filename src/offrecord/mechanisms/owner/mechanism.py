@@ -13,13 +13,13 @@ from offrecord.mechanisms.base import TIGHTENED, Mechanism, Policy, Unserved
 from offrecord.mechanisms.design_table import design_table
 from offrecord.mechanisms.owner.greedy import GreedyPolicy
 from offrecord.mechanisms.owner.search import Plausible, Search
-from offrecord.mechanisms.rules import Pair, Setting, SettingKind
+from offrecord.mechanisms.rules import SETTINGS, Pair, Setting, of_setting
 from offrecord.mechanisms.rules_policy import Records, mean_of, policy_of_rules, policy_of_table
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.known import KnownChains
 from offrecord.models.members import Members
 from offrecord.models.promise import Promise
-from offrecord.text import Progress, unwatched
+from offrecord.text import Progress
 from offrecord.theory.problem import Problem
 
 #: Beyond, the window acts at once: 32 contexts take half a minute.
@@ -36,8 +36,6 @@ _DRAWN = ((5, 400, 2), (8, 400, 1), (36, 200, 1), (_MOST_CONTEXTS, 100, 1))
 #: Of what a publisher may let exceed, the share that designs let exceed among the judges; of this,
 #: the share that the first settings may take from the last.
 _MARGIN, _SHARE = 0.6, 0.75
-#: The order in which settings are designed: most private records are alone.
-_ORDER: tuple[SettingKind, ...] = ("record", "run", "first", "last")
 
 
 @dataclass(frozen=True)
@@ -72,72 +70,53 @@ class OwnerStopping(Mechanism):
         _check(mean, epsilon)
         return Search(Plausible(mean, mean, mean), setting, epsilon).best().pair
 
-    def table_rules(
-        self,
-        promise: Promise,
-        settings: Collection[Setting],
-        epsilon: float,
-        watch: Progress = unwatched,
-    ) -> dict[Setting, Pair]:
-        """See `Mechanism.table_rules`."""
-        return next(self.attempts(promise, settings, epsilon, watch))
-
     def attempts(
-        self,
-        promise: Promise,
-        settings: Collection[Setting],
-        epsilon: float,
-        watch: Progress = unwatched,
+        self, promise: Promise, settings: Collection[Setting], epsilon: float, watch: Progress
     ) -> Iterator[dict[Setting, Pair]]:
         """See `Mechanism.attempts`; Unserved where another one would exceed the time."""
         latest = time.process_time() + _BUDGET
         for share in TIGHTENED:
+            _check(promise.mean, epsilon * share)
             begun = time.process_time()
-            rules = self._rules(promise, settings, epsilon * share, watch, latest)
+            chains = plausible(promise, epsilon * share)
+            rules = _designed(chains, settings, epsilon * share, watch, latest)
             took = time.process_time() - begun
             yield rules
             if time.process_time() + took > latest:
                 raise Unserved("designing stopping rules takes too long")
 
-    def _rules(
-        self,
-        promise: Promise,
-        settings: Collection[Setting],
-        epsilon: float,
-        watch: Progress,
-        latest: float,
-    ) -> dict[Setting, Pair]:
-        _check(promise.mean, epsilon)
-        chains = plausible(promise, epsilon)
-        found: dict[Setting, Pair] = {}
-        ordered = sorted(settings, key=lambda one: (_ORDER.index(one.kind), one.place))
-        own = [one for one in ordered if not _takes_run(one, settings, promise.mean.contexts)]
-        with watch(self.name, len(own)) as done:
-            for number, setting in enumerate(own):
-                last = number == len(own) - 1
-                share = 1.0 if last else _SHARE
-                some = replace(chains, allowed=int(np.ceil(share * chains.allowed)))
-                now = time.process_time()
-                own_latest = now + (latest - now) / (len(own) - number)
-                best = Search(some, setting, epsilon, own_latest).best()
-                found[setting] = best.pair
-                chains = chains.without(best.over)
-                done(1)
-        for setting in ordered:
-            if setting not in found:
-                found[setting] = _one_side(setting, found[Setting("run", setting.place)])
-        return found
+
+def _designed(
+    chains: Plausible,
+    settings: Collection[Setting],
+    epsilon: float,
+    watch: Progress,
+    latest: float,
+) -> dict[Setting, Pair]:
+    """The rules of each setting."""
+    found: dict[Setting, Pair] = {}
+    # most private records are alone: theirs are designed first
+    ordered = sorted(settings, key=lambda one: (SETTINGS.index(one.kind), one.place))
+    own = [one for one in ordered if not _takes_run(one, settings, chains.mean.contexts)]
+    with watch(OwnerStopping.name, len(own)) as done:
+        for left, setting in zip(range(len(own), 0, -1), own, strict=True):
+            share = _SHARE if left > 1 else 1.0
+            some = replace(chains, allowed=int(np.ceil(share * chains.allowed)))
+            now = time.process_time()
+            best = Search(some, setting, epsilon, now + (latest - now) / left).best()
+            found[setting] = best.pair
+            chains = chains.without(best.over)
+            done(1)
+    for setting in ordered:  # the side of a run serves where a core is at its chain's end
+        if setting not in found:
+            found[setting] = of_setting(setting, *found[Setting("run", setting.place)])
+    return found
 
 
 # Whether a setting with one side takes that of a run, which is stricter than it must be.
 def _takes_run(setting: Setting, settings: Collection[Setting], contexts: int) -> bool:
     ends = setting.kind in ("first", "last")
     return ends and contexts > _OWN_ENDS and Setting("run", setting.place) in settings
-
-
-# The side of a run where a core is at its chain's end.
-def _one_side(setting: Setting, run: Pair) -> Pair:
-    return Pair(None, run.right) if setting.kind == "first" else Pair(run.left, None)
 
 
 def plausible(promise: Promise, epsilon: float) -> Plausible:
