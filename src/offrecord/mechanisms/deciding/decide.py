@@ -11,6 +11,7 @@ from offrecord.mechanisms.deciding.layout import Draw, Mask, PlaceOf, layout_of
 from offrecord.mechanisms.deciding.local import LocalPlan
 from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import (
+    Clusters,
     Coin,
     clusters_of,
     covered,
@@ -43,8 +44,7 @@ def decide(
     has no rule for a setting, or rules that do not act together.
     """
     if policy.is_local:
-        layout, book = layout_of(chains, runs, order, place_of), RuleBook.of_policy(policy, order)
-        return LocalPlan.of(chains, layout, book).redacted(draw)
+        return _local_plan(chains, runs, policy, place_of, order).redacted(draw)
     return walked(chains, runs, policy, place_of, keyed(draw), order)
 
 
@@ -56,13 +56,9 @@ def walked(
     coin: Coin,
     order: int,
 ) -> Mask:
-    """(n,) which records are redacted by rules that are not local, given what their coins say.
-
-    Args and Raises: see `decide`. coin: whether walks stop.
-    """
-    layout, book = layout_of(chains, runs, order, place_of), RuleBook.of_policy(policy, order)
-    clusters = clusters_of(layout, book)
-    return covered(chains, clusters, stops_of(chains, runs.order, book, clusters, coin), order)
+    """(n,) which records are redacted by rules that are not local, given what their coins say."""
+    clusters, book = _clusters(chains, runs, policy, place_of, order)
+    return covered(chains, clusters, stops_of(chains, runs.order, book, clusters, coin))
 
 
 def local_redaction(
@@ -70,27 +66,34 @@ def local_redaction(
 ) -> Floats | None:
     """(n, k) the probability that each record is redacted, by its value; None for rules that are
     not local.
-
-    Args and Raises: see `decide`.
     """
     if not policy.is_local:
         return None
-    layout, book = layout_of(chains, runs, order, place_of), RuleBook.of_policy(policy, order)
-    return LocalPlan.of(chains, layout, book).redaction()
+    return _local_plan(chains, runs, policy, place_of, order).redaction()
 
 
 def certain(
     chains: Chains, runs: Runs, policy: TablePolicy, place_of: PlaceOf, order: int
 ) -> Certainty:
-    """(n,) NEVER, AT_TIMES or ALWAYS: whether records are redacted, by positions alone.
-
-    Args and Raises: see `decide`.
-    """
-    layout, book = layout_of(chains, runs, order, place_of), RuleBook.of_policy(policy, order)
+    """(n,) NEVER, AT_TIMES or ALWAYS: whether records are redacted, by positions alone."""
     if policy.is_local:
-        always, ever = LocalPlan.of(chains, layout, book).certainty()
+        always, ever = _local_plan(chains, runs, policy, place_of, order).certainty()
     else:
-        clusters = clusters_of(layout, book)
-        always = covered(chains, clusters, least_stops(book, clusters), order)
-        ever = covered(chains, clusters, clusters.deadlines, order)
+        clusters, book = _clusters(chains, runs, policy, place_of, order)
+        always = covered(chains, clusters, least_stops(book, clusters))
+        ever = covered(chains, clusters, clusters.deadlines)
     return always.astype(np.int8) + ever
+
+
+def _local_plan(
+    chains: Chains, runs: Runs, policy: TablePolicy, place_of: PlaceOf, order: int
+) -> LocalPlan:
+    layout = layout_of(chains, runs, order, place_of)
+    return LocalPlan.of(chains, layout, RuleBook.of_policy(policy, order))
+
+
+def _clusters(
+    chains: Chains, runs: Runs, policy: TablePolicy, place_of: PlaceOf, order: int
+) -> tuple[Clusters, RuleBook]:
+    book = RuleBook.of_policy(policy, order)
+    return clusters_of(layout_of(chains, runs, order, place_of), book), book

@@ -110,11 +110,8 @@ def rows_between(
 
 
 def filled(count: int, low: Integers, high: Integers) -> Mask:
-    """(count,) which rows lie in any of the ranges low[i] … high[i] − 1.
-
-    Ranges belong to cores in order: each holds its core's rows, so where one begins before
-    that of an earlier core the two overlap.
-    """
+    """(count,) which rows lie in a range low[i] … high[i] − 1, given those of cores in order."""
+    # each holds its core's rows, so where one begins before that of an earlier core they overlap
     low = np.minimum.accumulate(low[::-1])[::-1]
     reached = np.maximum.accumulate(high)
     begin = np.maximum(low, np.concatenate(([0], reached[:-1])))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,10 +52,8 @@ class LocalPlan:
         margins = np.stack((layout.first, layout.ends[layout.chain] - layout.last), axis=1)
         certain = np.array([*map(_certain_part, book.local), 0])[rules]
         goes = np.minimum(certain, margins)
-        low, high = rows_between(
-            chains, layout.chain, layout.first - goes[:, LEFT], layout.last + goes[:, RIGHT]
-        )
-        surely = filled(len(chains.codes), low, high)
+        span = layout.first - goes[:, LEFT], layout.last + goes[:, RIGHT]
+        surely = filled(len(chains.codes), *rows_between(chains, layout.chain, *span))
         return cls(chains, layout, book, rules, certain, margins, surely)
 
     def redacted(self, draw: Draw) -> Mask:
@@ -65,8 +62,7 @@ class LocalPlan:
         """
         if not self._is_partial:
             return self.surely
-        # one coin and the larger threshold: more redaction never leaks more (F3)
-        limits = self._laid(_by_code(self._rows), self.chains.codes, np.maximum)
+        limits = self._laid(_by_code(self._rows), self.chains.codes)
         found = self.surely | (limits == ALWAYS)
         missing = np.flatnonzero(self.chains.codes == MISSING)
         if len(missing):
@@ -81,25 +77,24 @@ class LocalPlan:
         """(n,) which records go whatever their value, and which go at times or always."""
         if not self._is_partial:
             return self.surely, self.surely
-        bits = np.uint64(1) << np.arange(self._rows.shape[1], dtype=np.uint64)
-        always = np.bitwise_or.reduce((self._rows == 1) * bits, axis=1)
-        nothing = np.broadcast_to(np.int8(0), self.chains.codes.shape)
-        surely = self._laid(always[:, np.newaxis], nothing, np.bitwise_or) == bits.sum()
-        ever = np.any(self._rows > 0, axis=1).astype(np.uint64)
-        touched = self._laid(ever[:, np.newaxis], nothing, np.bitwise_or) > 0
-        return self.surely | surely, self.surely | touched
+        always, ever = np.ones(self.surely.shape, dtype=bool), self.surely.copy()
+        for limits in self._by_value():
+            always &= limits == ALWAYS
+            ever |= limits > 0
+        return self.surely | always, ever
 
     def redaction(self) -> Floats:
         """(n, k) the probability that each record is redacted, by its value."""
-        rows = self._rows
-        found = np.zeros((len(self.chains.codes), rows.shape[1]))
-        limits = _by_code(rows)
-        for value in range(rows.shape[1]):
-            codes = np.broadcast_to(np.int8(value), self.chains.codes.shape)
-            laid = self._laid(limits, codes, np.maximum)
-            found[:, value] = np.where(laid == ALWAYS, 1.0, laid / 2.0**64)
+        laid = [np.where(one == ALWAYS, 1.0, one / 2.0**64) for one in self._by_value()]
+        found = np.stack(laid, axis=1)
         found[self.surely] = 1.0
         return found
+
+    # (n,) limits beyond the certain parts, value by value.
+    def _by_value(self) -> Iterator[NDArray[np.uint64]]:
+        limits = _by_code(self._rows)
+        for value in range(self._rows.shape[1]):
+            yield self._laid(limits, np.broadcast_to(np.int8(value), self.chains.codes.shape))
 
     @property
     def _is_partial(self) -> bool:
@@ -111,47 +106,45 @@ class LocalPlan:
         """(sum of reaches, k) redaction probabilities of all rules, one after the other."""
         return np.concatenate([rule.redaction for rule in self.book.local])
 
-    def _laid(
-        self, table: NDArray[np.uint64], codes: NDArray[np.int8], combine: Any
-    ) -> NDArray[np.uint64]:
-        """(n,) what the rules say about each record beyond their certain parts, combined.
+    def _laid(self, limits: NDArray[np.uint64], codes: NDArray[np.int8]) -> NDArray[np.uint64]:
+        """(n,) the largest limit of each record beyond the rules' certain parts.
 
-        table: by row of all rules, and by code from its last column on (codes may be negative).
+        limits: by row of all rules, and by code from its last column on (codes may be negative).
         """
         found = np.zeros(len(codes), dtype=np.uint64)
-        columns = table.shape[1]
-        flat = table.ravel()
+        columns, flat = limits.shape[1], limits.ravel()
         for rows, at in self._steps():
             own = flat[at * columns + codes[rows] % columns]
             if np.any(rows[1:] <= rows[:-1]):  # edges within one range of absent records
-                combine.at(found, rows, own)
+                np.maximum.at(found, rows, own)
             else:
-                found[rows] = combine(found[rows], own)
+                # one coin and the larger limit: more redaction never leaks more (F3)
+                found[rows] = np.maximum(found[rows], own)
         return found
 
+    # Step by step outwards, rows and their rules' rows among all rules' rows.
     def _steps(self) -> Iterator[tuple[Integers, Integers]]:
-        """Step by step outwards, rows and their rules' rows among all rules' rows."""
-        offsets = np.cumsum(self.book.reaches) - self.book.reaches
-        edges = self.layout.first, self.layout.last
         for side, sign in ((LEFT, -1), (RIGHT, 1)):
-            rules, edge = self.rules[:, side], edges[side]
-            skipped = self.certain[:, side]
-            reach = np.minimum(self.book.reaches[rules], self.margins[:, side])
-            some = np.flatnonzero(reach > skipped)
-            chain, place = self.layout.chain[some], edge[some]
-            near, far = place + sign * (skipped[some] + 1), place + sign * reach[some]
-            low, high = rows_between(
-                self.chains, chain, np.minimum(near, far), np.maximum(near, far)
-            )
-            row, counts = (low, high - low) if side == RIGHT else (high - 1, high - low)
-            first = offsets[rules[some]] - 1  # the row of distance 0, if it had one
-            for out in range(int(counts.max(initial=0))):
-                if counts.min(initial=out + 1) <= out:
-                    kept = np.flatnonzero(counts > out)
-                    row, counts, first = row[kept], counts[kept], first[kept]
-                    chain, place = chain[kept], place[kept]
-                here = row + sign * out
-                yield here, first + sign * (self._places(here, chain) - place)
+            yield from self._outwards(side, sign)
+
+    def _outwards(self, side: int, sign: int) -> Iterator[tuple[Integers, Integers]]:
+        rules, skipped = self.rules[:, side], self.certain[:, side]
+        reach = np.minimum(self.book.reaches[rules], self.margins[:, side])
+        some = np.flatnonzero(reach > skipped)
+        edge = self.layout.first if side == LEFT else self.layout.last
+        chain, place = self.layout.chain[some], edge[some]
+        near, far = place + sign * (skipped[some] + 1), place + sign * reach[some]
+        low, high = rows_between(self.chains, chain, np.minimum(near, far), np.maximum(near, far))
+        row, counts = low if side == RIGHT else high - 1, high - low
+        offsets = np.cumsum(self.book.reaches) - self.book.reaches
+        first = offsets[rules[some]] - 1  # the row of distance 0, if it had one
+        for out in range(int(counts.max(initial=0))):
+            if counts.min(initial=out + 1) <= out:
+                kept = np.flatnonzero(counts > out)
+                row, counts, first = row[kept], counts[kept], first[kept]
+                chain, place = chain[kept], place[kept]
+            here = row + sign * out
+            yield here, first + sign * (self._places(here, chain) - place)
 
     def _places(self, rows: Integers, chain: Integers) -> Integers:
         if self.chains.steps is None:
@@ -164,12 +157,9 @@ def _certain_part(rule: LocalRule) -> int:
     return int(np.argmin(np.append(np.all(rule.redaction == 1, axis=1), False)))
 
 
+# Thresholds by code, those of UNKNOWN and MISSING last: of a value that the model does not know it
+# is the largest of all, and no coin is drawn for a missing record.
 def _by_code(rows: Floats) -> NDArray[np.uint64]:
-    """Thresholds by code, those of UNKNOWN and MISSING last.
-
-    A value that the model does not know has the largest threshold of all. No coin is drawn for a
-    missing record.
-    """
     limits = thresholds(rows)
     found = np.column_stack((limits, limits.max(axis=1), np.zeros(len(limits), dtype=np.uint64)))
     assert UNKNOWN == -2  # from the end, as arrays count

@@ -29,19 +29,9 @@ class RuleBook:
 
     @classmethod
     def of_policy(cls, policy: TablePolicy, order: int) -> RuleBook:
-        """The rules of a policy for chains of an order.
-
-        Raises InputError for rules of another order, and where some are not local for local ones
-        that are no windows and for protect="each".
-        """
+        """The rules of a policy for chains of an order; InputError if they do not act together."""
         rules = list({id(rule): rule for rule in policy.sides}.values())
-        if not all(rule.fits(rule.k, order) for rule in rules):
-            raise InputError(f"the policy is not for chains of order {order}")
-        if not policy.is_local:
-            if policy.protect != "run":
-                raise InputError("these rules protect whole runs: protect must be 'run'")
-            if any(isinstance(rule, LocalRule) and not rule.is_window for rule in rules):
-                raise InputError("beside rules that are not local, local rules must be windows")
+        _check(policy, rules, order)
         number = {id(rule): i for i, rule in enumerate(rules)}
         places = 1 + max((setting.place for setting in policy.rules), default=0)
         numbers = np.full((len(SETTINGS) + 1, places, 2), LACKING, dtype=np.int64)
@@ -64,9 +54,8 @@ class RuleBook:
         return self.rules  # type: ignore[return-value] # asserted
 
     def of(self, kinds: Integers, places: Integers) -> Integers:
-        """(c, 2) the numbers of the rules of cores, NO_SIDE where a side has no records.
-
-        Raises InputError where the policy has no rule for a core.
+        """(c, 2) the numbers of the rules of cores, NO_SIDE where a side has no records; InputError
+        where the policy has no rule for a core.
         """
         known = self.numbers.shape[1]
         within = np.minimum(places, known - 1)
@@ -78,3 +67,15 @@ class RuleBook:
             setting, place = SETTINGS[int(kinds[core])], int(places[core, side])
             raise InputError(f"the policy has no rule for the setting {setting} at place {place}")
         return np.asarray(found)
+
+
+def _check(policy: TablePolicy, rules: Sequence[SideRule], order: int) -> None:
+    if not all(rule.fits(rule.k, order) for rule in rules):
+        raise InputError(f"the policy is not for chains of order {order}")
+    if policy.is_local:
+        return
+    if policy.protect != "run":
+        raise InputError("these rules protect whole runs: protect must be 'run'")
+    # a local rule decides records, not how many: beside walks it must be a window
+    if any(isinstance(rule, LocalRule) and not rule.is_window for rule in rules):
+        raise InputError("beside rules that are not local, local rules must be windows")

@@ -137,12 +137,10 @@ def _margins(
     return margins, faces
 
 
+# (c,) whether a side looks: its rule asks for anything, the deadline is within its margin, and no
+# record of the core's context, of a level's or of the deadline's is missing. Which of the levels a
+# walk would reach does not count: that would depend on values.
 def _sees(layout: Layout, book: RuleBook, clusters: Clusters, side: int) -> Mask:
-    """(c,) whether a side looks: its rule asks for anything, the deadline is within its margin, and
-    no record of the core's context, of a level's or of the deadline's is missing.
-
-    Which of the levels a walk would reach does not count: that would depend on values.
-    """
     edge, sees = clusters.edges(side), np.zeros(clusters.count, dtype=bool)
     for number, some in groups(clusters.rules[:, side]):
         rule = book.rules[number]
@@ -152,20 +150,20 @@ def _sees(layout: Layout, book: RuleBook, clusters: Clusters, side: int) -> Mask
         deadline = rule.reach + layout.order
         able = some[clusters.margins[some, side] >= deadline]
         sees[able] = True
-        # most walks have no hole anywhere near
-        near = able[_misses(layout, clusters.chain[able], edge[able], side, deadline, None)]
+        # most walks have no hole anywhere from the start context to the deadline
+        whole = deadline + layout.order
+        near = able[_misses(layout, clusters.chain[able], edge[able], side, deadline, whole)]
         for level in {0, *rule.observed.tolist(), deadline}:
             blind = _misses(layout, clusters.chain[near], edge[near], side, level, layout.order)
             sees[near[blind]] = False
     return sees
 
 
-# Whether any of the last so many records out to a level is missing; None: back to the far end of
-# the start context.
+# Whether any of the last so many records out to a level is missing.
 def _misses(
-    layout: Layout, chain: Integers, edge: Integers, side: int, level: int, records: int | None
+    layout: Layout, chain: Integers, edge: Integers, side: int, level: int, records: int
 ) -> Mask:
-    near = 1 - layout.order if records is None else level - records + 1
+    near = level - records + 1
     if side == RIGHT:
         return layout.misses(chain, edge + near, edge + level)
     return layout.misses(chain, edge - level, edge - near)
@@ -239,25 +237,21 @@ class Walks:
 # ---- what goes
 
 
-def covered(chains: Chains, clusters: Clusters, stops: Integers, order: int) -> Mask:
+def covered(chains: Chains, clusters: Clusters, stops: Integers) -> Mask:
     """(n,) which records are redacted, given where each side stops.
 
     Two walks that face each other keep what lies between them only if neither stops where the other
     may have looked; else all of it goes, which either could have seen from its own side.
     """
+    order = clusters.order
     beyond = np.minimum(stops - order, clusters.margins)
     gap, facing = clusters.margins[:-1, RIGHT], clusters.faces[:-1, RIGHT]
     # rule 2: beyond these stops neither walk has looked at what the other leaves
     kept = stops[:-1, RIGHT] <= gap + order - clusters.deadlines[1:, LEFT]
     kept &= stops[1:, LEFT] <= gap + order - clusters.deadlines[:-1, RIGHT]
     beyond[:-1, RIGHT] = np.where(facing & ~kept, gap, beyond[:-1, RIGHT])
-    low, high = rows_between(
-        chains,
-        clusters.chain,
-        clusters.first - beyond[:, LEFT],
-        clusters.last + beyond[:, RIGHT],
-    )
-    return filled(len(chains.codes), low, high)
+    span = clusters.first - beyond[:, LEFT], clusters.last + beyond[:, RIGHT]
+    return filled(len(chains.codes), *rows_between(chains, clusters.chain, *span))
 
 
 def least_stops(book: RuleBook, clusters: Clusters) -> Integers:
