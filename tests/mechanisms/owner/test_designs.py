@@ -13,7 +13,7 @@ from offrecord.mechanisms.owner.common_mass import bridges_in_common
 from offrecord.mechanisms.owner.mechanism import OwnerStopping
 from offrecord.mechanisms.owner.search import Plausible, Search
 from offrecord.mechanisms.owner.side import Side
-from offrecord.mechanisms.rules import Setting, StoppingRule
+from offrecord.mechanisms.rules import Setting, StoppingRule, expected_cost
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.chain import MarkovChain
 from offrecord.models.known import KnownChains
@@ -33,7 +33,7 @@ def known(rows, order=1):
 
 
 def redactions(chains, pair, place=0):
-    cost = Search(chains, RECORD, 1.0).cost(pair)
+    cost = expected_cost(pair, chains.mean, 0)
     return cost + chains.mean.order
 
 

@@ -10,18 +10,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from offrecord.mechanisms.base import Unserved
-from offrecord.mechanisms.owner.all_levels import all_levels
 from offrecord.mechanisms.owner.common_mass import bridges_in_common, common_mass
 from offrecord.mechanisms.owner.law import unstopped
-from offrecord.mechanisms.owner.level_by_level import level_by_level
+from offrecord.mechanisms.owner.programs import all_levels, level_by_level
 from offrecord.mechanisms.owner.side import Side
-from offrecord.mechanisms.rules import Direction, Pair, Setting, StoppingRule
+from offrecord.mechanisms.rules import (
+    Direction,
+    Pair,
+    Setting,
+    SettingKind,
+    StoppingRule,
+    expected_cost,
+    of_setting,
+)
 from offrecord.models.base import Floats, Integers
 from offrecord.models.members import Members
 from offrecord.theory.pairs import record_bounds, record_leakages, side_leakages
@@ -57,7 +64,16 @@ _MORE_DESIGNS, _CONFIRMED = 2.0, 2.0
 #: all judges confirm the best, or say which else come out worst, so often.
 _WORST, _ROUNDS = 30, 4
 
+_DIRECTIONS: dict[SettingKind, tuple[Direction, ...]] = {
+    "record": ("left", "right"),
+    "run": ("left", "right"),
+    "first": ("right",),
+    "last": ("left",),
+}
+_TOO_LONG = "designing stopping rules takes too long"
+
 _Design = Callable[[Side, float], StoppingRule | None]
+_Stops = Callable[[Side, list[int], float], Floats]
 
 
 @dataclass(frozen=True)
@@ -79,6 +95,11 @@ class Plausible:
     def known(self) -> bool:
         """Whether there is one chain only."""
         return self.makers.count == 1
+
+    @property
+    def few(self) -> bool:
+        """Whether each far context is a class of its own; with more the time counts."""
+        return self.mean.contexts <= _OWN_CLASSES
 
     def without(self, judges: Integers) -> Plausible:
         """The chains for the next setting of a table, which may exceed where others already do."""
@@ -140,21 +161,15 @@ class Search:
             raise Unserved("the chain forgets too slowly for stopping rules")
         return found
 
-    # ---- designs
-
     def designs(self) -> Iterator[_Design]:
         """Those worth their time for chains of this size."""
-        contexts = self.chains.mean.contexts
-        if self.chains.known and contexts <= _MOST_PROGRAMS_KNOWN:
-            yield _designing(_LEVELS_KNOWN, all_levels)
+        contexts, known = self.chains.mean.contexts, self.chains.known
+        if known and contexts <= _MOST_PROGRAMS_KNOWN:
+            yield partial(_rule, all_levels, _LEVELS_KNOWN)
         elif contexts <= _MOST_PROGRAMS:
-            yield _designing(
-                _LEVELS_PROGRAMS,
-                lambda side, at, target: level_by_level(side, at, target, _PATIENCE),
-            )
-        many = contexts > _OWN_CLASSES
-        levels = _LEVELS_MANY if many else _LEVELS
-        yield _designing(_LEVELS_KNOWN if self.chains.known else levels, common_mass)
+            yield partial(_rule, partial(level_by_level, patience=_PATIENCE), _LEVELS_PROGRAMS)
+        many = _LEVELS if self.chains.few else _LEVELS_MANY
+        yield partial(_rule, common_mass, _LEVELS_KNOWN if known else many)
 
     def largest(
         self, design: _Design, worst: Integers, limit: float
@@ -163,21 +178,16 @@ class Search:
 
         Returns the pair, None if there is none below the limit, and the judges that came out worst.
         """
-        judges, allowed, begun = self.chains.judges, self.chains.allowed, time.process_time()
+        judges, begun = self.chains.judges, time.process_time()
         made = [self._made(design, _EVEN[self.setting.kind] * self.epsilon * (1.0 - 1e-6))]
         if made[0].pair is None:
             return None, worst
         designed = time.process_time()
-        if judges.count <= 2 * _WORST * (allowed + 1):
-            worst = np.arange(judges.count)
-        elif not len(worst):
-            first = made[0].pair
-            few = self.chains.mean.contexts <= _OWN_CLASSES
-            worst = self.judged(first if few else _of_one_class(first), judges).worst
+        worst = self._judged_first(made[0].pair, worst)
         now = time.process_time()
         more = _MORE_DESIGNS * (designed - begun) + _CONFIRMED * (now - designed)
         if now + more > self.latest:
-            raise Unserved("designing stopping rules takes too long")
+            raise Unserved(_TOO_LONG)
         for _ in range(_ROUNDS):
             one = self._towards(design, made, judges.part(worst), limit)
             if one.pair is None or one.cost >= limit:
@@ -188,13 +198,22 @@ class Search:
             worst = np.union1d(worst, said.worst)
         return None, worst
 
+    # The judges under whom designs are compared, given those who came out worst before.
+    def _judged_first(self, pair: Pair, worst: Integers) -> Integers:
+        judges = self.chains.judges
+        if judges.count <= 2 * _WORST * (self.chains.allowed + 1):
+            return np.arange(judges.count)
+        if len(worst):
+            return worst
+        return self.judged(pair if self.chains.few else _of_one_class(pair), judges).worst
+
     def _towards(self, design: _Design, made: list[_Made], judges: Members, limit: float) -> _Made:
         """The cheapest pair within ε of those made, and of more, which are added, at targets
         between the largest that keeps ε and the least that does not.
         """
         low, high = (share * self.epsilon for share in _RANGES[self.setting.kind])
         best = _Made(0.0, None, np.inf)
-        near = _NEAR if self.chains.mean.contexts <= _OWN_CLASSES else 2 * _NEAR
+        near = _NEAR if self.chains.few else 2 * _NEAR
         waiting, aimed = list(made), low
         for _ in range(len(made) + _STEPS):
             if waiting:
@@ -221,47 +240,33 @@ class Search:
 
     def _made(self, design: _Design, target: float) -> _Made:
         if time.process_time() > self.latest:
-            raise Unserved("designing stopping rules takes too long")
+            raise Unserved(_TOO_LONG)
         pair = self._pair(design, target)
-        return _Made(target, pair, np.inf if pair is None else self.cost(pair))
+        cost = np.inf if pair is None else expected_cost(pair, self.chains.mean, self.setting.place)
+        return _Made(target, pair, cost)
 
     def _pair(self, design: _Design, target: float) -> Pair | None:
-        sides = [self.left, self.right]
-        if self.alike:
-            one = design(sides[0] or sides[1], target)  # type: ignore[arg-type] # one side is there
-            made = [None if side is None else one for side in sides]
-        else:
-            made = [None if side is None else design(side, target) for side in sides]
-        missing = any(
-            rule is None for rule, side in zip(made, sides, strict=True) if side is not None
-        )
-        return None if missing else Pair(*made)
+        known: list[StoppingRule | None] = []
+        for side in self.sides:
+            if not known or not self._alike:
+                known.append(design(side, target))
+        if None in known:
+            return None
+        return of_setting(self.setting, known[0], known[-1])
 
     @cached_property
-    def left(self) -> Side | None:
-        """The left side, if there is one."""
-        return None if self.setting.kind == "first" else self._side("left")
+    def sides(self) -> list[Side]:
+        """Those that the setting has, the left one first."""
+        chains, place, directions = self.chains, self.setting.place, _DIRECTIONS
+        far = far_classes(chains.mean, place, chains.mean.contexts if chains.few else _CLASSES)
+        is_record = self.setting.kind == "record"
+        return [
+            Side(chains.mean, chains.makers, place, direction, chains.exceed, is_record, far)
+            for direction in directions[self.setting.kind]
+        ]
 
     @cached_property
-    def right(self) -> Side | None:
-        """The right side, if there is one."""
-        return None if self.setting.kind == "last" else self._side("right")
-
-    def _side(self, direction: Direction) -> Side:
-        mean = self.chains.mean
-        classes = mean.contexts if mean.contexts <= _OWN_CLASSES else _CLASSES
-        return Side(
-            mean,
-            self.chains.makers,
-            self.setting.place,
-            direction,
-            self.chains.exceed,
-            self.setting.kind == "record",
-            far_classes(mean, self.setting.place, classes),
-        )
-
-    @cached_property
-    def alike(self) -> bool:
+    def _alike(self) -> bool:
         """Whether both directions have the same kernels, as all chains of two values have."""
         makers = self.chains.makers
         if makers.places is not None:
@@ -291,7 +296,11 @@ class Search:
         """
         place = self.setting.place
         law = judges.law(place)
-        seen = [rule.outcomes(judges, place, direction) for rule, direction in self._rules(pair)]
+        rules = [one for one in pair if one is not None]
+        seen = [
+            rule.outcomes(judges, place, side.direction)
+            for rule, side in zip(rules, self.sides, strict=True)
+        ]
         if self.setting.kind != "record":  # the sides of a run add (O7)
             found = np.sum([side_leakages(one, law) for one in seen], axis=0)
             return found, _largest(largest, found)
@@ -308,46 +317,27 @@ class Search:
             largest = _largest(largest, found[asked])
         return found, largest
 
-    def cost(self, pair: Pair) -> float:
-        """Expected redactions beyond the core."""
-        return sum(
-            float(rule.expected_redactions(self.chains.mean, self.setting.place, direction)[0])
-            for rule, direction in self._rules(pair)
-        )
-
-    def _rules(self, pair: Pair) -> Iterator[tuple[StoppingRule, Direction]]:
-        if isinstance(pair.left, StoppingRule):
-            yield pair.left, "left"
-        if isinstance(pair.right, StoppingRule):
-            yield pair.right, "right"
-
 
 # The largest of both, as many as are known, in order.
 def _largest(known: Floats, more: Floats) -> Floats:
     return np.asarray(np.sort(np.concatenate([known, more]))[-len(known) :])
 
 
-def _designing(
-    most: int,
-    stops: Callable[[Side, list[int], float], Floats],
-) -> _Design:
-    def rule(side: Side, target: float) -> StoppingRule | None:
-        """A rule whose deadline keeps the target; None where none within reach does."""
-        margin, order, k = side.margin, side.mean.order, side.mean.k
-        reach = _MOST_DEADLINE if side.mean.places is None else _MOST_DEADLINE_PLACES
-        # S2: a rule exists exactly where its deadline alone keeps the target
-        nearest = side.deadline(target, reach if margin is None else min(reach, margin))
-        if nearest is None:
-            if margin is None:
-                return None
-            closed = np.zeros((0, side.classes, side.contexts, side.contexts))
-            return StoppingRule(order, k, np.array([margin + order]), side.far, closed)
+# A rule whose deadline keeps the target, with `most` levels; None where none within reach does.
+def _rule(stops: _Stops, most: int, side: Side, target: float) -> StoppingRule | None:
+    margin, order, k = side.margin, side.mean.order, side.mean.k
+    reach = _MOST_DEADLINE if side.mean.places is None else _MOST_DEADLINE_PLACES
+    # S2: a rule exists exactly where its deadline alone keeps the target
+    nearest = side.deadline(target, reach if margin is None else min(reach, margin))
+    if nearest is not None:
         levels = placed_levels(side, nearest, most)
         # coins draw multiples of 2**-64; what acts is what is judged
         stop = np.floor(stops(side, levels, target) * _UNIT) / _UNIT
         return StoppingRule(order, k, np.array(levels), side.far, stop)
-
-    return rule
+    if margin is None:
+        return None
+    closed = np.zeros((0, side.classes, side.contexts, side.contexts))
+    return StoppingRule(order, k, np.array([margin + order]), side.far, closed)
 
 
 # The same rules with the same stops for all far classes: they say which judges come out worst in a
