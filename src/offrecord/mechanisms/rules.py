@@ -23,6 +23,7 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers
 from offrecord.models.members import Members
+from offrecord.theory.sides import local_outcomes, local_redactions, margin_beyond
 
 if TYPE_CHECKING:
     from offrecord.mechanisms.deciding.stopping import Walks
@@ -50,7 +51,9 @@ class Setting(NamedTuple):
 class SideRule(ABC):
     """What one side does. Rules are immutable, made for one direction and one place.
 
-    kind: how files call rules of the class. k: number of values.
+    kind: how files call rules of the class. k: number of values. observed: distances of the
+    contexts it depends on, besides 0 and `reach` + m. least: the fewest records that it may redact.
+    is_window: whether it redacts `reach` records in any case.
 
     A rule may depend on its own coins, the start context and the `reach` + m records beyond the
     core, and on nothing else: sides with missing records (S5), near runs and walks that meet
@@ -59,6 +62,9 @@ class SideRule(ABC):
 
     kind: ClassVar[str]
     k: int
+    observed: Integers = np.empty(0, dtype=np.int64)
+    least: int = 0
+    is_window: bool = False
 
     @property
     @abstractmethod
@@ -90,21 +96,6 @@ class SideRule(ABC):
         form has what `to_dict` wrote as attributes.
         """
 
-    @property
-    def is_window(self) -> bool:
-        """Whether it redacts `reach` records in any case."""
-        return False
-
-    @property
-    def observed(self) -> Integers:
-        """Distances of the contexts it depends on, besides 0 and `reach` + m."""
-        return np.empty(0, dtype=np.int64)
-
-    @property
-    def least(self) -> int:
-        """The fewest records that it may redact."""
-        return 0
-
     def fits(self, k: int, order: int) -> bool:
         """Whether it is for chains of so many values and this order."""
         return self.k == k
@@ -113,8 +104,6 @@ class SideRule(ABC):
         """(M,) expected number of records redacted beyond the core, in a chain with all the records
         that its places allow.
         """
-        from offrecord.theory.sides import margin_beyond
-
         margin, counts = margin_beyond(members, place, direction), np.arange(self.reach + 1)
         within = counts if margin is None else np.minimum(counts, margin)
         return np.asarray(self.stop_law(members, place, direction) @ within)
@@ -144,9 +133,7 @@ def kind_named(base: type[T], name: Any) -> type[T]:
 
 def _named(base: type[T], name: Any) -> type[T] | None:
     for one in base.__subclasses__():
-        if one.__dict__.get("kind") == name:
-            return one
-        found = _named(one, name)
+        found = one if one.__dict__.get("kind") == name else _named(one, name)
         if found is not None:
             return found
     return None
@@ -202,15 +189,12 @@ class LocalRule(SideRule):
         """Number of distances."""
         return len(self.redaction)
 
-    @property
-    def is_window(self) -> bool:
-        """Whether no probability is strictly between 0 and 1 and none depends on the value."""
-        return bool(np.all(self.redaction == 1))
+    least = reach  # among walks it is a window
 
     @property
-    def least(self) -> int:
-        """All of a window."""
-        return self.reach
+    def is_window(self) -> bool:  # type: ignore[override] # read-only here
+        """Whether no probability is strictly between 0 and 1 and none depends on the value."""
+        return bool(np.all(self.redaction == 1))
 
     def redacted(self, walks: Walks) -> Integers:
         """All of a window; other local rules decide record by record."""
@@ -218,22 +202,16 @@ class LocalRule(SideRule):
 
     def stop_law(self, members: Members, place: int, direction: Direction) -> Floats:
         """See `redacted`."""
-        law = np.zeros((members.count, self.reach + 1))
-        law[:, -1] = 1.0
-        return law
+        return np.tile(np.arange(self.reach + 1) == self.reach, (members.count, 1)).astype(float)
 
     def outcomes(self, members: Members, place: int, direction: Direction) -> Floats:
         """For order 1 the first record released and its value (F1); for windows of any order the
         nearest released context (R6). Other rules of order 2 and more are not served.
         """
-        from offrecord.theory.sides import local_outcomes
-
         return local_outcomes(self.redaction, members, place, direction)
 
     def expected_redactions(self, members: Members, place: int, direction: Direction) -> Floats:
         """By each record's own law."""
-        from offrecord.theory.sides import local_redactions
-
         return local_redactions(self.redaction, members, place, direction)
 
     def to_dict(self) -> dict[str, Any]:
@@ -279,17 +257,17 @@ class StoppingRule(SideRule):
         return self.deadline - self.order
 
     @property
-    def is_window(self) -> bool:
+    def is_window(self) -> bool:  # type: ignore[override] # read-only here
         """Whether the deadline is its only level."""
         return len(self.stop) == 0
 
     @property
-    def observed(self) -> Integers:
+    def observed(self) -> Integers:  # type: ignore[override] # read-only here
         """All levels."""
         return self.levels
 
     @property
-    def least(self) -> int:
+    def least(self) -> int:  # type: ignore[override] # read-only here
         """Up to the first level at which anything stops."""
         stops = np.append(self.stop.any(axis=(1, 2, 3)), True)
         return int(self.levels[np.argmax(stops)]) - self.order
@@ -315,17 +293,17 @@ class StoppingRule(SideRule):
 
     def outcomes(self, members: Members, place: int, direction: Direction) -> Floats:
         """Level, far context and level's context; at the deadline the far context alone."""
-        from offrecord.mechanisms.owner.law import outcomes
+        from offrecord.mechanisms.owner import law
 
-        return outcomes(self, members, place, direction)
+        return law.outcomes(self, members, place, direction)
 
     def stop_law(self, members: Members, place: int, direction: Direction) -> Floats:
         """A stop at level t redacts t - m records."""
-        from offrecord.mechanisms.owner.law import stop_law
+        from offrecord.mechanisms.owner import law
 
-        law = np.zeros((members.count, self.reach + 1))
-        law[:, self.levels - self.order] = stop_law(self, members, place, direction)
-        return law
+        found = np.zeros((members.count, self.reach + 1))
+        found[:, self.levels - self.order] = law.stop_law(self, members, place, direction)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Probabilities packed: little-endian float64, zlib, base64."""

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from offrecord.models.base import Floats, Integers
+from offrecord.models.base import Floats, Integers, Mask
 
 _POINTS = 1 << 16  # of a curve: chords then miss less than 1e-6 of a record
 _MOST_RECORDS = 400  # of a path with q < 1: slower chains have thousands, and no curves
@@ -76,18 +76,16 @@ def best_around(
 
     None for chains so slow that hundreds of records have a q of their own.
     """
-    swap = alpha > beta
     chain = _Chain(min(alpha, beta), max(alpha, beta))
     if chain.curves is None or chain.end_curves is None:
         return None
-    search = _Search(chain, margins, epsilon, ceiling, together, _TOLERANCE * n)
-    paths, least = search.solve()
-    left, right = (_rows(path, swap) for path in paths)
+    paths, least = _Search(chain, margins, epsilon, ceiling, together, _TOLERANCE * n).solve()
+    left, right = (_rows(path, swap=alpha > beta) for path in paths)
     return Optimum(left, right, least)
 
 
 # (reach, 2) rows by distance.
-def _rows(path: _Path, swap: bool) -> Floats:
+def _rows(path: _Path, *, swap: bool) -> Floats:
     rows = np.ones((path.always + len(path.q), 2))
     rows[path.always :, 0] = np.minimum(path.q * (1 + _RAISED), 1.0)
     return rows[:, ::-1] if swap else rows
@@ -100,23 +98,23 @@ class _Chain:
     alpha: float
     beta: float
 
-    @property
+    @cached_property
     def free(self) -> float:
         """s_free: from this state on everything is free."""
         return self.alpha / (1.0 - self.beta)
 
-    @property
+    @cached_property
     def masses(self) -> tuple[float, float]:
         """π₀ of the common value, π₁ of the rare one."""
         total = self.alpha + self.beta
         return self.beta / total, self.alpha / total
 
-    @property
+    @cached_property
     def gap(self) -> float:
         """1 − α − β."""
         return math.fsum((1.0, -self.alpha, -self.beta))
 
-    @property
+    @cached_property
     def log_gap(self) -> float:
         """Its logarithm."""
         total = self.alpha + self.beta
@@ -166,21 +164,21 @@ class _Chain:
         return _curves(self.alpha, self.beta, 1.0)
 
 
+# The curves to one end, while some q of the first record is at most 1: q grows backwards.
 @lru_cache(maxsize=16)
 @np.errstate(divide="ignore", invalid="ignore")  # of points that are no paths any more
 def _curves(alpha: float, beta: float, end: float) -> list[_Curve] | None:
-    """The curves to one end, while some q of the first record is at most 1: q grows backwards."""
     chain = _Chain(alpha, beta)
-    (pi0, pi1), free = chain.masses, chain.free
-    top = float(chain.source(np.array(end)))
-    last = np.exp(np.linspace(math.log(free), math.log(min(top, 1.0)), _POINTS))
-    last[0], last[-1] = free, min(top, 1.0)
+    (pi0, pi1), top = chain.masses, min(float(chain.source(np.array(end))), 1.0)
+    last = np.exp(np.linspace(math.log(chain.free), math.log(top), _POINTS))
+    last[0], last[-1] = chain.free, top
     q = chain.image(last) / end
     first, following, costs = last, np.full(_POINTS, end), pi1 + pi0 * q
     rises = np.ones(_POINTS, dtype=bool)
     found: list[_Curve] = []
-    count = 1
-    while np.any(rises & (q <= 1)):
+    for count in range(1, _MOST_RECORDS + 1):
+        if not np.any(rises & (q <= 1)):
+            return found
         # one more point beyond the first q above 1, so that chords reach up to q = 1
         kept = np.flatnonzero(rises & np.append(True, q[:-1] <= 1))
         for run in np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1):
@@ -188,15 +186,12 @@ def _curves(alpha: float, beta: float, end: float) -> list[_Curve] | None:
             if part.stop - part.start > 1:
                 images = chain.image(first[part])
                 found.append(_Curve(count, last[part], first[part], images, costs[part]))
-        count += 1
-        if count > _MOST_RECORDS:
-            return None
         earlier, q = chain.before(first, following)
         following, first = first, earlier
         costs = costs + pi1 + pi0 * q
         # where the first state falls, a path is no minimum any more (Jacobi's condition)
         rises &= np.append(True, np.diff(first) > 0) & (first <= 2.0)
-    return found
+    return None
 
 
 @dataclass(frozen=True)
@@ -219,29 +214,35 @@ class _Side:
         """For some budgets. width: numbers of always-redacted records, with margin itself last."""
         always = np.append(np.arange(width - 1), margin).astype(np.float64)
         states = chain.after(budgets[:, np.newaxis], always)
-        rest = np.full(states.shape, np.inf)
-        choice = np.zeros(states.shape, dtype=np.int64)
         is_free = (states <= chain.free * (1 + _FREE)) & (budgets[:, np.newaxis] > 0)
-        rest[is_free | (always == margin)] = 0.0
-        with np.errstate(divide="ignore"):
-            x = chain.image(states)
-        assert chain.curves is not None
-        assert chain.end_curves is not None
-        some = np.flatnonzero(~is_free & (x <= max(c.images[-1] for c in chain.curves)))
-        remaining = np.broadcast_to(margin - always, states.shape).ravel()[some]
-        for number, curve in enumerate(chain.curves, start=1):
-            _lower((rest, choice), x, some[remaining >= curve.records], curve, number)
-        columns = np.arange(states.size).reshape(states.shape)
-        for number, curve in enumerate(chain.end_curves, start=1):
-            if 0 <= (column := margin - curve.records) < width - 1:
-                here = columns[~is_free[:, column], column]
-                _lower((rest, choice), x, here, curve, -number)
+        rest = np.where(is_free | (always == margin), 0.0, np.inf)
+        choice = _follow(chain, always, states, is_free, rest)
         costs = np.minimum(always + rest, float(margin))
         # once all is free, waiting for the common value costs its own mass alone
         freed = np.where(is_free.any(axis=1), np.argmax(is_free, axis=1), width)[:, np.newaxis]
         waited = freed + chain.masses[0] * (always - freed)
         least = np.where(is_free, np.minimum(waited, costs), costs)
         return cls(chain, margin, costs, _least_from(least) * (1 - _SLACK), choice)
+
+
+# (B, W) the curves that cost least after the always-redacted records; their costs go into `rest`.
+def _follow(chain: _Chain, always: Floats, states: Floats, is_free: Mask, rest: Floats) -> Integers:
+    curves, end_curves, margin = chain.curves, chain.end_curves, int(always[-1])
+    assert curves is not None
+    assert end_curves is not None
+    choice = np.zeros(states.shape, dtype=np.int64)
+    with np.errstate(divide="ignore"):
+        x = chain.image(states)
+    some = np.flatnonzero(~is_free & (x <= max(curve.images[-1] for curve in curves)))
+    remaining = np.broadcast_to(margin - always, states.shape).ravel()[some]
+    for number, curve in enumerate(curves, start=1):
+        _lower((rest, choice), x, some[remaining >= curve.records], curve, number)
+    columns = np.arange(states.size).reshape(states.shape)
+    for number, curve in enumerate(end_curves, start=1):
+        if 0 <= (column := margin - curve.records) < len(always) - 1:
+            here = columns[~is_free[:, column], column]
+            _lower((rest, choice), x, here, curve, -number)
+    return choice
 
 
 # Lower costs to those of a curve where it costs less; some: which entries it may serve.
@@ -262,25 +263,26 @@ def _least_from(costs: Floats) -> Floats:
     return np.asarray(np.minimum.accumulate(costs[:, ::-1], axis=1)[:, ::-1])
 
 
+@dataclass(frozen=True)
 class _Search:
     """Both sides of a secret: branch and bound over the left side's share of the budget (F6)."""
 
-    def __init__(
-        self,
-        chain: _Chain,
-        margins: tuple[int, int],
-        epsilon: float,
-        ceiling: float,
-        together: bool,
-        tolerance: float,
-    ) -> None:
-        self.chain, self.margins, self.together = chain, margins, together
-        self.epsilon, self.ceiling, self.tolerance = epsilon, ceiling, tolerance
+    chain: _Chain
+    margins: tuple[int, int]
+    epsilon: float
+    ceiling: float
+    together: bool
+    tolerance: float
+
+    @cached_property
+    def widths(self) -> list[int]:
+        """How many numbers of always-redacted records each side may need."""
         # half of the budget frees each side after so many records: no side needs twice as many
-        begin = -math.expm1(-epsilon / 2) / (math.exp(-epsilon / 2) + chain.alpha / chain.beta)
-        end = (1.0 - chain.free) / (chain.free + chain.alpha / chain.beta)
+        chain, ratio = self.chain, self.chain.alpha / self.chain.beta
+        begin = -math.expm1(-self.epsilon / 2) / (math.exp(-self.epsilon / 2) + ratio)
+        end = (1.0 - chain.free) / (chain.free + ratio)
         freed = max(math.log(end / begin) / -chain.log_gap, 0.0)
-        self.widths = [min(margin, 2 * math.ceil(freed) + 8) + 1 for margin in margins]
+        return [min(margin, 2 * math.ceil(freed) + 8) + 1 for margin in self.margins]
 
     def solve(self) -> tuple[tuple[_Path, _Path], float]:
         """The best paths within epsilon, and a bound on every mechanism within the ceiling."""
@@ -309,10 +311,9 @@ class _Search:
         return best, min(settled, _cost(best))
 
     def _sides(self, left: Floats, right: Floats) -> tuple[_Side, _Side]:
-        return (
-            _Side.of(self.chain, self.margins[0], self.widths[0], left),
-            _Side.of(self.chain, self.margins[1], self.widths[1], right),
-        )
+        sides = zip(self.margins, self.widths, (left, right), strict=True)
+        one, other = (_Side.of(self.chain, *side) for side in sides)
+        return one, other
 
     # (B,) what shares within each interval cost at least.
     def _bounds(self, intervals: Floats) -> Floats:
@@ -325,25 +326,21 @@ class _Search:
         costs = self._paired(left.bounds, right.bounds, most, self.ceiling)
         return np.asarray(costs.min(axis=1))
 
+    # (B, W) what both sides cost, by the left side's always-redacted records; right: the least from
+    # each number of them on.
     def _paired(
         self, left: Floats, right: Floats, budgets: tuple[Floats, Floats], epsilon: float
     ) -> Floats:
-        """(B, W) what both sides cost, by the left side's always-redacted records.
-
-        right: the least from each number of them on.
-        """
-        influence = [self._influence(side) for side in (0, 1)]
+        influence, most = [self._influence(side) for side in (0, 1)], self.widths[1] - 1
         if self.together:  # each side keeps its own budget in the direction 0:1 as well
             allowed = influence[0] <= budgets[0][:, np.newaxis]
             least = (influence[1] > budgets[1][:, np.newaxis]).sum(axis=1, keepdims=True)
-            least = np.minimum(least, self.widths[1] - 1)
-            beside = np.take_along_axis(right, least, axis=1)
+            beside = np.take_along_axis(right, np.minimum(least, most), axis=1)
         else:
             rest = epsilon - influence[0]
             allowed = (rest >= 0)[np.newaxis]
             # influence falls with distance: so many first ones are too large
-            least = np.searchsorted(-influence[1], -rest)
-            beside = right[:, np.minimum(least, self.widths[1] - 1)]
+            beside = right[:, np.minimum(np.searchsorted(-influence[1], -rest), most)]
         return np.asarray(np.where(allowed, left + beside, np.inf))
 
     # (W,) of the first common value released, 0 where the side is redacted whole.
@@ -366,11 +363,9 @@ class _Search:
         return paths
 
     def _path(self, side: _Side, budget: float, column: int) -> _Path:
-        always = side.margin if column == side.costs.shape[1] - 1 else column
-        choice = int(side.choice[0, column])
         if side.costs[0, column] >= side.margin:
             return _Path(side.margin, np.empty(0), float(side.margin))
-        return self._made(budget, always, choice)
+        return self._made(budget, column, int(side.choice[0, column]))
 
     # The extremal path from a budget; of infinite cost if there is none.
     def _made(self, budget: float, always: int, choice: int) -> _Path:
@@ -378,9 +373,9 @@ class _Search:
             return _Path(always, np.empty(0), float(always))
         chain, (pi0, pi1) = self.chain, self.chain.masses
         s = float(chain.after(np.array(budget), np.array(float(always))))
-        curves = chain.end_curves if choice < 0 else chain.curves
+        curves, end = (chain.end_curves, 1.0) if choice < 0 else (chain.curves, chain.free)
         assert curves is not None
-        states = _extremal(chain, s, curves[abs(choice) - 1], 1.0 if choice < 0 else chain.free)
+        states = _extremal(chain, s, curves[abs(choice) - 1], end)
         q = chain.image(states[:-1]) / states[1:]
         if not np.all((q > 0) & (q <= 1 + 1e-9)) or np.any(states[1:-1] <= chain.free):
             return _Path(always, q, math.inf)
@@ -410,7 +405,6 @@ class _Search:
 def _extremal(chain: _Chain, s: float, curve: _Curve, end: float) -> Floats:
     if curve.records == 1:
         return np.array([s, end])
-    at = int(np.clip(np.searchsorted(curve.first, s), 1, len(curve.first) - 1))
 
     def states(last: float) -> list[float]:
         found = [end, last]
@@ -418,8 +412,9 @@ def _extremal(chain: _Chain, s: float, curve: _Curve, end: float) -> Floats:
             found.append(float(chain.before(np.array(found[-1]), np.array(found[-2]))[0]))
         return found[::-1]
 
-    last = _root(lambda u: states(u)[0] - s, float(curve.last[at - 1]), float(curve.last[at]))
-    return np.array([s, *states(last)[1:]])
+    at = int(np.clip(np.searchsorted(curve.first, s), 1, len(curve.first) - 1))
+    between = float(curve.last[at - 1]), float(curve.last[at])
+    return np.array([s, *states(_root(lambda last: states(last)[0] - s, *between))[1:]])
 
 
 # Where a rising function is 0, between two arguments, to the last bits.
