@@ -150,8 +150,7 @@ def rules_of_policy(mechanism: Mechanism, mean: Members, setting: Setting, epsil
         # coins draw multiples of 2**-64; rounding up is safe (F3)
         found.append(LocalRule(np.ceil(rows[:reach] * _UNIT) / _UNIT))
     return Pair(
-        None if setting.kind == "first" else found[0],
-        None if setting.kind == "last" else found[1],
+        None if setting.kind == "first" else found[0], None if setting.kind == "last" else found[1]
     )
 
 

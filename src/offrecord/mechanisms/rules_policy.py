@@ -163,9 +163,7 @@ class Records:
 
 
 def policy_of_rules(
-    mechanism: Mechanism,
-    problem: Problem,
-    rules: Callable[[Setting, float], Pair] | None = None,
+    mechanism: Mechanism, problem: Problem, rules: Callable[[Setting, float], Pair] | None = None
 ) -> Policy:
     """A policy within ε of the rules that a mechanism makes for a problem's settings.
 

@@ -30,12 +30,7 @@ Certainty: TypeAlias = NDArray[np.int8]
 
 
 def decide(
-    chains: Chains,
-    runs: Runs,
-    policy: TablePolicy,
-    place_of: PlaceOf,
-    draw: Draw,
-    order: int,
+    chains: Chains, runs: Runs, policy: TablePolicy, place_of: PlaceOf, draw: Draw, order: int
 ) -> Mask:
     """(n,) which records are redacted.
 
@@ -49,12 +44,7 @@ def decide(
 
 
 def walked(
-    chains: Chains,
-    runs: Runs,
-    policy: TablePolicy,
-    place_of: PlaceOf,
-    coin: Coin,
-    order: int,
+    chains: Chains, runs: Runs, policy: TablePolicy, place_of: PlaceOf, coin: Coin, order: int
 ) -> Mask:
     """(n,) which records are redacted by rules that are not local, given what their coins say."""
     clusters, book = _clusters(chains, runs, policy, place_of, order)

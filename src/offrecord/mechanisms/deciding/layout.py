@@ -186,13 +186,7 @@ def _holes(chains: Chains) -> Integers:
 
 
 def settings_needed(
-    chains: Chains,
-    runs: Runs,
-    order: int,
-    protect: str,
-    place_of: PlaceOf,
-    *,
-    joining: bool = True,
+    chains: Chains, runs: Runs, order: int, protect: str, place_of: PlaceOf, *, joining: bool = True
 ) -> set[Setting]:
     """The settings that rules must cover so that `decide` can act on these chains.
 

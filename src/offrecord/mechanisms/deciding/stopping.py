@@ -173,11 +173,7 @@ def _misses(
 
 
 def stops_of(
-    chains: Chains,
-    orders: NDArray[np.integer],
-    book: RuleBook,
-    clusters: Clusters,
-    coin: Coin,
+    chains: Chains, orders: NDArray[np.integer], book: RuleBook, clusters: Clusters, coin: Coin
 ) -> Integers:
     """(c, 2) the distance at which each side stops, whatever its neighbours do.
 

@@ -87,11 +87,7 @@ class OwnerStopping(Mechanism):
 
 
 def _designed(
-    chains: Plausible,
-    settings: Collection[Setting],
-    epsilon: float,
-    watch: Progress,
-    latest: float,
+    chains: Plausible, settings: Collection[Setting], epsilon: float, watch: Progress, latest: float
 ) -> dict[Setting, Pair]:
     """The rules of each setting."""
     found: dict[Setting, Pair] = {}
