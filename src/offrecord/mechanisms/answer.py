@@ -82,6 +82,8 @@ def draw(key: Key, protocol: str, record: int) -> Draws:
     return coins.draw(coins.chain_tags([b""]), np.array([record]), INTEGER)
 
 
+# Enter an answer into the ledger before it is given; InputError if there was another question, or
+# another answer.
 def _remember(
     policy: LocalPolicy,
     record: int,
@@ -90,9 +92,6 @@ def _remember(
     key: Key,
     protocol: str,
 ) -> None:
-    """Enter an answer into the ledger before it is given; InputError if there was another question,
-    or another answer.
-    """
     asked = {json.dumps(label): chance for label, chance in rule.items()}
     content = json.dumps([protocol, record, said]).encode()
     digest = hashlib.blake2b(
@@ -121,12 +120,11 @@ def _remember(
         )
 
 
+# InputError if what was answered about other records, by other rules, leaks too much together with
+# this policy.
 def _check_others(
     policy: LocalPolicy, answered: dict[int, dict[str, float]], protocol: str
 ) -> None:
-    """InputError if what was answered about other records, by other rules, leaks too much together
-    with this policy.
-    """
     labels = [json.dumps(label) for label in policy.problem.chain.labels]
     matrix, mixed = policy.redaction.copy(), False
     for record, rule in answered.items():

@@ -203,11 +203,9 @@ def _constants(side: OneSide, mediums: list[_Medium]) -> Floats:
     return _smallest_roots(excess, len(mediums))
 
 
+# (count,) the least q at which each excess is at most 0; it falls about with log q. By the Illinois
+# method with a bracket, which ends within the last bits of log q.
 def _smallest_roots(excess: Callable[[Floats], Floats], count: int) -> Floats:
-    """(count,) the least q at which each excess is at most 0; it falls about with log q.
-
-    By the Illinois method with a bracket, which ends within the last bits of log q.
-    """
     low, high = np.full(count, np.log(_LEAST)), np.zeros(count)
     above, below = excess(np.exp(low)), excess(np.exp(high))
     high, low = np.where(above <= 0, low, high), np.where(below > 0, high, low)

@@ -123,13 +123,10 @@ def _optimum(problem: Problem, secret: Secret) -> Optimum | None:
     )
 
 
+# A utility that no local mechanism exceeds. The least over the secrets of what each alone allows.
+# Where the optimum around one secret is known, that; else F4 (the paper's Lemma 1): no value whose
+# influence on a secret exceeds ε is released.
 def _utility_bound(problem: Problem, optima: list[Optimum | None]) -> float:
-    """A utility that no local mechanism exceeds.
-
-    The least over the secrets of what each alone allows. Where the optimum around one secret is
-    known, that; else F4 (the paper's Lemma 1): no value whose influence on a secret exceeds ε is
-    released.
-    """
     # F4: what every local mechanism has to redact
     least = float((_forced(problem) * problem.chain.marginals(1, problem.n)).sum())
     for secret, optimum in zip(problem.secrets, optima, strict=False):

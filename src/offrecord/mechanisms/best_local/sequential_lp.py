@@ -301,15 +301,13 @@ class _Span:
             return None
         return np.asarray(solved.x[:width].reshape(matrix.shape))
 
+    # A table and its bounds: what the linearised leakage of every side may be. The left side's
+    # log-ratios are at most a share of ε, the right side's ε less it (F2). The shares are the
+    # columns beyond the probabilities: one for a run, else one for each pair of values. held:
+    # entries that must not be released are added.
     def _constraints(
         self, matrix: Floats, held: NDArray[np.bool_], lean: float
     ) -> tuple[Floats, Floats]:
-        """A table and its bounds: what the linearised leakage of every side may be.
-
-        The left side's log-ratios are at most a share of ε, the right side's ε less it (F2). The
-        shares are the columns beyond the probabilities: one for a run, else one for each pair of
-        values. held: entries that must not be released are added.
-        """
         rows, limits, columns = [], [], self.size * self.k
         for secret in self.problem.secrets:
             run = secret.last > secret.first

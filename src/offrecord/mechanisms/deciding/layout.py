@@ -208,10 +208,9 @@ def _of_cores(layout: Layout) -> Iterator[Setting]:
     yield from _settings(LAST, places[kinds == LAST, LEFT])
 
 
+# The settings of all clusters that neighbours in a chain may become: each is from one core to a
+# later one of the chain.
 def _of_clusters(layout: Layout) -> Iterator[Setting]:
-    """The settings of all clusters that neighbours in a chain may become: each is from one core to
-    a later one of the chain.
-    """
     if not layout.count:
         return
     same = layout.chain[1:] == layout.chain[:-1]

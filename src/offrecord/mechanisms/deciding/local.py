@@ -106,11 +106,9 @@ class LocalPlan:
         """(sum of reaches, k) redaction probabilities of all rules, one after the other."""
         return np.concatenate([rule.redaction for rule in self.book.local])
 
+    # (n,) the largest limit of each record beyond the rules' certain parts. limits: by row of all
+    # rules, and by code from its last column on (codes may be negative).
     def _laid(self, limits: NDArray[np.uint64], codes: NDArray[np.int8]) -> NDArray[np.uint64]:
-        """(n,) the largest limit of each record beyond the rules' certain parts.
-
-        limits: by row of all rules, and by code from its last column on (codes may be negative).
-        """
         found = np.zeros(len(codes), dtype=np.uint64)
         columns, flat = limits.shape[1], limits.ravel()
         for rows, at in self._steps():

@@ -50,12 +50,11 @@ def common_mass(side: Side, levels: list[int], target: float) -> Floats:
     return stop
 
 
+# (n − 1, C, S, S) probability of stopping with what all bridges share, where no outcome exceeds the
+# target, and (C,) how much the one at the deadline differs, for some far classes.
 def _forward(
     side: Side, mean: Steps, walk: Steps, classes: Integers, slack: Floats, target: float
 ) -> tuple[Floats, Floats]:
-    """(n − 1, C, S, S) probability of stopping with what all bridges share, where no outcome
-    exceeds the target, and (C,) how much the one at the deadline differs, for some far classes.
-    """
     beyond = [one[0].T[classes] for one in mean.beyond]  # (C, S)
     chain = mean.first[0]
     reached = (chain @ mean.beyond[0][0]).T[classes, :, np.newaxis]  # of each class, by the start

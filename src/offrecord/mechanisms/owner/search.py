@@ -207,10 +207,9 @@ class Search:
             return worst
         return self.judged(pair if self.chains.few else _of_one_class(pair), judges).worst
 
+    # The cheapest pair within ε of those made, and of more, which are added, at targets between the
+    # largest that keeps ε and the least that does not.
     def _towards(self, design: _Design, made: list[_Made], judges: Members, limit: float) -> _Made:
-        """The cheapest pair within ε of those made, and of more, which are added, at targets
-        between the largest that keeps ε and the least that does not.
-        """
         low, high = (share * self.epsilon for share in _RANGES[self.setting.kind])
         best = _Made(0.0, None, np.inf)
         near = _NEAR if self.chains.few else 2 * _NEAR
@@ -288,12 +287,10 @@ class Search:
         worst = np.argsort(-leakages, kind="stable")[: _WORST * count]
         return Judged(float(largest[0]), worst, np.flatnonzero(leakages > self.epsilon))
 
+    # (M,) leakages, and the largest ones so far, in order. About a lone record the exact leakage is
+    # dear: it is computed only while a bound (O8) says that it may be among the largest. The other
+    # entries are bounds.
     def _leakages(self, pair: Pair, judges: Members, largest: Floats) -> tuple[Floats, Floats]:
-        """(M,) leakages, and the largest ones so far, in order.
-
-        About a lone record the exact leakage is dear: it is computed only while a bound (O8) says
-        that it may be among the largest. The other entries are bounds.
-        """
         place = self.setting.place
         law = judges.law(place)
         rules = [one for one in pair if one is not None]
