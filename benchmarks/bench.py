@@ -24,7 +24,8 @@ import polars as pl  # noqa: E402
 
 import offrecord as off  # noqa: E402
 from offrecord.fitting.fit import fit  # noqa: E402
-from offrecord.mechanisms.deciding import decide, settings_needed  # noqa: E402
+from offrecord.mechanisms.deciding.decide import decide  # noqa: E402
+from offrecord.mechanisms.deciding.layout import settings_needed  # noqa: E402
 from offrecord.mechanisms.design_table import design_table, drawn_for_design  # noqa: E402
 from offrecord.mechanisms.rules import LocalRule, Pair, Setting  # noqa: E402
 from offrecord.mechanisms.table_policy import TablePolicy  # noqa: E402

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from offrecord.mechanisms import deciding
+from offrecord.mechanisms.deciding import decide as deciding
 from offrecord.tables.growing import closed, open_ended
 
 

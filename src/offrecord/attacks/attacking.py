@@ -19,7 +19,7 @@ from offrecord.attacks.result import INSTEAD, PROMISED, Attack, Attacker
 from offrecord.attacks.walks import Walks
 from offrecord.fitting.audit import counted_beyond, dependence
 from offrecord.fitting.counting import Reference
-from offrecord.mechanisms.deciding import ALWAYS, NEVER
+from offrecord.mechanisms.deciding.decide import ALWAYS, NEVER
 from offrecord.mechanisms.deciding.layout import layout_of
 from offrecord.mechanisms.deciding.rule_book import RuleBook
 from offrecord.mechanisms.deciding.stopping import clusters_of

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from offrecord.mechanisms.deciding import PlaceOf
+from offrecord.mechanisms.deciding.layout import PlaceOf
 from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.members import Members
 from offrecord.models.records import Chains, Codes

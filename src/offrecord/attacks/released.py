@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from offrecord.errors import InputError
-from offrecord.mechanisms import deciding
+from offrecord.mechanisms.deciding import decide as deciding
+from offrecord.mechanisms.deciding.layout import PlaceOf
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Mask
 from offrecord.models.promise import Promise
@@ -106,7 +107,7 @@ class Released:
         return found
 
     @cached_property
-    def place_of(self) -> deciding.PlaceOf:
+    def place_of(self) -> PlaceOf:
         """From chain numbers and steps to places."""
         # the coins are not there, and nothing is drawn
         table = Table(self.arranged, self.private, None)  # type: ignore[arg-type] # needs no coins

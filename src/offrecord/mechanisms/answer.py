@@ -56,22 +56,27 @@ def answer(
             answer would be another than before.
     """
     printable("--protocol", protocol)
-    if policy.problem.epsilon > budget(max_epsilon, "max_epsilon"):
-        raise InputError(
-            f"this policy has ε = {policy.problem.epsilon:g}, more than your --max-epsilon"
-            f" {max_epsilon:g}; do not answer it"
-        )
-    if not policy.is_private:
-        raise InputError(
-            f"this policy leaks {policy.leakage:.4g}, more than its ε = {policy.problem.epsilon:g};"
-            " do not answer it"
-        )
+    _check_budget(policy, budget(max_epsilon, "max_epsilon"))
     rule = policy.rule(record)
     label = policy.problem.chain.labels[policy.problem.chain.value_index(value)]
     silent = bool(redacts(draw(key, protocol, record), thresholds(np.array([rule[label]])))[0])
     if remember:
         _remember(policy, record, rule, None if silent else label, key, protocol)
     return None if silent else value
+
+
+def _check_budget(policy: LocalPolicy, most: float) -> None:
+    epsilon = policy.problem.epsilon
+    if epsilon > most:
+        raise InputError(
+            f"this policy has ε = {epsilon:g}, more than your --max-epsilon {most:g}; do not answer"
+            " it"
+        )
+    if not policy.is_private:
+        raise InputError(
+            f"this policy leaks {policy.leakage:.4g}, more than its ε = {epsilon:g}; do not answer"
+            " it"
+        )
 
 
 def draw(key: Key, protocol: str, record: int) -> Draws:
@@ -93,17 +98,14 @@ def _remember(
     protocol: str,
 ) -> None:
     asked = {json.dumps(label): chance for label, chance in rule.items()}
-    content = json.dumps([protocol, record, said]).encode()
-    digest = hashlib.blake2b(
-        content, key=key.secret, digest_size=16, person=b"offrecord/answer"
-    ).hexdigest()
+    content, person = json.dumps([protocol, record, said]).encode(), b"offrecord/answer"
+    digest = hashlib.blake2b(content, key=key.secret, digest_size=16, person=person).hexdigest()
     with ledger(key) as book:
         answers = book.answers.setdefault(protocol, {})
         before = answers.get(str(record))
         if before is None:
-            _check_others(
-                policy, {int(other): one["rule"] for other, one in answers.items()}, protocol
-            )
+            others = {int(other): one["rule"] for other, one in answers.items()}
+            _check_others(policy, others, protocol)
             answers[str(record)] = {"rule": asked, "answer": digest}
             book.save()
             return
@@ -126,25 +128,27 @@ def _check_others(
     policy: LocalPolicy, answered: dict[int, dict[str, float]], protocol: str
 ) -> None:
     labels = [json.dumps(label) for label in policy.problem.chain.labels]
-    matrix, mixed = policy.redaction.copy(), False
     for record, rule in answered.items():
-        known = record <= len(matrix) and list(rule) == labels
-        if known and list(rule.values()) != matrix[record - 1].tolist():
-            matrix[record - 1], mixed = list(rule.values()), True
-        elif not known:
+        if record > len(policy.redaction) or list(rule) != labels:
             raise InputError(
                 f"protocol {protocol!r} was answered about other records than this policy has."
                 f" {_AGAIN}"
             )
-    if not mixed:
-        return
-    together = LocalPolicy(policy.problem, matrix, policy.mechanism)
-    if not together.is_private:
+    rows = {record: list(rule.values()) for record, rule in answered.items()}
+    together = _with_rows(policy, rows)
+    if np.any(together.redaction != policy.redaction) and not together.is_private:
         raise InputError(
             f"other records of protocol {protocol!r} were answered by another policy; together with"
             f" this one they leak {together.leakage:.4g}, more than its ε ="
             f" {policy.problem.epsilon:g}. {_AGAIN}"
         )
+
+
+def _with_rows(policy: LocalPolicy, rows: dict[int, list[float]]) -> LocalPolicy:
+    matrix = policy.redaction.copy()
+    for record, row in rows.items():
+        matrix[record - 1] = row
+    return LocalPolicy(policy.problem, matrix, policy.mechanism)
 
 
 # What the answers to two rules for a record leak: they share a coin, so it is what their minimum
@@ -155,14 +159,10 @@ def _together(
     if asked.keys() != before.keys():
         return "both answers together leak what the smaller of both probabilities leaks"
     least = [min(chance, before[label]) for label, chance in asked.items()]
-    matrix = policy.redaction.copy()
-    matrix[record - 1] = least
-    leakage = LocalPolicy(policy.problem, matrix, policy.mechanism).leakage
+    leakage = _with_rows(policy, {record: least}).leakage
     much = f"{leakage:.4g} or more" if math.isfinite(leakage) else "without bound"
-    return (
-        f"both answers together leak {much}, where this policy allows ε ="
-        f" {policy.problem.epsilon:g}"
-    )
+    allowed = f"where this policy allows ε = {policy.problem.epsilon:g}"
+    return f"both answers together leak {much}, {allowed}"
 
 
 def value_of(policy: LocalPolicy, text: str) -> Label:

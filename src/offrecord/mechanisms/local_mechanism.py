@@ -9,22 +9,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.mechanisms.base import Mechanism, Unserved
 from offrecord.mechanisms.local_policy import LocalPolicy
-from offrecord.mechanisms.rules import LocalRule, Pair, Setting
+from offrecord.mechanisms.rules import LocalRule, Pair, Setting, of_setting
 from offrecord.models.base import Floats
 from offrecord.models.chain import MarkovChain
 from offrecord.models.members import Members
 from offrecord.theory.influence import first_small
 from offrecord.theory.problem import Problem, Secret
-
-if TYPE_CHECKING:
-    pass
 
 #: The redaction of the left and of the right side, (reach, k) each, from the secret outwards.
 Sides = tuple[Floats, Floats]
@@ -45,10 +41,7 @@ class LocalMechanism(Mechanism, ABC):
         """The redaction beside a secret under the problem's chain, within the problem's ε."""
 
     def check(self, problem: Problem) -> None:
-        """Refuse problems that the mechanism does not take.
-
-        Raises InputError for order above 1.
-        """
+        """InputError for problems that the mechanism does not take."""
         if problem.chain.order > 1:
             raise InputError(
                 f"{self.name} takes chains of order 1, this one has order"
@@ -67,10 +60,8 @@ class LocalMechanism(Mechanism, ABC):
 
 
 def within_budget(problem: Problem, design: Callable[[Problem], LocalPolicy]) -> LocalPolicy:
-    """A policy that keeps a problem's ε, from designs for one chain at lower budgets.
-
-    Returns the policy of the largest budget found that keeps ε; everything is redacted where none
-    does.
+    """The policy of the largest budget found that keeps a problem's ε, from designs for one chain;
+    everything is redacted where none does.
     """
     epsilon, budget = problem.epsilon, max(problem.epsilon - _MARGIN * problem.epsilon, 0.0)
     good: LocalPolicy | None = None
@@ -102,10 +93,7 @@ def within_budget(problem: Problem, design: Callable[[Problem], LocalPolicy]) ->
 
 
 def composed(problem: Problem, sides: list[Sides]) -> Floats:
-    """(n, k) the matrix that redacts all secrets and their sides.
-
-    Returns the largest probability of all, which is private for each secret (F3).
-    """
+    """(n, k) the matrix that redacts all secrets and their sides."""
     matrix = np.zeros((problem.n, problem.chain.k))
     for (first, last), (left, right) in zip(problem.secrets, sides, strict=True):
         matrix[first - 1 : last] = 1.0
@@ -126,32 +114,26 @@ def always(count: int, k: int) -> Floats:
 
 
 def rules_of_policy(mechanism: Mechanism, mean: Members, setting: Setting, epsilon: float) -> Pair:
-    """The rules that a mechanism's policy for a long chain comes to.
-
-    Raises Unserved for order above 1, for a policy that is not local, and where a side does not
-    end.
-    """
+    """The rules that a mechanism's policy for a long chain comes to, if it is local and ends."""
     if mean.order > 1:
         raise Unserved(f"{mechanism.name} has no rules of order {mean.order}")
     problem = _long_problem(mean, setting, epsilon)
     policy = mechanism.design(problem)
     if not isinstance(policy, LocalPolicy):
         raise Unserved(f"{mechanism.name} has no local rules")
-    left = policy.redaction[: problem.private[0] - 1][::-1]
-    right = policy.redaction[problem.private[-1] :]
-    places = mean.places
-    before, after = mean.margin(setting.place)
+    sides = (
+        policy.redaction[: problem.private[0] - 1][::-1],
+        policy.redaction[problem.private[-1] :],
+    )
     found = []
-    for rows, ends_there in ((left, before is not None), (right, after is not None)):
+    for rows, margin in zip(sides, mean.margin(setting.place), strict=True):
         used = np.flatnonzero(rows.any(axis=1))
         reach = int(used[-1]) + 1 if len(used) else 0
-        if reach == len(rows) > 0 and not ends_there and places is None:
+        if reach == len(rows) > 0 and margin is None and mean.places is None:
             raise Unserved(f"{mechanism.name} redacts to the chain's end")
         # coins draw multiples of 2**-64; rounding up is safe (F3)
         found.append(LocalRule(np.ceil(rows[:reach] * _UNIT) / _UNIT))
-    return Pair(
-        None if setting.kind == "first" else found[0], None if setting.kind == "last" else found[1]
-    )
+    return of_setting(setting, *found)
 
 
 # A problem whose one secret has the setting's surroundings, and enough records to end in.

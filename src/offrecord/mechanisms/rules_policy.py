@@ -11,8 +11,9 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.mechanisms.base import TIGHTENED, Mechanism, Policy, Unserved
-from offrecord.mechanisms.deciding import expected_released, geometry, settings_needed
 from offrecord.mechanisms.deciding.decide import local_redaction, walked
+from offrecord.mechanisms.deciding.expect import expected_released, geometry
+from offrecord.mechanisms.deciding.layout import settings_needed
 from offrecord.mechanisms.design_table import design_table
 from offrecord.mechanisms.local_policy import LocalPolicy
 from offrecord.mechanisms.rules import Direction, Pair, Setting
@@ -21,7 +22,7 @@ from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.known import KnownChains
 from offrecord.models.members import Members
 from offrecord.models.records import Chains, Runs
-from offrecord.release.coins import ALWAYS, redacts
+from offrecord.release.coins import ALWAYS, Draws, redacts
 from offrecord.text import aligned
 from offrecord.theory.problem import Problem
 
@@ -209,39 +210,33 @@ def mean_of(problem: Problem) -> Members:
     return KnownChains(chains).of_length(problem.n).part(slice(0, 1))
 
 
-# ---- every outcome
+class _Scripted:
+    """Coins that show what a script says, in the order they are tossed in, then never stop."""
 
+    def __init__(self, script: tuple[bool, ...]) -> None:
+        self.script = script
+        self.shown: list[bool] = []
+        self.chance = 1.0
 
-class _UnsureError(Exception):
-    """A coin whose outcome is not fixed yet."""
+    def __call__(self, limits: Draws, *_: Any) -> Mask:
+        stops = np.asarray(limits == ALWAYS)
+        for i in np.flatnonzero((limits > 0) & ~stops):
+            tossed = len(self.shown)
+            stops[i] = tossed < len(self.script) and self.script[tossed]
+            self.shown.append(bool(stops[i]))
+            stopping = float(limits[i]) / 2.0**64
+            self.chance *= stopping if stops[i] else 1.0 - stopping
+        return stops
 
 
 def enumerated(records: Records, table: TablePolicy, order: int) -> Iterator[tuple[Mask, float]]:
     """Every set of redacted records that one sequence may get, with its probability."""
-    fixed: list[tuple[tuple[int, ...], bool]] = []
-    waiting = [(fixed, 1.0)]
-    while waiting:
-        fixed, chance = waiting.pop()
-        known = dict(fixed)
-
-        def coin(limits: Any, chain: Any, first: Any, counter: Any, known: Any = known) -> Mask:
-            stops = np.zeros(len(limits), dtype=bool)
-            for i, (limit, *who) in enumerate(zip(limits, first, counter, strict=True)):
-                name = (int(who[0]), int(who[1]))
-                if limit == ALWAYS:
-                    stops[i] = True
-                elif limit > 0:
-                    if name not in known:
-                        raise _UnsureError(name, float(limit) / 2.0**64)
-                    stops[i] = known[name]
-            return stops
-
-        try:
-            yield _walked(records, table, coin, order), chance
-        except _UnsureError as unsure:
-            name, stops = unsure.args
-            waiting.append(([*fixed, (name, True)], chance * stops))
-            waiting.append(([*fixed, (name, False)], chance * (1.0 - stops)))
+    scripts: list[tuple[bool, ...]] = [()]
+    while scripts:
+        coin = _Scripted(scripts.pop())
+        yield _walked(records, table, coin, order), coin.chance
+        for tossed in range(len(coin.script), len(coin.shown)):
+            scripts.append((*coin.shown[:tossed], True))
 
 
 # (n,) which records are redacted; all of a chain that is private from end to end.

@@ -13,8 +13,7 @@ import numpy as np
 
 from offrecord.charts import Chart, belief_chart, budgets_chart, influence_chart, leakage_chart
 from offrecord.charts.rule import rule_chart
-from offrecord.mechanisms.deciding import expected_released
-from offrecord.mechanisms.deciding.expect import Geometry
+from offrecord.mechanisms.deciding.expect import Geometry, expected_released
 from offrecord.mechanisms.rules import (
     Direction,
     LocalRule,

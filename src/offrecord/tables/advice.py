@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from offrecord.mechanisms.base import Unserved
-from offrecord.mechanisms.deciding import expected_released
+from offrecord.mechanisms.deciding.expect import expected_released
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.mechanisms.window import pair_of_window
 from offrecord.models.base import Integers

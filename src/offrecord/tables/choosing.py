@@ -16,7 +16,7 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.mechanisms import compared as compared_mechanisms
 from offrecord.mechanisms.base import Unserved
-from offrecord.mechanisms.deciding import expected_released
+from offrecord.mechanisms.deciding.expect import expected_released
 from offrecord.mechanisms.design_table import design_table
 from offrecord.mechanisms.rules import Setting
 from offrecord.mechanisms.table_policy import TablePolicy, Validation

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from offrecord.mechanisms import deciding
+from offrecord.mechanisms.deciding import decide as deciding
 from offrecord.mechanisms.deciding.layout import PlaceOf
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Integers, Mask

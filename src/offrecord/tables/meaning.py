@@ -69,8 +69,7 @@ def places_of(geometry: Geometry) -> dict[int, float]:
     """How many private runs of a table end at each place; the first records of a chain, up to the
     order, count as the last of them.
     """
-    layout = geometry.layout
-    counts = np.bincount(layout.places[:, RIGHT], geometry.copies[layout.chain])
+    counts = np.bincount(geometry.layout.places[:, RIGHT])
     return {int(place): float(counts[place]) for place in np.flatnonzero(counts)}
 
 

@@ -15,8 +15,7 @@ from math import inf, lcm, log, prod
 import numpy as np
 
 from definition import everywhere
-from offrecord.mechanisms.deciding import decide
-from offrecord.mechanisms.deciding.decide import walked
+from offrecord.mechanisms.deciding.decide import decide, walked
 from offrecord.mechanisms.deciding.stopping import SIDE
 from offrecord.models.records import MISSING, Chains, Runs
 from offrecord.release.coins import ALWAYS

@@ -9,16 +9,9 @@ from deciding_cases import all_settings, one_sided, random_policy, random_rows
 
 from definition import everywhere
 from offrecord.errors import InputError
-from offrecord.mechanisms.deciding import (
-    ALWAYS,
-    NEVER,
-    Geometry,
-    certain,
-    decide,
-    expected_released,
-    geometry,
-    settings_needed,
-)
+from offrecord.mechanisms.deciding.decide import ALWAYS, NEVER, certain, decide
+from offrecord.mechanisms.deciding.expect import Geometry, expected_released, geometry
+from offrecord.mechanisms.deciding.layout import settings_needed
 from offrecord.mechanisms.rules import LocalRule, Setting, StoppingRule
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.members import Members
@@ -345,7 +338,7 @@ def test_as_many_records_leave_as_expected(kind):
     expected = expected_released(found, policy, Members(rows[np.newaxis, np.newaxis]))
     assert abs(expected - released.sum()) < 3 * by_chain.std() * np.sqrt(chains.count)
     twice = Geometry.joined([found, pickle.loads(pickle.dumps(found))])
-    assert len(twice.copies) == len(found.copies)
+    assert twice.layout.count == 2 * found.layout.count
     both = expected_released(twice, policy, Members(rows[np.newaxis, np.newaxis]))
     assert both == pytest.approx(2 * expected)
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from offrecord.mechanisms.deciding.layout import LEFT, RIGHT, Layout, PlaceOf, layout_of
 from offrecord.mechanisms.deciding.rule_book import NO_SIDE, RuleBook
@@ -28,94 +27,46 @@ _AT_ONCE = 2**23  # records between runs that are looked at at once: 64 MB an ar
 _NONE, _CORE = -1, -2
 
 
-# ---- positions, small enough to keep for a whole table
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Geometry:
-    """The layout of a table's private runs; chains with the same layout are held once.
+    """The layout of a table's private runs.
 
-    layout: of chains that have a private run. copies: (chains,) how many are like each. records:
-    number of records with a value in all chains, those without a private run included.
+    layout: of chains that have a private run. records: number of records with a value in all
+    chains, those without a private run included.
     """
 
     layout: Layout
-    copies: Integers
     records: int
 
     @classmethod
     def joined(cls, parts: Sequence[Geometry]) -> Geometry:
         """That of several batches of chains; at least one."""
-        shifts = np.cumsum([0, *(len(part.layout.ends) for part in parts[:-1])])
-        layouts = [
-            replace(
-                part.layout,
-                chain=part.layout.chain + shift,
-                holes=part.layout.holes + np.array([[shift], [0], [0]]),
-            )
-            for part, shift in zip(parts, shifts, strict=True)
-        ]
+        layouts, before = [], 0
+        for part in parts:
+            one = part.layout
+            holes = one.holes + np.array([[before], [0], [0]])
+            layouts.append(replace(one, chain=one.chain + before, holes=holes))
+            before += len(one.ends)
         together = {
-            one.name: np.concatenate([getattr(layout, one.name) for layout in layouts])
-            for one in fields(Layout)
-            if one.name not in ("order", "holes")
+            field.name: np.concatenate([getattr(one, field.name) for one in layouts])
+            for field in fields(Layout)
+            if field.name not in ("order", "holes")
         }
-        together["holes"] = np.concatenate([layout.holes for layout in layouts], axis=1)
-        copies = np.concatenate([part.copies for part in parts])
-        records = sum(part.records for part in parts)
-        return cls(*_once(Layout(layouts[0].order, **together), copies), records)
+        together["holes"] = np.concatenate([one.holes for one in layouts], axis=1)
+        whole = Layout(layouts[0].order, **together)
+        return cls(whole, sum(part.records for part in parts))
 
 
 def geometry(chains: Chains, runs: Runs, order: int, place_of: PlaceOf) -> Geometry:
     """The geometry of a batch of whole chains, by positions alone; `Geometry.joined` adds up."""
     layout = layout_of(chains, runs, order, place_of)
-    copies = np.zeros(chains.count, dtype=np.int64)
-    copies[layout.chain] = 1  # chains without a private run are not kept
+    kept, chain = np.unique(layout.chain, return_inverse=True)
+    # of chains without a private run nothing is kept: a stream may have very many
+    of_holes = np.searchsorted(kept, layout.holes[0])
+    there = np.isin(layout.holes[0], kept)
+    holes = np.stack((of_holes, *layout.holes[1:]))[:, there]
     records = int(np.count_nonzero(chains.codes != MISSING))
-    return Geometry(*_once(layout, copies), records)
-
-
-# Each layout of a chain once, and how many copies of it there are; none without copies.
-def _once(layout: Layout, copies: Integers) -> tuple[Layout, Integers]:
-    kept = np.flatnonzero(copies)
-    # sums of 64-bit digests of what a chain holds: two layouts are taken for one another by chance
-    # in fewer than one of 10⁶ tables of 10⁶ chains, and then an expectation is a little wrong
-    digests = _mixed(layout.ends)
-    cores = _mixed(layout.first, layout.last, layout.single, *layout.places.T)
-    np.add.at(digests, layout.chain, cores)
-    np.add.at(digests, layout.holes[0], _mixed(*layout.holes[1:]))
-    _, first, inverse = np.unique(digests[kept], return_index=True, return_inverse=True)
-    total = np.bincount(inverse, weights=copies[kept], minlength=len(first)).astype(np.int64)
-    order = np.argsort(first)  # as they came
-    number = np.full(len(copies), -1)
-    number[kept[first[order]]] = np.arange(len(first))
-    chain, of_holes = number[layout.chain], number[layout.holes[0]]
-    here = chain >= 0
-    some = Layout(
-        layout.order,
-        layout.ends[kept[first[order]]],
-        chain[here],
-        layout.first[here],
-        layout.last[here],
-        layout.single[here],
-        layout.places[here],
-        np.stack((of_holes, *layout.holes[1:]))[:, of_holes >= 0],
-    )
-    return some, total[order]
-
-
-# (r,) a 64-bit digest of each row of some columns (SplitMix64's finaliser, column by column).
-def _mixed(*columns: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.uint64]:
-    state = np.zeros(len(columns[0]), dtype=np.uint64)
-    for column in columns:
-        state = (state + column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        state ^= state >> np.uint64(31)
-    return state
-
-
-# ---- expectation
+    return Geometry(replace(layout, ends=layout.ends[kept], chain=chain, holes=holes), records)
 
 
 def expected_released(geometry: Geometry, policy: TablePolicy, mean: Members) -> float:
@@ -199,14 +150,13 @@ def _chunks(which: Integers, sizes: Integers) -> Iterator[Integers]:
 
 # Expected number of records with a value that are redacted: all of the pieces less their holes.
 def _redacted(geometry: Geometry, clusters: Clusters, sides: _Sides) -> float:
-    copies, width = geometry.copies, geometry.layout.width
+    width = geometry.layout.width
     pieces = _pieces(clusters, sides.numbers)
-    terms = [copies[pieces.chain] * sides.cost(pieces, np.ones_like(pieces.size), pieces.size)]
+    whole = sides.cost(pieces, np.ones_like(pieces.size), pieces.size)
     begin = pieces.chain * width + pieces.first
     which, low, high = _overlaps(begin, begin + pieces.size - 1, *geometry.layout.hole_keys)
-    cost = sides.cost(pieces.part(which), low - begin[which] + 1, high - begin[which] + 1)
-    terms.append(-copies[pieces.chain[which]] * cost)
-    return math.fsum(np.concatenate(terms).tolist())
+    empty = sides.cost(pieces.part(which), low - begin[which] + 1, high - begin[which] + 1)
+    return math.fsum(np.concatenate((whole, -empty)).tolist())
 
 
 # The cores, the gaps to the left of all of them, and those between last cores and chains' ends.

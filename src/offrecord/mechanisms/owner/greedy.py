@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from offrecord.mechanisms.rules import Direction
 from offrecord.mechanisms.rules_policy import RulesPolicy, mean_of
-from offrecord.models.base import Floats, Mask
+from offrecord.models.base import Floats, Integers, Mask
 from offrecord.models.members import Members
-from offrecord.theory.sides import margin_beyond
 
 #: What is not stopped of a mass up to this share is rounding: independent records stop at once.
 _NOTHING = 1e-13
@@ -30,51 +28,42 @@ class Greedy:
     """
 
     def __init__(self, chain: Members, place: int, direction: Direction, margin: int) -> None:
-        order, sign = chain.order, 1 if direction == "right" else -1
-        kernel = chain.ahead if direction == "right" else chain.back
+        self.margin, self.order = margin, chain.order
         law = chain.law(place)[0]
-        self.margin, self.order = margin, order
-        stop: list[Floats] = []
-        waiting, ratios = [], [0.0]
+        occurs = law > 0
         # masses are those of walks that have not stopped, which keeps totals of different start
         # contexts together; else their difference, however small, would outlast both
-        law = law[occurs := law > 0]
-        mass, totals = np.eye(len(occurs))[occurs], np.ones(len(law))
-        for distance in range(order, margin + 1):
-            passed = distance - 1 if stop else 0
-            step = kernel(chain.place_after(place, sign * passed), distance - passed)[0]
+        mass, totals = np.eye(len(law))[occurs], np.ones(int(occurs.sum()))
+        self.stop: list[Floats] = []
+        waiting, ratios = [], [0.0]
+        for step in _kernels(chain, place, direction, margin):
             mass = mass @ step
-            shared = mass.min(axis=0)
-            chances = np.where(mass > 0, shared / np.where(mass > 0, mass, 1.0), 0.0)
-            chances[mass - shared <= _NOTHING * mass] = 1.0
-            everyone = np.zeros((len(occurs), len(occurs)))
-            everyone[occurs] = chances
-            stop.append(everyone)
+            chances = _shared(mass)
             ratios.append(_log_range((totals[:, np.newaxis] * chances * mass).T))
+            everyone = np.zeros((len(law), len(law)))
+            everyone[occurs] = chances
+            self.stop.append(everyone)
             mass = mass * (1.0 - chances)
             left = mass.sum(axis=1)
             totals, mass = totals * left, mass / np.where(left > 0, left, 1.0)[:, np.newaxis]
-            waiting.append(float(law @ totals))
-        ratios.append(_log_range(totals[np.newaxis]))
-        self.stop, self.waiting = stop, np.array(waiting)
-        self.leakage = max(ratios)
+            waiting.append(float(law[occurs] @ totals))
+        self.waiting = np.array(waiting)
+        self.leakage = max(*ratios, _log_range(totals[np.newaxis]))
 
     @property
     def redactions(self) -> float:
-        """Expected redactions beyond the core: the record at distance j is redacted by a walk that
-        has not stopped by j + m − 1.
-        """
-        certain = min(
-            self.margin, self.order - 1
-        )  # the last ones: no context ends beyond the chain
+        """Expected redactions beyond the core."""
+        # the record at distance j goes in a walk that has not stopped by j + m − 1; no context ends
+        # beyond the chain, so the last m − 1 go with the walk that never stops
+        certain = min(self.margin, self.order - 1)
         last = self.waiting[-1] if len(self.waiting) else 1.0
         return float(self.waiting.sum()) + certain * float(last)
 
+    @property
     def law(self) -> Floats:
         """(margin + 1,) how likely releasing begins at each distance from the core."""
         begins = np.zeros(self.margin + 1)
-        stopped = -np.diff(np.concatenate([[1.0], self.waiting]))
-        begins[1 : 1 + len(stopped)] = stopped
+        begins[1 : 1 + len(self.waiting)] = -np.diff([1.0, *self.waiting])
         return begins
 
     def stops(self, start: int, contexts: Sequence[int]) -> Iterator[tuple[int, float]]:
@@ -84,6 +73,30 @@ class Greedy:
             yield number, chance * float(stop[start, context])
             chance *= 1.0 - float(stop[start, context])
         yield self.margin, chance
+
+
+# The kernels from the start context to distance m, and from each distance to the next.
+def _kernels(chain: Members, place: int, direction: Direction, margin: int) -> Iterator[Floats]:
+    kernel, sign = (chain.ahead, 1) if direction == "right" else (chain.back, -1)
+    passed = 0
+    for distance in range(chain.order, margin + 1):
+        yield kernel(chain.place_after(place, sign * passed), distance - passed)[0]
+        passed = distance
+
+
+# (starts, S) the probability of stopping with the mass that all starts have in common.
+def _shared(mass: Floats) -> Floats:
+    shared = mass.min(axis=0)
+    chances = np.where(mass > 0, shared / np.where(mass > 0, mass, 1.0), 0.0)
+    chances[mass - shared <= _NOTHING * mass] = 1.0
+    return chances
+
+
+# The largest log-ratio of rows that can occur.
+def _log_range(likelihoods: Floats) -> float:
+    rows = likelihoods[likelihoods.max(axis=1) > 0]
+    with np.errstate(divide="ignore"):
+        return float(np.log(rows.max(axis=1) / rows.min(axis=1)).max(initial=0.0))
 
 
 class GreedyPolicy(RulesPolicy):
@@ -100,13 +113,10 @@ class GreedyPolicy(RulesPolicy):
     def sides(self) -> tuple[Greedy, Greedy]:
         """To the left and to the right."""
         chain, (first, last) = mean_of(self.problem), self._core
-        left, right = first + chain.order - 1, last
-        stationary = chain.places is None
-        assert stationary or margin_beyond(chain, left, "left") == first
-        return (
-            Greedy(chain, 0 if stationary else left, "left", first),
-            Greedy(chain, 0 if stationary else right, "right", self.problem.n - 1 - last),
-        )
+        places = (0, 0) if chain.places is None else (first + chain.order - 1, last)
+        beyond = self.problem.n - 1 - last
+        left = Greedy(chain, places[0], "left", first)
+        return left, Greedy(chain, places[1], "right", beyond)
 
     @cached_property
     def leakages(self) -> Floats:
@@ -124,12 +134,12 @@ class GreedyPolicy(RulesPolicy):
     def stopping_law(self) -> tuple[Floats, Floats]:
         """See `RulesPolicy.stopping_law`; in the margins there are."""
         left, right = self.sides
-        return left.law(), right.law()
+        return left.law, right.law
 
     def outcomes(self, values: Sequence[int]) -> Iterator[tuple[Mask, float]]:
         """See `Policy.outcomes`."""
         self._check_listed(values)
-        left, right = self._walks(values)
+        left, right = self._stops(values)
         for nearer, chance in left:
             for further, other in right:
                 if chance * other > 0:
@@ -137,9 +147,8 @@ class GreedyPolicy(RulesPolicy):
 
     def apply(self, values: Sequence[int], rng: np.random.Generator) -> Mask:
         """See `Policy.apply`."""
-        left, right = self._walks(values)
         drawn = []
-        for stops in (left, right):
+        for stops in self._stops(values):
             redacted, chances = zip(*stops, strict=True)
             drawn.append(redacted[rng.choice(len(redacted), p=np.array(chances) / sum(chances))])
         return self._mask(*drawn)
@@ -149,22 +158,15 @@ class GreedyPolicy(RulesPolicy):
         steps = np.arange(self.problem.n)
         return (steps < first - left) | (steps > last + right)
 
-    def _walks(self, values: Sequence[int]) -> tuple[list[Any], list[Any]]:
-        order, k = self.problem.chain.order, self.problem.chain.k
-        weights = k ** np.arange(order)[::-1]
+    # What each side redacts of a sequence, with which probability.
+    def _stops(self, values: Sequence[int]) -> list[list[tuple[int, float]]]:
+        order, (first, last), (left, right) = self.problem.chain.order, self._core, self.sides
+        weights = self.problem.chain.k ** np.arange(order)[::-1]
         windows = np.lib.stride_tricks.sliding_window_view(np.asarray(values), order)
-        contexts = windows @ weights  # by their first record
-        (first, last), (left, right) = self._core, self.sides
+        contexts: Integers = windows @ weights  # by their first record
         beyond = contexts[last + 1 : last + 1 + len(right.stop)]
         before = contexts[: max(first - order + 1, 0)][::-1]
-        return (
+        return [
             list(left.stops(int(contexts[first]), before.tolist())),
             list(right.stops(int(contexts[last - order + 1]), beyond.tolist())),
-        )
-
-
-# The largest log-ratio of rows that can occur.
-def _log_range(likelihoods: Floats) -> float:
-    rows = likelihoods[likelihoods.max(axis=1) > 0]
-    with np.errstate(divide="ignore"):
-        return float(np.log(rows.max(axis=1) / rows.min(axis=1)).max(initial=0.0))
+        ]
