@@ -9,6 +9,7 @@ from itertools import pairwise, product
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offrecord.errors import InputError
 from offrecord.mechanisms.base import Policy
@@ -92,9 +93,7 @@ class LocalPolicy(Policy):
         """For the records first … last: "private", else "L" (all values always redacted), "S" (none
         ever) or "M".
         """
-        rows = self._listed()
-        named = np.where(np.all(rows == 1, axis=1), "L", np.where(rows.any(axis=1), "M", "S"))
-        names: list[str] = named.tolist()
+        names: list[str] = _regions(self._listed()).tolist()
         for p in self.problem.private:
             if self.first <= p <= self.last:
                 names[p - self.first] = PRIVATE
@@ -167,10 +166,15 @@ class LocalPolicy(Policy):
             if self.redaction[first - 1].any()
         ]
 
-    # First and last records, from 1, of neighbours with the same row.
-    def _alike(self) -> list[tuple[int, int]]:
-        changes = np.flatnonzero(np.any(self.redaction[1:] != self.redaction[:-1], axis=1)) + 1
-        edges = [0, *changes.tolist(), self.problem.n]
+    # First and last records, from 1, of neighbours with the same row; private ones by themselves
+    # where they are told apart.
+    def _alike(self, *, apart: bool = False) -> list[tuple[int, int]]:
+        changes = np.any(self.redaction[1:] != self.redaction[:-1], axis=1)
+        if apart:
+            private = np.zeros(self.problem.n, dtype=bool)
+            private[np.array(self.problem.private) - 1] = True
+            changes = changes | private[1:] | private[:-1]
+        edges = [0, *(np.flatnonzero(changes) + 1).tolist(), self.problem.n]
         return [(low + 1, high) for low, high in pairwise(edges)]
 
     @classmethod
@@ -194,17 +198,16 @@ class LocalPolicy(Policy):
             lines.append(f"no local mechanism releases more than {self.utility_bound:.4%}")
         return [*lines, *(f"{name}: {value}" for name, value in self.details.items())]
 
+    # Records treated alike, around the first private one if there are many.
     def _table(self) -> list[list[str]]:
-        """Records treated alike, around the first private one if there are many."""
         labels, private = self.problem.chain.labels, self.problem.private
         table = [["records", "region", *(f"Pr(⊥ | {label})" for label in labels)]]
-        alike = list(self._apart())
+        alike = self._alike(apart=True)
         at = next(i for i, (_, last) in enumerate(alike) if last >= private[0])
         begin = max(min(at - _SHOWN // 2, len(alike) - _SHOWN), 0)
         for first, last in alike[begin : begin + _SHOWN]:
             row = self.redaction[first - 1]
-            region = "L" if np.all(row == 1) else "M" if row.any() else "S"
-            region = PRIVATE if first in private else region
+            region = PRIVATE if first in private else str(_regions(row[np.newaxis])[0])
             records = str(first) if first == last else f"{first}–{last}"
             table.append([records, region, *map(_probability, row.tolist())])
         omitted = ["…"] * len(table[0])
@@ -212,16 +215,10 @@ class LocalPolicy(Policy):
             table.insert(1, omitted)
         return [*table, omitted] if begin + _SHOWN < len(alike) else table
 
-    # `_alike`, with private records by themselves.
-    def _apart(self) -> Iterator[tuple[int, int]]:
-        for first, last in self._alike():
-            for p in (p for p in self.problem.private if first <= p <= last):
-                if first < p:
-                    yield first, p - 1
-                yield p, p
-                first = p + 1  # noqa: PLW2901 - what is left of the run
-            if first <= last:
-                yield first, last
+
+# Which region each row is in, apart from private records.
+def _regions(rows: Floats) -> NDArray[np.str_]:
+    return np.where(np.all(rows == 1, axis=1), "L", np.where(rows.any(axis=1), "M", "S"))
 
 
 # Four digits, and never 0 or 1 for what is neither.

@@ -8,7 +8,8 @@ every step is feasible and none is worse than the last. No number below decides 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,17 +73,21 @@ class _Walk:
     reached: Floats
     ends: bool
 
+    @cached_property
+    def likely(self) -> Floats:
+        """(T + ends, x, k) likelihoods of first releases, and of no release to the end."""
+        if not self.ends:
+            return self.reached
+        nothing = np.zeros((1, *self.reached.shape[1:]))
+        nothing[0, :, 0] = (self.reached[-1] * self.q[-1]).sum(axis=1)
+        return np.concatenate((self.reached, nothing))
+
     def ratios(self) -> Floats:
-        """(T + ends, x, y, k) log-ratios of first releases, and of no release to the end."""
-        likely = self.reached
-        if self.ends:
-            last = (self.reached[-1] * self.q[-1]).sum(axis=1)
-            likely = np.concatenate((likely, np.zeros((1, *likely.shape[1:]))))
-            likely[-1, :, 0] = last
+        """(T + ends, x, y, k) log-ratios of these outputs."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(likely)
+            logs = np.log(self.likely)
             found = logs[:, :, np.newaxis] - logs[:, np.newaxis]
-        return np.where(likely[:, :, np.newaxis] > 0, found, -np.inf)
+        return np.where(self.likely[:, :, np.newaxis] > 0, found, -np.inf)
 
     def released(self) -> NDArray[np.bool_]:
         """(T + ends, k) which of these outputs there are."""
@@ -91,23 +96,17 @@ class _Walk:
 
     def gradients(self) -> Floats:
         """(T + ends, T, x, j, v) derivatives of log-likelihoods of outputs by each earlier q."""
-        steps, k = self.q.shape
-        outputs = steps + self.ends
+        (steps, k), outputs = self.q.shape, len(self.likely)
         found = np.zeros((outputs, steps, k, k, k))
         onward = np.zeros((outputs, k, k))  # from each record on to the output
-        likely = self.reached
         if self.ends:
             onward[-1] = np.arange(k) == 0  # its only column sums up the last record
-            last = (self.reached[-1] * self.q[-1]).sum(axis=1)
-            likely = np.concatenate((likely, np.zeros((1, k, k))))
-            likely[-1, :, 0] = last
         with np.errstate(divide="ignore"):
-            inverse = np.where(likely > 0, 1.0 / likely, 0.0)
+            inverse = np.where(self.likely > 0, 1.0 / self.likely, 0.0)
         for s in range(steps - 1, -1, -1):
             after = slice(s + 1, outputs)
             if s + 1 < steps:
-                step = self.kernels[s + 1] * self.q[s + 1]
-                onward[s + 2 :] = step @ onward[s + 2 :]
+                onward[s + 2 :] = (self.kernels[s + 1] * self.q[s + 1]) @ onward[s + 2 :]
                 onward[s + 1] = self.kernels[s + 1]
             found[after, s] = np.einsum(
                 "xv,tvj,txj->txjv", self.reached[s], onward[after], inverse[after]
@@ -115,27 +114,20 @@ class _Walk:
         return found
 
 
-@dataclass(eq=False)
 class _Span:
-    """Consecutive records whose probabilities may change."""
+    """Consecutive records whose probabilities may change.
 
-    problem: Problem
-    first: int
-    size: int
-    most: int
-    programs: int = 0
-    weights: Floats = field(init=False)
-    fixed: NDArray[np.bool_] = field(init=False)
+    most: how many linear programs may be solved, of which `programs` were.
+    """
 
-    def __post_init__(self) -> None:
-        self.k = self.problem.chain.k
-        last = self.first + self.size
-        self.weights = np.array(self.problem.chain.marginals(self.first + 1, last))
-        self.fixed = np.zeros((self.size, self.k), dtype=bool)
-        self.sides = {}
-        for secret in self.problem.secrets:
-            self.fixed[secret.first - 1 - self.first : secret.last - self.first] = True
-            self.sides[secret] = OneSide.both(self.problem, secret)
+    def __init__(self, problem: Problem, first: int, size: int, most: int) -> None:
+        self.problem, self.first, self.size, self.most = problem, first, size, most
+        self.k, self.programs = problem.chain.k, 0
+        self.weights = np.array(problem.chain.marginals(first + 1, first + size))
+        self.fixed = np.zeros((size, self.k), dtype=bool)
+        for secret in problem.secrets:
+            self.fixed[secret.first - 1 - first : secret.last - first] = True
+        self.sides = {secret: OneSide.both(problem, secret) for secret in problem.secrets}
 
     def descend(self, matrix: Floats, closed: NDArray[np.bool_], tolerance: float) -> Floats:
         """From one feasible matrix to a better one until steps no longer pay.
@@ -169,19 +161,16 @@ class _Span:
         """Entries whose release meets its limit, record by record and one by one."""
         entries: set[int] = set()
         for secret in self.problem.secrets:
-            for side, limit in zip(
-                self.sides[secret], self._limits(matrix, secret, 0.5), strict=True
-            ):
+            limits = self._limits(matrix, secret, 0.5)
+            for side, limit in zip(self.sides[secret], limits, strict=True):
                 if not side.is_independent:
                     entries |= set(self._met(self._walk(matrix, side), side, limit).tolist())
         moves = []
         for record in sorted({entry // self.k for entry in entries}):
             here = [entry for entry in sorted(entries) if entry // self.k == record]
-            for group in ([here] if len(here) > 1 else []) + [[entry] for entry in here]:
-                move = np.zeros(self.size * self.k, dtype=bool)
-                move[group] = True
-                moves.append(move.reshape(self.size, self.k))
-        return moves
+            moves += [here] if len(here) > 1 else []
+            moves += [[entry] for entry in here]
+        return [np.isin(np.arange(self.fixed.size), one).reshape(self.fixed.shape) for one in moves]
 
     # Entries of one side that may be released and then meet a limit.
     def _met(self, walk: _Walk, side: OneSide, limit: Floats) -> Integers:
@@ -200,16 +189,17 @@ class _Span:
 
     # (k, k) what either side's log-ratios reach.
     def _leakages(self, matrix: Floats, secret: Secret) -> tuple[Floats, Floats]:
-        found = []
-        for side in self.sides[secret]:
-            worst = np.zeros((self.k, self.k))
-            if not side.is_independent:
-                walk = self._walk(matrix, side)
-                excess = self._excess(walk, side, np.zeros((self.k, self.k)))
-                shown = walk.released()[:, np.newaxis, np.newaxis]
-                worst = np.maximum(np.where(shown, excess, -np.inf).max(axis=(0, 3)), 0.0)
-            found.append(worst)
-        return found[0], found[1]
+        left, right = (self._leakage(matrix, side) for side in self.sides[secret])
+        return left, right
+
+    def _leakage(self, matrix: Floats, side: OneSide) -> Floats:
+        nothing = np.zeros((self.k, self.k))
+        if side.is_independent:
+            return nothing
+        walk = self._walk(matrix, side)
+        shown = walk.released()[:, np.newaxis, np.newaxis]
+        excess = np.where(shown, self._excess(walk, side, nothing), -np.inf)
+        return np.asarray(np.maximum(excess.max(axis=(0, 3)), 0.0))
 
     # Within the budget: both sides add, pair by pair, for a run in all (F2, F9).
     def _is_private(self, matrix: Floats) -> bool:
@@ -229,8 +219,8 @@ class _Span:
         unused = self.problem.epsilon - left - right
         return left + lean * unused, right + (1 - lean) * unused
 
+    # The proposal, raised towards a feasible matrix as little as makes it feasible.
     def _repaired(self, proposal: Floats, feasible: Floats) -> Floats:
-        """The proposal, raised towards a feasible matrix as little as makes it feasible."""
         proposal = np.clip(proposal, 0.0, 1.0)
         proposal[proposal > 1 - _SNAP] = 1.0
         proposal[proposal < _SNAP] = 0.0
@@ -272,14 +262,13 @@ class _Span:
 
     # ---- the linear program
 
+    # The best matrix within a radius of this one, as far as linearised leakage says.
     def _propose(
         self, matrix: Floats, closed: NDArray[np.bool_], radius: float, lean: float
     ) -> Floats | None:
-        """The best matrix within a radius of this one, as far as linearised leakage says."""
         from scipy.optimize import linprog
 
         self.programs += 1
-        width, epsilon = self.size * self.k, self.problem.epsilon
         held = closed.ravel().copy()
         table, bound = self._constraints(matrix, held, lean)
         flat = matrix.ravel()
@@ -287,51 +276,45 @@ class _Span:
         high = np.where(held, flat, np.minimum(flat + radius, 1.0))
         if not len(bound):
             return low.reshape(matrix.shape)
-        others = np.zeros(table.shape[1] - width)
-        lowest = np.append(low, others).tolist()
-        highest = np.append(high, others + epsilon).tolist()
-        solved = linprog(
-            np.concatenate((self.weights.ravel(), others)),
-            table,
-            bound,
-            bounds=list(zip(lowest, highest, strict=True)),
-            method="highs",
-        )
+        shares = np.zeros(table.shape[1] - flat.size)
+        costs = np.append(self.weights.ravel(), shares)
+        lowest, highest = np.append(low, shares), np.append(high, shares + self.problem.epsilon)
+        limits = list(zip(lowest.tolist(), highest.tolist(), strict=True))
+        solved = linprog(costs, table, bound, bounds=limits, method="highs")
         if solved.status != 0 or solved.x is None:
             return None
-        return np.asarray(solved.x[:width].reshape(matrix.shape))
+        return np.asarray(solved.x[: flat.size].reshape(matrix.shape))
 
-    # A table and its bounds: what the linearised leakage of every side may be. The left side's
-    # log-ratios are at most a share of ε, the right side's ε less it (F2). The shares are the
-    # columns beyond the probabilities: one for a run, else one for each pair of values. held:
-    # entries that must not be released are added.
+    # A table and its bounds: the left side's log-ratios are at most a share of ε, the right side's
+    # ε less it (F2). The shares are the columns beyond the probabilities: one for a run, else one
+    # for each pair of values. held: entries that must not be released are added.
     def _constraints(
         self, matrix: Floats, held: NDArray[np.bool_], lean: float
     ) -> tuple[Floats, Floats]:
-        rows, limits, columns = [], [], self.size * self.k
+        rows, limits, columns = [], [], matrix.size
         for secret in self.problem.secrets:
             run = secret.last > secret.first
             sides = self.sides[secret], self._limits(matrix, secret, lean), (-1.0, 1.0)
             for side, limit, sign in zip(*sides, strict=True):
-                if side.is_independent:
-                    continue
-                found = self._linearised(matrix, side, limit, held)
-                rows.append((found.slopes, columns + (0 if run else found.pairs), sign))
-                limits.append(found.bounds + (self.problem.epsilon if sign > 0 else 0.0))
+                if not side.is_independent:
+                    slopes, pairs, bounds = self._linearised(matrix, side, limit, held)
+                    rows.append((slopes, columns + (0 if run else pairs), sign))
+                    limits.append(bounds + (self.problem.epsilon if sign > 0 else 0.0))
             columns += 1 if run else self.k**2
-        bound = np.concatenate(limits) if limits else np.empty(0)
+        bound = np.concatenate([*limits, np.empty(0)])
         table, at = np.zeros((len(bound), columns)), 0
         for slopes, share, sign in rows:
             here = np.arange(at, at + len(slopes))
-            table[here, : slopes.shape[1]] = slopes
+            table[here, : matrix.size] = slopes
             table[here, share] = sign
             at += len(slopes)
         return table, bound
 
+    # The log-ratios of one side within reach of their limits: slopes · q − share ≤ bounds, and the
+    # pairs of private values, x·k + y, that they are of.
     def _linearised(
         self, matrix: Floats, side: OneSide, limit: Floats, held: NDArray[np.bool_]
-    ) -> _Rows:
-        """The log-ratios of one side within reach of their limits."""
+    ) -> tuple[Floats, Integers, Floats]:
         walk = self._walk(matrix, side)
         excess = self._excess(walk, side, limit)
         flat, steps = matrix.ravel(), len(walk.q)
@@ -343,21 +326,9 @@ class _Span:
         excess[:steps] = np.where(silent[:, np.newaxis, np.newaxis], -np.inf, excess[:steps])
         t, x, y, j = np.nonzero(excess >= -_BAND)
         gradients = walk.gradients()
-        slopes = np.zeros((len(t), self.size * self.k))
+        slopes = np.zeros((len(t), flat.size))
         change = gradients[t, :, x, j] - gradients[t, :, y, j]  # (rows, T, k)
         inside = walk.entries >= 0
         slopes[:, walk.entries[inside]] = change[:, inside]
         ratios = excess[t, x, y, j] + limit[x, y]
-        return _Rows(slopes, x * self.k + y, slopes @ flat - ratios)
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of a linear program: slopes · q − share ≤ bounds.
-
-    pairs: (rows,) the pair of private values, x·k + y.
-    """
-
-    slopes: Floats
-    pairs: Integers
-    bounds: Floats
+        return slopes, x * self.k + y, slopes @ flat - ratios
