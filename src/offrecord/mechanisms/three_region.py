@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -90,25 +90,24 @@ class ThreeRegion(LocalMechanism):
         share = 0.5 if self.split == "even" else float(self.split)
         return [epsilon * share], [epsilon - epsilon * share]
 
+    # What is redacted on a side within each share.
     def _plans(self, side: OneSide, shares: list[float]) -> list[_Plan]:
-        """What is redacted on a side within each share."""
         mediums = [_Medium.of(side, share) for share in shares]
-        found: list[_Plan | None] = [
-            _whole(side, share) if one is None else None
-            for one, share in zip(mediums, shares, strict=True)
-        ]
-        soft = [i for i, one in enumerate(mediums) if one is not None]
-        chosen = [one for one in mediums if one is not None]
+        chances = iter(self._chances(side, [one for one in mediums if one is not None]))
+        found = []
+        for medium, share in zip(mediums, shares, strict=True):
+            if medium is None:  # all of a side up to region S
+                reach = (side.delta_star(share) or side.margin + 1) - 1
+                found.append(_Plan(always(reach, side.chain.k), float(reach)))
+            else:
+                rows = medium.rows(next(chances))
+                found.append(_Plan(rows, side.cost(rows)))
+        return found
+
+    def _chances(self, side: OneSide, mediums: list[_Medium]) -> Iterable[Floats]:
         if self.tuning == "constant":
-            chances: list[Floats] = list(_constants(side, chosen))
-        else:
-            chances = [
-                one.relaxed() if self.tuning == "relaxed" else one.convex() for one in chosen
-            ]
-        for i, medium, q in zip(soft, chosen, chances, strict=True):
-            rows = medium.rows(q)
-            found[i] = _Plan(rows, side.cost(rows))
-        return [one for one in found if one is not None]
+            return _constants(side, mediums)
+        return [one.relaxed() if self.tuning == "relaxed" else one.convex() for one in mediums]
 
 
 class _Plan(NamedTuple):
@@ -116,12 +115,6 @@ class _Plan(NamedTuple):
 
     rows: Floats
     cost: float
-
-
-# All of a side up to region S.
-def _whole(side: OneSide, share: float) -> _Plan:
-    reach = (side.delta_star(share) or side.margin + 1) - 1
-    return _Plan(always(reach, side.chain.k), float(reach))
 
 
 class _Medium(NamedTuple):
@@ -173,19 +166,15 @@ class _Medium(NamedTuple):
 
 
 def convex_minorant_slopes(heights: Floats) -> Floats:
-    """(m,) slopes of the greatest convex minorant of (0, 0), (1, heights[0]), … (F13).
-
-    They are the isotonic regression of the heights' increments.
-
-    heights: (m,).
-    """
+    """(m,) slopes of the greatest convex minorant of (0, 0), (1, heights[0]), … (F13)."""
     from scipy.optimize import isotonic_regression
 
+    # they are the isotonic regression of the heights' increments
     return np.maximum(isotonic_regression(np.diff(heights, prepend=0.0)).x, 0.0)
 
 
+# (B,) the smallest private constant q for each share: leakage never rises with q (F3).
 def _constants(side: OneSide, mediums: list[_Medium]) -> Floats:
-    """(B,) the smallest private constant q for each share: leakage never rises with q (F3)."""
     if not mediums:
         return np.empty(0)
     reach = max(len(one.releasable) for one in mediums)

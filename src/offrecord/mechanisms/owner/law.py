@@ -115,9 +115,9 @@ def _outcomes(classes: Integers, stop: Floats, walk: Steps) -> Floats:
 def stop_law(rule: StoppingRule, members: Members, place: int, direction: Direction) -> Floats:
     """(M, n) probability that the walk stops at each level."""
     if is_closed(rule, members, place, direction):
-        return (
-            np.tile(np.arange(len(rule.levels)) == len(rule.levels) - 1, (members.count, 1)) * 1.0
-        )
+        law = np.zeros((members.count, len(rule.levels)))
+        law[:, -1] = 1.0
+        return law
     parts = []
     for part in members.parts(_size(members, rule)):
         walk = steps(part, place, direction, rule.levels.tolist(), rule.far)
@@ -125,8 +125,7 @@ def stop_law(rule: StoppingRule, members: Members, place: int, direction: Direct
             np.einsum("mx,mcxi,mic->m", walk.start, mass, beyond)
             for mass, beyond in zip(unstopped(walk, rule.stop), walk.beyond, strict=True)
         ]
-        waiting.append(np.zeros(part.count))
-        parts.append(-np.diff(np.array(waiting), axis=0).T)
+        parts.append(-np.diff([*waiting, np.zeros(part.count)], axis=0).T)
     return np.concatenate(parts)
 
 

@@ -72,7 +72,7 @@ class Side:
         """The start contexts that must look alike: those that occur, of many the frequent ones."""
         law = self.mean.law(self.place)[0]
         occurs = (self.members.law(self.place) > 0).any(axis=0) | (law > 0)
-        if self.by_value and self.contexts > _MOST_MIXED:
+        if self.by_value and not self._is_mixed:
             of_value = law.reshape(-1, self.mean.k).sum(axis=0)
             occurs &= law >= _RARE * of_value[self.mean.last_value]
         return np.flatnonzero(occurs)
@@ -85,6 +85,10 @@ class Side:
         differ = (group[:, np.newaxis] != group) & occurs[:, np.newaxis] & occurs
         return Pairs(*np.nonzero(differ))
 
+    @property
+    def _is_mixed(self) -> bool:
+        return self.by_value and self.contexts <= _MOST_MIXED
+
     @cached_property
     def _weights(self) -> Floats:
         """(M, S / k, k) law of the start context given its last value."""
@@ -93,10 +97,11 @@ class Side:
             return np.asarray(law / law.sum(axis=1, keepdims=True))
 
     @cached_property
-    def _absent(self) -> Mask | None:
+    def _absent(self) -> Mask:
+        """(M, S) start contexts that need not look alike."""
         absent = self.members.law(self.place) <= 0
         absent[:, np.setdiff1d(np.arange(self.contexts), self.starts)] = True
-        return absent if absent.any() else None
+        return absent
 
     def steps(self, levels: Sequence[int], *, mean: bool = False) -> Steps:
         """The kernels of the walk."""
@@ -119,35 +124,33 @@ class Side:
         chain mixes them, which is what this side alone leaks; of many contexts between the contexts
         themselves.
         """
-        if self.by_value and self.contexts <= _MOST_MIXED:
-            return self._spread_of_mixtures(likelihoods)
-        highest = lowest = likelihoods
-        if self._absent is not None:
-            shape = (len(self._absent),) + (1,) * (likelihoods.ndim - 3) + (self.contexts, 1)
-            absent = self._absent.reshape(shape)
-            highest, lowest = np.where(absent, 0.0, highest), np.where(absent, np.inf, lowest)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if self.by_value:
-                highest = self._by_value(highest).max(axis=-3)
-                lowest = self._by_value(lowest).min(axis=-3)
-                pairs = [
-                    highest[..., v, :] / np.delete(lowest, v, axis=-2).min(axis=-2)
-                    for v in range(self.mean.k)
-                ]
-                ratio = np.fmax.reduce(pairs)
-            else:
-                ratio = highest.max(axis=-2) / lowest.min(axis=-2)
-            found: Floats = np.log(np.where(np.isnan(ratio), 1.0, ratio))
-        return np.maximum(found, 0.0)
-
-    def _spread_of_mixtures(self, likelihoods: Floats) -> Floats:
         between = (1,) * (likelihoods.ndim - 3)
-        weights = self._weights.reshape(len(likelihoods), *between, *self._weights.shape[1:], 1)
-        of_value = (self._by_value(likelihoods) * weights).sum(axis=-3)
         with np.errstate(divide="ignore", invalid="ignore"):
-            # values that do not occur compare with none
-            found = np.log(np.fmax.reduce(of_value, axis=-2) / np.fmin.reduce(of_value, axis=-2))
-        return np.maximum(np.where(np.isnan(found), 0.0, found), 0.0)
+            if self._is_mixed:
+                weights = self._weights.reshape(len(likelihoods), *between, -1, self.mean.k, 1)
+                of_value = (self._by_value(likelihoods) * weights).sum(axis=-3)
+                # values that do not occur compare with none
+                ratio = np.fmax.reduce(of_value, axis=-2) / np.fmin.reduce(of_value, axis=-2)
+            else:
+                ratio = self._ratios(likelihoods, between)
+            found = np.log(np.where(np.isnan(ratio), 1.0, ratio))
+        return np.asarray(np.maximum(found, 0.0))
+
+    # (M, …, S) the largest ratio between single start contexts.
+    def _ratios(self, likelihoods: Floats, between: tuple[int, ...]) -> Floats:
+        highest = lowest = likelihoods
+        if self._absent.any():
+            absent = self._absent.reshape(len(self._absent), *between, self.contexts, 1)
+            highest, lowest = np.where(absent, 0.0, highest), np.where(absent, np.inf, lowest)
+        if not self.by_value:
+            return np.asarray(highest.max(axis=-2) / lowest.min(axis=-2))
+        highest = self._by_value(highest).max(axis=-3)
+        lowest = self._by_value(lowest).min(axis=-3)
+        pairs = [
+            highest[..., v, :] / np.delete(lowest, v, axis=-2).min(axis=-2)
+            for v in range(self.mean.k)
+        ]
+        return np.asarray(np.fmax.reduce(pairs))
 
     # (M, …, S / k, k, S): contexts are numbered with the latest value as the last digit.
     def _by_value(self, likelihoods: Floats) -> Floats:
