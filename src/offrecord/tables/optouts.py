@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import time
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -47,9 +46,11 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OptOuts:
-    """A private list. form: what its rows name, "records", "ranges" or "chains".
+    """A private list. Each row is a range of order values in one chain.
 
-    days: every `to` is a day, or midnight as of programs that know no days: that whole day.
+    A record is a range from its own order value to itself, a whole chain one without ends. form:
+    what rows are written as, "records", "ranges" or "chains". days: every `to` is a day, or
+    midnight as of programs that know no days: that whole day.
     """
 
     frame: pl.DataFrame
@@ -85,89 +86,76 @@ class OptOuts:
         gaps = " (records in gaps can be protected with --step)"
         hint = "" if stepped or self.form == "chains" else gaps
         after = f" that the table does not have; no opt-out may be lost{hint}"
-        said = (f"{LIST} names ", self.thing, after)
-        raise self._names.error(~found, Check.LIST_FOUND, said)
+        raise self._names().error(~found, Check.LIST_FOUND, (f"{LIST} names ", self.thing, after))
 
     def named_in(self, arranged: Arranged, step: Step | None) -> Named:
         """What it names in some chains; InputError for cells that name nothing."""
         low, high = self._bounds(arranged)
         rows, chain = self._chains_of(arranged)
-        known = np.zeros(self.count, dtype=bool)
-        known[rows] = True
         low, high = low[rows], high[rows]
-        whole = (low == _LOWEST) & (high == _HIGHEST)
-        if self.form == "records":
-            first = last = _places(arranged, chain, low, step)
-        else:
-            first, last = _spans(arranged, chain, (low, high), step, days=self.days)
-        there = (first >= 0) & (first <= last)
-        found = np.zeros(self.count, dtype=bool)
+        first, last = _spans(arranged, chain, low, high, step, self._quarters(step))
+        there = first <= last
+        known, found = np.zeros((2, self.count), dtype=bool)
+        known[rows] = True
         found[rows[there]] = True
-        return Named(
-            known, found, chain[there], first[there], last[there], low[there], whole[there]
-        )
+        whole = (low == _LOWEST) & (high == _HIGHEST)
+        places = chain[there], first[there], last[there]
+        return Named(known, found, *places, low[there], whole[there])
 
-    @cached_property
+    def _quarters(self, step: Step | None) -> tuple[int, int]:
+        """How many quarters of a step a gap may lie before a range, and after it."""
+        if self.form == "records":
+            # a moment may be off by seconds; a day or a number names one record, not the next one
+            moments = step is not None and step.kind == "time" and step.length < clock.DAY
+            return (1, 1) if moments else (0, 0)
+        # a range ends with a day, and the next one begins at midnight sharp
+        return 1, 0 if self.days else 1
+
     def _names(self) -> RowNames:
         """How errors name its rows."""
         by, order = self.columns.by, self.columns.order or ROW
-        if self.form == "chains":
-            return RowNames(self.frame, by, where=LIST)
-        if self.form == "records":
-            return RowNames(self.frame, by, [order], where=LIST)
+        if self.form != "ranges":
+            return RowNames(self.frame, by, [order] * (self.form == "records"), where=LIST)
         ends = [pl.col(name).cast(pl.String, strict=False).fill_null("…") for name in (FROM, TO)]
         named = pl.concat_str(ends, separator=" to ").alias(order)
         return RowNames(self.frame.with_columns(named), by, [order], where=LIST)
 
     def _bounds(self, arranged: Arranged) -> tuple[Integers, Integers]:
         """(l,) the order values from which to which each row reaches, both included."""
-        open_ends = np.full(self.count, _LOWEST), np.full(self.count, _HIGHEST)
         if self.form == "chains":
-            return open_ends
+            return np.full(self.count, _LOWEST), np.full(self.count, _HIGHEST)
         if self.form == "records":
             name = self.columns.order or ROW
             self._check_filled(name, len(self.columns.by))
-            order = self._order_values(arranged, name)
+            order = self._order_values(arranged, name, _LOWEST)
             return order, order
-        ends = []
-        for at, name in enumerate((FROM, TO)):
-            there = self.frame[name].is_not_null().to_numpy()
-            values = open_ends[at]
-            if there.any():
-                values[there] = self._order_values(arranged, name, there)
-            ends.append(values)
-        low, high = ends
+        low = self._order_values(arranged, FROM, _LOWEST)
+        high = self._order_values(arranged, TO, _HIGHEST)
         turned = low > high
         if turned.any():
             said = (f"{LIST} has ", "range", f" whose {FROM!r} is after its {TO!r}")
-            raise self._names.error(turned, Check.LIST_READABLE, said)
+            raise self._names().error(turned, Check.LIST_READABLE, said)
         return low, high
 
     def _chains_of(self, arranged: Arranged) -> tuple[Integers, Integers]:
         """The rows whose chain is there, and their chains."""
-        columns, chains = self.columns, arranged.chains
-        if not columns.by:
+        by, chains = self.columns.by, arranged.chains
+        if not by:
             return np.arange(self.count), np.zeros(self.count, dtype=np.int64)
-        # text as it stands, whatever other chains are called
-        known = [
-            arranged.frame[name]
-            if arranged.frame[name].dtype == pl.String
-            else arranged.names[name]
-            for name in columns.by
-        ]
-        for at, series in enumerate(known):
-            self._check_filled(series.name, at)
-            blank = blank_names(self.frame[series.name])
-            if blank is not None:
-                said = (f"{LIST} has blanks around names in column {series.name!r}, in ", "row")
-                raise self._names.error(blank, Check.LIST_READABLE, (*said, ": remove them"))
-        keys = [as_type(self.frame[series.name], series.dtype) for series in known]
-        firsts = [series.gather(chains.starts[:-1]) for series in known]
-        names = [f"by {name}" for name in columns.by]
-        table = _renamed(firsts, names).with_columns(pl.Series("chain", np.arange(chains.count)))
-        wanted = _renamed(keys, names).with_columns(pl.Series("row", np.arange(self.count)))
-        found = wanted.join(table, on=names, how="inner", maintain_order="left")
-        return found["row"].to_numpy().astype(np.int64), found["chain"].to_numpy().astype(np.int64)
+        known, wanted = [], []
+        for at, name in enumerate(by):
+            # text as it stands, whatever other chains are called
+            is_text = arranged.frame[name].dtype == pl.String
+            names = (arranged.frame if is_text else arranged.names)[name]
+            self._check_filled(name, at)
+            self._check_trimmed(name)
+            known.append(names.gather(chains.starts[:-1]))
+            wanted.append(as_type(self.frame[name], names.dtype))
+        keys = [f"by {name}" for name in by]  # none is called "row" or "chain"
+        table = pl.DataFrame(known, schema=keys).with_row_index("chain")
+        rows = pl.DataFrame(wanted, schema=keys).with_row_index("row")
+        found = rows.join(table, on=keys, maintain_order="left").cast(pl.Int64, strict=False)
+        return found["row"].to_numpy(), found["chain"].to_numpy()
 
     def _check_filled(self, name: str, column: int) -> None:
         """InputError for empty keys: they would be opt-outs lost in silence."""
@@ -175,48 +163,58 @@ class OptOuts:
         if empty.any():
             whole = "; a list of the --by columns alone names whole chains"
             hint = whole if self.form == "records" and self.columns.by else ""
-            said = (f"{LIST} must name a {self.thing} in every row: {name!r} is empty in ", "row")
-            rows = empty.to_numpy()
-            raise self._names.error(rows, Check.LIST_FILLED, (*said, hint), column=column)
+            said = f"{LIST} must name a {self.thing} in every row: {name!r} is empty in "
+            named = (said, "row", hint)
+            raise self._names().error(empty.to_numpy(), Check.LIST_FILLED, named, column=column)
 
-    def _order_values(
-        self, arranged: Arranged, name: str, rows: Mask | None = None
-    ) -> NDArray[np.int64]:
-        """The order values of keys as the table's are kept: whole numbers, or nanoseconds."""
-        kind = arranged.order_type
-        series = self.frame[name] if rows is None else self.frame[name].filter(rows)
-        if not kind.is_integer():
-            return self._times(series, kind, name)
-        numbers = as_type(series, pl.Int64())
+    def _check_trimmed(self, name: str) -> None:
+        """InputError for blanks around names of chains."""
+        blank = blank_names(self.frame[name])
+        if blank is not None:
+            said = f"{LIST} has blanks around names in column {name!r}, in "
+            raise self._names().error(blank, Check.LIST_READABLE, (said, "row", ": remove them"))
+
+    def _order_values(self, arranged: Arranged, name: str, empty: int) -> NDArray[np.int64]:
+        """(l,) a column as the table's order values are kept, in whole numbers or nanoseconds.
+
+        empty: what an empty cell stands for.
+        """
+        filled = self.frame[name].is_not_null().to_numpy()
+        values = np.full(self.count, empty)
+        if filled.any():
+            cells, kind = self.frame[name].filter(filled), arranged.order_type
+            if kind.is_integer():
+                values[filled] = self._whole_numbers(cells, np.flatnonzero(filled))
+            else:
+                values[filled] = self._times(cells, kind)
+        return values
+
+    def _whole_numbers(self, cells: pl.Series, rows: Integers) -> NDArray[np.int64]:
+        """Whole numbers of keys. rows: where they stand."""
+        numbers = as_type(cells, pl.Int64())
         if numbers.null_count():
-            bad = numbers.is_null().to_numpy()
-            bad = np.flatnonzero(bad) if rows is None else np.flatnonzero(rows)[bad]
-            said = (f"{LIST} has ", "row", f" whose {name!r} is no whole number")
-            unread = self.columns.order or ROW
-            raise self._names.error(bad, Check.LIST_READABLE, said, unread=unread)
+            said = (f"{LIST} has ", "row", f" whose {cells.name!r} is no whole number")
+            bad, unread = rows[numbers.is_null().to_numpy()], self.columns.order or ROW
+            raise self._names().error(bad, Check.LIST_READABLE, said, unread=unread)
         return numbers.to_numpy()
 
-    def _times(self, series: pl.Series, kind: pl.DataType, name: str) -> NDArray[np.int64]:
+    def _times(self, cells: pl.Series, kind: pl.DataType) -> NDArray[np.int64]:
         """Days and times of keys as nanoseconds."""
-        times = parsed_times(series) if series.dtype == pl.String else series
-        is_day, ranged = kind == pl.Date, self.form == "ranges"
-        if times is not None and times.dtype == pl.Datetime and is_day:
-            times = times.dt.date() if _is_midnight(times) else times
+        name, ranged, is_day = cells.name, self.form == "ranges", kind == pl.Date
+        times = _read_times(cells)
+        if is_day and isinstance(times.dtype, pl.Datetime) and _is_midnight(times):
+            times = times.dt.date()
         bare = isinstance(kind, pl.Datetime) and kind.time_zone is None
-        if times is not None and times.dtype == pl.Date and ranged and bare:
+        if times.dtype == pl.Date and ranged and bare:
             times = times.cast(pl.Datetime("us"))  # a day begins at midnight
-        if times is not None and (times.dtype == pl.Date) != is_day:
+        if (times.dtype == pl.Date) != is_day:
             here, there = ("days", "times") if is_day else ("times", "days")
             when = "" if is_day or bare else ", and in which zone days begin is not known"
             raise InputError(
                 f"column {name!r} holds {there} in {LIST}, but the table's records have"
                 f" {here}{when}: give {here}"
             )
-        if times is None or not (times.dtype == pl.Date or isinstance(times.dtype, pl.Datetime)):
-            raise InputError(
-                f"{LIST} must hold dates or times (ISO 8601) in column {name!r}, as the table does"
-            )
-        times = zoned(times, kind, name)
+        _check_zone(times, kind)
         if name == TO and ranged and self.days and not is_day:
             return nanoseconds(times.dt.offset_by("1d")) - 1
         return nanoseconds(times)
@@ -226,22 +224,17 @@ def form_of(listed: Sequence[str], columns: Columns) -> str:
     """What the rows of a private list with some columns name; InputError where that is a guess."""
     by, order = columns.by, columns.order or ROW
     check_columns(by, listed, LIST)
-    ranged = {FROM, TO} <= {*listed} - {*by}
-    if ranged and order in listed:
+    ends = {FROM, TO} & ({*listed} - {*by})
+    if len(ends) == 2 and order in listed:
+        other = "rename the order column, or " if order in ends else ""
         raise InputError(
             f"{LIST} has the columns {FROM!r} and {TO!r} of ranges, and {order!r} of records: it"
-            " may name either"
-            + (
-                f"; rename the order column, or leave {TO!r} out"
-                if order in (FROM, TO)
-                else ", leave one out"
-            )
+            " may name either" + (f"; {other}leave {TO!r} out" if other else ", leave one out")
         )
-    if ranged:
+    if len(ends) == 2:
         return "ranges"
     if by and {*listed} == {*by}:
         return "chains"
-    ends = {FROM, TO} & ({*listed} - {*by})
     if ends and order not in listed:
         (here,), (missing,) = ends, {FROM, TO} - ends
         raise InputError(
@@ -262,17 +255,11 @@ def are_days(series: pl.Series) -> bool:
     times = parsed_times(known) if known.dtype == pl.String and len(known) else known
     if times is None or not len(times):
         return False
-    if times.dtype == pl.Date:
-        return True
-    return isinstance(times.dtype, pl.Datetime) and _is_midnight(times)
+    return times.dtype == pl.Date or (isinstance(times.dtype, pl.Datetime) and _is_midnight(times))
 
 
 def _is_midnight(times: pl.Series) -> bool:
     return bool((times.dt.time() == time()).all())
-
-
-def _renamed(columns: list[pl.Series], names: list[str]) -> pl.DataFrame:
-    return pl.DataFrame([series.alias(name) for series, name in zip(columns, names, strict=True)])
 
 
 def as_type(series: pl.Series, kind: pl.DataType) -> pl.Series:
@@ -284,74 +271,55 @@ def as_type(series: pl.Series, kind: pl.DataType) -> pl.Series:
         return series.cast(kind, strict=False)
     if kind == pl.String and series.dtype.is_integer():
         return series.cast(pl.String)
-    if series.dtype == pl.String and (kind == pl.Date or isinstance(kind, pl.Datetime)):
-        times = parsed_times(series)
-        if times is None:
-            raise InputError(
-                f"{LIST} must hold dates or times (ISO 8601) in column {series.name!r}, got other"
-                " text"
-            )
-        return zoned(times, kind, series.name).cast(kind, strict=False)
+    if series.dtype == pl.String and kind.is_temporal():
+        times = _read_times(series)
+        _check_zone(times, kind)
+        return times.cast(kind, strict=False)
     raise InputError(
         f"column {series.name!r} holds {type_name(kind)} in the table but"
         f" {type_name(series.dtype)} in {LIST}"
     )
 
 
-def zoned(times: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
-    """The times, if they have a time zone just where the table's do."""
-    here, there = (
-        isinstance(one, pl.Datetime) and bool(one.time_zone) for one in (kind, times.dtype)
-    )
-    if here != there:
-        has = (
-            "the private list's times have a time zone"
-            if there
-            else "the table's times have a time zone, the private list's have none"
-        )
+def _read_times(series: pl.Series) -> pl.Series:
+    """Keys as days or times; InputError for anything else."""
+    times = parsed_times(series) if series.dtype == pl.String else series
+    if times is None or not (times.dtype == pl.Date or isinstance(times.dtype, pl.Datetime)):
         raise InputError(
-            f"column {name!r}: {has}; give both the same, or opt-outs would slip by hours"
+            f"{LIST} must hold dates or times (ISO 8601) in column {series.name!r}, as the table"
+            " does"
         )
     return times
+
+
+def _check_zone(times: pl.Series, kind: pl.DataType) -> None:
+    """InputError unless times have a time zone just where the table's do."""
+    here, there = (bool(getattr(one, "time_zone", None)) for one in (kind, times.dtype))
+    if here != there:
+        has, none = ("the private list's", "the table's")[:: 1 if there else -1]
+        raise InputError(
+            f"column {times.name!r}: {has} times have a time zone, {none} have none; give both the"
+            " same, or opt-outs would slip by hours"
+        )
 
 
 # ---- where in their chains
 
 
-def _places(arranged: Arranged, chain: Integers, order: Integers, step: Step | None) -> Integers:
-    """The place of each key in its chain; −1 where it has no row, nor, under a step, a gap."""
-    chains = arranged.chains
-    begin, end = chains.starts[chain], chains.starts[chain + 1]
-    if step is not None:
-        assert chains.steps is not None
-        place, off = step.counted(chains.order[begin], order, arranged.zone)
-        # a moment may be off by seconds; a day or a number names one record, not the next one
-        near = 4 * off <= step.length
-        if step.kind != "time" or step.length >= clock.DAY:
-            row = np.minimum(_first_row(chains, chain, order, above=False), end - 1)
-            near = (off == 0) | (chains.order[row] == order)
-        return np.where(near & (place >= 0) & (place <= chains.steps[end - 1]), place, -1)
-    row = _first_row(chains, chain, order, above=False)
-    there = row < end
-    there[there] = chains.order[row[there]] == order[there]
-    return np.where(there, row - begin, -1)
-
-
 def _spans(
     arranged: Arranged,
     chain: Integers,
-    bounds: tuple[Integers, Integers],
+    low: Integers,
+    high: Integers,
     step: Step | None,
-    *,
-    days: bool,
+    quarters: tuple[int, int],
 ) -> tuple[Integers, Integers]:
     """The first and last place of each range in its chain, the first after the last where it
     holds none.
 
-    Under a step a gap is in a range as a key would find it: up to a quarter step beyond its ends.
-    days: a range ends with a day, and the next one begins at midnight sharp.
+    Under a step a gap is in it up to so many quarters of a step before it and after it.
     """
-    chains, (low, high) = arranged.chains, bounds
+    chains = arranged.chains
     begin, end = chains.starts[chain], chains.starts[chain + 1]
     row = _first_row(chains, chain, low, above=False)
     beyond = _first_row(chains, chain, high, above=True)
@@ -362,10 +330,10 @@ def _spans(
     # a step outside of the chain is as good as any further: no number becomes too large
     least = np.maximum(since, _LOWEST + step.length) - step.length
     most = np.minimum(chains.order[end - 1].astype(np.int64), _HIGHEST - step.length) + step.length
-    first, from_before = _nearest(step, since, np.clip(low, least, most), arranged.zone, 0.25)
-    beyond_end = 0.0 if days else 0.25
-    last, to_before = _nearest(step, since, np.clip(high, least, most), arranged.zone, beyond_end)
-    first, last = first + (from_before < 0), last - (to_before > 0)
+    inside = [np.clip(one, least, most) for one in (low, high)]
+    first, before = _nearest(step, since, inside[0], arranged.zone, quarters[0])
+    last, after = _nearest(step, since, inside[1], arranged.zone, quarters[1])
+    first, last = first + (before < 0), last - (after > 0)
     held = beyond > row  # rows that are in it by their own order values are in it
     first[held] = np.minimum(first[held], chains.steps[row[held]])
     last[held] = np.maximum(last[held], chains.steps[beyond[held] - 1])
@@ -373,14 +341,14 @@ def _spans(
 
 
 def _nearest(
-    step: Step, since: Integers, order: Integers, zone: str | None, share: float
+    step: Step, since: Integers, order: Integers, zone: str | None, quarters: int
 ) -> tuple[Integers, Integers]:
-    """The step nearest to each order value, and whether that lies more than a share of a step
+    """The step nearest to each order value, and whether that lies more than some quarters of a step
     before (−1) or after it (1).
     """
     place, off = step.counted(since, order, zone)
     beside = np.sign(step.onward(since, place, zone) - order)
-    return place, np.where(off <= share * step.length, 0, beside)
+    return place, np.where(4 * off <= quarters * step.length, 0, beside)
 
 
 def _first_row(chains: Chains, chain: Integers, order: Integers, *, above: bool) -> Integers:
@@ -388,7 +356,7 @@ def _first_row(chains: Chains, chain: Integers, order: Integers, *, above: bool)
     is none, the row after the chain.
     """
     low, high = chains.starts[chain], chains.starts[chain + 1]
-    while np.any(open_ := low < high):
+    while np.any(open_ := low < high):  # bisection in all chains at once
         middle = (low + high) // 2
         values = chains.order[np.minimum(middle, len(chains.order) - 1)]
         less = open_ & ((values <= order) if above else (values < order))

@@ -67,71 +67,63 @@ def private_records(arranged: Arranged, optouts: OptOuts | None, step: Step | No
     if arranged.private is not None:
         rows = np.flatnonzero(arranged.private)
     if optouts is None or optouts.count == 0:
-        chain = np.searchsorted(chains.starts, rows, side="right") - 1
-        place = rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
-        return Private(chain, place, np.asarray(chains.order[rows].astype(np.int64)))
+        return Private(*_of_rows(chains, rows), np.asarray(chains.order[rows].astype(np.int64)))
     named = optouts.named_in(arranged, step)
-    line = np.unique(np.concatenate((_at_rows(chains, rows), _listed(chains, named))))
-    chain, place = _off_line(chains, line)
-    private = Private(chain, place, np.zeros(len(line), dtype=np.int64), named.found, named.known)
-    _fill_order(arranged, private, line, named if optouts.form == "records" else None)
-    return private
+    keys = np.unique(
+        np.concatenate((_keys(chains, *_of_rows(chains, rows)), _listed(chains, named)))
+    )
+    chain, place = np.divmod(keys, chains.width)
+    order = _order_values(arranged, chain, place)
+    if optouts.form == "records":
+        # a gap has the order value that was listed; of several that name it, the first one counts
+        at = np.searchsorted(keys, _keys(chains, named.chain, named.first))[::-1]
+        before, after = rows_of(chains, chain, place)
+        gaps = (before == after)[at]
+        order[at[gaps]] = named.order[::-1][gaps]
+    return Private(chain, place, order, named.found, named.known)
 
 
-# ---- chain and place as one number, which grows from record to record
+def _of_rows(chains: Chains, rows: Integers) -> tuple[Integers, Integers]:
+    """(r,) the chain and the place of each row."""
+    chain = np.searchsorted(chains.starts, rows, side="right") - 1
+    return chain, rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
 
 
-def _on_line(chains: Chains, chain: Integers, place: Integers) -> Integers:
-    """(r,) a number for each record."""
-    if chains.steps is None:
-        return np.asarray(chains.starts[chain] + place)
+def _keys(chains: Chains, chain: Integers, place: Integers) -> Integers:
+    """Chain and place as one number, which grows from record to record."""
     return np.asarray(chain * chains.width + place)
 
 
-def _off_line(chains: Chains, line: Integers) -> tuple[Integers, Integers]:
-    """(r,) the chain and the place of each record."""
-    if chains.steps is None:
-        chain = np.searchsorted(chains.starts, line, side="right") - 1
-        return chain, line - chains.starts[chain]
-    chain, place = np.divmod(line, chains.width)
-    return chain, place
-
-
-def _at_rows(chains: Chains, rows: Integers) -> Integers:
-    """(r,) the number of each row's record."""
-    return rows if chains.steps is None else chains.keys[rows]
-
-
 def _listed(chains: Chains, named: Named) -> Integers:
-    """The numbers of the records that a list names; some may come twice."""
+    """The keys of the records that a list names; some may come twice."""
     whole = np.unique(named.chain[named.whole])
     rows = _all_between(chains.starts[whole], chains.starts[whole + 1] - 1)
-    some = ~named.whole
-    first = _on_line(chains, named.chain[some], named.first[some])
-    last = _on_line(chains, named.chain[some], named.last[some])
-    first, last = _apart(first, last)
-    if chains.steps is not None:
-        held = np.searchsorted(chains.keys, last, "right") - np.searchsorted(chains.keys, first)
-        gaps = int((last - first + 1 - held).sum())
-        if gaps > _MOST_GAPS:
-            raise InputError(
-                f"the ranges of the private list hold {many(gaps, 'step')} without a row, more than"
-                f" {_MOST_GAPS:,}; leave long gaps out of them: private records on both sides of a"
-                " gap are one secret anyway"
-            )
-    return np.concatenate((_at_rows(chains, rows), _all_between(first, last)))
+    chain, first, last = (one[~named.whole] for one in (named.chain, named.first, named.last))
+    chain, first, last = _apart(chains, chain, first, last)
+    held = rows_of(chains, chain, last)[1] - rows_of(chains, chain, first)[0]
+    gaps = int((last - first + 1 - held).sum())
+    if gaps > _MOST_GAPS:
+        raise InputError(
+            f"the ranges of the private list hold {many(gaps, 'step')} without a row, more than"
+            f" {_MOST_GAPS:,}; leave long gaps out of them: private records on both sides of a"
+            " gap are one secret anyway"
+        )
+    places = _all_between(_keys(chains, chain, first), _keys(chains, chain, last))
+    return np.concatenate((_keys(chains, *_of_rows(chains, rows)), places))
 
 
-def _apart(first: Integers, last: Integers) -> tuple[Integers, Integers]:
-    """The same numbers as some ranges hold, in ranges that share none."""
+def _apart(
+    chains: Chains, chain: Integers, first: Integers, last: Integers
+) -> tuple[Integers, Integers, Integers]:
+    """The same places as some ranges hold, in ranges that share none."""
+    first, last = _keys(chains, chain, first), _keys(chains, chain, last)
     order = np.argsort(first, kind="stable")
     first, last = first[order], last[order]
     reached = np.maximum.accumulate(last)
-    begins = np.ones(len(first), dtype=bool)
-    begins[1:] = first[1:] > reached[:-1]
-    starts = np.flatnonzero(begins)
+    starts = np.flatnonzero(np.append(True, first[1:] > reached[:-1])[: len(first)])
     ends = np.append(starts[1:], len(first))[: len(starts)] - 1
-    return first[starts], reached[ends]
+    chain, first = np.divmod(first[starts], chains.width)
+    return chain, first, reached[ends] - chain * chains.width
 
 
 def _all_between(first: Integers, last: Integers) -> Integers:
@@ -141,28 +133,17 @@ def _all_between(first: Integers, last: Integers) -> Integers:
     return np.repeat(first - before, sizes) + np.arange(int(sizes.sum()))
 
 
-def _fill_order(arranged: Arranged, private: Private, line: Integers, listed: Named | None) -> None:
-    """Fill in the order values of private records. listed: what has listed its own."""
-    chains = arranged.chains
-    before, after = rows_of(chains, private.chain, private.place)
+def _order_values(arranged: Arranged, chain: Integers, place: Integers) -> Integers:
+    """(r,) the order values of records, of those in gaps by the steps of their chains."""
+    before, after = rows_of(arranged.chains, chain, place)
+    order = np.zeros(len(chain), dtype=np.int64)
     there = after > before  # a row has its own order value, beside the grid as it may be
-    private.order[there] = chains.order[before[there]]
-    gaps = ~there
-    if not gaps.any():
-        return
-    if listed is not None:
-        at = np.searchsorted(line, _on_line(chains, listed.chain, listed.first))[::-1]
-        first = gaps[at]  # of several that name a gap, the first one counts
-        private.order[at[first]] = listed.order[::-1][first]
-        return
-    ends = np.flatnonzero(np.diff(private.chain[gaps], append=-1)) + 1
-    begin = 0
-    rows = np.flatnonzero(gaps)
-    for end in ends.tolist():
-        mine = rows[begin:end]
-        chain = int(private.chain[mine[0]])
-        private.order[mine] = arranged.gap_times(chain, private.place[mine])
-        begin = end
+    order[there] = arranged.chains.order[before[there]]
+    gaps = np.flatnonzero(~there)
+    for mine in np.split(gaps, np.flatnonzero(np.diff(chain[gaps])) + 1):
+        if len(mine):
+            order[mine] = arranged.gap_times(int(chain[mine[0]]), place[mine])
+    return order
 
 
 def runs_of(chains: Chains, private: Private, protect: str) -> Runs:
