@@ -107,7 +107,7 @@ def check_all_apart(outputs: Mapping[str, Path | None], inputs: Mapping[str, Pat
 
 def check_outside(outputs: Mapping[str, Path | None], table: Path) -> None:
     """InputError if an output would be one of the files of a table that consists of several."""
-    from offrecord.tables.io.folders import is_several, would_hold
+    from offrecord.tables.io.parquet import is_several, would_hold
 
     for name, path in outputs.items() if is_several(table) else ():
         if path is not None and would_hold(table, path):

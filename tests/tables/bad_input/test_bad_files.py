@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from good_command import CUT, ROWS, with_bytes
-from offrecord.tables.io import lines
+from offrecord.tables.io import csv
 from table_files import ENDINGS
 
 
@@ -137,7 +137,7 @@ def test_csv_that_is_not_whole(desk, content, said, how):
 )
 def test_csv_that_is_whole(desk, content, monkeypatch):
     for block in (1 << 20, 5):
-        monkeypatch.setattr(lines, "_BLOCK", block)
+        monkeypatch.setattr(csv, "_BLOCK", block)
         asked = {"force": True, "mechanism": "window"}
         desk.works(*desk.redact(with_bytes("good.csv", content), **asked))
         desk.works(*desk.redact("good.csv", stream=True, **asked))

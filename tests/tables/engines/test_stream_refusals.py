@@ -12,7 +12,7 @@ import pytest
 
 import offrecord as off
 from offrecord.tables.engines import stream
-from offrecord.tables.io.source import Source
+from offrecord.tables.io.format import Source
 from streams import CHAIN, COLUMNS, ROOMS, frame, refused
 from table_files import ENDINGS, write
 

@@ -13,7 +13,7 @@ import pytest
 
 import offrecord as off
 from hours import COLUMNS, EPSILON, MODEL, frame
-from offrecord.tables.io import compression, lines
+from offrecord.tables.io import csv, ndjson
 from offrecord.tables.io import text as texts
 from offrecord.tables.io.format import ReadOptions
 from offrecord.tables.io.formats import table_file
@@ -74,12 +74,12 @@ def _written(table, path):
 @pytest.mark.parametrize("ending", PACK)
 def test_the_bytes_do_not_depend_on_the_pieces_a_text_comes_in(tmp_path, ending, monkeypatch):
     """Nor say when it was packed, or of which file; and others read it back."""
-    monkeypatch.setattr(compression, "_BLOCK", 1000)
+    monkeypatch.setattr(texts, "_BLOCK", 1000)
     content = frame().write_csv().encode()
     written = []
     for size in (1, 7, 999, 1000, 1001, len(content)):
         path = tmp_path / f"{size}{ending}"
-        with path.open("wb") as file, compression.packed(file, compression.PACKINGS[ending]) as out:
+        with path.open("wb") as file, texts.packed(file, texts.PACKINGS[ending]) as out:
             for start in range(0, len(content), size):
                 out.write(content[start : start + size])
         assert unpacked(path) == content
@@ -154,19 +154,18 @@ def _streamed(path, options):
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson"])
 def test_a_line_without_end_does_not_fill_memory(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(lines, "_BLOCK", 1 << 10)
+    monkeypatch.setattr({"csv": csv, "ndjson": ndjson}[kind], "_BLOCK", 1 << 10)
     path = tmp_path / f"t.{kind}.gz"
     path.write_bytes(gzip.compress(b"room,state\n" + b"a" * (1 << 22)))
-    seen, blocks = [], texts.unpacked
+    seen, blocks = [], texts.Text._blocks
 
     def counted(*given):
         for block in blocks(*given):
             seen.append(len(block))
             yield block
 
-    monkeypatch.setattr(compression, "_BLOCK", 1 << 14)
     monkeypatch.setattr(texts, "_BLOCK", 1 << 14)
-    monkeypatch.setattr(texts, "unpacked", counted)
+    monkeypatch.setattr(texts.Text, "_blocks", counted)
     with pytest.raises(
         off.InputError, match=r"has a line of more bytes .*; limits=.\"line\": NUMBER"
     ):

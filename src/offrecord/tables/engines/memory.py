@@ -20,8 +20,8 @@ from offrecord.tables.checks.ledger import Entered
 from offrecord.tables.choosing import WHOLE, choose
 from offrecord.tables.frames import Native, from_native, marked, to_native
 from offrecord.tables.given import Given
-from offrecord.tables.io.compression import packing_of
 from offrecord.tables.io.formats import write_frame, written_format
+from offrecord.tables.io.text import packing_of
 from offrecord.tables.options import MemoryOptions, takes
 from offrecord.tables.outcome import Outcome
 from offrecord.tables.plan import Plan, surveyor

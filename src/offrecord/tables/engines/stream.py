@@ -26,10 +26,9 @@ from offrecord.tables.checks.ledger import Entered
 from offrecord.tables.choosing import WHOLE, choose
 from offrecord.tables.decision import Decision
 from offrecord.tables.given import Given
-from offrecord.tables.io.compression import packing_of
-from offrecord.tables.io.format import ReadOptions
+from offrecord.tables.io.format import ReadOptions, Source
 from offrecord.tables.io.formats import table_file, written_format
-from offrecord.tables.io.source import Source
+from offrecord.tables.io.text import packing_of
 from offrecord.tables.options import FileOptions, takes
 from offrecord.tables.outcome import Outcome
 from offrecord.tables.plan import Plan, surveyor

@@ -10,75 +10,66 @@ import polars as pl
 
 from offrecord.errors import InputError
 from offrecord.tables.guarding import check_readable, engine, never_spill, unreadable
-from offrecord.tables.io.compression import PACKINGS, packed, packing_of
-from offrecord.tables.io.csv import Csv
-from offrecord.tables.io.folders import is_several
-from offrecord.tables.io.format import Format, ReadOptions
+from offrecord.tables.io.csv import Csv, is_tabbed
+from offrecord.tables.io.format import Format, ReadOptions, Source
 from offrecord.tables.io.ipc import Ipc
 from offrecord.tables.io.ndjson import Ndjson
-from offrecord.tables.io.parquet import Parquet
-from offrecord.tables.io.source import Source
-from offrecord.tables.io.text import marked_encoding
+from offrecord.tables.io.parquet import Parquet, is_several
+from offrecord.tables.io.text import (
+    PACKINGS,
+    marked_encoding,
+    packed,
+    packing_of,
+    without_packing,
+)
 
 #: All formats, by name. A new one is a file like those above, and a line here.
 FORMATS: dict[str, Format] = {one.name: one for one in (Csv(), Parquet(), Ipc(), Ndjson())}
-#: Endings of spreadsheets, which are not read.
-_SHEETS = (".xlsx", ".xls", ".ods")
+_BY_ENDING = {
+    ending: one.name for one in FORMATS.values() for ending in (*one.endings, *one.read_endings)
+}
+#: Endings of tables that are not read, and what to do about them.
+_UNREAD = dict.fromkeys(
+    (".xlsx", ".xls", ".ods"),
+    " is a spreadsheet, which is neither read nor written: save it as CSV",
+) | {".json": ": the name must end in .ndjson, with one row a line: see offrecord look"}
 _DEFAULTS = ReadOptions()
 
 
-def format_of(path: Path, named: str | None = None) -> str:
+def _format_of(path: Path, named: str | None = None) -> str:
     """The format of a file: the one that is named, else by the ending of its name.
 
     InputError if it is compressed, and its format has compression of its own.
     """
-    packing = packing_of(path)
-    plain = path.with_suffix("") if packing else path
-    kind = _checked(named) or _by_ending(plain.suffix.lower())
+    if named is not None and named not in FORMATS:
+        raise InputError(f"--format must be one of {', '.join(FORMATS)}, got {named!r}")
+    kind = named or _BY_ENDING.get(without_packing(path).suffix.lower())
     if kind is None:
-        if path.suffix.lower() in _SHEETS:
-            raise InputError(
-                f"{path} is a spreadsheet, which is neither read nor written: save it as CSV"
-            )
-        if path.suffix.lower() == ".json":
-            raise InputError(
-                f"{path}: the name must end in .ndjson, with one row a line: see offrecord look"
-            )
+        if path.suffix.lower() in _UNREAD:
+            raise InputError(f"{path}{_UNREAD[path.suffix.lower()]}")
         known = ", ".join(ending for one in FORMATS.values() for ending in one.endings)
         compressed = " or ".join(f".csv{ending}" for ending in PACKINGS)
         raise InputError(f"{path}: the name must end in {known}, {compressed}, or give --format")
-    if packing and not FORMATS[kind].is_text:
+    if packing_of(path) and not FORMATS[kind].is_text:
         raise InputError(
             f"{path}: {kind} has compression of its own; leave {path.suffix} away, or unpack it"
         )
     return kind
 
 
-def _checked(named: str | None) -> str | None:
-    if named is not None and named not in FORMATS:
-        raise InputError(f"--format must be one of {', '.join(FORMATS)}, got {named!r}")
-    return named
-
-
-def _by_ending(ending: str) -> str | None:
-    known = (one.name for one in FORMATS.values() if ending in (*one.endings, *one.read_endings))
-    return next(known, None)
-
-
 def table_format(path: Path, named: str | None = None) -> str:
     """The format of a table to read; one of several files is of Parquet."""
     if not is_several(path):
-        return format_of(path, named)
-    if _checked(named) not in (None, "parquet"):
+        return _format_of(path, named)
+    if _format_of(Path("a.parquet"), named) != "parquet":
         raise InputError(f"{path}: a table of several files is of Parquet alone, got {named}")
     return "parquet"
 
 
 def written_format(path: Path, named: str | None = None) -> str:
     """The format of a file to write."""
-    kind = format_of(path, named)
-    plain = path.with_suffix("") if packing_of(path) else path
-    if named is None and plain.suffix.lower() in FORMATS[kind].read_endings:
+    kind = _format_of(path, named)
+    if named is None and is_tabbed(path):
         raise InputError(f"{path}: CSV is written with commas; end its name in .csv")
     return kind
 

@@ -11,9 +11,8 @@ from typing import BinaryIO, ClassVar
 
 import polars as pl
 
-from offrecord.tables.io.format import GROUP, Format, ReadOptions
+from offrecord.tables.io.format import GROUP, Format, ReadOptions, Source
 from offrecord.tables.io.limits import beyond, limit
-from offrecord.tables.io.source import Source
 
 _TAIL = b"ARROW1"  # how a file ends, after the size of its footer in four bytes
 _COLUMN = 1 << 12  # bytes of the footer a column takes at most; usual are 100 to 300
@@ -42,7 +41,7 @@ class Ipc(Format):
         most = limit("columns", options.limits)
         if _footer_size(path) > _COLUMN * max(most, 100):
             raise beyond("columns", most, f"{path} describes more columns than")
-        return IpcSource(str(path), path, options.limits)
+        return IpcSource(path, options.limits)
 
     def write(self, frame: pl.LazyFrame, out: BinaryIO) -> None:
         """Write a table."""

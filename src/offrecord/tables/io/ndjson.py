@@ -11,11 +11,12 @@ from typing import BinaryIO, ClassVar
 
 import polars as pl
 
-from offrecord.tables.io.format import Format, ReadOptions
-from offrecord.tables.io.limits import limit
-from offrecord.tables.io.lines import check_objects
-from offrecord.tables.io.source import TextSource
-from offrecord.tables.io.text import text_at
+from offrecord.tables.io.csv import too_long
+from offrecord.tables.io.format import Format, ReadOptions, TextSource
+from offrecord.tables.io.limits import beyond, limit
+from offrecord.tables.io.text import Text, text_at
+
+_BLOCK = 1 << 20  # bytes that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +54,8 @@ class Ndjson(Format):
         """A table in NDJSON; InputError for lines that are too long, or have too many keys."""
         text = text_at(path, options.encoding, self.name, options.limits)
         # before the engine types all cells, which takes it long for many keys
-        check_objects(text, limit("columns", options.limits))
-        return NdjsonSource(str(path), path, options.limits, text)
+        _check_objects(text, limit("columns", options.limits))
+        return NdjsonSource(path, options.limits, text)
 
     def holds(self, kind: pl.DataType) -> bool:
         """Whether JSON has this type: it has no bytes."""
@@ -66,3 +67,18 @@ class Ndjson(Format):
     def write(self, frame: pl.LazyFrame, out: BinaryIO) -> None:
         """Write a table."""
         frame.sink_ndjson(out)
+
+
+def _check_objects(text: Text, keys: int) -> None:
+    """InputError for a line that is too long, or has more keys than so many."""
+    found = length = 0
+    with text.opened() as file:
+        while block := file.read(_BLOCK):
+            for number, part in enumerate(block.split(b"\n")):
+                is_new = number > 0  # the first part goes on where the block before ended
+                found = part.count(b'":') + (0 if is_new else found)
+                length = len(part) + (0 if is_new else length)
+                if length > text.line:
+                    raise too_long(text)
+                if found > keys:
+                    raise beyond("columns", keys, f"{text.name} has a line with more keys than")
