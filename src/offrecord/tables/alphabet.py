@@ -19,15 +19,14 @@ import numpy as np
 import polars as pl
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Label
+from offrecord.models.base import Label
 from offrecord.models.records import MISSING, UNKNOWN, Codes
 from offrecord.tables.cells import type_name
 from offrecord.tables.values import (
     MAX_VALUES,
-    check_finite,
-    check_markers,
     coded,
     labels_of,
+    learned_cells,
     listed_labels,
     released_type,
     value_cells,
@@ -184,30 +183,21 @@ def _checked_bins(bins: Any) -> tuple[float, ...]:
 
 def _cut(series: pl.Series, bins: Sequence[float]) -> Codes:
     """(n,) the bin of each cell; UNKNOWN for what is no number."""
-    numbers, there = _numbers(series)
-    codes = np.searchsorted(np.array(bins), numbers, side="right").astype(np.int8)
-    codes[~np.isfinite(numbers)] = UNKNOWN
-    codes[~there] = MISSING
-    return codes
-
-
-def _numbers(series: pl.Series) -> tuple[Floats, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """(n,) the cells of a column as numbers, NaN for what is none, and which cells there are."""
     cells = value_cells(series)
     if cells.dtype == pl.Boolean:
         raise InputError(
             f"--bins cuts numbers, but value column {series.name!r} holds {type_name(cells.dtype)}"
         )
-    floats = cells.cast(pl.Float64, strict=False).fill_null(math.nan)
-    return floats.to_numpy(), cells.is_not_null().to_numpy()
+    numbers = cells.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
+    codes = np.searchsorted(np.array(bins), numbers, side="right").astype(np.int8)
+    codes[~np.isfinite(numbers)] = UNKNOWN
+    codes[cells.is_null().to_numpy()] = MISSING
+    return codes
 
 
 def _check_bins_used(series: pl.Series, bins: Sequence[float], where: str) -> None:
     """InputError for cells of the reference that are no numbers, and for bins without any."""
-    cells = value_cells(series)
-    if cells.dtype == pl.String:
-        check_markers(cells, cells.drop_nulls().unique())
-    codes = _cut(series, bins)
+    codes = _cut(learned_cells(series), bins)
     odd = int((codes == UNKNOWN).sum())
     if odd:
         raise InputError(
@@ -240,11 +230,7 @@ def _merged(series: pl.Series, how: str | int, where: str) -> tuple[tuple[str, .
     """The labels that are left, OTHERS among them, and how many values became one: none where fewer
     than two would. how: see `Wanted`.
     """
-    cells = value_cells(series)
-    check_finite(cells)
-    if cells.dtype == pl.String:
-        check_markers(cells, cells.drop_nulls().unique())
-    text = _plain_text(cells).drop_nulls()
+    text = _plain_text(learned_cells(series)).drop_nulls()
     counts = text.value_counts(name="count").sort(["count", text.name], descending=[True, False])
     values = counts[text.name].to_list()
     common = int((counts["count"] * RARE >= len(text)).sum())
