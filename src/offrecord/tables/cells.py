@@ -60,26 +60,20 @@ def blank_names(names: pl.Series) -> NDArray[np.bool_] | None:
     return blank.to_numpy() if blank.any() else None
 
 
-def _blanks(series: pl.Series) -> str:
-    """A word about blanks around cells, where there are any."""
-    return "; there are blanks around cells" if series.str.contains(_BLANK).any() else ""
-
-
 #: Dates that are not in ISO form: 31/12/2024, 31 Dec 2024.
 _DATED = r"^\d{1,4}[/. -]\w{1,9}[/. -]\d"
 #: What helps where order values have a fraction.
 DECIMALS = "; count numbers with a fraction in a smaller unit, so that they are whole"
+_BLANKS = "; there are blanks around cells"
 
 
-def _decimals(series: pl.Series) -> str:
-    """A word about numbers with a fraction, where all cells are numbers."""
-    are_numbers = not series.cast(pl.Float64, strict=False).null_count()
-    return DECIMALS if are_numbers else ""
-
-
-def _dates(series: pl.Series) -> str:
-    """What helps against dates that are not in ISO form."""
-    is_dated = series.filter(_strange(series)).str.contains(_DATED).any()
+def _order_hint(series: pl.Series, strange: NDArray[np.bool_]) -> str:
+    """What helps against texts that order no records. strange: (n,) which are not as most are."""
+    if not series.cast(pl.Float64, strict=False).null_count():
+        return DECIMALS
+    if series.str.contains(_BLANK).any():
+        return _BLANKS
+    is_dated = series.filter(strange).str.contains(_DATED).any()
     return "; there are dates that are not in ISO form: see offrecord look" if is_dated else ""
 
 
@@ -105,11 +99,11 @@ def order_column(series: pl.Series, names: RowNames) -> pl.Series:
             return times
         said = (
             f"column {series.name!r} must hold whole numbers, dates or times (ISO 8601), all of"
-            " one kind, got other text in ",
-            "row",
-            _decimals(series) or _blanks(series) or _dates(series),
+            " one kind, got other text in "
         )
-        raise names.error(_strange(series), Check.READABLE, said, unread=series.name)
+        strange = _strange(series)
+        named = (said, "row", _order_hint(series, strange))
+        raise names.error(strange, Check.READABLE, named, unread=series.name)
     if kind in (pl.Int128, pl.UInt64, pl.UInt128):
         try:
             return series.cast(pl.Int64)
@@ -174,26 +168,20 @@ def nanoseconds(series: pl.Series) -> NDArray[np.int64]:
 
 def private_marks(series: pl.Series, names: RowNames) -> NDArray[np.bool_]:
     """The private column as truth values; what says neither would be an opt-out lost in silence."""
-    name = series.name
-
-    def check(known: pl.Series, what: str) -> None:
-        if not known.all():
-            must = f"private column {name!r} must hold true and false, or 1 and 0, got other {what}"
-            said, strange = (f"{must} in ", "row", ""), (~known).to_numpy()
-            raise names.error(strange, Check.READABLE, said, column=1)
-
-    if series.dtype == pl.String:
-        series = series.str.to_lowercase().replace({"1": "true", "0": "false"})
-        check(series.is_in(["true", "false"]), f"text{_blanks(series)}")
-        series = series == "true"
-    elif series.dtype.is_integer():
-        check(series.is_in([0, 1]), "numbers")
-        series = series == 1
-    elif series.dtype != pl.Boolean:
-        raise InputError(
-            f"private column {name!r} must hold true and false, got {type_name(series.dtype)}"
-        )
-    return series.to_numpy()
+    name, kind = series.name, series.dtype
+    if kind == pl.Boolean:
+        return series.to_numpy()
+    if not (kind == pl.String or kind.is_integer()):
+        raise InputError(f"private column {name!r} must hold true and false, got {type_name(kind)}")
+    what = "numbers"
+    if kind == pl.String:
+        what = f"text{_BLANKS if series.str.contains(_BLANK).any() else ''}"
+        series = series.str.to_lowercase().replace({"true": "1", "false": "0"})
+    known = series.is_in(["0", "1"] if kind == pl.String else [0, 1])
+    if not known.all():
+        said = f"private column {name!r} must hold true and false, or 1 and 0, got other {what} in "
+        raise names.error((~known).to_numpy(), Check.READABLE, (said, "row", ""), column=1)
+    return (series.cast(pl.Int8) == 1).to_numpy()
 
 
 def plain(series: pl.Series) -> pl.Series:
@@ -214,12 +202,10 @@ def plain(series: pl.Series) -> pl.Series:
 
 
 def _afresh(series: pl.Series) -> pl.Series:
-    """Text in memory of its own.
-
-    Cells cut from a longer text keep all of it, values of private records among them.
-    """
+    """Text in memory of its own."""
     if series.dtype != pl.String:
         return series
+    # cells cut from a longer text keep all of it, values of private records among them
     buffer = io.BytesIO()
     series.to_frame().write_ipc(buffer, compat_level=pl.CompatLevel.oldest())
     buffer.seek(0)
@@ -227,31 +213,26 @@ def _afresh(series: pl.Series) -> pl.Series:
 
 
 def _plain_type(kind: PolarsDataType, name: str) -> PolarsDataType:
-    if isinstance(kind, (pl.Categorical, pl.Enum)):
-        return pl.String()
-    if isinstance(kind, pl.List):
-        return pl.List(_plain_type(kind.inner, name))
-    if isinstance(kind, pl.Array):
-        return pl.Array(_plain_type(kind.inner, name), kind.size)
-    if isinstance(kind, pl.Map):
-        return pl.Map(_plain_type(kind.key, name), _plain_type(kind.value, name))
-    if isinstance(kind, pl.BaseExtension):
-        raise InputError(
-            f"column {name!r} cannot be kept: extension types carry metadata of their own; store it"
-            " plainly"
-        )
-    if isinstance(kind, pl.Struct):
-        return pl.Struct(
-            [pl.Field(field.name, _plain_type(field.dtype, name)) for field in kind.fields]
-        )
-    if kind in (pl.Object, pl.Unknown):
-        raise InputError(f"column {name!r} cannot be kept: it holds {type_name(kind)}")
+    match kind:
+        case pl.Categorical() | pl.Enum():
+            return pl.String()
+        case pl.List():
+            return pl.List(_plain_type(kind.inner, name))
+        case pl.Array():
+            return pl.Array(_plain_type(kind.inner, name), kind.size)
+        case pl.Map():
+            return pl.Map(_plain_type(kind.key, name), _plain_type(kind.value, name))
+        case pl.Struct():
+            inner = [pl.Field(one.name, _plain_type(one.dtype, name)) for one in kind.fields]
+            return pl.Struct(inner)
+        case pl.BaseExtension():
+            raise InputError(
+                f"column {name!r} cannot be kept: extension types carry metadata of their own;"
+                " store it plainly"
+            )
+        case pl.Object() | pl.Unknown():
+            raise InputError(f"column {name!r} cannot be kept: it holds {type_name(kind)}")
     return kind
-
-
-def _encoded_name(text: str) -> bytes:
-    """A whole number is one also as text, whatever the other chains are called."""
-    return draws.encoded_whole(int(text)) if _WHOLE.fullmatch(text) else draws.encoded_text(text)
 
 
 def type_name(kind: PolarsDataType) -> str:
@@ -263,7 +244,11 @@ def encoded(series: pl.Series) -> list[bytes]:
     """The values of a chain column as bytes for their coins (draws.py)."""
     kind = series.dtype
     if kind == pl.String:
-        return [_encoded_name(text) for text in series.to_list()]
+        # a whole number is one also as text, whatever the other chains are called
+        return [
+            draws.encoded_whole(int(text)) if _WHOLE.fullmatch(text) else draws.encoded_text(text)
+            for text in series.to_list()
+        ]
     if kind == pl.Boolean:
         return [draws.encoded_boolean(value) for value in series.to_list()]
     if kind.is_integer():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from offrecord.errors import InputError
 from offrecord.models import clock
 from offrecord.models.base import Integers, Label
-from offrecord.models.records import MISSING, UNKNOWN, Chains, Codes
+from offrecord.models.records import MISSING, UNKNOWN, Chains
 from offrecord.tables.alphabet import Alphabet
 from offrecord.tables.cells import (
     blank_names,
@@ -63,8 +63,10 @@ class Columns:
 
         No column may be named twice.
         """
-        own, ordered = _one("value", value), _one("order", order)
-        names, kept = _several("by", by), _several("keep", keep)
+        names, kept = _several(by), _several(keep)
+        given = {"value": (value,), "order": (order,), "by": names, "keep": kept}
+        for option, found in given.items():
+            _check_names(option, found)
         if bool(names) == single_chain:
             raise InputError(
                 "say which records belong together: --by (a column or several, one chain each), or"
@@ -72,7 +74,7 @@ class Columns:
             )
         if keep_all and not kept:
             raise InputError("--keep-all is about --keep: name the columns to release too")
-        columns = cls(own, None if ordered == ROW else ordered, names, kept, keep_all)
+        columns = cls(value, None if order == ROW else order, names, kept, keep_all)
         released = columns.released
         for name in released:
             if released.count(name) > 1:
@@ -90,28 +92,19 @@ class Columns:
         return [*self.by, *self.ordering, self.value, *self.keep]
 
 
-def _one(option: str, name: str) -> str:
-    """The column that an option names; InputError for what is no name, or for several."""
-    if not isinstance(name, str):
-        raise _no_name(option, name)
-    return name
+def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    if isinstance(names, Sequence) and not isinstance(names, str):
+        return tuple(names)
+    return () if names is None else (names,)
 
 
-def _several(option: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The columns that an option names; InputError for what is no name, such as a column itself."""
-    several = isinstance(names, Sequence) and not isinstance(names, str)
-    listed: Sequence[Any] = names or () if several else () if names is None else (names,)
-    for name in listed:
+def _check_names(option: str, names: Sequence[Any]) -> None:
+    """InputError for what is no name of a column, such as a column itself."""
+    for name in names:
         if not isinstance(name, str):
-            raise _no_name(option, name)
-    return tuple(listed)
-
-
-def _no_name(option: str, given: Any) -> InputError:
-    """What is said of what is no name of a column."""
-    hint = f": write {str(given)!r}" if isinstance(given, int) else ""
-    kind = "None" if given is None else type(given).__name__
-    return InputError(f"--{option} must be the name of a column, as text, got {kind}{hint}")
+            hint = f": write {str(name)!r}" if isinstance(name, int) else ""
+            kind = "None" if name is None else type(name).__name__
+            raise InputError(f"--{option} must be the name of a column, as text, got {kind}{hint}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -248,35 +241,64 @@ def arrange(
     if frame.height == 0:
         raise InputError("the table has no rows")
     frame = frame.select(asked).rechunk()  # arrays then need no copies
-    read, column = _read(frame, columns, alphabet, private)
-    starts = chain_starts(read.by, frame.height)
+    names = RowNames(frame, columns.by, columns.ordering)
+    for at, (name, does) in enumerate(_must_be_filled(columns, private).items()):
+        check_filled(frame[name], does, names, at)
+    by = [chain_column(frame[name]) for name in columns.by]
+    column, order = _order_values(frame, columns, names)
+    marked = None if private is None else private_marks(frame[private], names)
+    starts = chain_starts(by, frame.height)
     rows = None
-    if not is_sorted(read.by, read.order, starts):
+    if not is_sorted(by, order, starts):
         del starts  # in a shuffled table as long as the table
-        rows = sorted_rows(read.by, read.order)
-        read = read.gathered(rows)
-        starts = chain_starts(read.by, frame.height)
-    names = RowNames(read.table, columns.by, columns.ordering, rows)
-    _check_trimmed(read.by, starts, names)
-    order = read.order
+        rows = sorted_rows(by, order)
+        frame, by = frame[rows], [series[rows] for series in by]
+        order = None if order is None else order[rows]
+        marked = None if marked is None else marked[rows]
+        starts = chain_starts(by, frame.height)
+        names = RowNames(frame, columns.by, columns.ordering, rows)
+    _check_trimmed(by, starts, names)
     if order is None:
         order = np.arange(1, frame.height + 1) - np.repeat(starts[:-1], np.diff(starts))
     grid = grid_of(order, starts, column, step, names)
-    kind = frame[columns.value].dtype
+    values, leaving = frame[columns.value], [*columns.by, *columns.ordering, *columns.keep]
+    if alphabet is None:
+        empty = value_cells(values).is_null().to_numpy()
+        codes = np.where(empty, np.int8(MISSING), np.int8(UNKNOWN))
+    else:
+        codes = alphabet.coded(values)
     return Arranged(
         columns=columns,
-        frame=read.table,
-        names=pl.DataFrame(read.by),
-        chains=Chains(starts, read.codes, order, column.timed, grid.steps),
+        frame=pl.DataFrame([plain(frame[name]) for name in leaving]),
+        names=pl.DataFrame(by),
+        chains=Chains(starts, codes, order, column.timed, grid.steps),
         labels=() if alphabet is None else alphabet.labels,
-        value_type=kind if alphabet is None else alphabet.released_type(kind),
-        private=read.marked,
+        value_type=values.dtype if alphabet is None else alphabet.released_type(values.dtype),
+        private=marked,
         order_type=column.kind,
         step=step,
         grid=grid,
         rows=rows,
-        unlabelled=read.values,
+        unlabelled=values if alphabet is None else None,
     )
+
+
+def _must_be_filled(columns: Columns, private: str | None) -> dict[str, str]:
+    """The columns without empty cells, and what they are for."""
+    filled = dict.fromkeys(columns.by, "names chains")
+    filled |= dict.fromkeys(columns.ordering, "orders records")
+    return filled | ({private: "says which records are private"} if private else {})
+
+
+def _order_values(
+    frame: pl.DataFrame, columns: Columns, names: RowNames
+) -> tuple[OrderColumn, NDArray[Any] | None]:
+    """What orders rows, and by which values; without values, rows stand in order."""
+    if columns.order is None:
+        return OrderColumn(None, pl.Int64()), None
+    cells = order_column(frame[columns.order], names)
+    column = OrderColumn(columns.order, cells.dtype)
+    return column, nanoseconds(cells) if column.timed else cells.to_numpy()
 
 
 def _check_trimmed(by: list[pl.Series], starts: Integers, names: RowNames) -> None:
@@ -288,79 +310,18 @@ def _check_trimmed(by: list[pl.Series], starts: Integers, names: RowNames) -> No
             raise names.error(wrong, Check.TRIMMED, (said, "row", ": remove them"), column=at)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Rows:
-    """What is read of each row. order: None if rows stand in order. values: None once coded.
-
-    table: what leaves of them, the value column apart.
-    """
-
-    by: list[pl.Series]
-    order: NDArray[Any] | None
-    codes: Codes
-    marked: NDArray[np.bool_] | None
-    values: pl.Series | None
-    table: pl.DataFrame
-
-    def gathered(self, rows: NDArray[Any]) -> _Rows:
-        """In another order."""
-        return _Rows(
-            [series[rows] for series in self.by],
-            None if self.order is None else self.order[rows],
-            self.codes[rows],
-            None if self.marked is None else self.marked[rows],
-            None if self.values is None else self.values.gather(rows),
-            self.table[rows] if self.table.width else self.table,
-        )
-
-
-def _read(
-    frame: pl.DataFrame, columns: Columns, alphabet: Alphabet | None, private: str | None
-) -> tuple[_Rows, OrderColumn]:
-    """The columns of a table, each as what it is for."""
-    names = RowNames(frame, columns.by, columns.ordering)
-    for at, name in enumerate(columns.by):
-        check_filled(frame[name], "names chains", names, at)
-    for name in columns.ordering:
-        check_filled(frame[name], "orders records", names, len(columns.by))
-    if private is not None:
-        does = "says which records are private"
-        check_filled(frame[private], does, names, len(columns.by) + 1)
-    by = [chain_column(frame[name]) for name in columns.by]
-    ordering = None
-    if columns.order is not None:
-        ordering = order_column(frame[columns.order], names)
-    values: pl.Series | None = None
-    if alphabet is None:
-        values = frame[columns.value]
-        empty = value_cells(values).is_null().to_numpy()
-        codes = np.where(empty, np.int8(MISSING), np.int8(UNKNOWN))
-    else:
-        codes = alphabet.coded(frame[columns.value])
-    marked = None if private is None else private_marks(frame[private], names)
-    column, order = OrderColumn(None, pl.Int64()), None
-    if ordering is not None:
-        column = OrderColumn(columns.order, ordering.dtype)
-        order = nanoseconds(ordering) if column.timed else ordering.to_numpy()
-    kept = [plain(frame[name]) for name in columns.keep]
-    naming = columns.released[: len(columns.by) + (ordering is not None)]
-    table = pl.DataFrame([plain(frame[name]) for name in naming] + kept)
-    return _Rows(by, order, codes, marked, values, table), column
-
-
 def order_warnings(
     columns: Columns, step: Step | None, beside: int, spread: tuple[int, int] | None
 ) -> list[str]:
     """What a person should know about the order of records, from what `arrange` has counted."""
-    warnings = []
     if step is not None and beside:
-        warnings.append(
+        return [
             f"{beside} rows lie beside the grid of --step {step.text}; each counts at its nearest"
             " step"
-        )
+        ]
     if spread is not None and spread[0] != spread[1]:
-        warnings.append(
+        return [
             f"times in column {columns.order!r} are irregular; neighbours count as one step apart,"
             " give --step to count time"
-        )
-    return warnings
+        ]
+    return []

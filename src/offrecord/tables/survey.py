@@ -7,8 +7,9 @@ parts add up, in any order, to that of the table.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -29,26 +30,20 @@ from offrecord.tables.table import Table
 from offrecord.text import many
 
 _HELD = 64  # surveys at a time: few, as each holds its geometry
-#: What is counted in each part.
-_COUNTED = (
-    "rows",
-    "chains",
-    "missing",
-    "private",
-    "runs",
-    "touched",
-    "partly",
-    "touched_records",
-    "beside",
-    "pairs",
-    "linked",
-    "too_long",
-    "known",
-    "reached",
-)
 _DIGESTS = ("private_digest", "records_digest", "known_digest")
-#: Of these, what depends on the release before.
+#: What depends on the release before, of counts and digests.
 _BEFORE = ("known", "reached", "known_digest")
+#: How the fields of parts become those of a table; all others are counts, which are added.
+_JOINED: dict[str, Callable[[list[Any]], Any]] = {
+    **dict.fromkeys(_DIGESTS, lambda parts: np.bitwise_xor.reduce(parts, axis=0)),
+    **dict.fromkeys(("settings", "joined"), lambda parts: frozenset().union(*parts)),
+    **dict.fromkeys(("spacings", "positions"), lambda parts: list(chain.from_iterable(parts))),
+    **dict.fromkeys(("names_are_text", "order_type"), lambda parts: parts[0]),
+    "names_are_integers": lambda parts: tuple(map(all, zip(*parts, strict=True))),
+    "spread": lambda parts: _widest([part for part in parts if part is not None]),
+    "geometry": Geometry.joined,
+    "newest": max,
+}
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,7 @@ class Surveyor:
             spread=arranged.grid.spread,
             pairs=arranged.grid.pairs[0],
             linked=arranged.grid.pairs[1],
-            spacings=() if arranged.grid.spacing is None else (arranged.grid.spacing,),
+            spacings=[] if arranged.grid.spacing is None else [arranged.grid.spacing],
             names_are_integers=tuple(kind.is_integer() for kind in names),
             names_are_text=tuple(kind == pl.String for kind in texts),
             order_type=arranged.order_type,
@@ -122,14 +117,14 @@ class Survey:
     missing: rows without a value, private ones apart. private: private records, in rows or gaps;
     touched: chains with a private record, partly: those that have
     other records too; touched_records: records of touched chains that have a value. pairs, linked:
-    neighbouring rows, and those one step apart. spacings: without a step, median distances of
-    neighbours in parts, and of how many. names_are_integers, names_are_text: whether all chain
-    names are whole numbers, and whether they came as text, column by column. settings: for which
-    local rules are needed, joined: for which stopping rules are; geometry: where they act.
+    neighbouring rows, and those one step apart. too_long: chains with more steps than the model has
+    kernels for. known, known_digest, reached: where the table was released before it grew, the
+    private records that were known, and runs that were not but reach records that have left.
     private_digest: of the private records; records_digest: the same, whatever the name of the data
-    set. newest: the largest order value. known, known_digest, reached: where the table was released
-    before it grew, the private records that were known, and runs that were not but reach records
-    that have left. too_long: chains with more steps than the model has kernels for.
+    set. spacings: without a step, median distances of neighbours in parts, and of how many.
+    names_are_integers, names_are_text: whether all chain names are whole numbers, and whether they
+    came as text, column by column. settings: for which local rules are needed, joined: for which
+    stopping rules are; geometry: where they act. newest: the largest order value.
     """
 
     rows: int
@@ -141,24 +136,24 @@ class Survey:
     partly: int
     touched_records: int
     beside: int
-    spread: tuple[int, int] | None
     pairs: int
     linked: int
-    spacings: tuple[tuple[float, int], ...]
+    too_long: int
+    known: int
+    reached: int
+    private_digest: NDArray[np.uint64]
+    records_digest: NDArray[np.uint64]
+    known_digest: NDArray[np.uint64]
+    spread: tuple[int, int] | None
+    spacings: list[tuple[float, int]]
     names_are_integers: tuple[bool, ...]
     names_are_text: tuple[bool, ...]
     order_type: pl.DataType
     settings: frozenset[Setting]
     joined: frozenset[Setting]
     geometry: Geometry
-    private_digest: NDArray[np.uint64]
-    records_digest: NDArray[np.uint64]
     positions: list[list[Any]]
     newest: int
-    known: int
-    known_digest: NDArray[np.uint64]
-    reached: int
-    too_long: int
 
     @property
     def is_timed(self) -> bool:
@@ -189,19 +184,20 @@ class Survey:
     @property
     def fingerprint(self) -> str:
         """The same for another survey of the same records, and of no others."""
-        return self._digest(_COUNTED, _DIGESTS)
+        return self._digest([])
 
     @property
     def table_fingerprint(self) -> str:
         """As `fingerprint`, and the same whatever was released before the table grew."""
-        counted = [name for name in _COUNTED if name not in _BEFORE]
-        return self._digest(counted, [name for name in _DIGESTS if name not in _BEFORE])
+        return self._digest(_BEFORE)
 
-    def _digest(self, counted: Iterable[str], digests: Iterable[str]) -> str:
+    def _digest(self, leaving_out: Sequence[str]) -> str:
+        counted = [one.name for one in fields(self) if one.name not in (*_JOINED, *leaving_out)]
         numbers = tuple(getattr(self, name) for name in counted)
         digest = hashlib.sha256(repr((numbers, sorted(self.settings))).encode())
-        for name in digests:
-            digest.update(getattr(self, name).tobytes())
+        for name in _DIGESTS:
+            if name not in leaving_out:
+                digest.update(getattr(self, name).tobytes())
         return digest.hexdigest()
 
     def check_lengths(self, model: Model | None) -> None:
@@ -247,39 +243,24 @@ class Survey:
         first = parts[0]
         if len(parts) == 1:
             return first
-        if not all(_alike(part, first) for part in parts):
+        if any(
+            part.is_timed != first.is_timed
+            or (part.is_timed and part.order_type != first.order_type)
+            for part in parts
+        ):
             raise InputError(
                 f"column {columns.order!r} must hold whole numbers, dates or times (ISO 8601), all"
                 " of one kind"
             )
-        spreads = [part.spread for part in parts if part.spread is not None]
-        integers = zip(*(part.names_are_integers for part in parts), strict=True)
-        return cls(
-            **{name: sum(getattr(part, name) for part in parts) for name in _COUNTED},
-            **{
-                name: np.bitwise_xor.reduce([getattr(part, name) for part in parts], axis=0)
-                for name in _DIGESTS
-            },
-            spread=(min(low for low, _ in spreads), max(high for _, high in spreads))
-            if spreads
-            else None,
-            spacings=tuple(spacing for part in parts for spacing in part.spacings),
-            names_are_integers=tuple(map(all, integers)),
-            names_are_text=first.names_are_text,
-            order_type=first.order_type,
-            settings=frozenset().union(*(part.settings for part in parts)),
-            joined=frozenset().union(*(part.joined for part in parts)),
-            geometry=Geometry.joined([part.geometry for part in parts]),
-            newest=max(part.newest for part in parts),
-            positions=[row for part in parts for row in part.positions],
-        )
+        columnwise = {one.name: [getattr(part, one.name) for part in parts] for one in fields(cls)}
+        return cls(**{name: _JOINED.get(name, sum)(found) for name, found in columnwise.items()})
 
 
-def _alike(one: Survey, other: Survey) -> bool:
-    """Both have order values of one kind."""
-    if one.is_timed != other.is_timed:
-        return False
-    return not one.is_timed or one.order_type == other.order_type
+def _widest(spreads: list[tuple[int, int]]) -> tuple[int, int] | None:
+    if not spreads:
+        return None
+    lows, highs = zip(*spreads, strict=True)
+    return min(lows), max(highs)
 
 
 def _too_long(places: Places | None, chains: Chains) -> int:

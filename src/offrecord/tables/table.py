@@ -112,15 +112,6 @@ class Dropped:
             (low ^ other_low, high ^ other_high),
         )
 
-    @classmethod
-    def of(cls, table: Table, gone: Mask) -> Dropped:
-        """Some chains of a table. gone: (m,) which."""
-        private = table.private.of(gone[table.private.chain])
-        low, high = table.set_digest(private.chain, private.order).tolist()
-        rows = table.chains.spread(gone)
-        records = int(np.count_nonzero(table.valued & rows))
-        return cls(int(gone.sum()), int(rows.sum()), records, private.count, (low, high))
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
@@ -146,7 +137,12 @@ class Table:
         """What was left out."""
         if self.whole is None or self.gone is None:
             return Dropped()
-        return Dropped.of(self.whole.keyed(self.coins), self.gone)
+        whole = self.whole.keyed(self.coins)
+        private = whole.private.of(self.gone[whole.private.chain])
+        low, high = whole.set_digest(private.chain, private.order).tolist()
+        rows = whole.chains.spread(self.gone)
+        records = int(np.count_nonzero(whole.valued & rows))
+        return Dropped(int(self.gone.sum()), int(rows.sum()), records, private.count, (low, high))
 
     @property
     def names(self) -> pl.DataFrame:
@@ -156,7 +152,7 @@ class Table:
     @property
     def all_names(self) -> pl.DataFrame:
         """Those of all chains that were read, with those that were left out."""
-        return self.names if self.whole is None else self.whole.names
+        return (self.whole or self).names
 
     @property
     def chains(self) -> Chains:
@@ -185,7 +181,7 @@ class Table:
     @property
     def read_private(self) -> int:
         """How many private records were read, those that were left out included."""
-        return self.private.count if self.whole is None else self.whole.private.count
+        return (self.whole or self).private.count
 
     @property
     def is_partly_private(self) -> bool:
