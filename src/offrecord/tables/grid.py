@@ -81,6 +81,13 @@ def grid_of(
     return Grid(steps, int(np.count_nonzero(off)), (pairs, linked))
 
 
+def inside_chains(neighbours: NDArray[Any], starts: Integers) -> NDArray[Any]:
+    """What holds of neighbouring rows, for those of one chain alone. neighbours: (n − 1,)."""
+    inside = np.ones(len(neighbours), dtype=bool)
+    inside[starts[1:-1] - 1] = False
+    return neighbours[inside]
+
+
 def _inside(neighbours: NDArray[np.bool_], starts: Integers) -> NDArray[np.bool_]:
     """(n − 1,) what is true of neighbouring rows, but for those of two chains."""
     neighbours[starts[1:-1] - 1] = False
@@ -161,6 +168,5 @@ def _spacing(order: NDArray[Any], starts: Integers) -> tuple[float, int] | None:
 
 def _spread(order: NDArray[Any], starts: Integers) -> tuple[int, int] | None:
     """The shortest and the longest distance between neighbours of a chain."""
-    between = np.diff(order)
-    distances = between[_inside(np.ones(len(between), dtype=bool), starts)]
+    distances = inside_chains(np.diff(order), starts)
     return (int(distances.min()), int(distances.max())) if len(distances) else None

@@ -21,12 +21,12 @@ import polars as pl
 
 from offrecord.errors import InputError, as_called
 from offrecord.models import clock
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Integers
 from offrecord.tables.cells import parsed_times
 from offrecord.tables.chains import ROW, Arranged, Columns, arrange
 from offrecord.tables.column_names import SEPARATORS, check_columns, listed, step_columns
 from offrecord.tables.frames import Native, from_native
-from offrecord.tables.grid import OrderColumn, grid_of
+from offrecord.tables.grid import OrderColumn, grid_of, inside_chains
 from offrecord.tables.io.csv import is_tabbed
 from offrecord.tables.io.format import ReadOptions
 from offrecord.tables.io.formats import read_list, table_file, table_format
@@ -239,25 +239,25 @@ class _Table:
             separator = "\t" if is_tab else self.said.separator or ","
             reading = f", infer_schema=False, separator={_text(separator)}"
         writer = "ndjson" if self.kind == "json" else self.kind
-        made = f"{Path(self.name).name.partition('.')[0]}-ready.{writer}"
+        made = f"{self.stem}-ready.{writer}"
         table = f"pl.read_{self.kind}({_text(self.name)}{reading}){change}"
         code = f"import polars as pl; {table}.write_{writer}({_text(made)})"
         return f"python -c {shlex.quote(code)} && offrecord look {shlex.quote(made)}"
 
     def command(self, verb: str, options: dict[str, Any]) -> str:
         """A call of `fit` or `redact`: in Python, or in a shell for a file."""
-        files = {"output": f"{self.stem}.model.json"}
-        if verb == "redact":
-            files = {"model": files["output"], "output": f"{self.stem}-released.{self.kind}"}
+        given = {name: one for name, one in options.items() if one is not None}
         if self.kind == "frame":
-            words = [f"{name}={one!r}" for name, one in options.items() if one is not None]
+            words = [f"{name}={one!r}" for name, one in given.items()]
             made, model = ("model", "") if verb == "fit" else ("release", ", model=model")
             return f"{made} = off.{verb}(table, {', '.join(words)}{model})"
+        given |= {name: one for name, one in asdict(self.said).items() if one is not None}
+        model = f"{self.stem}.model.json"
+        released = {"model": model, "output": f"{self.stem}-released.{self.kind}"}
         words = ["offrecord", verb, self.name]
-        for name, one in (options | asdict(self.said) | files).items():
-            if one is not None:
-                text = ",".join(map(str, one)) if isinstance(one, list) else str(one)
-                words += [f"--{name.replace('_', '-')}", *([] if one is True else [text])]
+        for name, one in (given | ({"output": model} if verb == "fit" else released)).items():
+            text = ",".join(map(str, one)) if isinstance(one, list) else str(one)
+            words += [f"--{name.replace('_', '-')}", *([] if one is True else [text])]
         return shlex.join(words)
 
 
@@ -269,16 +269,19 @@ def _described(series: pl.Series) -> Column:
     cells, form = series.drop_nulls(), None
     if isinstance(cells.dtype, (pl.Categorical, pl.Enum, pl.String)):
         cells = _typed(cells.cast(pl.String).unique(maintain_order=True))
-    kind = {pl.Boolean: "true and false", pl.Date: "days", pl.String: "text"}.get(
-        type(cells.dtype), "times" if cells.dtype == pl.Datetime else "other"
-    )
-    if cells.dtype.is_numeric():
-        kind = "whole numbers" if cells.dtype.is_integer() else "numbers"
-    elif kind == "text" and len(cells) and re.fullmatch(r"\d+[/. -]\w+[/. -]\d+.*", cells[0]):
+    kind = _kind_of(cells.dtype)
+    if kind == "text" and len(cells) and re.fullmatch(r"\d+[/. -]\w+[/. -]\d+.*", cells[0]):
         times = ((form, cells.str.to_datetime(form, strict=False)) for form in _DATES)
         form = next((form for form, read in times if not read.null_count()), None)
     distinct = 0 if kind == "other" else cells.n_unique()
     return Column(series.name, "dates" if form else kind, distinct, series.null_count(), form)
+
+
+def _kind_of(kind: pl.DataType) -> str:
+    if kind.is_numeric():
+        return "whole numbers" if kind.is_integer() else "numbers"
+    known = {pl.Boolean: "true and false", pl.Date: "days", pl.String: "text", pl.Datetime: "times"}
+    return known.get(type(kind), "other")
 
 
 def _typed(cells: pl.Series) -> pl.Series:
@@ -318,7 +321,7 @@ def _named_by(listed: Sequence[str], table: _Table, known: Roles) -> Roles:
 
 def _roles(table: _Table, known: Roles) -> Roles:
     """The role of each column, where a person has not said it."""
-    frame, columns = table.frame, table.columns
+    columns = table.columns
     if known.order is None:
         _check_wide(table)
     is_log = {_CASE, _EVENT} <= columns.keys() and known.by in ((), (_CASE,))
@@ -331,25 +334,32 @@ def _roles(table: _Table, known: Roles) -> Roles:
     # times before numbers: they show gaps, and which hour or month it is
     times = sorted((one for one in free if one.may_order), key=lambda one: "number" in one.kind)
     orders = [one.name for one in times] if known.order is None else [known.order]
-    orders = [] if known.order == ROW else orders
+    sets = _chain_columns(table, known, free)
+    tried = [(one, by) for one in orders for by in sets if one != ROW]
+    # an order value comes once in a chain, but for the hour that clocks show twice in autumn
+    keys = (key for is_key in (_is_key, _is_local) for key in tried if is_key(table.frame, *key))
+    likely = [] if known.by else [by for by in sets[:1] if by]
+    order, by = next(keys, (known.order or ROW, known.by or (likely or [()])[0]))
+    time = times[0].name if times and order == ROW and known.order is None else None
+    roles = known._replace(order=order, by=tuple(by), time=time)
+    return roles._replace(value=known.value or _value_column(table.frame, free, roles))
+
+
+def _chain_columns(table: _Table, known: Roles, free: Sequence[Column]) -> list[Sequence[str]]:
+    """What may name chains, the likeliest first; nothing names a single one."""
+    if known.by:
+        return [known.by]
     names = [
         one.name
         for one in free
-        if not (one.sounds("value") or one.may_order) and one.distinct < frame.height
+        if not (one.sounds("value") or one.may_order) and one.distinct < table.frame.height
         if one.kind in ("text", "whole numbers", "true and false")
     ]
-    likely = [name for name in names if columns[name].sounds("by")]
     # a name that says nothing may be that of the value, of which one column must be left
     is_left = known.value is not None or any(one.sounds("value") for one in free)
     others = names if len(names) > 1 or is_left else []
-    sets: Sequence[Sequence[str]] = [[one] for one in likely] + [[]] + [[one] for one in others]
-    tried = [(one, by) for one in orders for by in (sets if not known.by else [known.by])]
-    # an order value comes once in a chain, but for the hour that clocks show twice in autumn
-    keys = (key for is_key in (_is_key, _is_local) for key in tried if is_key(frame, *key))
-    order, by = next(keys, (known.order or ROW, known.by or likely[:1]))
-    time = times[0].name if times and order == ROW and known.order is None else None
-    roles = known._replace(order=order, by=tuple(by), time=time)
-    return roles._replace(value=known.value or _value_column(frame, free, roles))
+    likely = [name for name in names if table.columns[name].sounds("by")]
+    return [[one] for one in likely] + [[]] + [[one] for one in others]
 
 
 def _is_key(frame: pl.DataFrame, order: str, by: Sequence[str]) -> bool:
@@ -417,33 +427,23 @@ def _arranged(table: _Table, roles: Roles) -> Arranged:
 def _looked(table: _Table, roles: Roles, given: dict[str, Any]) -> Look:
     """Chains, steps and values of a table, and the commands for it. given: for these."""
     arranged, series = _arranged(table, roles), table.frame[roles.value or ""]
-    value, order, by, private, _ = roles
     step, gaps, notes = _step(arranged)
     counts = value_cells(series).drop_nulls().value_counts(sort=True, name=" count")
     values = {str(value): count for value, count in counts.head(MAX_VALUES).iter_rows()}
     notes += _value_notes(series, counts[series.name].head(_LOOKED_AT), table)
     fewer = _fewer_values(arranged, table.columns[series.name])
-    if fewer:
-        name = next(iter(fewer))
+    for name in fewer:
         said = f"{len(counts):,} values are many: --{name} makes fewer; change it to fit"
         notes.append(as_called(said))
-    if given["private_list"] is None and private is None:
+    if given["private_list"] is None and roles.private is None:
         given["private_list"] = "PRIVATE_LIST"
-        keys = [", ".join([*by, *end]) for end in ([str(order)], ["from", "to"], [])]
+        keys = [", ".join([*roles.by, *end]) for end in ([str(roles.order)], ["from", "to"], [])]
         notes.append(f"PRIVATE_LIST has columns {' or '.join(filter(None, keys))}: what is private")
-    shared = {
-        "value": value,
-        "order": order,
-        "by": None if not by else by[0] if len(by) == 1 else list(by),
-        "single_chain": None if by else True,
-        "private": private,
-        "private_list": given["private_list"] and str(given["private_list"]),
-        "step": None if step is None else step.text,
-    }
+    asked = _asked(roles, step, given["private_list"])
     budget = {"epsilon": "EPSILON" if given["epsilon"] is None else given["epsilon"]}
     dataset = {"dataset": given["dataset"] or "DATASET"}
     shown = {name: role for role, name in roles._asdict().items() if isinstance(name, str)}
-    shown |= dict.fromkeys(by, "by")
+    shown |= dict.fromkeys(roles.by, "by")
     lengths = np.diff(arranged.chains.starts)
     return Look(
         table=table.name,
@@ -456,36 +456,54 @@ def _looked(table: _Table, roles: Roles, given: dict[str, Any]) -> Look:
         gaps=gaps,
         values=values,
         notes=notes,
-        fit=table.command("fit", shared | fewer),
-        redact=table.command("redact", shared | budget | dataset),
+        fit=table.command("fit", asked | fewer),
+        redact=table.command("redact", asked | budget | dataset),
     )
+
+
+def _asked(roles: Roles, step: Step | None, private_list: Any) -> dict[str, Any]:
+    """The options that `fit` and `redact` share."""
+    by = list(roles.by)
+    return {
+        "value": roles.value,
+        "order": roles.order,
+        "by": by[0] if len(by) == 1 else by or None,
+        "single_chain": None if by else True,
+        "private": roles.private,
+        "private_list": private_list and str(private_list),
+        "step": None if step is None else step.text,
+    }
 
 
 def _step(arranged: Arranged) -> tuple[Step | None, int, list[str]]:
     """The step on whose grid most rows follow each other, its gaps, and a note if there is none."""
     chains, name = arranged.chains, arranged.columns.order
-    inside = np.ones(len(chains.order) - 1, dtype=bool)
-    inside[chains.starts[1:-1] - 1] = False
-    between = np.asarray(np.diff(chains.order.astype(np.int64)), dtype=np.int64)[inside]
+    between = inside_chains(np.diff(chains.order.astype(np.int64)), chains.starts)
     if name is None or not len(between):
         return None, 0, []
     column = OrderColumn(name, arranged.order_type)
     names = RowNames(arranged.frame, arranged.columns.by, [name], arranged.rows)
-    distances, counts = np.unique(between, return_counts=True)
-    usual = int(distances[counts.argmax()])
-    steps = [str(usual), str(np.gcd.reduce(distances))]
-    if column.timed:
-        known = ((text, Step.parsed(text).length) for text in _STEPS)
-        steps = [text for text, size in known if 0.9 * size <= usual <= 1.15 * size]
-        units = {"d": clock.DAY, "m": 60 * 10**9, "s": 10**9, "ns": 1}
-        steps += [f"{usual // size}{unit}" for unit, size in units.items() if usual % size == 0][:1]
-    for text in steps:
+    for step in _likely_steps(between, timed=column.timed):
         with suppress(InputError):  # rows that do not lie on its grid
-            grid = grid_of(chains.order, chains.starts, column, Step.parsed(text), names)
+            grid = grid_of(chains.order, chains.starts, column, step, names)
             pairs, linked = grid.pairs
             if grid.steps is not None and 2 * linked >= pairs:
-                return Step.parsed(text), int((np.diff(grid.steps)[inside] - 1).sum()), []
+                apart = inside_chains(np.diff(grid.steps), chains.starts)
+                return step, int((apart - 1).sum()), []
     return None, 0, ["no common step: neighbours count as one step apart"]
+
+
+def _likely_steps(between: Integers, *, timed: bool) -> list[Step]:
+    """Steps that are about as long as the most common distance of neighbours."""
+    distances, counts = np.unique(between, return_counts=True)
+    usual = int(distances[counts.argmax()])
+    if not timed:
+        return [Step.parsed(usual), Step.parsed(int(np.gcd.reduce(distances)))]
+    known = [Step.parsed(text) for text in _STEPS]
+    units = {"d": clock.DAY, "m": 60 * 10**9, "s": 10**9, "ns": 1}
+    whole = [f"{usual // size}{unit}" for unit, size in units.items() if usual % size == 0]
+    near = [step for step in known if 0.9 * step.length <= usual <= 1.15 * step.length]
+    return near + [Step.parsed(text) for text in whole[:1]]
 
 
 def _kind(arranged: Arranged, step: Step | None, roles: Roles) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
@@ -89,19 +90,18 @@ class WrongRows:
         """The first few keys, with the rows that have them."""
         columns, rows = self.keys.columns, self.rows.to_list()
         cells: list[tuple[Any, ...]] = self.keys.rows() if columns else [()] * len(rows)
-        seen: dict[tuple[Any, ...], list[int | None]] = {}
+        seen: dict[tuple[Any, ...], list[int]] = {}
         for at, (key, row) in enumerate(zip(cells, rows, strict=True)):
             is_empty = all(cell is None for cell in key)
             name = (*key, at if is_empty else None)  # rows without a key are not the same
             if name in seen or len(seen) < _NAMED:
                 seen.setdefault(name, []).append(row)
         for name, numbers in seen.items():
-            words = [
+            key_text = ", ".join(
                 f"{column} {_shown(cell) if at < self.named else cell}"
                 for at, (column, cell) in enumerate(zip(columns, name, strict=False))
                 if cell is not None
-            ]
-            key_text = ", ".join(words)
+            )
             where = _numbered([row for row in numbers if row is not None])
             yield f"{key_text} ({where})" if key_text and where else key_text or where
         if count > sum(map(len, seen.values())):
@@ -109,7 +109,6 @@ class WrongRows:
 
 
 def _numbered(rows: list[int]) -> str:
-    """Numbers of rows, the first of many."""
     if not rows:
         return ""
     more = ", …" if len(rows) > _NUMBERED else ""
@@ -117,7 +116,6 @@ def _numbered(rows: list[int]) -> str:
 
 
 def _shown(name: str) -> str:
-    """The name of a chain as it stands in a line."""
     if _PLAIN.fullmatch(name):
         return name
     return repr(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…")
@@ -166,12 +164,8 @@ class RowNames:
         numbers = rows if self.numbers is None else self.numbers[rows]
         sorting = np.argsort(numbers, kind="stable")
         rows, numbers = rows[sorting], numbers[sorting]
-        keys = pl.DataFrame(
-            [
-                _text(self.frame[name].gather(rows), empty=name == unread)
-                for name in (*self.named, *self.order)
-            ]
-        )
+        shown = [self.frame[name].gather(rows) for name in (*self.named, *self.order)]
+        keys = pl.DataFrame([_text(one, empty=one.name == unread) for one in shown])
         found = pl.Series("row", numbers.astype(np.int64) + 1)
         wrong = WrongRows(check, column, *said, self.where, found, keys, len(self.named))
         return LocatedError(wrong.headed())
@@ -179,15 +173,13 @@ class RowNames:
 
 def _text(series: pl.Series, *, empty: bool) -> pl.Series:
     """Cells of a key as text."""
-    if empty:
-        return pl.Series(series.name, [None] * len(series), dtype=pl.String)
-    if isinstance(series.dtype, pl.Datetime):
+    if isinstance(series.dtype, pl.Datetime) and not empty:
         zone = "%:z" if series.dtype.time_zone else ""
         return series.dt.strftime(f"%Y-%m-%dT%H:%M:%S%.f{zone}")
-    try:
-        return series.cast(pl.String)
-    except pl.exceptions.PolarsError:  # a type that is no key: another check says so
-        return pl.Series(series.name, [None] * len(series), dtype=pl.String)
+    with suppress(pl.exceptions.PolarsError):  # a type that is no key: another check says so
+        if not empty:
+            return series.cast(pl.String)
+    return pl.Series(series.name, [None] * len(series), dtype=pl.String)
 
 
 def check_parts(wrong: Sequence[WrongRows]) -> None:
