@@ -9,9 +9,7 @@ from offrecord.errors import InputError
 from offrecord.text import nearest
 
 SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
-_WIDE = (
-    3  # columns called by numbers: steps of a wide table, or so few that they are something else
-)
+_WIDE = 3  # columns called by numbers: steps of a wide table; fewer are something else
 _LINE = 200  # characters of a list of columns, at most
 
 
@@ -22,40 +20,39 @@ def check_columns(
 
     cells: where a header is missing, names are cells: none is shown if no column is there.
     """
-    name = next((name for name in wanted if name not in names), None)
-    if name is None:
+    lacking = [name for name in wanted if name not in names]
+    if not lacking:
         return
     if separator := _found_separator(wanted, names):
         raise InputError(
-            f"{where} has no column {name!r}: its cells seem to be separated by"
+            f"{where} has no column {lacking[0]!r}: its cells seem to be separated by"
             f" {SEPARATORS[separator]}; give --separator {SEPARATORS[separator]}"
         )
-    if cells and not set(wanted) & {*names, *(one.strip() for one in names)}:
-        if same := _in_another_case(wanted, names):
-            name, there = same
-            raise InputError(_other_case(where, name, there))
+    hidden = cells and not set(wanted) & {*names, *(one.strip() for one in names)}
+    # where no column is there, one that is there but for capitals shows that names are no cells
+    for name in lacking if hidden else lacking[:1]:
+        if hint := _spelt_otherwise(name, names):
+            raise InputError(f"{where} has no column {name!r} but one called {hint}")
+    if hidden:
         raise InputError(
             f"{where} has no column of these: {', '.join(wanted)}; its first line must hold the"
             " names of columns (it is not shown, as it may hold cells)"
         )
-    raise InputError(_missing(name, names, where))
-
-
-def _missing(name: str, names: Sequence[str], where: str) -> str:
-    """What to say of a column that is not there, where others are."""
-    blank = next((one for one in names if one.strip() == name.strip()), None)
-    if blank is not None:
-        return (
-            f"{where} has no column {name!r} but one called {blank!r}: remove the blanks around its"
-            " name"
-        )
-    if same := _in_another_case([name], names):
-        return _other_case(where, *same)
-    near = nearest(name, names)
+    near = nearest(lacking[0], names)
     hint = f"did you mean {near!r}? " if near is not None else ""
-    said = f"{where} has no column {name!r}; {hint}it has {listed(names)}"
-    is_wide = near is None and step_columns(names)
-    return said + ("; if each is a step, see offrecord look" if is_wide else "")
+    wide = "; if each is a step, see offrecord look" if not near and step_columns(names) else ""
+    raise InputError(f"{where} has no column {lacking[0]!r}; {hint}it has {listed(names)}{wide}")
+
+
+def _spelt_otherwise(name: str, names: Sequence[str]) -> str | None:
+    """A column that is there but for blanks or capitals, and what to do about it."""
+    for there in names:
+        if there.strip() == name.strip():
+            return f"{there!r}: remove the blanks around its name"
+    for there in names:
+        if there.casefold() == name.casefold():
+            return f"{there!r}: capitals count"
+    return None
 
 
 def step_columns(names: Iterable[str]) -> list[str]:
@@ -66,21 +63,6 @@ def step_columns(names: Iterable[str]) -> list[str]:
             groups.setdefault(numbered[1], []).append(name)
     steps = max(groups.values(), key=len, default=[])
     return steps if len(steps) >= _WIDE else []
-
-
-def _in_another_case(wanted: Sequence[str], names: Sequence[str]) -> tuple[str, str] | None:
-    """The first of the columns that is there but for capitals, and how it is called there."""
-    there = {one.casefold(): one for one in reversed(names)}
-    found = (
-        (name, there[name.casefold()])
-        for name in wanted
-        if name not in names and name.casefold() in there
-    )
-    return next(found, None)
-
-
-def _other_case(where: str, name: str, there: str) -> str:
-    return f"{where} has no column {name!r} but one called {there!r}: capitals count"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -359,7 +359,7 @@ def _chain_columns(table: _Table, known: Roles, free: Sequence[Column]) -> list[
     is_left = known.value is not None or any(one.sounds("value") for one in free)
     others = names if len(names) > 1 or is_left else []
     likely = [name for name in names if table.columns[name].sounds("by")]
-    return [[one] for one in likely] + [[]] + [[one] for one in others]
+    return [*([one] for one in likely), [], *([one] for one in others)]
 
 
 def _is_key(frame: pl.DataFrame, order: str, by: Sequence[str]) -> bool:

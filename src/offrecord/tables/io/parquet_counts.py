@@ -158,7 +158,7 @@ def _footer(file: BinaryIO) -> Fields | None:
     if tail[4:] != _MAGIC or long > size - _TAIL:
         return None
     file.seek(size - _TAIL - long)
-    return _struct(file.read(long), 0)[0]
+    return _Thrift(file.read(long)).struct()
 
 
 def _header(file: BinaryIO, at: int) -> tuple[Fields, int]:
@@ -166,91 +166,75 @@ def _header(file: BinaryIO, at: int) -> tuple[Fields, int]:
     size = _HEADER
     while True:
         file.seek(at)
-        part = file.read(size)
+        part = _Thrift(file.read(size))
         try:
-            return _struct(part, 0)
+            return part.struct(), part.at
         except IndexError:
-            if len(part) < size or size > _LONGEST_HEADER:
+            if len(part.data) < size or size > _LONGEST_HEADER:
                 raise ValueError("a page is cut short") from None
             size *= 8  # it has long statistics
 
 
-def _struct(data: bytes, at: int) -> tuple[Fields, int]:
-    """The struct that begins there, and where it ends; IndexError if that is beyond the data."""
-    fields: Fields = {}
-    number = 0
-    while (head := data[at]) != 0:
-        at += 1
-        if head >> 4:
-            number += head >> 4
-        else:
-            number, at = _whole(data, at)
-        kind = head & 15
-        if kind <= 2:  # true or false, by its type
-            fields[number] = kind == 1
-        else:
-            fields[number], at = _value(data, at, kind)
-    return fields, at + 1
+class _Thrift:
+    """Values in Thrift's compact protocol, one after the other; IndexError beyond the data."""
 
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
 
-def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
-    """A value of some type, and where it ends."""
-    match kind:
-        case 1 | 2 | 3:
-            return data[at], at + 1
-        case 4 | 5 | 6:
-            return _whole(data, at)
-        case 7:
-            return _bytes(data, at, 8)
-        case 8:
-            return _text(data, at)
-        case 9 | 10:
-            return _list(data, at)
-        case 12:
-            return _struct(data, at)
-    raise ValueError("a field of a type that Parquet does not have")
+    def byte(self) -> int:
+        self.at += 1
+        return self.data[self.at - 1]
 
+    def taken(self, long: int) -> bytes:
+        self.at += long
+        if self.at > len(self.data):
+            raise IndexError
+        return self.data[self.at - long : self.at]
 
-def _list(data: bytes, at: int) -> tuple[list[Any], int]:
-    head = data[at]
-    at, count = at + 1, head >> 4
-    if count == 15:
-        count, at = _varint(data, at)
-    if count > _LONGEST_LIST:
-        raise ValueError("a list is too long")
-    found = []
-    for _ in range(count):
-        value, at = _value(data, at, head & 15)
-        found.append(value)
-    return found, at
+    def varint(self) -> int:
+        """A number in bytes of seven bits, the lowest first."""
+        number = 0
+        for shift in range(0, 77, 7):
+            byte = self.byte()
+            number |= (byte & 127) << shift
+            if byte < 128:
+                return number
+        raise ValueError("a number without an end")
 
+    def whole(self) -> int:
+        """A number with its sign, which is its last bit."""
+        number = self.varint()
+        return (number >> 1) ^ -(number & 1)
 
-def _text(data: bytes, at: int) -> tuple[bytes, int]:
-    long, at = _varint(data, at)
-    return _bytes(data, at, long)
+    def struct(self) -> Fields:
+        fields: Fields = {}
+        number = 0
+        while (head := self.byte()) != 0:
+            number = number + (head >> 4) if head >> 4 else self.whole()
+            kind = head & 15
+            # true or false, by its type
+            fields[number] = kind == 1 if kind <= 2 else self.value(kind)
+        return fields
 
+    def elements(self) -> list[Any]:
+        head = self.byte()
+        count = head >> 4 if head >> 4 < 15 else self.varint()
+        if count > _LONGEST_LIST:
+            raise ValueError("a list is too long")
+        return [self.value(head & 15) for _ in range(count)]
 
-def _bytes(data: bytes, at: int, long: int) -> tuple[bytes, int]:
-    if at + long > len(data):
-        raise IndexError
-    return data[at : at + long], at + long
-
-
-def _whole(data: bytes, at: int) -> tuple[int, int]:
-    """A number with its sign, which is its last bit."""
-    number, at = _varint(data, at)
-    return (number >> 1) ^ -(number & 1), at
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number in bytes of seven bits, the lowest first."""
-    byte = data[at]
-    number, shift = byte & 127, 7
-    while byte & 128:
-        at += 1
-        byte = data[at]
-        number |= (byte & 127) << shift
-        shift += 7
-        if shift > 70:
-            raise ValueError("a number without an end")
-    return number, at + 1
+    def value(self, kind: int) -> Any:
+        match kind:
+            case 1 | 2 | 3:
+                return self.byte()
+            case 4 | 5 | 6:
+                return self.whole()
+            case 7:
+                return self.taken(8)
+            case 8:
+                return self.taken(self.varint())
+            case 9 | 10:
+                return self.elements()
+            case 12:
+                return self.struct()
+        raise ValueError("a field of a type that Parquet does not have")
