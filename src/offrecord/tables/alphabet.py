@@ -135,7 +135,6 @@ class Wanted:
 
 
 def _check_declared(series: pl.Series, labels: Sequence[Label], where: str) -> None:
-    """InputError for a value of the reference that was not declared, and for none that was."""
     codes = coded(series, labels)
     cells = value_cells(series).filter(pl.Series(codes == UNKNOWN)).unique().sort()
     if len(cells):
@@ -161,13 +160,11 @@ def bin_labels(bins: Sequence[float]) -> tuple[str, ...]:
 
 
 def _number_text(number: float) -> str:
-    """A number without needless digits."""
     plain = format(Decimal(repr(number)), "f")
     return re.sub(r"\.?0+$", "", plain) if "." in plain else plain
 
 
 def _checked_bins(bins: Any) -> tuple[float, ...]:
-    """Cuts that rise; InputError for anything else."""
     listed = list(bins) if isinstance(bins, Sequence) and not isinstance(bins, str) else [bins]
     for cut in listed:
         number = isinstance(cut, (int, float)) and not isinstance(cut, bool)
@@ -227,16 +224,14 @@ def _checked_merge(merge: Any) -> str | int:
 
 
 def _merged(series: pl.Series, how: str | int, where: str) -> tuple[tuple[str, ...], int]:
-    """The labels that are left, OTHERS among them, and how many values became one: none where fewer
-    than two would. how: see `Wanted`.
-    """
+    """The labels that are left, OTHERS among them, and how many values became one."""
     text = _plain_text(learned_cells(series)).drop_nulls()
     counts = text.value_counts(name="count").sort(["count", text.name], descending=[True, False])
     values = counts[text.name].to_list()
     common = int((counts["count"] * RARE >= len(text)).sum())
     kept = values[: min(common, MAX_VALUES - 1) if how == "rare" else int(how) - 1]
     merged = len(values) - len(kept)
-    if merged < 2:
+    if merged < 2:  # one rare value stays what it is
         return (), 0
     if OTHERS in values:
         raise InputError(

@@ -99,7 +99,6 @@ def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _check_names(option: str, names: Sequence[Any]) -> None:
-    """InputError for what is no name of a column, such as a column itself."""
     for name in names:
         if not isinstance(name, str):
             hint = f": write {str(name)!r}" if isinstance(name, int) else ""
@@ -185,7 +184,6 @@ class Arranged:
         return bool(shown.min() < shown.max())
 
     def _steps_by(self, phase: str) -> bool:
-        """Whether a step leads from one phase to the next."""
         step = self.step
         return step is not None and step.same(Step.parsed(clock.STEPS[phase]), self.zone)
 
@@ -284,7 +282,6 @@ def arrange(
 
 
 def _must_be_filled(columns: Columns, private: str | None) -> dict[str, str]:
-    """The columns without empty cells, and what they are for."""
     filled = dict.fromkeys(columns.by, "names chains")
     filled |= dict.fromkeys(columns.ordering, "orders records")
     return filled | ({private: "says which records are private"} if private else {})
@@ -302,7 +299,7 @@ def _order_values(
 
 
 def _check_trimmed(by: list[pl.Series], starts: Integers, names: RowNames) -> None:
-    """InputError for blanks around the names of chains: they would part one chain into two."""
+    # blanks would part one chain into two
     for at, series in enumerate(by):
         if (blank := blank_names(series.gather(starts[:-1]))) is not None:
             said = f"the table has blanks around the name of chains in column {series.name!r}, in "

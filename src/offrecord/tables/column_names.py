@@ -77,9 +77,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _found_separator(wanted: Sequence[str], names: Sequence[str]) -> str | None:
-    """The separator by which more of the columns would be there: of what stands in the first line
-    nothing else is looked at.
-    """
+    # of what stands in the first line nothing else is looked at: it may be cells
     there = len(set(wanted) & {*names})
     for separator in SEPARATORS:
         parts = {part.strip('" ') for name in names for part in name.split(separator)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ Native: TypeAlias = Any
 
 UNNAMED = "index"  #: what pandas calls an index without a name
 _FRAMES = "a frame (polars, pandas, pyarrow, DuckDB …)"
+_EITHER = "or give the name of a column"
 
 
 def listed_keys(
@@ -51,11 +53,7 @@ def marked(
     return table.with_columns(marks.alias(name)), name
 
 
-_EITHER = "or give the name of a column"
-
-
 def _marks(frame: Native, private: Native) -> pl.Series:
-    """Marks that are given beside a frame, in the order of its rows."""
     import narwhals as nw
 
     if isinstance(nw.from_native(frame), nw.LazyFrame):
@@ -65,11 +63,8 @@ def _marks(frame: Native, private: Native) -> pl.Series:
         raise InputError(
             f"private must be a column of this very frame: its index is another one; {_EITHER}"
         )
-    try:
+    with suppress(TypeError):  # no series of a kind that is known
         marks: pl.Series = nw.from_native(private, series_only=True).to_polars()
-    except TypeError:  # no series of a kind that is known
-        pass
-    else:
         return marks
     try:
         return pl.Series(list(private), dtype=pl.Boolean)
@@ -120,9 +115,7 @@ def from_native(
 
 
 def _with_text_names(known: Any, columns: Sequence[str]) -> Any:
-    """A frame like those of pandas, whose columns may be called 0, 1, …, with names of text, and
-    with columns for the levels of its index that are asked for; for all that say something without.
-    """
+    """A frame of pandas with names of text, and with levels of its index as columns."""
     import narwhals as nw
 
     frame = known.to_native()
@@ -132,6 +125,7 @@ def _with_text_names(known: Any, columns: Sequence[str]) -> Any:
     if names != list(frame.columns):
         frame = frame.set_axis(names, axis=1)
     for level, name in enumerate(frame.index.names):
+        # those that are asked for, or all that say something
         called, cells = UNNAMED if name is None else str(name), frame.index.get_level_values(level)
         # a range counts rows, which is for whoever asks for it
         said = name is not None or cells.dtype.kind == "M"
@@ -141,7 +135,6 @@ def _with_text_names(known: Any, columns: Sequence[str]) -> Any:
 
 
 def _converted(known: Any, columns: Sequence[str] | None, value: str | None) -> pl.DataFrame:
-    """A frame that narwhals knows as one of polars."""
     import narwhals as nw
 
     if columns is not None and set(columns) <= set(known.columns):
@@ -156,7 +149,7 @@ def _converted(known: Any, columns: Sequence[str] | None, value: str | None) -> 
 
 
 def _one_type(frame: Native, value: str, pandas: Any) -> Native:
-    """A frame of pandas whose column of any objects is one of text."""
+    """A frame of pandas whose values are text, where they are of several types."""
     if frame[value].dtype != object:
         return frame
 

@@ -34,11 +34,6 @@ class OrderColumn:
         """The time zone of its times, if they have one."""
         return getattr(self.kind, "time_zone", None)
 
-    @property
-    def bare(self) -> bool:
-        """Its times have no zone: nobody knows when clocks were changed."""
-        return isinstance(self.kind, pl.Datetime) and self.zone is None
-
 
 @dataclass(frozen=True, eq=False)
 class Grid:
@@ -96,28 +91,24 @@ def _inside(neighbours: NDArray[np.bool_], starts: Integers) -> NDArray[np.bool_
 
 def _both(neighbours: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """(n,) the rows of which something is true together with a neighbour."""
-    rows = np.zeros(len(neighbours) + 1, dtype=bool)
-    rows[1:] |= neighbours
-    rows[:-1] |= neighbours
-    return rows
+    return np.asarray(np.append(neighbours, False) | np.append(False, neighbours))
 
 
 def _check_strict(
     order: NDArray[Any], starts: Integers, column: OrderColumn, names: RowNames
 ) -> None:
-    """InputError for order values that come twice in a chain."""
     repeated = _inside(order[1:] == order[:-1], starts)
     if not repeated.any():
         return
-    # in autumn, clocks show an hour twice
-    why = (
-        "; where clocks were put back, give times with a time zone, or drop the second hour: see"
-        " offrecord look"
-    )
+    why = ""
+    if isinstance(column.kind, pl.Datetime) and column.zone is None:
+        # without a zone, clocks show an hour twice in autumn
+        hour = "give times with a time zone, or drop the second hour: see offrecord look"
+        why = f"; where clocks were put back, {hour}"
     said = (
         f"column {column.name!r} must order the records of a chain, but has the same value in ",
         "row",
-        f" of one chain or another{why if column.bare else ''}",
+        f" of one chain or another{why}",
     )
     raise names.error(_both(repeated), Check.DISTINCT, said)
 
@@ -157,7 +148,7 @@ def _counted(
 
 
 def _spacing(order: NDArray[Any], starts: Integers) -> tuple[float, int] | None:
-    """The median distance of neighbours of a chain, and of how many: a sample of many."""
+    # of a sample, which costs nothing: it is for warnings alone
     rows = np.arange(0, len(order) - 1, max(len(order) // _SPACINGS, 1))
     rows = rows[starts[np.searchsorted(starts, rows + 1)] != rows + 1]
     if not len(rows):
@@ -167,6 +158,5 @@ def _spacing(order: NDArray[Any], starts: Integers) -> tuple[float, int] | None:
 
 
 def _spread(order: NDArray[Any], starts: Integers) -> tuple[int, int] | None:
-    """The shortest and the longest distance between neighbours of a chain."""
     distances = inside_chains(np.diff(order), starts)
     return (int(distances.min()), int(distances.max())) if len(distances) else None

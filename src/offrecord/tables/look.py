@@ -265,7 +265,6 @@ class _Table:
 
 
 def _described(series: pl.Series) -> Column:
-    """What the cells of a column are."""
     cells, form = series.drop_nulls(), None
     if isinstance(cells.dtype, (pl.Categorical, pl.Enum, pl.String)):
         cells = _typed(cells.cast(pl.String).unique(maintain_order=True))
@@ -320,7 +319,6 @@ def _named_by(listed: Sequence[str], table: _Table, known: Roles) -> Roles:
 
 
 def _roles(table: _Table, known: Roles) -> Roles:
-    """The role of each column, where a person has not said it."""
     columns = table.columns
     if known.order is None:
         _check_wide(table)
@@ -363,7 +361,6 @@ def _chain_columns(table: _Table, known: Roles, free: Sequence[Column]) -> list[
 
 
 def _is_key(frame: pl.DataFrame, order: str, by: Sequence[str]) -> bool:
-    """Whether no two rows are alike in these columns."""
     return frame.select(order, *by).n_unique() == frame.height
 
 
@@ -462,7 +459,6 @@ def _looked(table: _Table, roles: Roles, given: dict[str, Any]) -> Look:
 
 
 def _asked(roles: Roles, step: Step | None, private_list: Any) -> dict[str, Any]:
-    """The options that `fit` and `redact` share."""
     by = list(roles.by)
     return {
         "value": roles.value,

@@ -112,7 +112,6 @@ class OptOuts:
         return 1, 0 if self.days else 1
 
     def _names(self) -> RowNames:
-        """How errors name its rows."""
         by, order = self.columns.by, self.columns.order or ROW
         if self.form != "ranges":
             return RowNames(self.frame, by, [order] * (self.form == "records"), where=LIST)
@@ -138,7 +137,6 @@ class OptOuts:
         return low, high
 
     def _chains_of(self, arranged: Arranged) -> tuple[Integers, Integers]:
-        """The rows whose chain is there, and their chains."""
         by, chains = self.columns.by, arranged.chains
         if not by:
             return np.arange(self.count), np.zeros(self.count, dtype=np.int64)
@@ -158,7 +156,7 @@ class OptOuts:
         return found["row"].to_numpy(), found["chain"].to_numpy()
 
     def _check_filled(self, name: str, column: int) -> None:
-        """InputError for empty keys: they would be opt-outs lost in silence."""
+        # an empty key would be an opt-out lost in silence
         empty = self.frame[name].is_null()
         if empty.any():
             whole = "; a list of the --by columns alone names whole chains"
@@ -168,17 +166,13 @@ class OptOuts:
             raise self._names().error(empty.to_numpy(), Check.LIST_FILLED, named, column=column)
 
     def _check_trimmed(self, name: str) -> None:
-        """InputError for blanks around names of chains."""
         blank = blank_names(self.frame[name])
         if blank is not None:
             said = f"{LIST} has blanks around names in column {name!r}, in "
             raise self._names().error(blank, Check.LIST_READABLE, (said, "row", ": remove them"))
 
     def _order_values(self, arranged: Arranged, name: str, empty: int) -> NDArray[np.int64]:
-        """(l,) a column as the table's order values are kept, in whole numbers or nanoseconds.
-
-        empty: what an empty cell stands for.
-        """
+        """(l,) a column as the table keeps order values; empty: what stands for an empty cell."""
         filled = self.frame[name].is_not_null().to_numpy()
         values = np.full(self.count, empty)
         if filled.any():
@@ -190,7 +184,6 @@ class OptOuts:
         return values
 
     def _whole_numbers(self, cells: pl.Series, rows: Integers) -> NDArray[np.int64]:
-        """Whole numbers of keys. rows: where they stand."""
         numbers = as_type(cells, pl.Int64())
         if numbers.null_count():
             said = (f"{LIST} has ", "row", f" whose {cells.name!r} is no whole number")
@@ -199,7 +192,6 @@ class OptOuts:
         return numbers.to_numpy()
 
     def _times(self, cells: pl.Series, kind: pl.DataType) -> NDArray[np.int64]:
-        """Days and times of keys as nanoseconds."""
         name, ranged, is_day = cells.name, self.form == "ranges", kind == pl.Date
         times = _read_times(cells)
         if is_day and isinstance(times.dtype, pl.Datetime) and _is_midnight(times):
@@ -293,7 +285,6 @@ def _read_times(series: pl.Series) -> pl.Series:
 
 
 def _check_zone(times: pl.Series, kind: pl.DataType) -> None:
-    """InputError unless times have a time zone just where the table's do."""
     here, there = (bool(getattr(one, "time_zone", None)) for one in (kind, times.dtype))
     if here != there:
         has, none = ("the private list's", "the table's")[:: 1 if there else -1]
@@ -314,11 +305,7 @@ def _spans(
     step: Step | None,
     quarters: tuple[int, int],
 ) -> tuple[Integers, Integers]:
-    """The first and last place of each range in its chain, the first after the last where it
-    holds none.
-
-    Under a step a gap is in it up to so many quarters of a step before it and after it.
-    """
+    """The first and last place of each range in its chain; the first is after the last for none."""
     chains = arranged.chains
     begin, end = chains.starts[chain], chains.starts[chain + 1]
     row = _first_row(chains, chain, low, above=False)
@@ -343,18 +330,14 @@ def _spans(
 def _nearest(
     step: Step, since: Integers, order: Integers, zone: str | None, quarters: int
 ) -> tuple[Integers, Integers]:
-    """The step nearest to each order value, and whether that lies more than some quarters of a step
-    before (−1) or after it (1).
-    """
+    """The nearest step, and whether it lies more than some quarters of one before (−1) or after."""
     place, off = step.counted(since, order, zone)
     beside = np.sign(step.onward(since, place, zone) - order)
     return place, np.where(4 * off <= quarters * step.length, 0, beside)
 
 
 def _first_row(chains: Chains, chain: Integers, order: Integers, *, above: bool) -> Integers:
-    """(r,) the first row of each chain with at least an order value, or one above it; where there
-    is none, the row after the chain.
-    """
+    """(r,) each chain's first row from an order value on, or above it; else the row after it."""
     low, high = chains.starts[chain], chains.starts[chain + 1]
     while np.any(open_ := low < high):  # bisection in all chains at once
         middle = (low + high) // 2

@@ -84,7 +84,6 @@ def private_records(arranged: Arranged, optouts: OptOuts | None, step: Step | No
 
 
 def _of_rows(chains: Chains, rows: Integers) -> tuple[Integers, Integers]:
-    """(r,) the chain and the place of each row."""
     chain = np.searchsorted(chains.starts, rows, side="right") - 1
     return chain, rows - chains.starts[chain] if chains.steps is None else chains.steps[rows]
 
@@ -127,7 +126,6 @@ def _apart(
 
 
 def _all_between(first: Integers, last: Integers) -> Integers:
-    """All numbers of some ranges, both ends included."""
     sizes = last - first + 1
     before = np.cumsum(sizes) - sizes
     return np.repeat(first - before, sizes) + np.arange(int(sizes.sum()))

@@ -172,7 +172,6 @@ class RowNames:
 
 
 def _text(series: pl.Series, *, empty: bool) -> pl.Series:
-    """Cells of a key as text."""
     if isinstance(series.dtype, pl.Datetime) and not empty:
         zone = "%:z" if series.dtype.time_zone else ""
         return series.dt.strftime(f"%Y-%m-%dT%H:%M:%S%.f{zone}")

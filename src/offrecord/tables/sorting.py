@@ -57,7 +57,7 @@ def sorted_rows(by: list[pl.Series], order: NDArray[Any] | None) -> NDArray[Any]
 
 
 def _unflagged(series: pl.Series) -> pl.Series:
-    """The same cells, made anew: a series that wrongly claims to be sorted would not be sorted."""
+    # made anew: a series that wrongly claims to be sorted would not be sorted
     if series.dtype == pl.String:
         return series + ""
     return pl.Series(series.to_physical().to_numpy())

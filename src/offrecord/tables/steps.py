@@ -17,18 +17,15 @@ from offrecord.errors import InputError
 from offrecord.models import clock
 from offrecord.models.base import Integers
 
-_EXACT = {
-    "ns": 1,
-    "us": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "min": 60 * 10**9,
-    "h": clock.HOUR,
+_MINUTE = 60 * 10**9
+_EXACT = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": _MINUTE, "min": _MINUTE}
+#: Units by the kind of step that they make: how many of what a step is counted in.
+_UNITS = {
+    "number": {"": 1},
+    "time": _EXACT | {"h": clock.HOUR},
+    "days": {"d": 1, "w": 7},
+    "months": {"mo": 1, "y": 12},
 }
-_DAYS = {"d": 1, "w": 7}
-_MONTHS = {"mo": 1, "y": 12}
-_UNITS = (*_EXACT, *_DAYS, *_MONTHS)
 
 
 @dataclass(frozen=True)
@@ -52,15 +49,14 @@ class Step:
         if found is None or int(found[1]) == 0 or int(found[1]) > 10**15:
             raise InputError(f"{accepted}, got {text!r}")
         count, unit = int(found[1]), found[2]
-        if not unit:
-            return cls(count, "number", str(count))
-        for kind, units in (("time", _EXACT), ("days", _DAYS), ("months", _MONTHS)):
+        for kind, units in _UNITS.items():
             if unit in units:
                 step = cls(count * units[unit], kind, f"{count}{unit}")
                 if step.length >= 2**62:
                     raise InputError(f"{accepted}, got {text!r}, which is longer than times can be")
                 return step
-        raise InputError(f"{accepted} (units {', '.join(_UNITS)}), got {text!r}")
+        known = ", ".join(unit for units in _UNITS.values() for unit in units if unit)
+        raise InputError(f"{accepted} (units {known}), got {text!r}")
 
     @property
     def timed(self) -> bool:
@@ -118,12 +114,10 @@ class Step:
 
 
 def _month(times: Integers) -> Integers:
-    """Months since 1970."""
     return np.asarray(times.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64))
 
 
 def _months_later(times: Integers, months: Integers) -> Integers:
-    """The same day and time of another month, or its last day."""
     month = _month(times)
     into = times - _start(month)
     there = month + months
@@ -133,5 +127,4 @@ def _months_later(times: Integers, months: Integers) -> Integers:
 
 
 def _start(month: Integers) -> Integers:
-    """When a month begins."""
     return np.asarray(month.astype("datetime64[M]").astype("datetime64[ns]").astype(np.int64))

@@ -264,7 +264,6 @@ def _widest(spreads: list[tuple[int, int]]) -> tuple[int, int] | None:
 
 
 def _too_long(places: Places | None, chains: Chains) -> int:
-    """How many chains have more steps than the model has kernels for."""
     if places is None or places.cyclic or places.goes_on:
         return 0
     ends = chains.places[chains.starts[1:] - 1] + 1

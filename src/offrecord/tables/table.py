@@ -7,6 +7,7 @@ known (`Reader.alphabet` None): then a fit gives them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -222,15 +223,15 @@ class Table:
     @cached_property
     def tags(self) -> ChainTags:
         """(m, 2) what the coins of each chain with a private record come from; of others, zeros."""
-        tags = np.zeros((self.chains.count, 2), dtype=np.uint64)
-        tags[self.touched] = self.coins.chain_tags(self._names)
-        return tags
+        return self._of_touched(self.coins.chain_tags)
 
-    @cached_property
-    def _names(self) -> list[bytes]:
-        """The encoded names of chains with a private record."""
+    def _of_touched(self, tags_of: Callable[[list[bytes]], ChainTags]) -> ChainTags:
+        """(m, 2) tags from the encoded names of chains with a private record."""
         chains = np.flatnonzero(self.touched)
-        return list(keyed.joined(self.arranged.chain_values(chains), len(chains)))
+        names = keyed.joined(self.arranged.chain_values(chains), len(chains))
+        tags = np.zeros((self.chains.count, 2), dtype=np.uint64)
+        tags[chains] = tags_of(list(names))
+        return tags
 
     @property
     def order_kind(self) -> int:
@@ -256,9 +257,7 @@ class Table:
         """(2,) a digest of its private records, whatever the name of the data set."""
         if self.private.count == 0:
             return np.zeros(2, dtype=np.uint64)
-        tags = np.zeros((self.chains.count, 2), dtype=np.uint64)
-        tags[self.touched] = self.coins.tags_anywhere(self._names)
-        private = self.private
+        tags, private = self._of_touched(self.coins.tags_anywhere), self.private
         return self.coins.set_digest(tags[private.chain], private.order, self.order_kind)
 
 

@@ -104,7 +104,6 @@ def coded(series: pl.Series, labels: Sequence[Label]) -> Codes:
 
 
 def _checked_family(labels: Sequence[Label]) -> str:
-    """What all labels are; InputError for labels that a table cannot hold."""
     if not 2 <= len(labels) <= MAX_VALUES:
         raise InputError(f"tables take models with 2 to {MAX_VALUES} values, got {len(labels)}")
     if any(label == "" for label in labels):
@@ -149,7 +148,6 @@ def _parsed_values(series: pl.Series, family: str) -> pl.Series:
 
 
 def _text_codes(cells: pl.Series, labels: Sequence[Label]) -> Codes:
-    """(n,) which label each text is; UNKNOWN for all others."""
     texts = cells.cast(pl.Enum([str(label) for label in labels]), strict=False)
     return texts.to_physical().cast(pl.Int8).fill_null(UNKNOWN).to_numpy()
 
@@ -235,9 +233,7 @@ def listed_labels(values: Sequence[Label] | Label) -> tuple[Label, ...]:
 
 
 def _as_labels(values: pl.Series) -> tuple[Label, ...]:
-    """Distinct values as labels, sorted: of text that is all numbers, or all true and false, these;
-    whole numbers as such, however they were written.
-    """
+    """Distinct values as labels, sorted; whole numbers as such, however they were written."""
     if values.dtype == pl.String:
         values = typed_text(values)
     if values.dtype.is_float():

@@ -148,7 +148,6 @@ def too_long(text: Text) -> InputError:
 
 
 def _check_end(text: Text) -> None:
-    """InputError if a table that lies there as it is stops in the middle of a line."""
     with text.opened() as file:
         file.seek(-1, io.SEEK_END)
         if file.read() != b"\n":

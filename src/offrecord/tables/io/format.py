@@ -216,7 +216,6 @@ class Source(ABC):
         return unreadable(self.name, self.kind)
 
     def _chosen(self, columns: Sequence[str] | None, text: Sequence[str]) -> pl.LazyFrame:
-        """The columns that are asked for, once they are known to be there."""
         with engine(self.unreadable):
             schema = self.lazy.collect_schema()
         most = limit("columns", self.limits)

@@ -37,10 +37,7 @@ _DEFAULTS = ReadOptions()
 
 
 def _format_of(path: Path, named: str | None = None) -> str:
-    """The format of a file: the one that is named, else by the ending of its name.
-
-    InputError if it is compressed, and its format has compression of its own.
-    """
+    """The format of a file: the one that is named, else by the ending of its name."""
     if named is not None and named not in FORMATS:
         raise InputError(f"--format must be one of {', '.join(FORMATS)}, got {named!r}")
     kind = named or _BY_ENDING.get(without_packing(path).suffix.lower())

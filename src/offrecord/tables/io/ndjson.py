@@ -70,7 +70,6 @@ class Ndjson(Format):
 
 
 def _check_objects(text: Text, keys: int) -> None:
-    """InputError for a line that is too long, or has more keys than so many."""
     found = length = 0
     with text.opened() as file:
         while block := file.read(_BLOCK):

@@ -142,7 +142,6 @@ def _scanned(files: Sequence[Path], name: str) -> pl.LazyFrame:
 def _check_alike(
     first: dict[str, pl.DataType], schema: dict[str, pl.DataType], one: Path, other: Path
 ) -> None:
-    """InputError unless two files have the same columns, with the same types."""
     for column in [*first, *schema]:
         if column not in schema or column not in first:
             has, lacks = (one, other) if column in first else (other, one)

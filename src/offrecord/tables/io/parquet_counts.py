@@ -36,12 +36,8 @@ _COUNT, _REPEATED = 1, 2
 
 
 class _Column(NamedTuple):
-    """name: of the column of the table that it is, or is a part of. is_flat: it has one value for
-    each row.
-    """
-
-    name: str
-    is_flat: bool
+    name: str  # of the column of the table that it is, or is a part of
+    is_flat: bool  # it has one value for each row
 
 
 def check_columns(path: Path, most: int) -> None:
@@ -118,16 +114,14 @@ def _check_pages(file: BinaryIO, meta: Fields) -> int:
 
 
 def _checked(count: Any) -> int:
-    """What can be a count."""
     if type(count) is not int or count < 0:
         raise ValueError("a count is negative")
     return count
 
 
 def _leaves(schema: list[Fields]) -> Iterator[_Column]:
-    """The columns that hold values, in the order in which groups of rows have them: a schema is a
-    tree, each element before its children.
-    """
+    """The columns that hold values, in the order in which groups of rows have them."""
+    # a schema is a tree, each element before its children
     above: list[tuple[int, str, bool]] = [(_checked(schema[0].get(_CHILDREN, 0)), "", True)]
     for element in schema[1:]:
         while above[-1][0] == 0:

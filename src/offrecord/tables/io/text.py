@@ -135,8 +135,6 @@ class Text:
 
 
 class _Joined(io.RawIOBase):
-    """Blocks of bytes as a file."""
-
     def __init__(self, blocks: Generator[bytes]) -> None:
         self.blocks, self.left = blocks, memoryview(b"")
 
@@ -174,7 +172,6 @@ def without_packing(path: Path) -> Path:
 
 
 def _check_packing(beginning: bytes, packing: str | None, name: str) -> None:
-    """InputError if a text begins as another packing does than the one its name says."""
     found = next((one for one, magic in _MAGIC.items() if beginning.startswith(magic)), None)
     if found == packing:
         return
@@ -202,9 +199,7 @@ def packed(out: BinaryIO, packing: str | None) -> Iterator[BinaryIO]:
 
 
 class _Packer(io.RawIOBase):
-    """Packs what is written to it by blocks of one size, so that the bytes do not depend on the
-    pieces in which the text came.
-    """
+    # by blocks of one size, so that the bytes do not depend on the pieces in which the text came
 
     def __init__(self, out: BinaryIO, packing: str) -> None:
         self.out, self.held = out, bytearray()
