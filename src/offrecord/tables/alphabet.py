@@ -40,15 +40,11 @@ _NAMED = 5  # values that an error names
 
 @dataclass(frozen=True)
 class Alphabet:
-    """The values of a column.
+    """The values of a column."""
 
-    labels: in the order of their codes. bins: where numbers are cut, each cut the least number of
-    the bin above it. others: the label of every cell that is no other label.
-    """
-
-    labels: tuple[Label, ...]
-    bins: tuple[float, ...] | None = None
-    others: str | None = None
+    labels: tuple[Label, ...]  # in the order of their codes
+    bins: tuple[float, ...] | None = None  # where numbers are cut: the least numbers of bins
+    others: str | None = None  # the label of every cell that is no other label
 
     @classmethod
     def of(
@@ -84,16 +80,11 @@ class Alphabet:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a person wants of an alphabet that is learned; at most one of these.
+    """What a person wants of an alphabet that is learned; at most one of these."""
 
-    values: all that there are, whether they occur or not. bins: where numbers are cut. merge:
-    "rare" makes one value of all that are rare, a count of all but the most frequent ones, so that
-    so many are left.
-    """
-
-    values: tuple[Label, ...] | None = None
-    bins: tuple[float, ...] | None = None
-    merge: str | int | None = None
+    values: tuple[Label, ...] | None = None  # all that there are, whether they occur or not
+    bins: tuple[float, ...] | None = None  # where numbers are cut
+    merge: str | int | None = None  # "rare", or how many values are to be left
 
     @classmethod
     def of(
@@ -151,9 +142,8 @@ def _check_declared(series: pl.Series, labels: Sequence[Label], where: str) -> N
 
 
 def bin_labels(bins: Sequence[float]) -> tuple[str, ...]:
-    """What bins are called: a cut belongs to the bin above it. None begins with a sign, which
-    spreadsheets would run.
-    """
+    """What bins are called: a cut belongs to the bin above it."""
+    # no name begins with a sign, which spreadsheets would run
     cuts = [_number_text(cut) for cut in bins]
     between = (f"from {low} to under {high}" for low, high in pairwise(cuts))
     return (f"under {cuts[0]}", *between, f"from {cuts[-1]}")

@@ -50,10 +50,8 @@ def chain_column(series: pl.Series) -> pl.Series:
 
 
 def blank_names(names: pl.Series) -> NDArray[np.bool_] | None:
-    """Which names of chains have blanks around them; None if none has.
-
-    With them a chain falls into two, and trimming could make one of two.
-    """
+    """Which names of chains have blanks around them; None if none has."""
+    # with them a chain falls into two, and trimming could make one of two
     if names.dtype != pl.String:
         return None
     blank = names.str.contains(_BLANK).fill_null(False)
@@ -185,10 +183,7 @@ def private_marks(series: pl.Series, names: RowNames) -> NDArray[np.bool_]:
 
 
 def plain(series: pl.Series) -> pl.Series:
-    """A kept column without dictionaries or categories, also within lists and structs.
-
-    These may hold what was redacted.
-    """
+    """A kept column without dictionaries or categories, which may hold what was redacted."""
     if isinstance(series.dtype, pl.BaseExtension):
         series = series.ext.storage()
     kind = _plain_type(series.dtype, series.name)

@@ -38,16 +38,13 @@ ROW = "row"
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column says what. order None: the order of rows. by empty: a single chain.
-
-    keep_all: kept cells leave also where the value is redacted.
-    """
+    """Which column says what."""
 
     value: str
-    order: str | None
-    by: tuple[str, ...] = ()
+    order: str | None  # None: the order of rows
+    by: tuple[str, ...] = ()  # empty: a single chain
     keep: tuple[str, ...] = ()
-    keep_all: bool = False
+    keep_all: bool = False  # kept cells leave also where the value is redacted
 
     @classmethod
     def named(
@@ -59,10 +56,7 @@ class Columns:
         keep: str | Sequence[str] | None = None,
         keep_all: bool = False,
     ) -> Columns:
-        """From what a person gives; InputError unless it says what makes a chain.
-
-        No column may be named twice.
-        """
+        """From what a person gives; InputError unless it says what makes a chain."""
         names, kept = _several(by), _several(keep)
         given = {"value": (value,), "order": (order,), "by": names, "keep": kept}
         for option, found in given.items():
@@ -108,27 +102,20 @@ def _check_names(option: str, names: Sequence[Any]) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Arranged:
-    """A table whose rows stand sorted by chain and order.
-
-    frame: what leaves of it, the value column apart. names: the columns that name chains, text that
-    is all whole numbers as such. labels: the values that codes stand for. private: (n,) marked
-    rows, None without such a column. grid: where rows lie on the grid of the step. rows: where each
-    row stood, None if they stood as they do. unlabelled: the value column, as long as it has no
-    labels: the code of every record is MISSING or UNKNOWN then.
-    """
+    """A table whose rows stand sorted by chain and order."""
 
     columns: Columns
-    frame: pl.DataFrame
-    names: pl.DataFrame
+    frame: pl.DataFrame  # what leaves of it, the value column apart
+    names: pl.DataFrame  # of chains, text that is all whole numbers as such
     chains: Chains
-    labels: tuple[Label, ...]
+    labels: tuple[Label, ...]  # the values that codes stand for
     value_type: pl.DataType
-    private: NDArray[np.bool_] | None
+    private: NDArray[np.bool_] | None  # (n,) marked rows
     order_type: pl.DataType
     step: Step | None
-    grid: Grid
-    rows: NDArray[Any] | None
-    unlabelled: pl.Series | None = None
+    grid: Grid  # where rows lie on the grid of the step
+    rows: NDArray[Any] | None  # (n,) where each row stood, None if they stood as they do
+    unlabelled: pl.Series | None = None  # the value column, as long as codes are MISSING or UNKNOWN
 
     @property
     def warnings(self) -> list[str]:
@@ -146,11 +133,7 @@ class Arranged:
         return "row" if self.columns.order is None else "time" if self.chains.timed else "integer"
 
     def phases(self, phase: str, zone: str | None) -> NDArray[np.int64]:
-        """(n,) the phase of each record: that of its chain's first one by the clock, and the next
-        one with each step, also where clocks are changed or a row comes early, as kernels go round.
-
-        zone: must be the table's own.
-        """
+        """(n,) the phase of each record; zone: must be the table's own."""
         if not self.chains.timed:
             raise InputError(f"a kernel for each {phase} needs an order column that holds times")
         if phase == "hour" and self.order_type == pl.Date:
@@ -171,6 +154,8 @@ class Arranged:
                 f"a kernel for each {phase} needs --step {clock.STEPS[phase]}: it leads from one"
                 f" {phase} to the next"
             )
+        # that of the chain's first record by the clock, and the next one with each step, also where
+        # clocks are changed or a row comes early, as kernels go round
         begins = self.chains.order[self.chains.starts[:-1]].astype(np.int64)
         first = clock.phases_of(begins, phase, zone).astype(np.int64)
         return np.asarray((first[self.chains.chain_of] + self.chains.places) % count)
@@ -188,10 +173,7 @@ class Arranged:
         return step is not None and step.same(Step.parsed(clock.STEPS[phase]), self.zone)
 
     def gap_times(self, chain: int, places: Integers) -> Integers:
-        """(m,) the times of a chain's places without a row.
-
-        Off the grid by as much as half of the chain's rows are.
-        """
+        """(m,) the times of a chain's places without a row."""
         chains, step = self.chains, self.step
         assert chains.steps is not None
         assert step is not None
@@ -200,6 +182,7 @@ class Arranged:
         off = chains.order[rows].astype(np.int64) - step.onward(
             first, chains.steps[rows], self.zone
         )
+        # off the grid by as much as half of the chain's rows are
         return step.onward(first, places, self.zone) + int(np.median(off))
 
     def labelled(self, alphabet: Alphabet) -> Arranged:

@@ -24,10 +24,7 @@ _EITHER = "or give the name of a column"
 def listed_keys(
     listed: Native | str | Path | None, said: ReadOptions | None = None
 ) -> pl.DataFrame | None:
-    """The keys of private records, from a frame or a table file, if they are listed.
-
-    said: of CSV files.
-    """
+    """The keys of private records, from a frame or a table file, if they are listed."""
     if isinstance(listed, (str, Path)):
         return read_list(listed, said or ReadOptions())
     return None if listed is None else from_native(listed, called="the private list")
@@ -163,10 +160,7 @@ def _one_type(frame: Native, value: str, pandas: Any) -> Native:
 
 
 def to_native(frame: pl.DataFrame, like: Native, value: str) -> Native:
-    """A frame of polars as the kind another one is.
-
-    Whole numbers and truth values stay such in pandas, nulls and all.
-    """
+    """A frame of polars as the kind another one is."""
     if isinstance(like, pl.DataFrame):
         return frame
     import narwhals as nw

@@ -37,19 +37,13 @@ class OrderColumn:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Where rows stand.
+    """Where rows stand."""
 
-    steps: (n,) each row's distance from the first of its chain, None where rows count as one step
-    apart. beside: rows that do not lie on the grid of the step. pairs: neighbouring rows, and how
-    many of them are one step apart. Without a step, spread: the shortest and the longest time
-    between neighbours; spacing: their median distance, and of how many.
-    """
-
-    steps: Integers | None
-    beside: int
-    pairs: tuple[int, int]
-    spread: tuple[int, int] | None = None
-    spacing: tuple[float, int] | None = None
+    steps: Integers | None  # (n,) from the first row of the chain; None: as rows come
+    beside: int  # rows that do not lie on the grid of the step
+    pairs: tuple[int, int]  # neighbouring rows, and how many of them are one step apart
+    spread: tuple[int, int] | None = None  # without a step, least and most time between rows
+    spacing: tuple[float, int] | None = None  # their median distance, and of how many
 
 
 def grid_of(

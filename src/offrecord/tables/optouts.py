@@ -27,36 +27,28 @@ _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 
 
 class Named(NamedTuple):
-    """What the rows of a list name in some chains.
+    """What the rows of a list name in some chains."""
 
-    known: (l,) which rows name a chain that is there; found: those that find something in it. Of
-    these, chain: (f,) the chain. first, last: (f,) the places from which to which it is private.
-    order: (f,) the order value that is listed, for records. whole: (f,) all of its rows, and
-    nothing but rows.
-    """
-
-    known: Mask
-    found: Mask
-    chain: Integers
-    first: Integers
-    last: Integers
-    order: Integers
-    whole: Mask
+    known: Mask  # (l,) rows that name a chain that is there
+    found: Mask  # (l,) rows that find something in it, the f rows below
+    chain: Integers  # (f,)
+    first: Integers  # (f,) the places from which it is private
+    last: Integers  # (f,) and to which
+    order: Integers  # (f,) the order value that is listed, for records
+    whole: Mask  # (f,) all rows of the chain, and nothing but rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OptOuts:
     """A private list. Each row is a range of order values in one chain.
 
-    A record is a range from its own order value to itself, a whole chain one without ends. form:
-    what rows are written as, "records", "ranges" or "chains". days: every `to` is a day, or
-    midnight as of programs that know no days: that whole day.
+    A record is a range from its own order value to itself, a whole chain one without ends.
     """
 
     frame: pl.DataFrame
     columns: Columns
-    form: str
-    days: bool
+    form: str  # what rows are written as: records, ranges or chains
+    days: bool  # every `to` is a day, or midnight as of programs that know no days: that whole day
 
     @classmethod
     def of(cls, listed: pl.DataFrame, columns: Columns, *, days: bool | None = None) -> OptOuts:

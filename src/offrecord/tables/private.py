@@ -17,20 +17,19 @@ from offrecord.text import many
 _MOST_GAPS = 10**7  # steps without a row that ranges may name one by one
 
 
+def _no_list() -> Mask:
+    return np.zeros(0, dtype=bool)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Private:
-    """Private records, sorted: the chain of each, and its place there in steps from the first.
-
-    A place may be a gap between rows. order: their order values, of a gap the one that was listed,
-    or that of its step. found: (l,) which rows of a private list name something here; known: those
-    whose chain is here.
-    """
+    """Private records, sorted: the chain of each, and its place there, which may be a gap."""
 
     chain: Integers
-    place: Integers
-    order: Integers
-    found: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
-    known: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    place: Integers  # in steps from the first record of the chain
+    order: Integers  # of a gap the one that was listed, or that of its step
+    found: Mask = field(default_factory=_no_list)  # (l,) which rows of a list name something here
+    known: Mask = field(default_factory=_no_list)  # (l,) which name a chain that is here
 
     @property
     def count(self) -> int:
@@ -58,10 +57,8 @@ class Private:
 
 
 def private_records(arranged: Arranged, optouts: OptOuts | None, step: Step | None) -> Private:
-    """The private records of a table, from its private column and a list.
-
-    What the list names and is not there is for others to find: see `OptOuts.check_found`.
-    """
+    """The private records of a table, from its private column and a list."""
+    # what the list names and is not there is for others to find: see `OptOuts.check_found`
     chains = arranged.chains
     rows = np.zeros(0, dtype=np.int64)
     if arranged.private is not None:
@@ -145,16 +142,7 @@ def _order_values(arranged: Arranged, chain: Integers, place: Integers) -> Integ
 
 
 def runs_of(chains: Chains, private: Private, protect: str) -> Runs:
-    """Private records as runs, whatever is missing in between ("run"), or each by itself ("each").
-
-    Args:
-        chains: the records of a table.
-        private: which of them are private.
-        protect: "run" or "each".
-
-    Returns:
-        Runs sorted by chain and place.
-    """
+    """Private records as runs, whatever is missing in between ("run"), or each by itself."""
     begins = np.ones(private.count, dtype=bool)
     if protect == "run":
         begins = _begins_run(chains, private)

@@ -45,24 +45,18 @@ class Check(IntEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WrongRows:
-    """Rows that fail one check; only the first of many are kept, the rest is counted.
-
-    column: which of the columns that the check looks at. before, thing, after: the sentence around
-    their count. where: whose rows. rows: (n,) their numbers from 1, null where unknown. keys: (n,)
-    their keys as text, null where a key cell is what is wrong; the first `named` columns name
-    chains. more: how many rows are only counted.
-    """
+    """Rows that fail one check; only the first of many are kept, the rest is counted."""
 
     check: Check
-    column: int
-    before: str
+    column: int  # which of the columns that the check looks at
+    before: str  # before, thing, after: the sentence around their count
     thing: str
     after: str
-    where: str
-    rows: pl.Series
-    keys: pl.DataFrame
-    named: int
-    more: int = 0
+    where: str  # whose rows
+    rows: pl.Series  # (n,) their numbers from 1, null where unknown
+    keys: pl.DataFrame  # (n,) as text, null where a key cell is what is wrong
+    named: int  # so many columns of the keys name chains
+    more: int = 0  # rows that are only counted
 
     @property
     def message(self) -> str:
@@ -134,16 +128,12 @@ class LocatedError(InputError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowNames:
-    """How errors name rows: by number and by key. frame: has the columns of their keys.
+    """How errors name rows: by number and by key."""
 
-    named: those that name chains. order: the one that orders records, if there is one. numbers:
-    (n,) where rows stood, None if they stand as they did.
-    """
-
-    frame: pl.DataFrame
-    named: Sequence[str]
-    order: Sequence[str] = ()
-    numbers: NDArray[Any] | None = None
+    frame: pl.DataFrame  # has the columns of their keys
+    named: Sequence[str]  # the columns that name chains
+    order: Sequence[str] = ()  # the one that orders records, if there is one
+    numbers: NDArray[Any] | None = None  # (n,) where rows stood, None if they stand as they did
     where: str = TABLE
 
     def error(
@@ -157,8 +147,7 @@ class RowNames:
     ) -> LocatedError:
         """The error about some rows, given by number or marked.
 
-        said: the sentence before and after their count, and what is counted. unread: a column whose
-        cells are not shown.
+        said: before, thing, after. unread: a column whose cells are not shown.
         """
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         numbers = rows if self.numbers is None else self.numbers[rows]

@@ -30,13 +30,10 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Step:
-    """The distance of one record from the next.
+    """The distance of one record from the next."""
 
-    kind: "number", "time", "days" or "months". size: in numbers, nanoseconds, days or months.
-    """
-
-    size: int
-    kind: str
+    size: int  # in numbers, nanoseconds, days or months
+    kind: str  # "number", "time", "days" or "months"
     text: str
 
     @classmethod

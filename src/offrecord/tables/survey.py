@@ -48,18 +48,13 @@ _JOINED: dict[str, Callable[[list[Any]], Any]] = {
 
 @dataclass(frozen=True)
 class Surveyor:
-    """What surveys a part of a table.
-
-    order, places: of the model, which decide where rules act; 1 and None where there is none.
-    before: the release of a growing table that this one continues. positions: list the keys of
-    private records.
-    """
+    """What surveys a part of a table."""
 
     protect: Literal["run", "each"]
-    order: int = 1
+    order: int = 1  # of the model, as are places: they decide where rules act
     places: Places | None = None
-    before: Before | None = None
-    positions: bool = False
+    before: Before | None = None  # the release of a growing table that this one continues
+    positions: bool = False  # list the keys of private records
     open_ended: bool = False
 
     def survey(self, table: Table) -> Survey:
@@ -112,48 +107,35 @@ class Surveyor:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Survey:
-    """What is known about a table, or a part of it, before anything is decided.
-
-    missing: rows without a value, private ones apart. private: private records, in rows or gaps;
-    touched: chains with a private record, partly: those that have
-    other records too; touched_records: records of touched chains that have a value. pairs, linked:
-    neighbouring rows, and those one step apart. too_long: chains with more steps than the model has
-    kernels for. known, known_digest, reached: where the table was released before it grew, the
-    private records that were known, and runs that were not but reach records that have left.
-    private_digest: of the private records; records_digest: the same, whatever the name of the data
-    set. spacings: without a step, median distances of neighbours in parts, and of how many.
-    names_are_integers, names_are_text: whether all chain names are whole numbers, and whether they
-    came as text, column by column. settings: for which local rules are needed, joined: for which
-    stopping rules are; geometry: where they act. newest: the largest order value.
-    """
+    """What is known about a table, or a part of it, before anything is decided."""
 
     rows: int
     chains: int
-    missing: int
-    private: int
+    missing: int  # rows without a value, private ones apart
+    private: int  # private records, in rows or gaps
     runs: int
-    touched: int
-    partly: int
-    touched_records: int
-    beside: int
-    pairs: int
-    linked: int
-    too_long: int
-    known: int
-    reached: int
-    private_digest: NDArray[np.uint64]
-    records_digest: NDArray[np.uint64]
+    touched: int  # chains with a private record
+    partly: int  # chains with a private record and another one
+    touched_records: int  # records of touched chains that have a value
+    beside: int  # rows that do not lie on the grid of the step
+    pairs: int  # neighbouring rows
+    linked: int  # neighbouring rows one step apart
+    too_long: int  # chains with more steps than the model has kernels for
+    known: int  # private records that were known when the table was released before it grew
+    reached: int  # private runs that were not, but reach records that have left
+    private_digest: NDArray[np.uint64]  # of the private records
+    records_digest: NDArray[np.uint64]  # the same, whatever the name of the data set
     known_digest: NDArray[np.uint64]
-    spread: tuple[int, int] | None
-    spacings: list[tuple[float, int]]
-    names_are_integers: tuple[bool, ...]
-    names_are_text: tuple[bool, ...]
+    spread: tuple[int, int] | None  # without a step, least and most time between rows
+    spacings: list[tuple[float, int]]  # without a step, median distances in parts, and of how many
+    names_are_integers: tuple[bool, ...]  # of all chains, column by column of their names
+    names_are_text: tuple[bool, ...]  # as they came
     order_type: pl.DataType
-    settings: frozenset[Setting]
-    joined: frozenset[Setting]
-    geometry: Geometry
-    positions: list[list[Any]]
-    newest: int
+    settings: frozenset[Setting]  # for which local rules are needed
+    joined: frozenset[Setting]  # for which stopping rules are
+    geometry: Geometry  # where rules act
+    positions: list[list[Any]]  # the keys of private records
+    newest: int  # the largest order value
 
     @property
     def is_timed(self) -> bool:
@@ -172,11 +154,10 @@ class Survey:
 
     @property
     def spacing(self) -> float | None:
-        """The median distance of neighbours, in seconds or numbers, where there is no step; about
-        that of a table in parts.
-        """
+        """The median distance of neighbours, in seconds or numbers, without a step."""
         if not self.spacings:
             return None
+        # of a table in parts, about the median
         medians, weights = np.array(sorted(self.spacings)).T
         median = float(medians[np.searchsorted(np.cumsum(weights), weights.sum() / 2)])
         return median / 1e9 if self.is_timed else median

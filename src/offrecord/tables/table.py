@@ -34,29 +34,18 @@ UNKEYED = Coins(b"", "", "")  #: of a table that is only read
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """How rows become a table.
-
-    private: the column that marks records, if there is one. keep_rows: chains that are private as
-    a whole stay, with empty values; without it they are left out. alphabet: what values may be,
-    None as long as nobody knows.
-    """
+    """How rows become a table."""
 
     columns: Columns
-    private: str | None
+    private: str | None  # the column that marks records
     step: Step | None
-    keep_rows: bool = False
-    alphabet: Alphabet | None = None
+    keep_rows: bool = False  # those of chains that are private as a whole stay, with empty values
+    alphabet: Alphabet | None = None  # what values may be, as far as anybody knows
 
     def read(self, frame: pl.DataFrame, optouts: OptOuts | None, *, touched: bool = False) -> Table:
-        """Rows of whole chains as a table.
+        """Rows of whole chains as a table; InputError for what would make reading them a guess.
 
-        Args:
-            frame: the rows.
-            optouts: the private list, if there is one.
-            touched: chains with any private record count as private as a whole.
-
-        Raises:
-            InputError: for anything in the rows that would make reading them a guess.
+        touched: chains with any private record count as private as a whole.
         """
         whole = self._read(frame, optouts)
         if self.keep_rows or whole.private.count == 0:
@@ -92,16 +81,13 @@ class Reader:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dropped:
-    """Chains that are left out of a release: how many, with how many rows and private records.
-
-    records: rows with a value. digest: of the private records, for the ledger alone.
-    """
+    """Chains that are left out of a release."""
 
     chains: int = 0
     rows: int = 0
-    records: int = 0
-    private: int = 0
-    digest: tuple[int, int] = (0, 0)
+    records: int = 0  # rows with a value
+    private: int = 0  # private records
+    digest: tuple[int, int] = (0, 0)  # of the private records, for the ledger alone
 
     def __add__(self, other: Dropped) -> Dropped:
         (low, high), (other_low, other_high) = self.digest, other.digest
@@ -116,18 +102,14 @@ class Dropped:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """Whole chains of a table, sorted, and which of their records are private.
-
-    coins: without a key until `keyed`. whole: what was read, where something was left out of it,
-    and gone: (m,) which of its chains; is_empty: all of them.
-    """
+    """Whole chains of a table, sorted, and which of their records are private."""
 
     arranged: Arranged
     private: Private
-    coins: Coins = UNKEYED
-    whole: Table | None = None
-    gone: Mask | None = None
-    is_empty: bool = False
+    coins: Coins = UNKEYED  # without a key until `keyed`
+    whole: Table | None = None  # what was read, where something was left out of it
+    gone: Mask | None = None  # (m,) which of its chains were left out
+    is_empty: bool = False  # all of them were
 
     def keyed(self, coins: Coins) -> Table:
         """The same with its coins."""

@@ -17,19 +17,15 @@ _AT_ONCE = 4  # parts at most, if the table engine has so many threads: each tak
 
 
 def table_threads(parts: int | None = None) -> int:
-    """How many threads work on so many parts, if that is known: one alone is worked on by whoever
-    asks, as a thread would have memory of its own.
-    """
+    """How many threads work on so many parts, if that is known."""
+    # one part alone is worked on by whoever asks, as a thread would have memory of its own
     threads = min(pl.thread_pool_size(), _AT_ONCE)
     return threads if parts is None else max(min(threads, parts), 1)
 
 
 def in_threads(work: Callable[[_T], _R], parts: Iterable[_T], threads: int) -> Iterator[_R]:
-    """What is found of each part, in their order, by so many threads.
-
-    Parts are asked for one by one, and no more than one of them waits beside those that are worked
-    on. With one thread all is done here.
-    """
+    """What is found of each part, in their order, by so many threads."""
+    # parts are asked for one by one, and one at most waits beside those that are worked on
     if threads == 1:
         yield from map(work, parts)
         return

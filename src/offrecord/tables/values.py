@@ -78,11 +78,9 @@ def _check_markers(cells: pl.Series) -> None:
 
 
 def coded(series: pl.Series, labels: Sequence[Label]) -> Codes:
-    """(n,) which label each cell of a value column is.
-
-    A value that is no label is UNKNOWN, and for whoever decides to judge: a record that is redacted
-    whatever it is may be anything, and an error would leak something about it.
-    """
+    """(n,) which label each cell of a value column is; UNKNOWN for a value that is none."""
+    # unknown values are for whoever decides to judge: a record that is redacted whatever it is may
+    # be anything, and an error would leak something about it
     cells = value_cells(series)
     family = _checked_family(labels)
     known = cells

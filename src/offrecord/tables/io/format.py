@@ -27,15 +27,12 @@ GROUP = 1 << 18
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a table file is to be read; None where that is left to the file.
+    """How a table file is to be read; None where that is left to the file."""
 
-    format: instead of the ending of its name. separator, encoding: of CSV. limits: by name.
-    """
-
-    format: str | None = None
-    separator: str | None = None
+    format: str | None = None  # instead of the ending of its name
+    separator: str | None = None  # of CSV, as is encoding
     encoding: str | None = None
-    limits: Mapping[str, int] | None = None
+    limits: Mapping[str, int] | None = None  # by name
 
     def for_kind(self, kind: str) -> ReadOptions:
         """Those that are about files of a format."""
@@ -43,16 +40,12 @@ class ReadOptions:
 
 
 class Format(ABC):
-    """A file format: how its files are named, opened and written.
+    """A file format: how its files are named, opened and written."""
 
-    name: also one of the endings, and `kind` of its source. read_endings: names that are read, and
-    not written. is_text: its files may be compressed.
-    """
-
-    name: ClassVar[str]
+    name: ClassVar[str]  # also one of the endings, and `kind` of its source
     endings: ClassVar[tuple[str, ...]]
-    read_endings: ClassVar[tuple[str, ...]] = ()
-    is_text: ClassVar[bool] = False
+    read_endings: ClassVar[tuple[str, ...]] = ()  # names that are read, and not written
+    is_text: ClassVar[bool] = False  # its files may be compressed
 
     @abstractmethod
     def source(self, path: Path, options: ReadOptions) -> Source:
@@ -155,8 +148,7 @@ class Source(ABC):
     ) -> pl.DataFrame:
         """Some columns, or all, in memory; InputError if one is not there, or a limit is exceeded.
 
-        text: columns that text formats give as text: else a cell could leak by the type it gives to
-        others.
+        text: columns as text, where else a cell could leak by the type it gives to others.
         """
         with self._reading():
             chosen = self._chosen(columns, text)
@@ -196,10 +188,10 @@ class Source(ABC):
     def sorting(self, by: Mapping[str, pl.DataType]) -> str:
         """Python that writes the table anew, sorted by chain, with polars.
 
-        by: the columns that name chains, with the types by which they sort: text that is all whole
-        numbers sorts as numbers, categories as text. Where polars has no functions called after
-        `kind`, a source writes its own.
+        by: the columns that name chains, with their types. Where polars has no functions called
+        after `kind`, a source writes its own.
         """
+        # text that is all whole numbers sorts as numbers, categories as text
         keys = ", ".join(
             f"polars.col({name!r})"
             + (f".cast(polars.{kind})" if kind.is_integer() or kind == pl.String else "")

@@ -72,10 +72,7 @@ def written_format(path: Path, named: str | None = None) -> str:
 
 
 def table_file(path: str | Path, options: ReadOptions = _DEFAULTS) -> Source:
-    """A table file, or several of Parquet: a folder of them, or a pattern of their names.
-
-    InputError for anything that is none.
-    """
+    """A table file, or several of Parquet: a folder of them, or a pattern of their names."""
     path = Path(path)
     kind = table_format(path, options.format)
     beside = options.for_kind(kind)
@@ -115,10 +112,7 @@ def read_list(path: str | Path, options: ReadOptions = _DEFAULTS) -> pl.DataFram
 
 
 def write_frame(frame: pl.LazyFrame, path: Path, kind: str, packing: str | None = None) -> None:
-    """Write a table file in place; whoever calls takes care that nobody sees it half-written.
-
-    The same rows give the same bytes, whether they come at once or piece by piece.
-    """
+    """Write a table file in place; whoever calls takes care that nobody sees it half-written."""
     never_spill()
     full = f"{path.parent} cannot hold the output: is the disk full?"
     # The engine gets an open file, never its name: after a failure its threads may still run, and

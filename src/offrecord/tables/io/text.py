@@ -44,17 +44,14 @@ _PLAIN = 'abc,;|\t"123\r\n'  # what every encoding of tables can say
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Where a text lies, and how it is packed and encoded.
-
-    line, unpacked: how many bytes a line may have, and all of it once it is unpacked.
-    """
+    """Where a text lies, and how it is packed and encoded."""
 
     origin: Path | bytes
     name: str
     packing: str | None = None
     encoding: str = UTF8
-    line: int = LIMITS["line"]
-    unpacked: int = LIMITS["unpacked"]
+    line: int = LIMITS["line"]  # bytes that a line may have
+    unpacked: int = LIMITS["unpacked"]  # bytes that all of it may have
 
     @property
     def is_plain(self) -> bool:
