@@ -78,11 +78,10 @@ def _order_hint(series: pl.Series, strange: NDArray[np.bool_]) -> str:
 def whole_numbers(series: pl.Series) -> pl.Series:
     """Text as whole numbers where every cell is one in its plain form, else as it is."""
     first = series[0]
-    if first is None or not _WHOLE.fullmatch(first):  # mostly the first cell decides
-        return series
-    if not series.str.contains(f"^{_WHOLE.pattern}$").all():
-        return series
-    return series.cast(pl.Int64)
+    is_whole = first is not None and _WHOLE.fullmatch(first)  # mostly the first cell decides
+    if is_whole and series.str.contains(f"^{_WHOLE.pattern}$").all():
+        return series.cast(pl.Int64)
+    return series
 
 
 def order_column(series: pl.Series, names: RowNames) -> pl.Series:

@@ -174,11 +174,15 @@ def to_native(frame: pl.DataFrame, like: Native, value: str) -> Native:
     plain = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     native = nw.DataFrame.from_arrow(plain, backend=known.implementation).to_native()
     if known.implementation.is_pandas_like():
-        pandas = nw.get_native_namespace(known)  # or what is like it
-        for name, kind in frame.schema.items():
-            exact = kind.is_integer() or kind == pl.Boolean
-            if exact and (name == value or frame[name].null_count()):
-                # by way of floats, large numbers would not stay what they are
-                dtype = "boolean" if kind == pl.Boolean else str(kind)
-                native[name] = pandas.array(frame[name].to_list(), dtype=dtype)
+        for name in frame.columns:
+            if name == value or frame[name].null_count():
+                _keep_exact(native, frame[name], nw.get_native_namespace(known))
     return native
+
+
+def _keep_exact(native: Native, cells: pl.Series, pandas: Any) -> None:
+    """Whole numbers and truth values stay such in pandas, or what is like it, nulls and all."""
+    if cells.dtype.is_integer() or cells.dtype == pl.Boolean:
+        # by way of floats, large numbers would not stay what they are
+        dtype = "boolean" if cells.dtype == pl.Boolean else str(cells.dtype)
+        native[cells.name] = pandas.array(cells.to_list(), dtype=dtype)

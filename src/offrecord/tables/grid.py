@@ -66,7 +66,7 @@ def grid_of(
             _spacing(order, starts) if named else None,
         )
     steps, off = _counted(order, starts, column, step, names)
-    linked = int(_inside(np.diff(steps) == 1, starts).sum())
+    linked = int(marked_inside(np.diff(steps) == 1, starts).sum())
     return Grid(steps, int(np.count_nonzero(off)), (pairs, linked))
 
 
@@ -77,7 +77,7 @@ def inside_chains(neighbours: NDArray[Any], starts: Integers) -> NDArray[Any]:
     return neighbours[inside]
 
 
-def _inside(neighbours: NDArray[np.bool_], starts: Integers) -> NDArray[np.bool_]:
+def marked_inside(neighbours: NDArray[np.bool_], starts: Integers) -> NDArray[np.bool_]:
     """(n − 1,) what is true of neighbouring rows, but for those of two chains."""
     neighbours[starts[1:-1] - 1] = False
     return neighbours
@@ -91,7 +91,7 @@ def _both(neighbours: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def _check_strict(
     order: NDArray[Any], starts: Integers, column: OrderColumn, names: RowNames
 ) -> None:
-    repeated = _inside(order[1:] == order[:-1], starts)
+    repeated = marked_inside(order[1:] == order[:-1], starts)
     if not repeated.any():
         return
     why = ""
@@ -133,7 +133,7 @@ def _counted(
         raise names.error(far, Check.ON_GRID, (fits, "row", lying))
     if (int(steps.max()) + 2) * len(starts) >= 2**62:  # chain and place must fit into one number
         raise InputError(short)
-    same = _inside(steps[1:] == steps[:-1], starts)
+    same = marked_inside(steps[1:] == steps[:-1], starts)
     if same.any():
         long = f"--step {step.text} is too long for column {column.name!r}: "
         said = (long, "row", " on the same step as another of the chain")

@@ -48,7 +48,7 @@ class Private:
 
     def whole_chains(self, chains: Chains) -> Mask:
         """(m,) the chains of which every row is private."""
-        of = np.searchsorted(chains.starts, self.rows(chains), side="right") - 1
+        of, _ = _of_rows(chains, self.rows(chains))
         return np.asarray(np.bincount(of, minlength=chains.count) == np.diff(chains.starts))
 
     def of(self, here: Mask) -> Private:

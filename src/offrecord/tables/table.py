@@ -75,8 +75,7 @@ class Reader:
         arranged = arrange(
             frame, self.columns, alphabet=self.alphabet, private=self.private, step=self.step
         )
-        private = private_records(arranged, optouts, self.step)
-        return Table(arranged, private)
+        return Table(arranged, private_records(arranged, optouts, self.step))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -146,7 +146,7 @@ def _parsed_values(series: pl.Series, family: str) -> pl.Series:
 
 
 def _text_codes(cells: pl.Series, labels: Sequence[Label]) -> Codes:
-    texts = cells.cast(pl.Enum([str(label) for label in labels]), strict=False)
+    texts = cells.cast(pl.Enum(map(str, labels)), strict=False)
     return texts.to_physical().cast(pl.Int8).fill_null(UNKNOWN).to_numpy()
 
 

@@ -42,16 +42,20 @@ def _format_of(path: Path, named: str | None = None) -> str:
         raise InputError(f"--format must be one of {', '.join(FORMATS)}, got {named!r}")
     kind = named or _BY_ENDING.get(without_packing(path).suffix.lower())
     if kind is None:
-        if path.suffix.lower() in _UNREAD:
-            raise InputError(f"{path}{_UNREAD[path.suffix.lower()]}")
-        known = ", ".join(ending for one in FORMATS.values() for ending in one.endings)
-        compressed = " or ".join(f".csv{ending}" for ending in PACKINGS)
-        raise InputError(f"{path}: the name must end in {known}, {compressed}, or give --format")
+        raise _unknown(path)
     if packing_of(path) and not FORMATS[kind].is_text:
         raise InputError(
             f"{path}: {kind} has compression of its own; leave {path.suffix} away, or unpack it"
         )
     return kind
+
+
+def _unknown(path: Path) -> InputError:
+    if path.suffix.lower() in _UNREAD:
+        return InputError(f"{path}{_UNREAD[path.suffix.lower()]}")
+    known = ", ".join(ending for one in FORMATS.values() for ending in one.endings)
+    compressed = " or ".join(f".csv{ending}" for ending in PACKINGS)
+    return InputError(f"{path}: the name must end in {known}, {compressed}, or give --format")
 
 
 def table_format(path: Path, named: str | None = None) -> str:

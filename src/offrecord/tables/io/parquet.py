@@ -60,8 +60,7 @@ class ParquetSource(Source):
         """InputError for counts that would end the process when a column is read."""
         for file in self.files:
             with engine(unreadable(str(file), self.kind)):
-                most = unpacked_limit(file.stat().st_size, self.limits)
-                check_counts(file, columns, unpacked=most)
+                check_counts(file, columns, unpacked_limit(file.stat().st_size, self.limits))
 
 
 class Parquet(Format):

@@ -49,7 +49,7 @@ def check_columns(path: Path, most: int) -> None:
 
 
 def check_counts(
-    path: Path, columns: Collection[str] | None = None, *, unpacked: int = 1 << 62
+    path: Path, columns: Collection[str] | None = None, unpacked: int = 1 << 62
 ) -> None:
     """ValueError for a Parquet file whose counts contradict each other; MemoryError for one with
     more rows than a machine of this size holds.
