@@ -310,13 +310,12 @@ def test_parts_come_to_a_sample_of_the_whole():
     ]
     added = parts[0] + parts[1] + parts[2]
     for one in (whole, added):
-        assert SAMPLE / 2 * 0.9 <= len(one.marks) <= SAMPLE
-        shares = np.bincount(
-            (np.unique(one.chain, return_inverse=True)[1] * 10) // 2000, minlength=10
-        ) / len(one.marks)
-        assert len(np.unique(one.chain)) > 1900
+        assert SAMPLE / 2 * 0.9 <= one.rows.height <= SAMPLE
+        chain = (one.rows["chain"].rank("dense") - 1).to_numpy().astype(int)
+        shares = np.bincount(chain * 10 // 2000, minlength=10) / one.rows.height
+        assert one.rows["chain"].n_unique() > 1900
         assert np.allclose(shares, 0.1, atol=0.02)
-    assert np.bincount(whole.chain).max() <= 20
+    assert whole.rows["chain"].value_counts()["count"].max() <= 20
 
 
 def test_small_tables_are_judged_alike_in_memory_and_part_by_part(kept, tmp_path, monkeypatch):
