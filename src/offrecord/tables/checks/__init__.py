@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from offrecord.errors import ChosenByValue, InputError, advise
-from offrecord.tables.checks.check import DataCheck, Finding, Part
+from offrecord.tables.checks.check import ACCEPT, DataCheck, Finding, Part
 from offrecord.tables.checks.choice import ChosenByValues
 from offrecord.tables.checks.kept import KeptColumns
 from offrecord.tables.checks.ledger import OtherReleases
@@ -72,5 +72,5 @@ def _judged(plan: Plan, findings: Iterable[Finding]) -> tuple[tuple[str, ...], t
             accepted.append(one.text)
         else:
             said = one.text if one.error is None else one.error
-            raise InputError(f"{said}, or add --accept model, and the certificate says so")
+            raise InputError(said + ACCEPT)
     return tuple(accepted), tuple(warnings)

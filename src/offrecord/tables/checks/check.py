@@ -8,8 +8,8 @@ parts say?
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from offrecord.models.base import Mask
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from offrecord.tables.decision import Rule
     from offrecord.tables.plan import Plan
     from offrecord.tables.table import Table
+
+#: How a person goes on in spite of a doubt.
+ACCEPT = ", or add --accept model, and the certificate says so"
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,15 @@ class Part:
     always: Mask
     never: Mask
     gone: Mask | None
+
+
+@dataclass(frozen=True)
+class Added:
+    """An observation of several parts, each of whose fields is the sum of theirs."""
+
+    def __add__(self, other: Self) -> Self:
+        names = [one.name for one in fields(self)]
+        return type(self)(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
 class DataCheck:

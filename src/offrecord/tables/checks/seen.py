@@ -16,9 +16,9 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -29,7 +29,7 @@ from offrecord.files import write_bytes
 from offrecord.models.base import Integers, Mask
 from offrecord.release.coins import Coins, encrypted, joined
 from offrecord.release.keys import Key
-from offrecord.tables.checks.check import DataCheck, Finding, Part
+from offrecord.tables.checks.check import ACCEPT, Added, DataCheck, Finding, Part
 from offrecord.tables.guarding import engine
 from offrecord.tables.io.parquet_counts import check_counts
 from offrecord.text import many
@@ -39,11 +39,12 @@ if TYPE_CHECKING:
     from offrecord.tables.chains import Arranged
     from offrecord.tables.given import Given
     from offrecord.tables.plan import Plan
+    from offrecord.tables.table import Table
 
 _BLOCK = 32  # records: one that was changed since hides so many others at most
 _MOST = 1 << 20  # blocks, chains apart
 _WHOSE, _WHAT = b"offrecord/whose", b"offrecord/what"
-_COLUMNS = ("chain", "first", "last", "content")
+_SCHEMA = {"chain": pl.UInt64, "first": pl.Int64, "last": pl.Int64, "content": pl.UInt64}
 _STRIP = 1 << 15  # records whose numbers of 64 bits fit into the processor's cache
 #: Odd numbers that mix order values, and what is shown.
 _ODD = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], dtype=np.uint64)
@@ -69,32 +70,25 @@ class LearnedFrom(DataCheck):
     def observe(self, part: Part) -> Sighting | None:
         if part.rule.seen is None:
             return None
-        table, marked = part.table, ~(part.never & ~part.waits)
-        holding = np.flatnonzero(table.touched)
-        return part.rule.seen.sighting(table.coins.key, table.arranged, holding, marked)
+        return part.rule.seen.sighting(part.table, ~(part.never & ~part.waits))
 
     def after(self, plan: Plan, observed: Sighting) -> Iterator[Finding]:
-        count, options = observed.count, plan.given.options
-        if count == 0:
+        if observed.count == 0:
             return
         said = (
-            f"{_LEARNED} records that are not released for certain here ({many(count, 'record')}),"
-            " so it says something of them"
+            f"{_LEARNED} records that are not released for certain here"
+            f" ({many(observed.count, 'record')}), so it says something of them{_remedy(plan)}"
         )
-        origin = None if plan.model is None else plan.model.origin
-        if origin is not None and origin.distance is not None:
-            said += _remedy(plan, origin.distance)
-        else:
-            said += "; fit it with --private-list or --private, or let redact learn with --fit"
+        options = plan.given.options
         if options.dry_run and not options.accepts("model"):  # which knows records by places alone
-            text = f"{FORETOLD} unless the model was learned from other data: {said}, or add"
-            yield Finding("warning", f"{text} --accept model, and the certificate says so")
+            foretold = (
+                "this would be refused, as far as is known without reading the values, unless"
+            )
+            yield Finding(
+                "warning", f"{foretold} the model was learned from other data: {said}{ACCEPT}"
+            )
         else:
             yield Finding("doubt", said)
-
-
-#: How a dry run begins what a release would be refused for.
-FORETOLD = "this would be refused, as far as is known without reading the values,"
 
 
 def of_elsewhere(given: Given, model: Model) -> str | None:
@@ -112,13 +106,16 @@ def of_elsewhere(given: Given, model: Model) -> str | None:
     return None
 
 
-def _remedy(plan: Plan, distance: int) -> str:
-    """From how far away to learn instead, if that was not tried already."""
-    policy, model = plan.chosen.policy, plan.model
+def _remedy(plan: Plan) -> str:
+    """From which records to learn instead."""
+    policy, model, options = plan.chosen.policy, plan.model, plan.given.options
     assert policy is not None
     assert model is not None
+    distance = None if model.origin is None else model.origin.distance
+    if distance is None:
+        return "; fit it with --private-list or --private, or let redact learn with --fit"
     needed = max(policy.reach + model.promise.order, distance + 1)
-    if plan.given.options.fit and plan.given.options.fit_distance is None:
+    if options.fit and options.fit_distance is None:  # so distances were tried already
         return (
             f"; its rules reach {needed} steps, and too few records are so far from every private"
             " one: fit other data like these and give --model"
@@ -128,34 +125,32 @@ def _remedy(plan: Plan, distance: int) -> str:
 
 def seen_of(given: Given, model: Model) -> Seen | None:
     """Which records a model was learned from, where that is known."""
-    origin, secret = model.origin, given.key.secret
-    seen: Seen | None = None
-    if origin is not None and isinstance(origin._counted, Seen):
-        seen = origin._counted.keyed(secret)
-    elif origin is not None and origin.seen is not None:
+    origin = model.origin
+    if origin is None:
+        return None
+    counted, seen = origin._counted, None
+    if isinstance(counted, Seen):
+        seen = counted.keyed(given.key.secret)
+    elif origin.seen is not None:
         seen = Seen.load(given.key, origin.seen)
     if seen is None or not given.options.dry_run:
         return seen
-    return replace(seen, content=None)
+    return Seen(seen.blocks.drop("content"), is_keyed=True)
 
 
 def record_numbers(order: NDArray[np.integer], shown: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """(n,) a number for each record's order value and what it shows: equal sums, equal sets."""
     mixed = np.empty(len(shown), dtype=np.uint64)
-    other = np.empty(min(_STRIP, len(shown)), dtype=np.uint64)
     for begin in range(0, len(shown), _STRIP):
         strip = slice(begin, begin + _STRIP)
-        numbers = mixed[strip]
-        rest = other[: len(numbers)]
-        np.multiply(order[strip].astype(np.uint64), _ODD[0], out=numbers)
-        numbers += np.multiply(shown[strip], _ODD[1], out=rest)
-        numbers ^= np.right_shift(numbers, np.uint64(32), out=rest)
-        numbers *= numbers  # a sum of what is linear would not distinguish 1 and 4 from 2 and 3
+        numbers = order[strip].astype(np.uint64) * _ODD[0] + shown[strip] * _ODD[1]
+        # a sum of what is linear would not distinguish 1 and 4 from 2 and 3
+        mixed[strip] = np.square(numbers ^ numbers >> np.uint64(32))
     return mixed
 
 
 @dataclass(frozen=True)
-class Sighting:
+class Sighting(Added):
     """What a model was learned from, met in a table.
 
     rows: those in question, in blocks that hold the same. changing: blocks whose values change, and
@@ -165,11 +160,6 @@ class Sighting:
     rows: int = 0
     changing: int = 0
     alike: int = 0
-
-    def __add__(self, other: Sighting) -> Sighting:
-        return Sighting(
-            self.rows + other.rows, self.changing + other.changing, self.alike + other.alike
-        )
 
     @property
     def count(self) -> int:
@@ -181,100 +171,80 @@ class Sighting:
 class Seen:
     """Blocks of records that a model was learned from.
 
-    chain, content: (m,) numbers for whose they are and what they hold, None where values are not to
-    be looked at. first, last: (m,) their order values. is_keyed: the numbers are enciphered.
+    blocks: of each a number for its chain, its first and last order values, and a number for what
+    it holds, which is left out where values are not to be looked at. is_keyed: both numbers are
+    enciphered.
     """
 
-    chain: NDArray[np.uint64]
-    first: Integers
-    last: Integers
-    content: NDArray[np.uint64] | None
+    blocks: pl.DataFrame
     is_keyed: bool = False
 
     @classmethod
     def of(cls, arranged: Arranged, kept: Mask) -> Seen:
         """The records of a table that are marked, each block within a chain."""
-        rows = np.flatnonzero(kept)
-        chains = arranged.chains
-        if len(rows) == 0:
-            none = np.empty(0, dtype=np.int64)
-            return cls(none.astype(np.uint64), none, none, none.astype(np.uint64))
-        chain = chains.chain_of[rows]
+        rows, chains = np.flatnonzero(kept), arranged.chains
+        chain, order = chains.chain_of[rows], chains.order[rows].astype(np.int64)
         breaks = np.append(True, (np.diff(rows) != 1) | (np.diff(chain) != 0))
-        run = np.flatnonzero(breaks)
-        within = np.arange(len(rows)) - np.repeat(run, np.diff(np.append(run, len(rows))))
+        count = np.arange(len(rows))
+        within = count - np.maximum.accumulate(np.where(breaks, count, 0))
         begins = np.flatnonzero(within % max(_BLOCK, -(-len(rows) // _MOST)) == 0)
-        ends = np.append(begins[1:], len(rows)) - 1
-        order = chains.order[rows].astype(np.int64)
-        held = np.add.reduceat(record_numbers(order, _shown(chains.codes[rows])), begins)
         used, whose = np.unique(chain[begins], return_inverse=True)
-        tags = _tags(arranged, used)[whose]
-        return cls(tags, order[begins], order[ends], held)
+        held = np.add.reduceat(record_numbers(order, _shown(chains.codes[rows])), begins)
+        last = order[np.append(begins[1:], len(rows)) - 1]
+        columns = (_tags(arranged, used)[whose], order[begins], last, held)
+        return cls(pl.DataFrame(dict(zip(_SCHEMA, columns, strict=True))))
 
     def keyed(self, key: bytes) -> Seen:
         """The same, under a key."""
         if self.is_keyed:
             return self
-        assert self.content is not None
-        chain, content = _enciphered(key, self.chain, self.content)
-        return replace(self, chain=chain, content=content, is_keyed=True)
+        chain, content = (self.blocks[name].to_numpy() for name in ("chain", "content"))
+        whose = pl.Series("chain", _whose(key, chain))
+        what = pl.Series("content", _what(key, chain, content))
+        return Seen(self.blocks.with_columns(whose, what), is_keyed=True)
 
-    def sighting(self, key: bytes, arranged: Arranged, holding: Integers, marked: Mask) -> Sighting:
-        """How many of some rows were seen, all of the chains `holding`, which hold a secret."""
-        chains = arranged.chains
-        plain = _tags(arranged, holding)
-        tags = _enciphered(key, plain, plain)[0]
-        mine = np.isin(tags, self.chain)
-        known = holding[mine]
-        lengths = np.diff(chains.starts)[known]
-        rows = np.repeat(chains.starts[known] - np.cumsum(lengths) + lengths, lengths)
-        rows += np.arange(len(rows))
-        at, inside = self._blocks_at(np.repeat(tags[mine], lengths), chains.order[rows])
-        rows, at = rows[inside], at[inside]
-        if self.content is None or not len(rows):
+    def sighting(self, table: Table, marked: Mask) -> Sighting:
+        """How many of the marked rows were seen, of chains that hold a secret."""
+        chains, key, holding = table.chains, table.coins.key, np.flatnonzero(table.touched)
+        tags = _tags(table.arranged, holding)
+        whose = _whose(key, tags)
+        known = np.isin(whose, self.blocks["chain"].to_numpy())
+        rows = np.flatnonzero(np.isin(chains.chain_of, holding[known]))
+        lengths = np.diff(chains.starts)[holding[known]]
+        asked = {"chain": np.repeat(whose[known], lengths), "order": chains.order[rows]}
+        inside, block = self._blocks_of(pl.DataFrame(asked))
+        rows = rows[inside]
+        if "content" not in self.blocks.columns or not len(rows):
             return Sighting(int(np.count_nonzero(marked[rows])))
-        begins = np.flatnonzero(np.append(True, np.diff(at) != 0))
+        begins = np.flatnonzero(np.diff(block, prepend=-1))
         shown = _shown(chains.codes[rows])
         held = np.add.reduceat(record_numbers(chains.order[rows], shown), begins)
-        whose = np.repeat(plain[mine], lengths)[inside][begins]
-        alike = _enciphered(key, whose, held)[1] == self.content[at[begins]]
-        same = np.repeat(alike, np.diff(np.append(begins, len(rows))))
+        tag = np.repeat(tags[known], lengths)[inside][begins]
+        alike = _what(key, tag, held) == self.blocks["content"].to_numpy()[block[begins]]
+        count = np.add.reduceat(marked[rows], begins, dtype=np.int64)
         changing = np.minimum.reduceat(shown, begins) != np.maximum.reduceat(shown, begins)
-        return Sighting(
-            int(np.count_nonzero(same & marked[rows])),
-            int(np.count_nonzero(changing)),
-            int(np.count_nonzero(changing & alike)),
-        )
+        return Sighting(int(count[alike].sum()), int(changing.sum()), int(changing[alike].sum()))
 
-    def _blocks_at(
-        self, tags: NDArray[np.uint64], order: NDArray[np.integer]
-    ) -> tuple[Integers, Mask]:
-        """(r,) the block that each record of some chains may lie in, and whether it does."""
-        asked = pl.DataFrame({"chain": tags, "first": order.astype(np.int64)})
-        found = asked.join_asof(
-            self._blocks, on="first", by="chain", strategy="backward", check_sortedness=False
+    def _blocks_of(self, asked: pl.DataFrame) -> tuple[Mask, Integers]:
+        """(r,) which records of some chains lie in a block, and in which these do."""
+        begins = pl.col("first").alias("order")
+        blocks = self.blocks.select("chain", "last", begins, block=pl.int_range(pl.len()))
+        found = asked.with_columns(pl.col("order").cast(pl.Int64)).join_asof(
+            blocks.sort("order"), on="order", by="chain", check_sortedness=False
         )
-        last = found["last"].fill_null(np.iinfo(np.int64).min).to_numpy()
-        return found["at"].fill_null(0).to_numpy(), order <= last
-
-    @cached_property
-    def _blocks(self) -> pl.DataFrame:
-        """Sorted by where they begin."""
-        at = np.argsort(self.first, kind="stable")
-        columns = {"chain": self.chain[at], "first": self.first[at], "last": self.last[at]}
-        return pl.DataFrame(columns | {"at": at})
+        inside = (found["order"] <= found["last"]).fill_null(False)
+        return inside.to_numpy(), found["block"].filter(inside).to_numpy()
 
     # ---- beside the key
 
     def save(self, key: Key) -> str:
         """Keep it beside a key: the name under which it is found again."""
-        mine = self.keyed(key.secret)
-        columns = {name: getattr(mine, name) for name in _COLUMNS}
+        mine = self.keyed(key.secret).blocks
         digest = hashlib.blake2b(key=key.secret, digest_size=12, person=b"offrecord/saw")
-        for values in columns.values():
-            digest.update(np.ascontiguousarray(values).tobytes())
+        for column in mine:
+            digest.update(np.ascontiguousarray(column.to_numpy()).tobytes())
         content = io.BytesIO()
-        pl.DataFrame(columns).write_parquet(content)
+        mine.write_parquet(content)
         try:
             key.fits_folder.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
@@ -292,14 +262,13 @@ class Seen:
         damaged = f"{file} is damaged: fit the model anew"
         with engine(damaged):
             check_counts(file)
-            frame = pl.read_parquet(file.read_bytes())
-            columns: dict[str, Any] = {one: frame[one].to_numpy() for one in _COLUMNS}
-        if [str(one.dtype) for one in columns.values()] != ["uint64", "int64", "int64", "uint64"]:
+            blocks = pl.read_parquet(file.read_bytes())
+        if blocks.schema != _SCHEMA or sum(blocks.null_count().row(0)):
             raise InputError(damaged)
-        return cls(**columns, is_keyed=True)
+        return cls(blocks, is_keyed=True)
 
 
-def _file(key: Key, name: str) -> Any:
+def _file(key: Key, name: str) -> Path:
     return key.fits_folder / f"{name}.parquet"
 
 
@@ -313,10 +282,11 @@ def _tags(arranged: Arranged, chains: Integers) -> NDArray[np.uint64]:
     return np.ascontiguousarray(Coins(b"", "", "").chain_tags(joined(values, len(chains)))[:, 0])
 
 
-def _enciphered(
-    key: bytes, chain: NDArray[np.uint64], content: NDArray[np.uint64]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Whose blocks are, and what they hold, for nobody without the key."""
-    whose = encrypted(key, _WHOSE, np.stack((chain, np.zeros_like(chain)), axis=1))
-    what = encrypted(key, _WHAT, np.stack((chain, content), axis=1))
-    return np.ascontiguousarray(whose[:, 0]), np.ascontiguousarray(what[:, 0])
+def _whose(key: bytes, chain: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """(m,) numbers of chains, for nobody without the key."""
+    return encrypted(key, _WHOSE, np.stack((chain, np.zeros_like(chain)), axis=1))[:, 0]
+
+
+def _what(key: bytes, chain: NDArray[np.uint64], content: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """(m,) numbers of what blocks hold, for nobody without the key."""
+    return encrypted(key, _WHAT, np.stack((chain, content), axis=1))[:, 0]
