@@ -5,7 +5,6 @@ records far from every one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,21 +16,22 @@ from offrecord.models.base import Integers, Mask
 from offrecord.models.evidence import REMEDY
 from offrecord.models.file import Origin
 from offrecord.models.members import PLACE_COUNTS
-from offrecord.models.records import MISSING, Chains, Codes
+from offrecord.models.records import Chains
 from offrecord.release.keys import Key
 from offrecord.tables.alphabet import Alphabet, Wanted
-from offrecord.tables.chains import Arranged, Columns, arrange
+from offrecord.tables.chains import Arranged, Columns
 from offrecord.tables.checks.model import sparse
 from offrecord.tables.checks.seen import Seen
 from offrecord.tables.frames import Native, from_native, listed_keys, marked
 from offrecord.tables.options import FitOptions, Learning, takes
 from offrecord.tables.optouts import OptOuts
-from offrecord.tables.private import Private, private_records
+from offrecord.tables.private import Private
 from offrecord.tables.steps import Step
-from offrecord.tables.table import Table
+from offrecord.tables.table import Reader, Table
 from offrecord.text import many
 
 if TYPE_CHECKING:
+    from offrecord.fitting.counting import Reference
     from offrecord.fitting.fit import Fit
     from offrecord.tables.given import Given
 
@@ -61,47 +61,47 @@ def fit(frame: Native, options: FitOptions) -> Fit:
     Raises:
         InputError: for wrong input, and where there is nothing to learn from.
     """
-    private, listed = options.private, options.private_list
     check_path("key-file", options.key_file)
-    if options.fit_distance is not None and private is None and listed is None:
+    if options.fit_distance is not None and options.private is options.private_list is None:
         raise InputError(
             "--fit-distance is about private records: give --private or --private-list, or leave it"
             " out"
         )
-    grid = None if options.step is None else Step.parsed(options.step)
-    wanted = Wanted.of(options.values, options.bins, options.merge)
+    table = _read(frame, options)
+    found = _learned(table, options, options.epsilons, options.table)[1]
+    if options.key_file is not None:
+        found = _remembered(found, Key.load_or_new(Path(options.key_file)))
+    grid = table.arranged.grid
+    found = found.with_warnings(*table.arranged.warnings, *filter(None, [sparse(*grid.pairs)]))
+    advise(found.warnings)
+    return found
+
+
+def _read(frame: Native, options: FitOptions) -> Table:
+    """Reference data, all of their chains."""
+    private = options.private
+    step = None if options.step is None else Step.parsed(options.step)
     columns = Columns.named(options.value, options.order, options.by, options.single_chain)
     marks = [private] if isinstance(private, str) else []
     if any(mark in columns.released for mark in marks):
         raise InputError(f"the private column {private!r} must not be the value, order or by, too")
     rows = from_native(frame, [*columns.released, *marks], options.value, instead=_COMMAND)
     rows, mark = marked(rows, frame, private)
-    arranged = arrange(rows, columns, alphabet=None, private=mark, step=grid)
-    keys = listed_keys(listed)
+    keys = listed_keys(options.private_list)
     optouts = None if keys is None else OptOuts.of(keys, columns)
-    held = private_records(arranged, optouts, grid)
+    table = Reader(columns, mark, step, keep_rows=True).read(rows, optouts)
     if optouts is not None:  # a reference may lack chains of the list, but no record of its own
-        optouts.check_found(held.found | ~held.known, stepped=grid is not None)
-    found = _learned(Table(arranged, held), options, options.epsilons, wanted, options.table)[1]
-    if options.key_file is not None:
-        found = _remembered(found, Key.load_or_new(Path(options.key_file)))
-    found = found.with_warnings(*arranged.warnings, *filter(None, [sparse(*arranged.grid.pairs)]))
-    advise(found.warnings)
-    return found
+        held = table.private
+        optouts.check_found(held.found | ~held.known, stepped=step is not None)
+    return table
 
 
 def fit_table(table: Table, given: Given) -> tuple[Table, Fit]:
-    """Learn the model of a table from its own reference records.
-
-    Args:
-        table: read without labels.
-        given: what is asked for.
-
-    Returns:
-        The table with codes for its values, and the fit.
+    """Learn the model of a table, read without labels, from its own reference records: the table
+    with codes for its values, and the fit.
     """
     options = given.options
-    return _learned(table, options, (given.epsilon,), given.wanted, options.dataset, options.say)
+    return _learned(table, options, (given.epsilon,), options.dataset, options.say)
 
 
 def _remembered(found: Fit, key: Key) -> Fit:
@@ -115,41 +115,31 @@ def _learned(
     table: Table,
     how: Learning,
     epsilons: Sequence[float],
-    wanted: Wanted,
     name: str | None,
     say: Callable[[str], None] | None = None,
 ) -> tuple[Table, Fit]:
-    """Fit to records that stand apart from private ones; the table with codes for its values.
-
-    Labels come from them alone: a value seen only next to private records would say something of
-    these. say: gets the values before anything is learned.
-    """
+    """Fit to records that stand apart from private ones; the table with codes for its values."""
+    from offrecord.fitting.counting import Reference
     from offrecord.fitting.fit import fit as fit_chains
-    from offrecord.fitting.printed import listed_values
 
-    kept, distance = _kept(table, how, wanted, min(epsilons, default=1.0))
-    if distance is not None and wanted.merge is not None:
+    kept, distance = _kept(table, how, min(epsilons, default=1.0))
+    if distance is not None and how.merge is not None:
         # of chains with a private record nothing but what is released may be learned from
         raise InputError(
             "--merge learns which values are rare from what merging withholds, so it needs chains"
             " without a private record; fit other data, or name the values with --values"
         )
     where = " in the records to learn from, apart from private ones" if table.private.count else ""
-    assert table.arranged.unlabelled is not None
-    alphabet, merged = wanted.alphabet(table.arranged.unlabelled.filter(kept), where)
-    table = table.labelled(alphabet)
-    arranged, labels = table.arranged, table.arranged.labels
-    codes = np.where(kept, table.chains.codes, np.int8(MISSING))
-    if say is not None:
-        counts = np.bincount(codes[codes >= 0], minlength=len(labels))
-        values = listed_values(dict(zip(labels, counts.tolist(), strict=True)))
-        far = f", in records {distance} steps or more from every private one" if distance else ""
-        say(f"learning from {values}{far}")
+    table, alphabet, merged = _labelled(table, kept, how, where)
+    arranged = table.arranged
+    reference = Reference.of(table.chains, len(alphabet.labels), kept)
+    if say is not None:  # before anything is learned, which may take minutes
+        say(_values_of(reference, alphabet, distance))
     phase = None if how.phase == "none" else how.phase
     kinds = [one for one in PLACE_COUNTS if phase == one or arranged.has_phase(one)]
     found = fit_chains(
-        replace(table.chains, codes=codes),
-        labels,
+        reference.chains,
+        alphabet.labels,
         chain_order=how.chain_order,
         phase=phase,
         clocks={one: arranged.phases(one, arranged.zone) for one in kinds},
@@ -161,17 +151,39 @@ def _learned(
     if merged:
         found = found.with_warnings(f"{many(merged, 'rare value')} became one, {alphabet.others!r}")
     if table.chains.count > 1 and arranged.columns.order is not None:
-        found = _with_dependence(found, table.chains, codes)
+        found = _with_dependence(found, reference)
     return table, found
 
 
-def _with_dependence(found: Fit, chains: Chains, codes: Codes) -> Fit:
+def _labelled(
+    table: Table, kept: Mask, how: Learning, where: str = ""
+) -> tuple[Table, Alphabet, int]:
+    """A table with codes for its values, what these are, and how many rare ones became one."""
+    values = table.arranged.unlabelled
+    assert values is not None
+    # Labels come from records to learn from alone: a value seen only next to private records would
+    # say something of these.
+    wanted = Wanted.of(how.values, how.bins, how.merge)
+    alphabet, merged = wanted.alphabet(values.filter(kept), where)
+    return table.labelled(alphabet), alphabet, merged
+
+
+def _values_of(reference: Reference, alphabet: Alphabet, distance: int | None) -> str:
+    """Which values are learned from, in words."""
+    from offrecord.fitting.printed import listed_values
+
+    codes, labels = reference.codes, alphabet.labels
+    counts = np.bincount(codes[codes >= 0], minlength=len(labels))
+    values = listed_values(dict(zip(labels, counts.tolist(), strict=True)))
+    far = f", in records {distance} steps or more from every private one" if distance else ""
+    return f"learning from {values}{far}"
+
+
+def _with_dependence(found: Fit, reference: Reference) -> Fit:
     """The fit, with how far neighbouring chains depend on each other, if they do."""
     from offrecord.fitting.audit import dependence
-    from offrecord.fitting.counting import Reference
 
-    depends = dependence(Reference(replace(chains, codes=codes), found.posterior.k))
-    origin = found.model.origin
+    depends, origin = dependence(reference), found.model.origin
     if depends is None or not depends.exists or origin is None:
         return found
     found = found.with_origin(origin.model_copy(update={"dependence": depends}))
@@ -181,12 +193,9 @@ def _with_dependence(found: Fit, chains: Chains, codes: Codes) -> Fit:
     )
 
 
-def _kept(table: Table, how: Learning, wanted: Wanted, epsilon: float) -> tuple[Mask, int | None]:
+def _kept(table: Table, how: Learning, epsilon: float) -> tuple[Mask, int | None]:
     """(n,) the records to learn from, and how far from every private one of their chains they are;
     None where their chains have none.
-
-    Chains without a private record, if these hold enough; else records from a distance on that is
-    given, or chosen here.
     """
     distance, count = how.fit_distance, len(table.chains.codes)
     if table.private.count == 0:
@@ -200,7 +209,7 @@ def _kept(table: Table, how: Learning, wanted: Wanted, epsilon: float) -> tuple[
         free = steps == _FAR
         if _FREE * np.count_nonzero(free) >= count:
             return free, None
-        distance = _distance(table, steps, how, wanted, epsilon)
+        distance = _distance(table, steps, how, epsilon)
         if distance == _FAR:
             return free, None
     kept = steps >= distance
@@ -209,17 +218,15 @@ def _kept(table: Table, how: Learning, wanted: Wanted, epsilon: float) -> tuple[
     return kept, distance
 
 
-def _distance(table: Table, steps: Integers, how: Learning, wanted: Wanted, epsilon: float) -> int:
-    """From how many steps on records are learned from, so that rules leave these alone.
-
-    The windows of the furthest records decide among distances that positions name. All that is
-    learned from is then released for certain, those furthest records too: a distance chosen by
-    nearer records would say something of them.
-    """
+def _distance(table: Table, steps: Integers, how: Learning, epsilon: float) -> int:
+    """From how many steps on records are learned from, so that rules leave these alone."""
+    # The windows of the furthest records decide among distances that positions name. All that is
+    # learned from is then released for certain, those furthest records too: a distance chosen by
+    # nearer records would say something of them (docs/proofs/learned.md).
     distances = named_distances(steps)
     reach = 0.0
     if distances[1:]:
-        reach = _reach(table, steps >= distances[-1], how, wanted, epsilon)
+        reach = _reach(table, steps >= distances[-1], how, epsilon)
     return next((one for one in distances if one >= reach), distances[-1])
 
 
@@ -241,22 +248,21 @@ def named_distances(steps: Integers) -> list[int]:
     return far
 
 
-def _reach(table: Table, kept: Mask, how: Learning, wanted: Wanted, epsilon: float) -> float:
+def _reach(table: Table, kept: Mask, how: Learning, epsilon: float) -> float:
     """How far from a private record rules may reach, by windows of some records."""
     from offrecord.fitting.fit import fit as fit_chains
     from offrecord.fitting.windows import mean_windows
 
-    assert table.arranged.unlabelled is not None
     try:
-        alphabet = wanted.alphabet(table.arranged.unlabelled.filter(kept))[0]
-        codes = np.where(kept, table.labelled(alphabet).chains.codes, np.int8(MISSING))
+        table, alphabet, _ = _labelled(table, kept, how)
         found = fit_chains(
-            replace(table.chains, codes=codes),
+            table.chains,
             alphabet.labels,
             chain_order=how.chain_order,
             phase=None,
             coverage=how.coverage or COVERAGE,
             epsilons=(),
+            reference=kept,
         )
     except InputError:  # these few have one value, or none beside another: nearer ones may do
         return 0.0
@@ -280,14 +286,13 @@ def _origin(
     arranged: Arranged, alphabet: Alphabet, distance: int | None, name: str | None, seen: Seen
 ) -> Origin:
     """What the model was learned from, as far as its use depends on that."""
-    spacing = None
-    if arranged.grid.spacing is not None:  # in seconds, or numbers
-        spacing = arranged.grid.spacing[0] / (1e9 if arranged.chains.timed else 1)
+    spacing = arranged.grid.spacing
+    unit = 1e9 if arranged.chains.timed else 1  # in seconds, or numbers
     origin = Origin(
         column=arranged.columns.value,
         order=arranged.order_kind,
         step=None if arranged.step is None else arranged.step.text,
-        spacing=spacing,
+        spacing=None if spacing is None else spacing[0] / unit,
         zone=arranged.zone,
         bins=None if alphabet.bins is None else list(alphabet.bins),
         others=alphabet.others,
