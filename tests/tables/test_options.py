@@ -8,7 +8,9 @@ import pytest
 
 import offrecord.tables.options
 import offrecord.text
+from offrecord.tables.io.limits import LIMITS
 from offrecord.tables.options import (
+    REASONS,
     FileOptions,
     MemoryOptions,
     Options,
@@ -129,6 +131,13 @@ def test_help_says_what_options_mean():
     assert "remember" not in inspect.getdoc(in_file)
     for name in OF_FILES:
         assert name in inspect.getdoc(in_file)
+
+
+def test_help_says_what_is_taken_and_what_limits_are():
+    words = {one.name: one.metadata.get("words") for one in fields(FileOptions)}
+    assert all(f"{reason}: " in words["accept"] for reason in REASONS)
+    limits = ", ".join(f"{name}={most}" for name, most in LIMITS.items())
+    assert f"[default: {limits}]" in words["limits"]
 
 
 def test_what_is_given_arrives():

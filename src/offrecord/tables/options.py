@@ -6,6 +6,7 @@ Engines take them as one object, people as keywords, and the command line makes 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import wraps
@@ -22,7 +23,6 @@ from typing import (
 )
 
 from offrecord.errors import InputError
-from offrecord.tables.io.limits import LIMITS
 from offrecord.text import Progress, unwatched
 
 if TYPE_CHECKING:
@@ -34,15 +34,13 @@ if TYPE_CHECKING:
     from offrecord.models.promise import Promise
     from offrecord.tables.frames import Native
 
-#: What `accept` takes, and what it accepts.
-REASONS = {
-    "model": "the table, or its verdict, speaks against the model",
-    "none": "no record is private",
-    "another-release": "the same data were released differently before",
-    "empty": "less than one record is expected to leave",
-}
+#: What `accept` takes.
+REASONS = ("model", "none", "another-release", "empty")
 #: Budgets at which a fit is tested unless others are given.
 EPSILONS = (0.5, 1.0, 2.0)
+# An option that the command line has too, in a docstring: its name, what stands for its value there
+# instead of its type, and what its help says.
+_OPTION = re.compile(r"^- (\w+)(?: <(.+?)>)?: (.+(?:\n  .+)*)\n?", re.MULTILINE)
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -52,23 +50,13 @@ _Second = TypeVar("_Second")
 _Options_co = TypeVar("_Options_co", bound="Learning", covariant=True)
 
 
-@overload
-def option(words: str, *, metavar: str | None = None) -> Any: ...
-@overload
-def option(words: str, *, default: _T, metavar: str | None = None) -> _T: ...
-def option(words: str, *, default: Any = MISSING, metavar: str | None = None) -> Any:
-    """An option that the command line has too; without a default it is required.
-
-    words: what its help says. metavar: what stands for its value there, instead of its type.
-    """
-    return field(default=default, metadata={"words": words, "metavar": metavar})
-
-
-@dataclass_transform(
-    eq_default=False, kw_only_default=True, frozen_default=True, field_specifiers=(option,)
-)
+@dataclass_transform(eq_default=False, kw_only_default=True, frozen_default=True)
 def _options(kind: type[_T]) -> type[_T]:
-    """Frozen data, given by name. They do not print: a list of private keys may be among them."""
+    """Frozen data, given by name, with the words of the docstring."""
+    for name, metavar, words in _OPTION.findall(inspect.getdoc(kind) or ""):
+        said = {"words": " ".join(words.split()), "metavar": metavar or None}
+        setattr(kind, name, field(default=getattr(kind, name, MISSING), metadata=said))
+    # They do not print: a list of private keys may be among them.
     return dataclass(frozen=True, kw_only=True, eq=False, repr=False)(kind)
 
 
@@ -78,66 +66,45 @@ class Learning:
 
     In Python, private may also be a column of truth values, private_list a frame, and phase None
     instead of "none".
+
+    - value: Column with the records' values: 2 to 64 distinct ones.
+    - order: Column that orders the records of a chain (whole numbers, dates or times), or: row.
+    - by: Column whose values name the chains; several by comma.
+    - single_chain: All records are one chain (instead of --by).
+    - private: Boolean column: true where a record is private.
+    - private_list: File of private records (columns --by and --order), ranges (--by, from, to) or
+      whole chains (--by).
+    - fit_distance <STEPS>: Learn from all records so many steps or more from every private one.
+    - chain_order <auto|1|2|…>: How many records the next one depends on; auto: as many as the data
+      speak for, and more.
+    - phase <auto|hour|weekday|month|step|none>: A kernel for each hour, weekday, month or step of a
+      chain; auto: where one foretells clearly better; none: one kernel.
+    - coverage <0.99|0.95>: Share of plausible chains in which the promise must hold: 0.99 or 0.95.
+      [default: that of the model, 0.99]
+    - values <A,B,…>: All values that there are, by comma; any other is an error.
+    - bins <NUMBERS>: Cut numbers: 0,1,3 makes the values under 0, 0 to under 1, 1 to under 3, and
+      from 3.
+    - merge <rare|COUNT>: rare: values that fewer than one record in 100 has become one, other; a
+      count: so many values are left, the most frequent ones and other.
+    - step: Distance of neighbours, 1h or 1: what is missing counts as redacted.
+    - key_file: Key file, instead of the one in your data directory.
     """
 
-    value: str = option("Column with the records' values: 2 to 64 distinct ones.")
-    order: str = option(
-        "Column that orders the records of a chain (whole numbers, dates or times), or: row."
-    )
-    by: str | Sequence[str] | None = option(
-        "Column whose values name the chains; several by comma.", default=None
-    )
-    single_chain: bool = option("All records are one chain (instead of --by).", default=False)
-    private: str | Native | None = option(
-        "Boolean column: true where a record is private.", default=None
-    )
-    private_list: Native | str | Path | None = option(
-        "File of private records (columns --by and --order), ranges (--by, from, to) or whole"
-        " chains (--by).",
-        default=None,
-    )
-    fit_distance: int | None = option(
-        "Learn from all records so many steps or more from every private one.",
-        default=None,
-        metavar="STEPS",
-    )
-    chain_order: int | str = option(
-        "How many records the next one depends on; auto: as many as the data speak for, and more.",
-        default="auto",
-        metavar="auto|1|2|…",
-    )
-    phase: str | None = option(
-        "A kernel for each hour, weekday, month or step of a chain; auto: where one foretells"
-        " clearly better; none: one kernel.",
-        default="auto",
-        metavar="auto|hour|weekday|month|step|none",
-    )
-    coverage: float | None = option(
-        "Share of plausible chains in which the promise must hold: 0.99 or 0.95."
-        "  [default: that of the model, 0.99]",
-        default=None,
-        metavar="0.99|0.95",
-    )
-    values: Sequence[Label] | None = option(
-        "All values that there are, by comma; any other is an error.", default=None, metavar="A,B,…"
-    )
-    bins: Sequence[float] | None = option(
-        "Cut numbers: 0,1,3 makes the values under 0, 0 to under 1, 1 to under 3, and from 3.",
-        default=None,
-        metavar="NUMBERS",
-    )
-    merge: str | int | None = option(
-        "rare: values that fewer than one record in 100 has become one, other; a count: so many"
-        " values are left, the most frequent ones and other.",
-        default=None,
-        metavar="rare|COUNT",
-    )
-    step: str | int | None = option(
-        "Distance of neighbours, 1h or 1: what is missing counts as redacted.", default=None
-    )
-    key_file: str | Path | None = option(
-        "Key file, instead of the one in your data directory.", default=None
-    )
+    value: str
+    order: str
+    by: str | Sequence[str] | None = None
+    single_chain: bool = False
+    private: str | Native | None = None
+    private_list: Native | str | Path | None = None
+    fit_distance: int | None = None
+    chain_order: int | str = "auto"
+    phase: str | None = "auto"
+    coverage: float | None = None
+    values: Sequence[Label] | None = None
+    bins: Sequence[float] | None = None
+    merge: str | int | None = None
+    step: str | int | None = None
+    key_file: str | Path | None = None
 
 
 @_options
@@ -156,66 +123,48 @@ class Options(Learning):
     """In Python, model may also be a chain, a list of chains or a fit, mechanism an object such as
     BestLocal(), and policy a table policy. progress: shows how far a step is. say: gets a line on
     which values fit=True learns from, before it does.
+
+    - epsilon <NUMBER>: Privacy budget ε ≥ 0, natural log. No default: you decide.
+    - dataset: Name of the data: the same for a re-release, another for other data.
+    - keep_rows: Keep the rows of chains that are private as a whole, with empty values.
+    - model: Model file, from offrecord fit.
+    - fit: Learn the model from the table: chains without a private record, else records far from
+      every one.
+    - exact_model: Take the mean chain for exactly right: promise for it alone.
+    - keep: Columns to release too, by comma, where the value is released; the guarantee does not
+      cover them.
+    - keep_all: Release their cells also where the value is redacted.
+    - mechanism: owner, quilt, window, 3r-relaxed, 3r-convex, 3r-constant or best-local; without it
+      the one of owner, best-local and window that is expected to release most.
+    - protect: run: neighbouring private records are one secret; each: every one its own.
+    - policy: Side rules that act: a policy file, from offrecord design --table, or a certificate.
+    - accept <REASON>: Go on although model: the table, or its verdict, speaks against the model;
+      none: no record is private; another-release: the same data were released differently before;
+      empty: less than one record is expected to leave. Repeatable.
+    - growing: The table grows: a record leaves when no later opt-out can reach it any more, and
+      every release repeats the ones before.
+    - lag <STEPS>: With --growing: how many steps a record waits; without it, as many as its rules
+      need.
+    - publish_positions: Put the private positions into the certificate.
+    - dry_run: Design, report and say if the ledger would refuse; write nothing.
     """
 
-    epsilon: float = option(
-        "Privacy budget ε ≥ 0, natural log. No default: you decide.", metavar="NUMBER"
-    )
-    dataset: str = option("Name of the data: the same for a re-release, another for other data.")
-    keep_rows: bool = option(
-        "Keep the rows of chains that are private as a whole, with empty values.", default=False
-    )
-    model: MarkovChain | Sequence[MarkovChain] | Promise | Fit | str | Path | None = option(
-        "Model file, from offrecord fit.", default=None
-    )
-    fit: bool = option(
-        "Learn the model from the table: chains without a private record, else records far from"
-        " every one.",
-        default=False,
-    )
-    exact_model: bool = option(
-        "Take the mean chain for exactly right: promise for it alone.", default=False
-    )
-    keep: str | Sequence[str] | None = option(
-        "Columns to release too, by comma, where the value is released; the guarantee does not"
-        " cover them.",
-        default=None,
-    )
-    keep_all: bool = option("Release their cells also where the value is redacted.", default=False)
-    mechanism: Mechanism | str | None = option(
-        "owner, quilt, window, 3r-relaxed, 3r-convex, 3r-constant or best-local; without it the one"
-        " of owner, best-local and window that is expected to release most.",
-        default=None,
-    )
-    protect: str = option(
-        "run: neighbouring private records are one secret; each: every one its own.", default="run"
-    )
-    policy: TablePolicy | str | Path | None = option(
-        "Side rules that act: a policy file, from offrecord design --table, or a certificate.",
-        default=None,
-    )
-    accept: str | Sequence[str] = option(
-        f"Go on although {'; '.join(map(': '.join, REASONS.items()))}. Repeatable.",
-        default=(),
-        metavar="REASON",
-    )
-    growing: bool = option(
-        "The table grows: a record leaves when no later opt-out can reach it any more, and every"
-        " release repeats the ones before.",
-        default=False,
-    )
-    lag: int | None = option(
-        "With --growing: how many steps a record waits; without it, as many as its rules need.",
-        default=None,
-        metavar="STEPS",
-    )
-    publish_positions: bool = option(
-        "Put the private positions into the certificate.", default=False
-    )
-    dry_run: bool = option(
-        "Design, report and say if the ledger would refuse; write nothing.",
-        default=False,
-    )
+    epsilon: float
+    dataset: str
+    keep_rows: bool = False
+    model: MarkovChain | Sequence[MarkovChain] | Promise | Fit | str | Path | None = None
+    fit: bool = False
+    exact_model: bool = False
+    keep: str | Sequence[str] | None = None
+    keep_all: bool = False
+    mechanism: Mechanism | str | None = None
+    protect: str = "run"
+    policy: TablePolicy | str | Path | None = None
+    accept: str | Sequence[str] = ()
+    growing: bool = False
+    lag: int | None = None
+    publish_positions: bool = False
+    dry_run: bool = False
     progress: Progress = unwatched
     say: Callable[[str], None] | None = None
 
@@ -239,26 +188,23 @@ class FileOptions(Options):
     not separated by commas, or not in UTF-8. certificate: where it goes, instead of
     beside the output. force: overwrite what is there. limits: {"rows": 1000} refuses longer tables;
     the others are "columns", "line" and "unpacked", in bytes.
+
+    - certificate: Where the certificate goes instead.
+    - format: csv, parquet, ipc or ndjson, instead of the input's ending.
+    - separator: What stands between the cells of CSV, if no comma: ; or tab.
+    - encoding: Of CSV that is not in UTF-8: utf-16, latin-1, cp1252 …
+    - limits <NAME=VALUE>: rows=COUNT, columns=COUNT, line=BYTES, unpacked=BYTES: refuse larger
+      tables. [default: rows=200000000, columns=10000, line=16777216, unpacked=268435456]
+    - force: Overwrite existing output.
     """
 
-    certificate: str | Path | None = option("Where the certificate goes instead.", default=None)
-    format: str | None = option(
-        "csv, parquet, ipc or ndjson, instead of the input's ending.", default=None
-    )
-    separator: str | None = option(
-        "What stands between the cells of CSV, if no comma: ; or tab.", default=None
-    )
-    encoding: str | None = option(
-        "Of CSV that is not in UTF-8: utf-16, latin-1, cp1252 …", default=None
-    )
+    certificate: str | Path | None = None
+    format: str | None = None
+    separator: str | None = None
+    encoding: str | None = None
     output_format: str | None = None
-    limits: Mapping[str, int] | None = option(
-        "rows=COUNT, columns=COUNT, line=BYTES, unpacked=BYTES: refuse larger tables."
-        f"  [default: {', '.join(f'{name}={most}' for name, most in LIMITS.items())}]",
-        default=None,
-        metavar="NAME=VALUE",
-    )
-    force: bool = option("Overwrite existing output.", default=False)
+    limits: Mapping[str, int] | None = None
+    force: bool = False
 
 
 @_options
@@ -334,7 +280,7 @@ def takes(kind: Callable[_P, _Options_co]) -> _Taking[_P, _Options_co]:
 def _meanings(kind: type) -> Iterable[str]:
     """What options of a kind mean: a paragraph for each class, then a line for each option."""
     classes = [one for one in reversed(kind.__mro__) if issubclass(one, Learning)]
-    yield from (inspect.cleandoc(one.__doc__ or "") for one in classes)
+    yield from (_OPTION.sub("", inspect.getdoc(one) or "").strip() for one in classes)
     known: Any = kind
     said = [one for one in fields(known) if "words" in one.metadata]
     yield "\n".join(f"{one.name}: {one.metadata['words']}" for one in said)
