@@ -40,7 +40,9 @@ class Meaning:
         """
         if places is None:
             places = dict.fromkeys((setting.place for setting in policy.rules), 1.0)
-        before = shares(promise, places)
+        # its share of the reference records at the same places, or the law of known chains
+        total = sum(weight * _shares(promise, place) for place, weight in places.items())
+        before = np.asarray(total / np.sum(total))
         after = posterior(before, leakage_of(policy, policy.epsilon))
         alone = posterior(before, erased(policy, promise))
         worst = int(np.argmax(after - before))
@@ -57,14 +59,6 @@ class Meaning:
         )
 
 
-def shares(promise: Promise, places: Mapping[int, float]) -> Floats:
-    """(k,) how likely each value of a private record is, before anything leaves: its share of the
-    reference records at the same places, or the law of known chains.
-    """
-    total = sum(weight * _at(promise, place) for place, weight in places.items())
-    return np.asarray(total / np.sum(total))
-
-
 def places_of(geometry: Geometry) -> dict[int, float]:
     """How many private runs of a table end at each place; the first records of a chain, up to the
     order, count as the last of them.
@@ -73,27 +67,32 @@ def places_of(geometry: Geometry) -> dict[int, float]:
     return {int(place): float(counts[place]) for place in np.flatnonzero(counts)}
 
 
-def _at(promise: Promise, place: int) -> Floats:
+def _shares(promise: Promise, place: int) -> Floats:
     """(k,) shares of the values at a place."""
     mean = promise.mean
-    if not isinstance(promise, Posterior):
-        law = np.bincount(mean.last_value, mean.law(place)[0], mean.k)
-        return np.asarray(law, dtype=np.float64)
-    shape = (promise.k,) * (promise.order + 1)
-    if promise.places is not None and promise.place_counts is not None:
-        if promise.first_counts is not None and place < promise.order:
-            # the first records of a chain, which no transition leads to
-            found = _along(promise.first_counts.reshape(shape[1:]), place)
-        else:
-            found = _along(promise.place_counts[mean.place_after(place, -1)].reshape(shape), -1)
-        if found.any():
-            return np.asarray(found / found.sum())
+    if isinstance(promise, Posterior):
+        found = _counted(promise, mean.place_after(place, -1), place)
+        return np.asarray(found / found.sum())
+    law = np.bincount(mean.last_value, mean.law(place)[0], mean.k)
+    return np.asarray(law, dtype=np.float64)
+
+
+def _counted(posterior: Posterior, before: int, place: int) -> Floats:
+    """(k,) how many reference records at a place have each value. before: the place before it."""
+    shape = (posterior.k,) * (posterior.order + 1)
+    found: Floats = np.zeros(posterior.k)
+    if posterior.first_counts is not None and place < posterior.order:
+        # the first records of a chain, which no transition leads to
+        found = _along(posterior.first_counts.reshape(shape[1:]), place)
+    elif posterior.place_counts is not None:
+        found = _along(posterior.place_counts[before].reshape(shape), -1)
+    if found.any():
+        return found
     # The stationary law of the mean chain would be wrong where values drift: in a panel with 26 %
     # of a value it gave 38 %. The oldest and the newest records of what was counted are, together,
     # all records alike: the first of a chain are never the newest, the last never the oldest.
-    counted = promise.counts.reshape(shape)
-    oldest_and_newest = _along(counted, 0) + _along(counted, -1)
-    return np.asarray(oldest_and_newest / oldest_and_newest.sum())
+    counted = posterior.counts.reshape(shape)
+    return np.asarray(_along(counted, 0) + _along(counted, -1))
 
 
 def _along(counts: Integers, axis: int) -> Floats:

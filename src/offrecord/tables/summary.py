@@ -11,26 +11,16 @@ from offrecord.tables.checks.ledger import FORETOLD
 from offrecord.tables.choosing import NONE, RULES
 from offrecord.tables.decision import REGIONS
 from offrecord.tables.meaning import Meaning, erased, leakage_of, places_of
-from offrecord.text import (
-    aligned,
-    many,
-    odds,
-    share_text,
-)
+from offrecord.text import aligned, many, odds, share_text
 
 if TYPE_CHECKING:
     from offrecord.tables.decision import Decision
     from offrecord.tables.plan import Plan
 
 _NOTHING = 0.01  # a log-ratio not worth a word
-
-
-def meaning_of(plan: Plan) -> Meaning | None:
-    """Of the rules of a plan; None where no rules act, as where only whole chains go."""
-    policy, model = plan.chosen.policy, plan.model
-    if policy is None or model is None or plan.survey.runs == 0 or not policy.rules:
-        return None
-    return Meaning.of(policy, model.promise, places_of(plan.survey.geometry))
+#: What a summary repeats of the survey, and of the choice of rules.
+_SURVEYED = ("rows", "chains", "missing", "private", "runs", "touched")
+_CHOSEN = ("window", "runner_up", "runner_up_expected")
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,15 +30,15 @@ class Summary:
     Records are those with a value that do not wait, in chains that were left out too. kind: as in
     the certificate. touched: chains with a private record; touched_records, touched_released:
     records of these, and their share that leaves; lost: those of which nothing leaves. dropped:
-    chains that were left out, with dropped_rows, of which dropped_records had a value. released:
-    share of the records that leaves; expected: the share that was expected, by positions and model.
-    window: the same for windows, None where they were not compared. runner_up: the mechanism that
-    came next, with what was expected of it. regions: records by what their position says: S never
+    chains that were left out, with dropped_rows, of which dropped_records had a value. released,
+    expected: the share of the records that leaves, and that was expected to by positions and model;
+    window: that of windows, None where they were not compared. runner_up: the mechanism that came
+    next, with what was expected of it. regions: records by what their position says: S never
     redacted, M sometimes, L always, private. leakage: what the rules leak; promise: for which
     chains. gain: what that means. erasure: what erasing private records alone would have leaked
-    under the mean chain. waiting: records of a growing table that leave later.
-    verdict: of the model at this ε, None if it was not tested. advice: where less than half of what
-    erasing private records alone would keep is released, what would help.
+    under the mean chain. waiting: records of a growing table that leave later. verdict: of the
+    model at this ε, None if it was not tested. advice: where less than half of what erasing private
+    records alone would keep is released, what would help.
     """
 
     dataset: str
@@ -91,7 +81,7 @@ class Summary:
     ) -> Summary:
         """Of what was decided."""
         survey, chosen, options = plan.survey, plan.forecast, plan.given.options
-        policy = chosen.policy
+        policy, model = chosen.policy, plan.model
         records = decision.records + plan.dropped.records
         released = float(decision.released)
         touched_released = float(decision.touched_released)
@@ -99,22 +89,19 @@ class Summary:
             released = chosen.expected * records
             touched_released = released - (decision.records - decision.touched)
         share = released / max(records, 1)
-        erasure = None
-        if policy is not None and plan.model is not None and survey.runs:
-            erasure = erased(policy, plan.model.promise)
-        verdict = None if plan.model is None else plan.model.verdict(plan.given.epsilon)
+        gain, erasure = None, None
+        if policy is not None and model is not None and survey.runs:
+            gain = Meaning.of(policy, model.promise, places_of(survey.geometry))
+            erasure = erased(policy, model.promise)
+        verdict = None if model is None else model.verdict(plan.given.epsilon)
         return cls(
             dataset=options.dataset,
             dry_run=options.dry_run,
             kind=chosen.kind,
             epsilon=plan.given.epsilon,
             mechanism=None if policy is None else policy.mechanism,
-            rows=survey.rows,
-            chains=survey.chains,
-            missing=survey.missing,
-            private=survey.private,
-            runs=survey.runs,
-            touched=survey.touched,
+            **{name: getattr(survey, name) for name in _SURVEYED},
+            **{name: getattr(chosen, name) for name in _CHOSEN},
             touched_records=decision.touched,
             touched_released=max(touched_released, 0.0) / max(decision.touched, 1),
             lost=decision.lost,
@@ -125,12 +112,9 @@ class Summary:
             released=share,
             # where no coin is thrown, what is released was certain
             expected=chosen.expected if chosen.kind == RULES else share,
-            window=chosen.window,
-            runner_up=chosen.runner_up,
-            runner_up_expected=chosen.runner_up_expected,
             leakage=leakage_of(policy, plan.given.epsilon),
             promise=promise_text(plan),
-            gain=meaning_of(plan),
+            gain=gain,
             erasure=erasure,
             regions=dict(zip(REGIONS, decision.regions.tolist(), strict=True)),
             waiting=decision.waiting,
@@ -162,10 +146,6 @@ class Summary:
 
     def figures(self) -> str:
         """The release in a few lines."""
-        return aligned([[name, line] for name, line in self._lines()])
-
-    def _lines(self) -> list[tuple[str, str]]:
-        """What there is to say, by name."""
         lines = {
             "little left": self.advice,
             "released": self._released(),
@@ -180,7 +160,7 @@ class Summary:
             "model": self.verdict,
             "time": f"{self.seconds:.1f} s",
         }
-        return [(name, line) for name, line in lines.items() if line is not None]
+        return aligned([[name, line] for name, line in lines.items() if line is not None])
 
     def _waiting(self) -> str | None:
         if self.waiting == 0:
@@ -202,11 +182,10 @@ class Summary:
         return said
 
     def _cost(self) -> str | None:
-        """What it cost the chains concerned, unless that was said of all."""
         if self.touched == 0 or self.kind != RULES:
             return None
         if self.touched == self.chains and self.lost == 0:
-            return None
+            return None  # that was said of all
         records = many(self.touched_records, "record")
         said = f"{share_text(self.touched_released)} of {records} released"
         if self.lost == 0 or self.dry_run:
@@ -214,7 +193,6 @@ class Summary:
         return f"{said}; of {many(self.lost, 'chain')} nothing is left"
 
     def _erasure(self) -> str | None:
-        """None where there is nothing to say."""
         if self.erasure is None or self.erasure < _NOTHING:
             return None
         return f"would have given {odds(self.erasure)} to 1 under the mean chain"
@@ -229,8 +207,6 @@ class Summary:
         )
 
     def _mechanism(self) -> str | None:
-        if self.mechanism is None:
-            return None
         if self.runner_up is None or self.runner_up_expected is None:
             return self.mechanism
         share = share_text(self.runner_up_expected)
@@ -262,21 +238,20 @@ def promise_text(plan: Plan) -> str:
         if chosen.kind == NONE:
             return "no model is needed: nothing but whole chains is private"
         return "under any model: every chain with a private record goes as a whole"
-    epsilon, validation = plan.given.epsilon, chosen.policy.validation
+    epsilon, validation, promise = plan.given.epsilon, chosen.policy.validation, model.promise
     ratio = f"at most {odds(epsilon)} to 1 about each private value"
-    if model.promise.coverage is None:
-        count = model.promise.members(0, 0).count
+    if promise.coverage is None:
+        count = promise.members(0, 0).count
         which = "the model, taken for exactly right" if count == 1 else f"each of {count:,} chains"
         leaks = "" if validation is None else f"; {odds(validation.largest)} to 1 is reached"
         return f"{ratio}, under {which}{leaks}"
-    coverage = f"{model.promise.coverage:.0%}".replace("%", " %")
-    records = "its" if model.origin is None else f"{model.origin.records:,}"
-    source = f"that {records} reference records leave plausible"
-    if not isinstance(model.promise, Posterior):
-        source = "of the model"
-    said = f"{ratio}, in {coverage} of the chains {source}"
+    source = "of the model"
+    if isinstance(promise, Posterior):
+        records = "its" if model.origin is None else f"{model.origin.records:,}"
+        source = f"that {records} reference records leave plausible"
+    said = f"{ratio}, in {100 * promise.coverage:.0f} % of the chains {source}"
     if validation is None:
         return said
-    factor = math.exp(min(validation.largest - epsilon, 700.0))
+    factor = math.exp(min(validation.largest - epsilon, 700.0))  # beyond it floats overflow
     worst = f", the worst by a factor of {factor:.2g}" if validation.above else ""
     return f"{said} ({validation.drawn:,} drawn: {validation.above:,} exceed it{worst})"
