@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offrecord.errors import InputError
 from offrecord.files import check_path
@@ -32,9 +32,6 @@ from offrecord.tables.steps import Step
 from offrecord.tables.table import Reader
 from offrecord.text import printable
 from offrecord.theory.problem import PROTECT, budget
-
-if TYPE_CHECKING:
-    from offrecord.fitting.fit import Fit
 
 #: Options that name a file, if they are there.
 _FILES = ("key_file", "certificate")
@@ -61,16 +58,13 @@ class Given:
         """From options; InputError if they are wrong or do not go together."""
         printable("--dataset", options.dataset)
         mechanism = _mechanism(options.mechanism)
-        columns = Columns.named(
-            options.value,
-            options.order,
-            options.by,
-            options.single_chain,
-            options.keep,
-            options.keep_all,
-        )
+        read, kept = (options.value, options.order, options.by), (options.keep, options.keep_all)
+        columns = Columns.named(*read, options.single_chain, *kept)
         step = None if options.step is None else Step.parsed(options.step)
-        _check(options, columns)
+        for name in _FILES:
+            check_path(name.replace("_", "-"), getattr(options, name, None))
+        for said in (*_faults(options, columns), *_growing_faults(options, columns)):
+            raise InputError(said)
         wanted = Wanted.of(options.values, options.bins, options.merge)
         return cls(options, budget(options.epsilon), columns, step, mechanism, wanted)
 
@@ -84,14 +78,12 @@ class Given:
 
     @cached_property
     def key(self) -> Key:
-        """The key, made where there is none; a dry run makes none, and takes one that nobody will
-        have.
-        """
+        """The key, made where there is none; a dry run makes none."""
         if not self.options.dry_run:
             return Key.load_or_new(self.key_path)
         if self.key_path.exists():
             return Key.load(self.key_path)
-        # Digests need some key; with this one they say nothing to anybody.
+        # Digests need some key; with this one, which nobody will have, they say nothing to anybody.
         return Key(token_bytes(KEY_BYTES), self.key_path)
 
     @property
@@ -103,18 +95,16 @@ class Given:
 
     def reader(self, private: str | None) -> Reader:
         """What reads the table. private: the column that marks records, if there is one."""
-        alphabet = None if self.model is None else alphabet_of(self.model)
+        alphabet = None if self.model is None else _alphabet(self.model)
         keep_rows = self.options.keep_rows or self.options.growing
         return Reader(self.columns, private, self.step, keep_rows, alphabet)
 
     @cached_property
     def optouts(self) -> OptOuts | None:
         """The private list, if there is one."""
-        said = ReadOptions(
-            None,
-            *(getattr(self.options, one, None) for one in ("separator", "encoding", "limits")),
-        )
-        listed = listed_keys(self.options.private_list, said)
+        names = ("separator", "encoding", "limits")  # of files alone
+        how = ReadOptions(None, *(getattr(self.options, one, None) for one in names))
+        listed = listed_keys(self.options.private_list, how)
         return None if listed is None else OptOuts.of(listed, self.columns)
 
     def check_named(self) -> None:
@@ -140,15 +130,10 @@ class Given:
 
     def promised(self, model: Model) -> Model:
         """A model under the promise that is asked for: its coverage, or its mean chain alone."""
-        promise = model.promise
-        if self.options.exact_model and isinstance(promise, Posterior):
-            if promise.places is not None:
-                raise InputError("--exact-model takes models without places: leave --phase out")
-            promise = KnownChains([promise.chain])
-        elif self.options.exact_model and (promise.coverage or promise.members(0, 0).count > 1):
-            raise InputError("--exact-model is for one chain, and the model holds several")
-        coverage = self.options.coverage
-        if coverage is not None:
+        promise, coverage = model.promise, self.options.coverage
+        if self.options.exact_model:
+            promise = _exact(promise)
+        elif coverage is not None:
             if not isinstance(promise, Posterior):
                 raise InputError("--coverage is for models that were fitted: leave it out")
             promise = promise.with_coverage(coverage)
@@ -163,28 +148,35 @@ class Given:
         return _policy(Path(given))
 
 
-def alphabet_of(model: Model) -> Alphabet:
+def _exact(promise: Promise) -> Promise:
+    """The mean chain alone."""
+    if not isinstance(promise, Posterior):
+        if promise.coverage or promise.members(0, 0).count > 1:
+            raise InputError("--exact-model is for one chain, and the model holds several")
+        return promise
+    if promise.places is not None:
+        raise InputError("--exact-model takes models without places: leave --phase out")
+    return KnownChains([promise.chain])
+
+
+def _alphabet(model: Model) -> Alphabet:
     """The values of a model, and how cells become them."""
-    origin = model.origin
-    bins = None if origin is None or origin.bins is None else tuple(origin.bins)
-    return Alphabet.of(model.promise.labels, bins, None if origin is None else origin.others)
+    labels, origin = model.promise.labels, model.origin
+    if origin is None:
+        return Alphabet.of(labels, None, None)
+    return Alphabet.of(labels, None if origin.bins is None else tuple(origin.bins), origin.others)
 
 
 def _model(given: Any) -> Model:
     """What is given as a model; InputError for anything else."""
     if isinstance(given, (str, Path)):
         return load_model(given)
-    fitted: Fit | None = given if hasattr(given, "posterior") else None
-    if fitted is not None:
-        return fitted.model
-    if isinstance(given, Model):
-        return given
-    if isinstance(given, Promise):
-        return Model(given)
-    if isinstance(given, MarkovChain):
-        return Model(KnownChains([given]))
-    if isinstance(given, Sequence):
-        return Model(KnownChains(given))
+    if hasattr(given, "posterior"):  # a fit, whose class need not be loaded for this
+        given = given.model
+    if isinstance(given, (Model, Promise)):
+        return given if isinstance(given, Model) else Model(given)
+    if isinstance(given, (MarkovChain, Sequence)):
+        return Model(KnownChains([given] if isinstance(given, MarkovChain) else given))
     raise InputError(
         "model must be a chain, a list of chains, a fit or a model file, got"
         f" {type(given).__name__}"
@@ -221,62 +213,53 @@ def _mechanism(given: Mechanism | str | None) -> Mechanism | None:
     return given
 
 
-def _check(options: Options, columns: Columns) -> None:
-    """InputError for options that are wrong or do not go together."""
-    for name in _FILES:
-        check_path(name.replace("_", "-"), getattr(options, name, None))
+def _faults(options: Options, columns: Columns) -> Iterator[str]:
+    """What is wrong with options, or does not go together."""
+    private, coverage, phase = options.private, options.coverage, options.phase
     if options.protect not in PROTECT:
-        raise InputError(f'--protect must be "run" or "each", got {options.protect!r}')
-    if options.private is None and options.private_list is None:
-        raise InputError("give --private (a column), --private-list (a file), or both")
-    _check_model(options)
-    _check_growing(options, columns)
-    if options.policy is not None and options.mechanism is not None:
-        raise InputError("give --policy or --mechanism, not both")
-    if isinstance(options.private, str) and options.private in columns.released:
-        raise InputError(f"the private column {options.private!r} cannot be released too")
-
-
-def _check_model(options: Options) -> None:
-    """InputError for options about the model that are wrong or do not go together."""
+        yield f'--protect must be "run" or "each", got {options.protect!r}'
+    if private is options.private_list is None:
+        yield "give --private (a column), --private-list (a file), or both"
     if options.model is not None and options.fit:
-        raise InputError("give either --model or --fit")
-    if options.coverage is not None and options.coverage not in ACCEPTANCE:
-        raise InputError(f"--coverage must be 0.99 or 0.95, got {options.coverage!r:.40}")
-    if options.coverage is not None and options.exact_model:
-        raise InputError("--exact-model promises for one chain: leave --coverage out")
+        yield "give either --model or --fit"
+    if coverage is not None and coverage not in ACCEPTANCE:
+        yield f"--coverage must be 0.99 or 0.95, got {coverage!r:.40}"
+    if coverage is not None and options.exact_model:
+        yield "--exact-model promises for one chain: leave --coverage out"
     learning = [one for one in fields(Options) if one.name in _LEARNED_BY]
     if not options.fit and any(getattr(options, one.name) != one.default for one in learning):
         flags = [f"--{one.name.replace('_', '-')}" for one in learning]
-        raise InputError(
-            f"{', '.join(flags[:-1])} and {flags[-1]} are for --fit; a model says its own"
-        )
+        yield f"{', '.join(flags[:-1])} and {flags[-1]} are for --fit; a model says its own"
     phases = ("auto", "none", "step", *PLACE_COUNTS)
-    if options.phase is not None and options.phase not in phases:
-        raise InputError(f"--phase must be one of {', '.join(phases)}, got {options.phase!r:.40}")
+    if phase is not None and phase not in phases:
+        yield f"--phase must be one of {', '.join(phases)}, got {phase!r:.40}"
+    if options.policy is not None and options.mechanism is not None:
+        yield "give --policy or --mechanism, not both"
+    if isinstance(private, str) and private in columns.released:
+        yield f"the private column {private!r} cannot be released too"
 
 
-def _check_growing(options: Options, columns: Columns) -> None:
-    """InputError for options of a growing table that are wrong or do not go together."""
+def _growing_faults(options: Options, columns: Columns) -> Iterator[str]:
+    """The same of options of a growing table."""
     lag = options.lag
     if not options.growing:
         if lag is not None:
-            raise InputError("--lag is for --growing")
+            yield "--lag is for --growing"
         return
     if options.step is None or columns.order is None:
-        raise InputError(
+        yield (
             "--growing needs --order, a column, and --step: how far a later opt-out reaches is"
             " counted in steps"
         )
     if lag is not None and (isinstance(lag, bool) or not isinstance(lag, int) or lag < 0):
-        raise InputError(f"--lag must be a whole number of steps, got {lag}")
+        yield f"--lag must be a whole number of steps, got {lag}"
     if options.fit:
-        raise InputError(
+        yield (
             "--growing takes one model for all releases: make it with offrecord fit, and give"
             " --model instead of --fit"
         )
     if options.accepts("another-release"):
-        raise InputError(
+        yield (
             "--growing and --accept another-release do not go together: what left stays in the"
             " table"
         )
