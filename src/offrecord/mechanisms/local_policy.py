@@ -167,7 +167,7 @@ class LocalPolicy(Policy):
         ]
 
     # First and last records, from 1, of neighbours with the same row; private ones by themselves
-    # where they are told apart.
+    # where they are distinguished.
     def _alike(self, *, apart: bool = False) -> list[tuple[int, int]]:
         changes = np.any(self.redaction[1:] != self.redaction[:-1], axis=1)
         if apart:
