@@ -8,12 +8,11 @@ import pytest
 
 from fitting.sampling import RAIN, drawn, panel, table
 from offrecord.errors import InputError
-from offrecord.fitting.audit import dependence
+from offrecord.fitting.audit import dependence, windows
 from offrecord.fitting.counting import Reference
 from offrecord.fitting.fit import fit
 from offrecord.fitting.order import compared
 from offrecord.fitting.places import unit_kappa
-from offrecord.fitting.windows import windows
 from offrecord.models.chain import MarkovChain
 from offrecord.models.file import load_model
 from offrecord.models.members import Places

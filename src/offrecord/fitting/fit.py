@@ -11,7 +11,7 @@ import numpy as np
 
 from offrecord.errors import InputError, as_called
 from offrecord.fitting import printed
-from offrecord.fitting.audit import verdicts
+from offrecord.fitting.audit import Windows, mean_windows, verdicts, windows
 from offrecord.fitting.counting import Keys, Reference
 from offrecord.fitting.order import ENOUGH_UNITS, Orders, checked_order, compared
 from offrecord.fitting.places import (
@@ -24,7 +24,6 @@ from offrecord.fitting.places import (
     chosen_places,
     unit_kappa,
 )
-from offrecord.fitting.windows import Windows, mean_windows, windows
 from offrecord.models.base import Floats, Integers, Label, Mask
 from offrecord.models.chain import MarkovChain
 from offrecord.models.evidence import Verdict, sensitivities

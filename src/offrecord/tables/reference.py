@@ -250,8 +250,8 @@ def named_distances(steps: Integers) -> list[int]:
 
 def _reach(table: Table, kept: Mask, how: Learning, epsilon: float) -> float:
     """How far from a private record rules may reach, by windows of some records."""
+    from offrecord.fitting.audit import mean_windows
     from offrecord.fitting.fit import fit as fit_chains
-    from offrecord.fitting.windows import mean_windows
 
     try:
         table, alphabet, _ = _labelled(table, kept, how)

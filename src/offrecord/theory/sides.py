@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from offrecord.models.members import Members
 
 Direction = Literal["left", "right"]
+SIDES: tuple[Direction, Direction] = ("left", "right")
 
 #: Likelihoods below this, relative to the largest at the same distance, might vanish in the next
 #: step; a chain that comes to them counts as leaking without limit. Products of two stay normal.

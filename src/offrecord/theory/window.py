@@ -7,13 +7,14 @@ tried on the members that exceed ε at the smaller ones alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from offrecord.models.base import Integers, Mask
 from offrecord.models.members import Members
 from offrecord.theory.pairs import record_exceeds, side_leakages
-from offrecord.theory.sides import local_outcomes, margin_beyond
+from offrecord.theory.sides import SIDES, local_outcomes, margin_beyond
 
 #: Records on one side beyond which no window is tried: of 2,986 plausible tables the widest needed
 #: 7,524.
@@ -35,30 +36,99 @@ def judge_of(kind: str, place: int, epsilon: float) -> Judge:
 
     def judged(members: Members, left: int, right: int) -> Mask:
         size = max(_CHUNK // members.contexts**2, 1)
-        if members.count <= size:
-            found = [_exceeds(members, kind, place, left, right, epsilon)]
-            if members.count > _FEW:
-                members.forget()
-            return found[0]
         parts = members.parts(size)
-        return np.concatenate([_exceeds(one, kind, place, left, right, epsilon) for one in parts])
+        found = [_exceeds(one, kind, place, (left, right), epsilon) for one in parts]
+        if _FEW < members.count <= size:
+            members.forget()
+        return np.concatenate(found)
 
     return judged
 
 
 def _exceeds(
-    members: Members, kind: str, place: int, left: int, right: int, epsilon: float
+    members: Members, kind: str, place: int, sizes: tuple[int, int], epsilon: float
 ) -> Mask:
-    law, found = members.law(place), []
-    if kind != "first":
-        rows = np.broadcast_to(1.0, (left, members.k))
-        found.append(local_outcomes(rows, members, place, "left"))
-    if kind != "last":
-        rows = np.broadcast_to(1.0, (right, members.k))
-        found.append(local_outcomes(rows, members, place, "right"))
+    law = members.law(place)
+    found = [
+        local_outcomes(np.ones((size, members.k)), members, place, side)
+        for side, size, absent in zip(SIDES, sizes, ("first", "last"), strict=True)
+        if kind != absent
+    ]
     if kind == "record":
         return record_exceeds(found[0], found[1], law, members.last_value, epsilon)
     return np.asarray(np.sum([side_leakages(one, law) for one in found], axis=0) > epsilon)
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """The windows of one setting, tried on members."""
+
+    members: Members
+    kind: str
+    place: int
+    judge: Judge
+
+    def cut(self, left: int, right: int) -> tuple[int, int]:
+        """Sizes of at least 0, no longer than the margins of the place."""
+        margins = [margin_beyond(self.members, self.place, side) for side in SIDES]
+        left, right = (
+            max(size if margin is None else min(size, margin), 0)
+            for size, margin in zip((left, right), margins, strict=True)
+        )
+        return left, right
+
+    def even(self, size: int) -> tuple[int, int]:
+        """Sizes beyond the core of a window with `size` records on each side."""
+        # a lone record's core holds the records before it too: they are a part of its left side
+        ahead = self.members.order - 1 if self.kind == "record" else 0
+        return self.cut(size - ahead, size)
+
+    def failing(self, asked: Integers, sizes: tuple[int, int]) -> Integers:
+        """Those of the members asked that exceed ε."""
+        everyone = len(asked) == self.members.count  # whose powers of the kernel may be known
+        return asked[self.judge(self.members if everyone else self.members.part(asked), *sizes)]
+
+    def is_kept(self, asked: Integers, sizes: tuple[int, int], allowed: int) -> bool:
+        """Whether at most `allowed` members exceed ε."""
+        count = 0
+        # most windows that are too small show it in the first members
+        for begin in range(0, len(asked), _PILOT):
+            count += len(self.failing(asked[begin : begin + _PILOT], sizes))
+            if count > allowed:
+                return False
+        return True
+
+    def smallest(
+        self, asked: Integers, allowed: int, begin: int, longest: int = LONGEST
+    ) -> tuple[int, Integers] | None:
+        """The smallest even size from `begin` on that all but `allowed` of the members asked keep,
+        and those of them that may exceed ε with one record less.
+        """
+        low, high, open_at_low = begin - 1, begin, asked
+        while len(failing := self.failing(open_at_low, self.even(high))) > allowed:
+            if high >= longest:
+                return None
+            low, open_at_low, high = high, failing, min(max(2 * high, 1), longest)
+        while high - low > 1:
+            middle = (low + high) // 2
+            failing = self.failing(open_at_low, self.even(middle))
+            if len(failing) <= allowed:
+                high = middle
+            else:
+                low, open_at_low = middle, failing
+        return high, open_at_low
+
+
+def even_window(
+    members: Members, place: int, epsilon: float, allowed: int, longest: int
+) -> int | None:
+    """How many records on each side of a lone one the smallest even window redacts that all but
+    `allowed` members keep; None beyond `longest`.
+    """
+    windows = _Windows(members, "record", place, judge_of("record", place, epsilon))
+    members.law(place)  # once for all parts of the members
+    found = windows.smallest(np.arange(members.count), allowed, 0, longest)
+    return None if found is None else found[0]
 
 
 def smallest_windows(
@@ -77,97 +147,46 @@ def smallest_windows(
     Returns how many records are redacted beyond the core to the left and right; None if none of up
     to LONGEST records is enough.
     """
-    judge = judge_of(kind, place, epsilon)
+    windows = _Windows(members, kind, place, judge_of(kind, place, epsilon))
     members.law(place)  # once for all parts of the members
-    # a lone record's core holds the records before it too: they are a part of its left side
-    ahead = members.order - 1 if kind == "record" else 0
-
-    def exceeds(some: Members, size: int) -> Mask:
-        return judge(some, *_cut(members, place, size - ahead, size))
-
     asked, begin = np.arange(members.count), 0
     if before is not None:
-        asked, begin = _failing(members, judge, asked, before), max(before)
+        asked, begin = windows.failing(asked, before), max(before)
         if len(asked) <= allowed:
             return before
     elif members.count > _PILOT:
         # sizes that many of the first members exceed are not tried on all
-        pilot = np.arange(_PILOT)
-        begin = (_smallest(members, exceeds, pilot, _PILOT // 10, 0) or (0,))[0]
-    found = _smallest(members, exceeds, asked, allowed, begin)
+        pilot = windows.smallest(asked[:_PILOT], _PILOT // 10, 0)
+        begin = 0 if pilot is None else pilot[0]
+    found = windows.smallest(asked, allowed, begin)
     if found is None:
         return None
     size, failing = found
-    # one record less on one side may do: both sides grew at once
-    best = _cut(members, place, size - ahead, size)
-    smaller = _cut(members, place, size - ahead - 1, size - 1)
-    if before is not None and size == begin:
-        smaller = before
+    smaller = before if before is not None and size == begin else windows.even(size - 1)
+    return _trimmed(windows, windows.even(size), smaller, failing, allowed)
+
+
+def _trimmed(
+    windows: _Windows,
+    best: tuple[int, int],
+    smaller: tuple[int, int],
+    failing: Integers,
+    allowed: int,
+) -> tuple[int, int]:
+    """A window, or that with one record less on one side if this does: both sides grew at once.
+
+    failing: the members that may exceed ε with the `smaller` window.
+    """
     for fewer in ((1, 0), (0, 1)):
         tried = max(best[0] - fewer[0], 0), max(best[1] - fewer[1], 0)
         if tried == best:
             continue
         # whoever keeps a smaller window keeps this one (F3); at a chain's end it is not smaller
         within = smaller[0] <= tried[0] and smaller[1] <= tried[1]
-        some = failing if within else np.arange(members.count)
-        if _is_kept(members, judge, some, tried, allowed):
+        some = failing if within else np.arange(windows.members.count)
+        if windows.is_kept(some, tried, allowed):
             return tried
     return best
-
-
-def _is_kept(
-    members: Members, judge: Judge, asked: Integers, sizes: tuple[int, int], allowed: int
-) -> bool:
-    """Whether at most `allowed` members exceed; most windows that are too small show it early."""
-    count = 0
-    for begin in range(0, len(asked), _PILOT):
-        count += len(_failing(members, judge, asked[begin : begin + _PILOT], sizes))
-        if count > allowed:
-            return False
-    return True
-
-
-def _failing(members: Members, judge: Judge, asked: Integers, sizes: tuple[int, int]) -> Integers:
-    """Those of the members asked that exceed ε."""
-    return asked[judge(members.part(asked), *sizes)]
-
-
-# Sizes of at least 0, no longer than the margin of a place.
-def _cut(members: Members, place: int, left: int, right: int) -> tuple[int, int]:
-    margins = margin_beyond(members, place, "left"), margin_beyond(members, place, "right")
-    left, right = (
-        max(size if margin is None else min(size, margin), 0)
-        for size, margin in zip((left, right), margins, strict=True)
-    )
-    return left, right
-
-
-def _smallest(
-    members: Members,
-    exceeds: Callable[[Members, int], Mask],
-    asked: Integers,
-    allowed: int,
-    begin: int,
-) -> tuple[int, Integers] | None:
-    """The smallest size from `begin` on that all but `allowed` of the members asked keep, and those
-    of them that may exceed with one record less.
-    """
-    low, high, open_at_low = begin - 1, begin, asked
-    while True:
-        failing = open_at_low[exceeds(members.part(open_at_low), high)]
-        if len(failing) <= allowed:
-            break
-        if high >= LONGEST:
-            return None
-        low, open_at_low, high = high, failing, min(max(2 * high, 1), LONGEST)
-    while high - low > 1:
-        middle = (low + high) // 2
-        failing = open_at_low[exceeds(members.part(open_at_low), middle)]
-        if len(failing) <= allowed:
-            high = middle
-        else:
-            low, open_at_low = middle, failing
-    return high, open_at_low
 
 
 def shortest_window(
@@ -182,8 +201,8 @@ def shortest_window(
     if none of up to LONGEST records is enough.
     """
     judge = judge_of(kind, place, epsilon)
-    sides = (0 if kind == "first" else LONGEST, 0 if kind == "last" else LONGEST)
-    most = _cut(members, place, *sides)
+    windows = _Windows(members, kind, place, judge)
+    most = windows.cut(0 if kind == "first" else LONGEST, 0 if kind == "last" else LONGEST)
     return staircase(lambda left, right: not judge(members, left, right).any(), most)
 
 
@@ -196,6 +215,20 @@ def staircase(
     most even one of the smallest; None if none of up to LONGEST records is enough.
     """
     most = min(margins[0], LONGEST), min(margins[1], LONGEST)
+    even = _smallest_even(keeps, most)
+    if even is None:
+        return None
+    best = _walked(keeps, most, (min(even, most[0]), min(even, most[1])))
+    total = sum(best)
+    lefts = range(max(total - most[1], 0), min(total, most[0]) + 1)
+    for left in sorted(lefts, key=lambda one: abs(total - 2 * one)):
+        if (left, total - left) == best or keeps(left, total - left):
+            return left, total - left
+    return best
+
+
+def _smallest_even(keeps: Callable[[int, int], bool], most: tuple[int, int]) -> int | None:
+    """The smallest size, the same on both sides as far as margins allow, that is enough."""
     low, high = -1, 0
     while not keeps(min(high, most[0]), min(high, most[1])):
         if high >= max(most):
@@ -205,7 +238,13 @@ def staircase(
         middle = (low + high) // 2
         enough = keeps(min(middle, most[0]), min(middle, most[1]))
         low, high = (low, middle) if enough else (middle, high)
-    best = min(high, most[0]), min(high, most[1])
+    return high
+
+
+def _walked(
+    keeps: Callable[[int, int], bool], most: tuple[int, int], best: tuple[int, int]
+) -> tuple[int, int]:
+    """A window of the smallest sum, by a walk along the staircase from the left."""
     left, right, step = 0, most[1], 1
     while left <= min(most[0], sum(best) - 1):
         right = min(right, sum(best) - left - 1)
@@ -215,13 +254,4 @@ def staircase(
             left, step = left + step + 1, 2 * step  # none of those between is enough either
         else:
             left, step = left + 1, 1
-    total = sum(best)
-    even = sorted(range(max(total - most[1], 0), min(total, most[0]) + 1), key=_unevenness(total))
-    return next(
-        (one, total - one) for one in even if (one, total - one) == best or keeps(one, total - one)
-    )
-
-
-# How much longer one side of a window is than the other, by its left side.
-def _unevenness(total: int) -> Callable[[int], int]:
-    return lambda left: abs(total - 2 * left)
+    return best
