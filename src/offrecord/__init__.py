@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from offrecord.mechanisms.window import BestWindow
     from offrecord.models.chain import MarkovChain
     from offrecord.models.file import Model, load_model
-    from offrecord.models.known import KnownChains
     from offrecord.models.posterior import Posterior
+    from offrecord.models.promise import KnownChains
     from offrecord.paper.bounds import (
         data_independent_utility,
         quilt_utility_as_printed,
@@ -118,8 +118,8 @@ _HOMES = {
     "errors": ("ChosenByValue", "InputError", "OffrecordWarning"),
     "models.chain": ("MarkovChain",),
     "models.file": ("Model", "load_model"),
-    "models.known": ("KnownChains",),
     "models.posterior": ("Posterior",),
+    "models.promise": ("KnownChains",),
     "fitting.fit": ("Fit",),
     "theory.problem": ("Problem", "Secret"),
     "theory.influence": (

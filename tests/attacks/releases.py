@@ -5,7 +5,7 @@ import polars as pl
 
 from offrecord.models.chain import MarkovChain
 from offrecord.models.file import Model
-from offrecord.models.known import KnownChains
+from offrecord.models.promise import KnownChains
 from offrecord.tables.engines.memory import redact
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.3, 0.7]])

@@ -8,7 +8,7 @@ from offrecord.explorer.samples import drawn_values, inferred
 from offrecord.mechanisms import MECHANISMS, design
 from offrecord.models.chain import MarkovChain
 from offrecord.models.file import Model
-from offrecord.models.known import KnownChains
+from offrecord.models.promise import KnownChains
 from offrecord.theory.problem import Problem
 
 THREE = MarkovChain([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7]], labels=["a", "<i>", "c"])

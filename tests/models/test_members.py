@@ -7,8 +7,9 @@ import pytest
 
 from offrecord.errors import InputError
 from offrecord.models.chain import MarkovChain
-from offrecord.models.known import KnownChains
-from offrecord.models.members import Members, Places, stationary_laws
+from offrecord.models.members import Members, Places
+from offrecord.models.promise import KnownChains
+from offrecord.models.stationary import stationary_laws
 
 
 def rows(rng, members, places, order, k):

@@ -16,9 +16,9 @@ import offrecord as off
 from offrecord.errors import InputError
 from offrecord.mechanisms.rules import LocalRule, Pair, Setting
 from offrecord.mechanisms.table_policy import TablePolicy
-from offrecord.models.known import KnownChains
 from offrecord.models.members import Places
 from offrecord.models.posterior import Posterior
+from offrecord.models.promise import KnownChains
 from offrecord.release.certificate import Certificate
 from offrecord.verification import members, verify
 from releases import HUGE, Released, posterior, rules_for, table

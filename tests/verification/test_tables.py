@@ -9,7 +9,7 @@ import pytest
 
 import offrecord as off
 from offrecord.models.file import Model
-from offrecord.models.known import KnownChains
+from offrecord.models.promise import KnownChains
 from offrecord.release.keys import Key
 from offrecord.verification import verify
 from releases import Released, posterior, rules_for, table

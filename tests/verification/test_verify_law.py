@@ -9,9 +9,9 @@ import offrecord as off
 import releases
 from offrecord.mechanisms.rules import LocalRule, Pair, Setting, StoppingRule
 from offrecord.mechanisms.table_policy import TablePolicy
-from offrecord.models.known import KnownChains
 from offrecord.models.members import Places
 from offrecord.models.posterior import Posterior
+from offrecord.models.promise import KnownChains
 from offrecord.release.certificate import Policy
 from offrecord.verification.law import leakages, stop_law
 from offrecord.verification.members import Drawn, Promised

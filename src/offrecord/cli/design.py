@@ -76,8 +76,8 @@ def _of_table(
     from offrecord.mechanisms.design_table import design_table
     from offrecord.mechanisms.rules import SETTINGS, Setting
     from offrecord.models.file import load_model
-    from offrecord.models.known import KnownChains
     from offrecord.models.posterior import Posterior
+    from offrecord.models.promise import KnownChains
 
     given = [name for name in _ONE_CHAIN if described[name] is not None]
     if given:

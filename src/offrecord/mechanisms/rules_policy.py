@@ -19,8 +19,8 @@ from offrecord.mechanisms.local_policy import LocalPolicy
 from offrecord.mechanisms.rules import Direction, Pair, Setting
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.base import Floats, Integers, Mask
-from offrecord.models.known import KnownChains
 from offrecord.models.members import Members
+from offrecord.models.promise import KnownChains
 from offrecord.models.records import Chains, Runs
 from offrecord.release.coins import ALWAYS, Draws, redacts
 from offrecord.text import aligned

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import Field
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Integers, Label, Section
+from offrecord.models.base import Floats, Label, Mask, Section
 from offrecord.models.checking import (
     MAX_VALUES,
     checked_kernels,
@@ -22,7 +22,7 @@ from offrecord.models.checking import (
     checked_probability,
     checked_start,
 )
-from offrecord.models.members import Members, Places
+from offrecord.models.members import Members, Places, on_contexts
 from offrecord.models.stationary import (
     RAREST,
     pattern_power,
@@ -48,8 +48,7 @@ class MarkovChain:
     start: (k,), the distribution of record 1; without it, the one kernel's stationary one.
     labels: the k values as they appear in the data; 0 … k − 1 without it.
     order: how many records the next one depends on. For order m > 1, transition has m + 1 axes of
-    k, the next record's last, and start m axes, the distribution of the first m records. `lifted`
-    is the same chain on m-tuples (F8).
+    k, the next record's last, and start m axes, the distribution of the first m records.
 
     Raises InputError for anything that is not such a chain, or has no start and several stationary
     distributions.
@@ -71,31 +70,14 @@ class MarkovChain:
         kernels = checked_kernels(transition, order)
         k = kernels.shape[-1]
         initial = None if start is None else checked_start(start, k, order)
-        if order > 1:
-            self.__dict__["lifted"] = MarkovChain(_lifted_kernel(kernels), initial)
-            initial = self.lifted.start.reshape(kernels.shape[1:])
-        else:
-            initial = _first_distribution(kernels, initial)
+        initial = _first_distribution(_on_contexts(kernels, order), initial)
+        initial = initial.reshape((k,) * order)
         kernels.setflags(write=False)
         initial.setflags(write=False)
         object.__setattr__(self, "transition", kernels)
         object.__setattr__(self, "start", initial)
         object.__setattr__(self, "labels", checked_labels(labels, k))
         object.__setattr__(self, "order", order)
-
-    @cached_property
-    def lifted(self) -> MarkovChain:
-        """The first-order chain on tuples of `order` records; the chain itself at order 1."""
-        return self
-
-    def coordinate(self, index: int) -> Integers:
-        """(k^order,) the value of the index-th record (from 0) in each of the lifted tuples.
-
-        A tuple is one number in base k, the value of its oldest record leading.
-        """
-        return np.asarray(
-            np.arange(self.k**self.order) // self.k ** (self.order - 1 - index) % self.k
-        )
 
     @classmethod
     def binary(
@@ -117,11 +99,6 @@ class MarkovChain:
         return len(self.labels)
 
     @property
-    def has_states(self) -> bool:
-        """Records depend on tuples of records, not on the latest one alone."""
-        return self.order > 1
-
-    @property
     def is_homogeneous(self) -> bool:
         """One kernel for every step."""
         return self.order > 1 or self.transition.ndim == 2
@@ -134,8 +111,6 @@ class MarkovChain:
     @cached_property
     def is_stationary(self) -> bool:
         """Every record has the same distribution and every step the same kernel."""
-        if self.has_states:
-            return self.lifted.is_stationary
         return self.is_homogeneous and self._start_is_implied
 
     @cached_property
@@ -145,7 +120,7 @@ class MarkovChain:
         They do not where a value stays with a probability that is lost in 1 − alpha, 1 − beta or
         their sum.
         """
-        if self.has_states or self.k != 2 or not self.is_stationary:
+        if self.order > 1 or self.k != 2 or not self.is_stationary:
             return False
         if not (self.alpha > 0 and self.beta > 0):
             return False
@@ -165,7 +140,7 @@ class MarkovChain:
         return self._binary(1, 0)
 
     def _binary(self, i: int, j: int) -> float:
-        if self.k != 2 or not self.is_homogeneous or self.has_states:
+        if self.k != 2 or not self.is_homogeneous or self.order > 1:
             raise InputError(
                 "alpha and beta exist for first-order chains with two values and one kernel only"
             )
@@ -188,49 +163,55 @@ class MarkovChain:
         """(last − first + 1, k) distributions of the records first … last."""
         self._check_record(first)
         self._check_record(last)
-        count = last - first + 1
-        if self.order > 1:
-            return self._record_marginals(first, last)
-        if self.is_stationary:
-            return np.broadcast_to(self.start, (count, self.k))
         if not self.is_homogeneous:
             return np.asarray(self._all_marginals[first - 1 : last])
-        row = self.start @ np.linalg.matrix_power(self.transition, first - 1)
-        return walked(row, self.transition[np.newaxis], count)
-
-    def _record_marginals(self, first: int, last: int) -> Floats:
-        """Of single records, from those of the tuples that end at them."""
-        # the first few records end no tuple: they are read off the first tuple, in which they
-        # stand further in front
-        ends = np.clip(np.arange(first, last + 1), self.order, None)
-        tuples = self.lifted.marginals(
-            int(ends[0]) - self.order + 1, int(ends[-1]) - self.order + 1
+        if self.is_stationary:
+            law = _of_value(self.start.ravel(), self.k, 0)
+            return np.broadcast_to(law, (last - first + 1, self.k))
+        # the first few records end no context: they stand further in front in the first one
+        begin, end = max(first, self.order), max(last, self.order)
+        contexts = walked(self._context_law(begin), self._kernel[np.newaxis], end - begin + 1)
+        if self.order == 1:
+            return contexts
+        ends = np.maximum(np.arange(first, last + 1), self.order)
+        return np.array(
+            [
+                _of_value(contexts[end - begin], self.k, end - record)
+                for record, end in enumerate(ends.tolist(), first)
+            ]
         )
-        rows = np.zeros((len(ends), self.k))
-        for i, end in enumerate(ends):
-            place = self.coordinate(first + i - int(end) + self.order - 1)
-            rows[i] = np.bincount(place, weights=tuples[int(end) - int(ends[0])], minlength=self.k)
-        return rows
+
+    @cached_property
+    def _kernel(self) -> Floats:
+        """(S, S) the only kernel, on contexts, the tuples of the latest `order` values (F8)."""
+        return _on_contexts(self.transition, self.order)
+
+    def _context_law(self, record: int) -> Floats:
+        """(S,) the law of the context that ends at a record, of a chain with one kernel."""
+        if self.is_stationary:
+            return self.start.ravel()
+        return np.asarray(
+            self.start.ravel() @ np.linalg.matrix_power(self._kernel, record - self.order)
+        )
 
     @cached_property
     def _all_marginals(self) -> Floats:
         return walked(self.start, self.transition, len(self.transition) + 1)
 
-    def support(self, record: int) -> NDArray[np.bool_]:
+    def support(self, record: int) -> Mask:
         """(k,) the values a record can take, however unlikely: nothing underflows."""
         self._check_record(record)
-        if self.has_states:
-            end = max(record, self.order)
-            tuples = self.lifted.support(end - self.order + 1)
-            place = self.coordinate(record - end + self.order - 1)
-            return np.bincount(place[tuples], minlength=self.k) > 0
-        if self.is_stationary:
-            return self.start > 0
         if not self.is_homogeneous:
             return np.asarray(self._all_supports[record - 1])
-        return np.asarray((self.start > 0) @ pattern_power(self.transition > 0, record - 1))
+        end = max(record, self.order)
+        return np.asarray(_of_value(self._context_support(end), self.k, end - record) > 0)
 
-    def _supports(self, first: int, last: int) -> NDArray[np.bool_]:
+    def _context_support(self, record: int) -> Mask:
+        """(S,) the contexts that can end at a record, of a chain with one kernel."""
+        steps = 0 if self.is_stationary else record - self.order
+        return np.asarray((self.start.ravel() > 0) @ pattern_power(self._kernel > 0, steps))
+
+    def _supports(self, first: int, last: int) -> Mask:
         """(last − first + 1, k) the values that the records first … last can take."""
         if not self.is_homogeneous:
             return np.asarray(self._all_supports[first - 1 : last])
@@ -238,13 +219,13 @@ class MarkovChain:
         return walked(self.support(first), pattern, last - first + 1)
 
     @cached_property
-    def _all_supports(self) -> NDArray[np.bool_]:
+    def _all_supports(self) -> Mask:
         return walked(self.start > 0, self.transition > 0, len(self.transition) + 1)
 
     def kernel(self, record: int) -> Floats:
         """(k, k) Pr(X_{record+1} = j | X_record = i)."""
         self._check_record(record)
-        self._first_order()
+        self._check_first_order()
         return self.transition if self.is_homogeneous else self.transition[record - 1]
 
     @cached_property
@@ -270,7 +251,7 @@ class MarkovChain:
 
         (1, k, k) if all are the same, else (|target − source|, k, k).
         """
-        self._first_order()
+        self._check_first_order()
         steps = abs(target - source)
         if steps == 0:
             return np.empty((0, self.k, self.k))
@@ -296,41 +277,21 @@ class MarkovChain:
             walked_back[i] = step_back(before, self.kernel(record - 1), here)
         return walked_back
 
-    def can_follow(self, first: int, second: int) -> NDArray[np.bool_]:
-        """(k, k) whether X_second = j is possible after X_first = i, first ≤ second."""
-        patterns = self.kernels(first, second) > 0
-        if len(patterns) == 1:
-            return pattern_power(patterns[0], second - first)
-        reached = np.eye(self.k, dtype=bool)
-        for pattern in patterns:
-            reached = reached @ pattern
-        return reached
-
-    def _first_order(self) -> None:
+    def _check_first_order(self) -> None:
         if self.order > 1:
-            raise InputError(
-                f"a chain of order {self.order} has kernels on tuples: ask its .lifted chain"
-            )
+            raise InputError(f"a chain of order {self.order} has no kernels from value to value")
 
     def joint(self, first: int, second: int) -> Floats:
-        """(k, k) Pr(X_first = i, X_second = j) for first < second, of any chain."""
-        lifted, order = self.lifted, self.order
-        # the tuples that end at both records; the first few records stand in the first tuple
-        begin, end = max(first, order), max(second, order)
-        source, target = begin - order + 1, end - order + 1
-        place = self.coordinate(first - begin + order - 1)
-        chosen = place == np.arange(self.k)[:, np.newaxis]
-        weights = np.where(chosen, lifted.marginal(source), 0.0)
-        possible = chosen & lifted.support(source)
-        if target > source:
-            weights = weights @ lifted.n_step(source, target)
-            possible = possible @ lifted.can_follow(source, target)
-        place = self.coordinate(second - end + order - 1)
-        both: Floats = np.stack(
-            [np.bincount(place, weights=row, minlength=self.k) for row in weights]
-        )
-        together = np.stack([np.bincount(place[row], minlength=self.k) > 0 for row in possible])
-        if np.any((both < RAREST) & together):
+        """(k, k) Pr(X_first = i, X_second = j), first < second, of a chain with one kernel."""
+        k, begin, end = self.k, max(first, self.order), max(second, self.order)
+        value = np.arange(len(self._kernel)) // k ** (begin - first) % k
+        chosen = value == np.arange(k)[:, np.newaxis]
+        onward = np.linalg.matrix_power(self._kernel, end - begin)
+        weights = np.where(chosen, self._context_law(begin), 0.0) @ onward
+        possible = chosen & self._context_support(begin)
+        possible = possible @ pattern_power(self._kernel > 0, end - begin)
+        both: Floats = _of_value(weights, k, end - second)
+        if np.any((both < RAREST) & (_of_value(possible, k, end - second) > 0)):
             raise InputError(
                 f"values that occur together with probability below {RAREST:g} are too rare to"
                 " compute with"
@@ -359,17 +320,15 @@ class MarkovChain:
             InputError: for a length that a chain with a kernel for each step does not have, or if
                 no length is given and the start is not forgotten within 100,000 steps.
         """
+        from offrecord.models.promise import KnownChains
+
+        return KnownChains([self]).of_length(length)
+
+    def placed(self, places: Places | None) -> Members:
+        """The chain as a list of one with these places; None if it is stationary."""
         rows = self.transition.reshape(1, -1, self.k**self.order, self.k)
-        if self.length is not None:
-            if length not in (None, self.length):
-                raise InputError(f"this chain has {self.length} records, got n={length}")
-            length = self.length
-        elif self.is_stationary:
-            return Members(rows, self.order)
-        goes_on = length is None
-        count = self.steps_to_forget() if length is None else length
-        places = Places("step", max(count, self.order), goes_on=goes_on)
-        return Members(rows, self.order, places, self.start.reshape(1, -1))
+        first = None if places is None else self.start.reshape(1, -1)
+        return Members(rows, self.order, places, first)
 
     def steps_to_forget(self) -> int:
         """Number of records after which the law of records is the stationary one, within 1e-13.
@@ -378,7 +337,7 @@ class MarkovChain:
         """
         if self.is_stationary:
             return 1
-        kernel, law = self.lifted.transition, self.lifted.start.ravel()
+        kernel, law = self._kernel, self.start.ravel()
         try:
             stationary = stationary_distribution(kernel)
         except InputError:  # values between which the chain never moves
@@ -412,8 +371,7 @@ class MarkovChain:
     @cached_property
     def _start_is_implied(self) -> bool:
         try:
-            lifted = self.lifted
-            return bool(np.array_equal(stationary_distribution(lifted.transition), lifted.start))
+            return bool(np.array_equal(stationary_distribution(self._kernel), self.start.ravel()))
         except InputError:
             return False
 
@@ -425,7 +383,7 @@ class MarkovChain:
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a model file; complete or absent, and never over an existing one without force."""
         from offrecord.models.file import Model
-        from offrecord.models.known import KnownChains
+        from offrecord.models.promise import KnownChains
 
         Model(KnownChains([self])).save(path, force=force)
 
@@ -468,11 +426,12 @@ def _first_distribution(kernels: Floats, start: Floats | None) -> Floats:
     return stationary_distribution(kernels) if start is None else settled(kernels, start)
 
 
-def _lifted_kernel(kernel: Floats) -> Floats:
-    """(k^m, k^m) the kernel on m-tuples; kernel: m + 1 axes of k, the next record's value last."""
-    k, states = kernel.shape[-1], kernel.size // kernel.shape[-1]
-    lifted = np.zeros((states, states))
-    # the oldest value goes, the next one comes
-    onward = (np.arange(states) * k % states)[:, np.newaxis] + np.arange(k)
-    lifted[np.arange(states)[:, np.newaxis], onward] = kernel.reshape(states, k)
-    return lifted
+def _on_contexts(transition: Floats, order: int) -> Floats:
+    """Kernels on contexts; of order 1 as they are."""
+    k = transition.shape[-1]
+    return transition if order == 1 else on_contexts(transition.reshape(-1, k))
+
+
+def _of_value(contexts: Any, k: int, back: int) -> Any:
+    """(…, k) sums over (…, S) contexts by their value `back` records before the latest."""
+    return contexts.reshape(*contexts.shape[:-1], -1, k, k**back).sum(axis=(-3, -1))

@@ -14,9 +14,8 @@ from offrecord.files import read_json, write_text
 from offrecord.models.base import Section
 from offrecord.models.chain import MarkovChain
 from offrecord.models.evidence import Dependence, Verdict
-from offrecord.models.known import KnownChains, ListForm
 from offrecord.models.posterior import PosteriorForm
-from offrecord.models.promise import Promise
+from offrecord.models.promise import KnownChains, ListForm, Promise
 
 
 class Origin(Section):

@@ -16,11 +16,10 @@ import numpy as np
 
 from offrecord.errors import InputError
 from offrecord.models.base import Floats, Integers
-from offrecord.models.stationary import stationary_distribution
+from offrecord.models.stationary import stationary_laws
 
 PlaceKind = Literal["hour", "weekday", "month", "step"]
 PLACE_COUNTS = {"hour": 24, "weekday": 7, "month": 12}
-_TOGETHER = 256  # members whose stationary laws are computed at once: 8 MB at 64 contexts
 
 
 @dataclass(frozen=True)
@@ -128,14 +127,7 @@ class Members:
     @cached_property
     def _kernels(self) -> Floats:
         """(M, P, S, S)"""
-        if self.order == 1:
-            return self.rows
-        members, places, contexts, k = self.rows.shape
-        lifted = np.zeros((members, places, contexts, contexts))
-        context = np.arange(contexts)[:, np.newaxis]
-        following = (context * k + np.arange(k)) % contexts
-        lifted[:, :, context, following] = self.rows
-        return lifted
+        return on_contexts(self.rows)
 
     def law(self, place: int = 0) -> Floats:
         """(M, S) probability of each context at a place."""
@@ -225,36 +217,13 @@ class Members:
         return cls(np.concatenate(rows), one.order, one.places, first)
 
 
-def stationary_laws(kernels: Floats) -> Floats:
-    """(M, S) the stationary law of each of (M, S, S) kernels.
-
-    By Grassmann–Taksar–Heyman elimination, which subtracts nothing, so small entries are accurate.
-    InputError for a kernel with several closed classes of contexts.
-    """
-    size = _TOGETHER
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        parts = [_eliminated(kernels[at : at + size]) for at in range(0, len(kernels), size)]
-    laws = np.concatenate(parts)
-    # kernels with contexts that never occur, such as known chains may have, need their closed class
-    for member in np.flatnonzero(~np.all(np.isfinite(laws), axis=1)):
-        laws[member] = stationary_distribution(kernels[member])
-    return laws
-
-
-def _eliminated(kernels: Floats) -> Floats:
-    """(M, S) stationary laws."""
-    # members along the last axis: three times as fast at 36 and 64 contexts
-    reduced = np.moveaxis(kernels, 0, 2).copy("C")
-    through = np.empty_like(reduced)
-    # taking out a state turns walks through it into steps; sums of positive numbers lose nothing
-    size = len(reduced)
-    for last in range(size - 1, 0, -1):
-        reduced[:last, last] /= reduced[last, :last].sum(axis=0)
-        more = through[:last, :last]
-        np.multiply(reduced[:last, last, np.newaxis], reduced[last, :last], out=more)
-        reduced[:last, :last] += more
-    weights = np.zeros(reduced.shape[1:])
-    weights[0] = 1.0
-    for i in range(1, size):
-        weights[i] = (weights[:i] * reduced[:i, i]).sum(axis=0)
-    return np.asarray((weights / weights.sum(axis=0)).T)
+def on_contexts(rows: Floats) -> Floats:
+    """(…, S, S) kernels on contexts; rows: (…, S, k) of each next value after each context."""
+    *first, contexts, k = rows.shape
+    if contexts == k:
+        return rows
+    lifted = np.zeros((*first, contexts, contexts))
+    context = np.arange(contexts)[:, np.newaxis]
+    # the oldest value goes, the next one comes
+    lifted[..., context, (context * k + np.arange(k)) % contexts] = rows
+    return lifted

@@ -16,10 +16,9 @@ from offrecord.mechanisms.base import Mechanism
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.chain import MarkovChain
 from offrecord.models.file import Model, load_model
-from offrecord.models.known import KnownChains
 from offrecord.models.members import PLACE_COUNTS
 from offrecord.models.posterior import Posterior
-from offrecord.models.promise import ACCEPTANCE, Promise
+from offrecord.models.promise import ACCEPTANCE, KnownChains, Promise
 from offrecord.release.coins import KEY_BYTES, Coins
 from offrecord.release.keys import Key, default_key_file
 from offrecord.tables.alphabet import Alphabet, Wanted

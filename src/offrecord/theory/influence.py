@@ -56,7 +56,7 @@ def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLi
         here = np.flatnonzero((positions - private) * direction > 0)
         if not len(here):
             continue
-        if chain.has_states:
+        if chain.order > 1:
             for i in here:
                 out[i] = _influence_of_joint(chain, private, int(positions[i]))
         else:
@@ -200,7 +200,7 @@ def max_influence(chain: MarkovChain, private: int, records: int | Iterable[int]
         _check(chain, record)
     if private in wanted:
         return np.inf
-    if chain.has_states:
+    if chain.order > 1:
         raise InputError("the influence of several records is computed for chains of order 1")
     total = np.zeros((chain.k, chain.k))
     for direction in (-1, 1):
@@ -249,7 +249,7 @@ def delta_star(chain: MarkovChain, epsilon: float, limit: int) -> int | None:
     Raises:
         InputError: For another chain, and a limit below 1.
     """
-    if not chain.is_stationary or chain.has_states:
+    if not chain.is_stationary or chain.order > 1:
         raise InputError("delta_star needs a stationary chain of order 1")
     if whole_number("limit", limit) < 1:
         raise InputError(f"limit must be at least 1, got {limit}")

@@ -14,10 +14,9 @@ import numpy as np
 from offrecord.errors import InputError
 from offrecord.models.chain import MarkovChain
 from offrecord.models.checking import whole_number
-from offrecord.models.known import KnownChains
 from offrecord.models.members import Members
 from offrecord.models.posterior import Posterior
-from offrecord.models.promise import ACCEPTANCE, Promise
+from offrecord.models.promise import ACCEPTANCE, KnownChains, Promise
 
 PROTECT = ("run", "each")
 MAX_PRIVATE = 1_000_000  # records that a person lists

@@ -16,9 +16,9 @@ from offrecord.mechanisms.owner.side import Side
 from offrecord.mechanisms.rules import Setting, StoppingRule, expected_cost
 from offrecord.mechanisms.table_policy import TablePolicy
 from offrecord.models.chain import MarkovChain
-from offrecord.models.known import KnownChains
 from offrecord.models.members import Members, Places
 from offrecord.models.posterior import Posterior
+from offrecord.models.promise import KnownChains
 from offrecord.release.certificate import Stopping
 from offrecord.text import unwatched
 

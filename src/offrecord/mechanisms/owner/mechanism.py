@@ -16,9 +16,8 @@ from offrecord.mechanisms.owner.search import Plausible, Search
 from offrecord.mechanisms.rules import SETTINGS, Pair, Setting, of_setting
 from offrecord.mechanisms.rules_policy import Records, mean_of, policy_of_rules, policy_of_table
 from offrecord.mechanisms.table_policy import TablePolicy
-from offrecord.models.known import KnownChains
 from offrecord.models.members import Members
-from offrecord.models.promise import Promise
+from offrecord.models.promise import KnownChains, Promise
 from offrecord.text import Progress
 from offrecord.theory.problem import Problem
 
