@@ -46,7 +46,8 @@ def _check_shape(kernels: Floats) -> None:
             "transition must be a k × k matrix with k ≥ 2, or n − 1 of them, got shape"
             f" {shape_text(kernels)}"
         )
-    check_value_count(shape[-1])
+    if shape[-1] > MAX_VALUES:
+        raise InputError(f"transition must have at most {MAX_VALUES} values, got {shape[-1]}")
     if kernels.ndim == 3 and len(kernels) == 0:
         raise InputError("transition must hold at least one kernel, got none")
 
@@ -62,12 +63,6 @@ def _check_shape_of_order(kernels: Floats, order: int) -> None:
         raise InputError(
             f"k to the power of order must be at most {MAX_VALUES}, got {k} to the power of {order}"
         )
-
-
-def check_value_count(k: int) -> None:
-    """InputError for more values than a chain may have."""
-    if k > MAX_VALUES:
-        raise InputError(f"transition must have at most {MAX_VALUES} values, got {k}")
 
 
 def checked_start(start: ArrayLike, k: int, order: int) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,9 +58,9 @@ class Posterior(Promise):
         place_kappa: float | None = None,
         first_counts: ArrayLike | None = None,
     ) -> None:
-        self._order = checked_order(order)
-        self.counts = _checked_counts("counts", counts, self._order)
-        self._labels = checked_labels(labels, self.counts.shape[1])
+        self.order = checked_order(order)
+        self.counts = _checked_counts("counts", counts, self.order)
+        self.labels = checked_labels(labels, self.counts.shape[1])
         if coverage not in ACCEPTANCE:
             raise InputError(f"--coverage must be 0.99 or 0.95, got {coverage!r:.40}")
         self.coverage: float = coverage
@@ -73,7 +73,7 @@ class Posterior(Promise):
 
     def _set_places(self, place_counts: ArrayLike | None, first_counts: ArrayLike | None) -> None:
         """Check what belongs to places, which must all be given or none."""
-        places = self._places
+        places = self.places
         if places is None:
             if not (place_counts is None and first_counts is None and self.place_kappa is None):
                 raise InputError("place_counts, place_kappa and first_counts need places")
@@ -95,59 +95,35 @@ class Posterior(Promise):
     # ---- what it is
 
     @property
-    def labels(self) -> tuple[Label, ...]:
-        """The k values as they appear in the data."""
-        return self._labels
-
-    @property
-    def order(self) -> int:
-        """How many records the next one depends on."""
-        return self._order
-
-    @property
     def places(self) -> Places | None:
         """Which places make a difference."""
         return self._places
 
     @cached_property
     def lenders(self) -> Integers:
-        """(S,) number of the row in `_rows_seen` that each context takes.
-
-        Its own, unless it was seen fewer than BORROWER times and a suffix of it LENDER times: then
-        that of the longest such suffix. The empty one does not count: the row of all records knows
-        no memory, and of rain with 150 records 4 of 12 tables were then covered, with windows of 3.
-        """
-        return np.array([self._lender(context) for context in range(len(self.counts))])
-
-    def _lender(self, context: int) -> int:
-        visits = self._suffixes.counts.sum(axis=1)
-        own = len(visits) - len(self.counts) + context
-        if visits[own] >= BORROWER:
-            return own
-        for length in range(self.order - 1, 0, -1):
-            suffix = self._suffixes.begins[length] + context % self.k**length
-            if visits[suffix] >= LENDER:
-                return int(suffix)
-        return own
-
-    @cached_property
-    def _suffixes(self) -> _Suffixes:
-        return _Suffixes.of(self.counts, self.order)
+        """(S,) number of the suffix whose row each context takes, often the context itself."""
+        k, contexts = self.k, np.arange(len(self.counts))
+        visits, own = self._suffix_counts.sum(axis=1), self._own_suffixes
+        found, rare = own, visits[own] < BORROWER
+        # From length 1 on: the row of all records knows no memory, and of rain with 150 records 4
+        # of 12 tables were then covered, with windows of 3. The longest suffix seen often lends.
+        for length in range(1, self.order):
+            suffix = _begin(k, length) + contexts % k**length
+            found = np.where(rare & (visits[suffix] >= LENDER), suffix, found)
+        return found
 
     @cached_property
     def borrowed(self) -> Integers:
         """The contexts that take the row of a suffix."""
-        own = self._suffixes.begins[-1] + np.arange(len(self.counts))
-        return np.flatnonzero(self.lenders != own)
+        return np.flatnonzero(self.lenders != self._own_suffixes)
+
+    @property
+    def _own_suffixes(self) -> Integers:
+        return _begin(self.k, self.order) + np.arange(len(self.counts))
 
     @cached_property
-    def never_followed(self) -> tuple[Label, ...]:
-        """Values that were counted after others, but after which nothing was: as of a value that
-        ends every chain. What follows them is left to the prior.
-        """
-        after = self.counts.sum(axis=0)
-        followed = self.counts.reshape(-1, self.k, self.k).sum(axis=(0, 2))
-        return tuple(self.labels[value] for value in np.flatnonzero((after > 0) & (followed == 0)))
+    def _suffix_counts(self) -> Integers:
+        return _counts_of_suffixes(self.counts, self.order)
 
     # ---- the mean chain and draws
 
@@ -158,7 +134,7 @@ class Posterior(Promise):
         first = None
         if self.first_counts is not None:
             first = (self._first / self._first.sum())[np.newaxis]
-        return Members(self._of_contexts(rows[np.newaxis]), self.order, self.places, first)
+        return Members(rows[np.newaxis, :, self.lenders], self.order, self.places, first)
 
     @cached_property
     def chain(self) -> MarkovChain:
@@ -204,7 +180,7 @@ class Posterior(Promise):
     @cached_property
     def _pooled(self) -> Floats:
         """(rows, k) posterior mean of each suffix's row, all places together."""
-        counts = self._suffixes.counts
+        counts = self._suffix_counts
         # the prior adds 1/k to each of k values, so 1 to a row
         totals: Floats = counts.sum(axis=1, keepdims=True) + 1.0
         return np.asarray((counts + 1 / self.k) / totals)
@@ -213,9 +189,9 @@ class Posterior(Promise):
     def _concentrations(self) -> Floats:
         """(P, rows, k) parameters of the Dirichlet law of each place's and suffix's row."""
         if self.place_counts is None:
-            return np.asarray((self._suffixes.counts + 1 / self.k)[np.newaxis])
+            return np.asarray((self._suffix_counts + 1 / self.k)[np.newaxis])
         assert self.place_kappa is not None
-        counts = [_Suffixes.of(one, self.order).counts for one in self.place_counts]
+        counts = [_counts_of_suffixes(one, self.order) for one in self.place_counts]
         return np.asarray(self.place_kappa * self._pooled + np.array(counts))
 
     @property
@@ -223,10 +199,6 @@ class Posterior(Promise):
         """(S,) parameters of the Dirichlet law of a chain's first context."""
         assert self.first_counts is not None
         return np.asarray(self.first_counts + 1 / len(self.first_counts))
-
-    def _of_contexts(self, rows: Floats) -> Floats:
-        """(M, P, S, k) the row of each context, from those of suffixes."""
-        return rows[:, :, self.lenders]
 
     # ---- files
 
@@ -294,45 +266,37 @@ class PosteriorForm(Section):
 
     def promise(self) -> Posterior:
         """The posterior; InputError if the counts cannot be some."""
-        return Posterior(
-            self.counts,
-            self.order,
-            self.labels,
-            self.coverage,
-            kappa=self.kappa,
-            places=None if self.places is None else self.places.places(),
-            place_counts=self.place_counts,
-            place_kappa=self.place_kappa,
-            first_counts=self.first_counts,
-        )
+        given = dict(self)
+        del given["kind"], given["prior"]
+        given["places"] = None if self.places is None else self.places.places()
+        return Posterior(**given)
 
 
 def never_followed(posterior: Posterior) -> list[str]:
     """The warning that nothing is known of what follows some values, if that is so."""
-    if not posterior.never_followed:
+    k, after = posterior.k, posterior.counts.sum(axis=0)
+    followed = posterior.counts.reshape(-1, k, k).sum(axis=(0, 2))
+    # as after a value that ends every chain; what follows is left to the prior
+    ends = [posterior.labels[value] for value in np.flatnonzero((after > 0) & (followed == 0))]
+    if not ends:
         return []
-    listed = ", ".join(f"{label!r:.40}" for label in posterior.never_followed[:5])
+    listed = ", ".join(f"{label!r:.40}" for label in ends[:5])
     return [
         f"nothing was counted after {listed}, so any record may follow there, and windows may be"
         " endless: leave out the records that only end chains, or add --merge rare"
     ]
 
 
-class _Suffixes(NamedTuple):
-    """Counts of all contexts up to the order: length 0 first, within a length by number.
+def _counts_of_suffixes(counts: Integers, order: int) -> Integers:
+    """(rows, k) counts of all contexts up to the order: shorter ones first, then by number."""
+    k = counts.shape[1]
+    by_length = [counts.reshape(-1, k**length, k).sum(axis=0) for length in range(order + 1)]
+    return np.concatenate(by_length)
 
-    begins[j]: where those of length j begin.
-    """
 
-    counts: Integers
-    begins: list[int]
-
-    @classmethod
-    def of(cls, counts: Integers, order: int) -> _Suffixes:
-        k = counts.shape[1]
-        by_length = [counts.reshape(-1, k**length, k).sum(axis=0) for length in range(order + 1)]
-        begins = [(k**length - 1) // (k - 1) for length in range(order + 1)]
-        return cls(np.concatenate(by_length), begins)
+def _begin(k: int, length: int) -> int:
+    """The number of the first context of a length among all contexts."""
+    return sum(k**shorter for shorter in range(length))
 
 
 def _dirichlet(parameters: Floats, random: np.random.Generator) -> Floats:

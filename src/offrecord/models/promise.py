@@ -41,30 +41,23 @@ ACCEPTANCE = {0.99: Acceptance(8000, 20, 53, 0.997), 0.95: Acceptance(2000, 40, 
 class Promise(ABC):
     """The chains that a promise is for, and how many of them it must hold in.
 
-    coverage: 0.99 or 0.95 of the chains that are drawn from a posterior; None: all of a list.
+    labels: the k values as they appear in the data. order: how many records the next one depends
+    on. coverage: 0.99 or 0.95 of the chains that are drawn from a posterior; None: all of a list.
     """
 
+    labels: tuple[Label, ...]
+    order: int
     coverage: float | None
-
-    @property
-    @abstractmethod
-    def labels(self) -> tuple[Label, ...]:
-        """The k values as they appear in the data."""
-
-    @property
-    @abstractmethod
-    def order(self) -> int:
-        """How many records the next one depends on."""
-
-    @property
-    @abstractmethod
-    def places(self) -> Places | None:
-        """Which places make a difference."""
 
     @property
     @abstractmethod
     def mean(self) -> Members:
         """The one chain (M = 1) that utility is computed under."""
+
+    @property
+    def places(self) -> Places | None:
+        """Which places make a difference."""
+        return self.mean.places
 
     @property
     def chain(self) -> MarkovChain:
@@ -129,6 +122,7 @@ class KnownChains(Promise):
             if not isinstance(chain, MarkovChain):
                 raise InputError(f"the list must hold chains, got {type(chain).__name__}")
             self._check_like_first(chain)
+        self.labels, self.order = self.chains[0].labels, self.chains[0].order
 
     def _check_like_first(self, chain: MarkovChain) -> None:
         one = self.chains[0]
@@ -141,21 +135,6 @@ class KnownChains(Promise):
             raise InputError(
                 f"chains of one list must have the same order, got {one.order} and {chain.order}"
             )
-
-    @property
-    def labels(self) -> tuple[Label, ...]:
-        """The k values as they appear in the data."""
-        return self.chains[0].labels
-
-    @property
-    def order(self) -> int:
-        """How many records the next one depends on."""
-        return self.chains[0].order
-
-    @property
-    def places(self) -> Places | None:
-        """A place for each step, unless all chains are stationary."""
-        return self.all.places
 
     @property
     def chain(self) -> MarkovChain:
