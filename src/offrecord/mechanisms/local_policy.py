@@ -16,9 +16,8 @@ from offrecord.mechanisms.base import Policy
 from offrecord.models.base import Floats, Label, Mask
 from offrecord.models.checking import whole_number
 from offrecord.text import aligned
-from offrecord.theory.leakage import leakages
+from offrecord.theory.leakage import leakages, released
 from offrecord.theory.problem import Problem
-from offrecord.theory.redaction import released
 
 PRIVATE = "private"  #: how a private record's region is called
 WHOLE = 10_000  #: up to this many records, `first` and `last` are the whole chain

@@ -22,7 +22,7 @@ from offrecord.models.checking import (
     checked_probability,
     checked_start,
 )
-from offrecord.models.members import Members, Places, on_contexts
+from offrecord.models.members import Members, Places, of_value, on_contexts
 from offrecord.models.stationary import (
     RAREST,
     pattern_power,
@@ -166,7 +166,7 @@ class MarkovChain:
         if not self.is_homogeneous:
             return np.asarray(self._all_marginals[first - 1 : last])
         if self.is_stationary:
-            law = _of_value(self.start.ravel(), self.k, 0)
+            law = of_value(self.start.ravel(), self.k, 0)
             return np.broadcast_to(law, (last - first + 1, self.k))
         # the first few records end no context: they stand further in front in the first one
         begin, end = max(first, self.order), max(last, self.order)
@@ -176,7 +176,7 @@ class MarkovChain:
         ends = np.maximum(np.arange(first, last + 1), self.order)
         return np.array(
             [
-                _of_value(contexts[end - begin], self.k, end - record)
+                of_value(contexts[end - begin], self.k, end - record)
                 for record, end in enumerate(ends.tolist(), first)
             ]
         )
@@ -204,7 +204,7 @@ class MarkovChain:
         if not self.is_homogeneous:
             return np.asarray(self._all_supports[record - 1])
         end = max(record, self.order)
-        return np.asarray(_of_value(self._context_support(end), self.k, end - record) > 0)
+        return np.asarray(of_value(self._context_support(end), self.k, end - record) > 0)
 
     def _context_support(self, record: int) -> Mask:
         """(S,) the contexts that can end at a record, of a chain with one kernel."""
@@ -290,8 +290,8 @@ class MarkovChain:
         weights = np.where(chosen, self._context_law(begin), 0.0) @ onward
         possible = chosen & self._context_support(begin)
         possible = possible @ pattern_power(self._kernel > 0, end - begin)
-        both: Floats = _of_value(weights, k, end - second)
-        if np.any((both < RAREST) & (_of_value(possible, k, end - second) > 0)):
+        both: Floats = of_value(weights, k, end - second)
+        if np.any((both < RAREST) & (of_value(possible, k, end - second) > 0)):
             raise InputError(
                 f"values that occur together with probability below {RAREST:g} are too rare to"
                 " compute with"
@@ -430,8 +430,3 @@ def _on_contexts(transition: Floats, order: int) -> Floats:
     """Kernels on contexts; of order 1 as they are."""
     k = transition.shape[-1]
     return transition if order == 1 else on_contexts(transition.reshape(-1, k))
-
-
-def _of_value(contexts: Any, k: int, back: int) -> Any:
-    """(…, k) sums over (…, S) contexts by their value `back` records before the latest."""
-    return contexts.reshape(*contexts.shape[:-1], -1, k, k**back).sum(axis=(-3, -1))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -227,3 +227,8 @@ def on_contexts(rows: Floats) -> Floats:
     # the oldest value goes, the next one comes
     lifted[..., context, (context * k + np.arange(k)) % contexts] = rows
     return lifted
+
+
+def of_value(contexts: Any, k: int, back: int = 0) -> Any:
+    """(…, k) sums over (…, S) contexts by their value `back` records before the latest."""
+    return contexts.reshape(*contexts.shape[:-1], -1, k, k**back).sum(axis=(-3, -1))

@@ -136,8 +136,9 @@ def walked(row: Row, kernels: Row, count: int) -> Row:
 
 
 def pattern_power(pattern: Mask, steps: int) -> Mask:
-    """(k, k) whether a walk of so many steps leads from i to j; pattern: whether one step does."""
-    reached, base = np.eye(len(pattern), dtype=bool), pattern
+    """(…, k, k) whether a walk of so many steps leads from i to j; pattern: whether one does."""
+    reached: Mask = np.broadcast_to(np.eye(pattern.shape[-1], dtype=bool), pattern.shape)
+    base = pattern
     while steps:
         if steps & 1:
             reached = _followed(reached, base)

@@ -21,9 +21,9 @@ from offrecord.mechanisms import design
 from offrecord.mechanisms.window import BestWindow
 from offrecord.models.base import Floats
 from offrecord.theory.influence import first_small, max_influence
+from offrecord.theory.leakage import checked_redaction, rows_beside
 from offrecord.theory.one_side import OneSide
 from offrecord.theory.problem import Problem
-from offrecord.theory.redaction import checked_redaction, rows_beside
 
 
 def data_independent_utility(problem: Problem) -> float:

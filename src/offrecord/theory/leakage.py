@@ -10,27 +10,30 @@ its values is a sum over the contexts that hold them (R6).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats, Integers
-from offrecord.models.members import Members
-from offrecord.theory.pairs import log_ratios, record_leakages
+from offrecord.models.base import Floats, Integers, Mask
+from offrecord.models.members import Members, of_value
+from offrecord.theory.pairs import NOTHING, log_ratios, record_leakages
 from offrecord.theory.problem import Problem, Secret
-from offrecord.theory.redaction import checked_redaction, rows_beside
 from offrecord.theory.sides import (
     LEAST,
+    SIDES,
     Direction,
     context_outcomes,
     kernel_product,
     local_outcomes,
+    one_further,
 )
 
 #: Outputs of one side of order above 1 that are followed; beyond, leakage takes minutes.
 _MOST_OUTPUTS = 4096
 _MOST_NUMBERS = 2**25  # of the states of these outputs: 256 MB
+_FIRST_LOOK = 256  # rows: few sides reach further, and long chains have many secrets
 
 
 def leakage(problem: Problem, redaction: ArrayLike) -> float:
@@ -86,26 +89,19 @@ def leakages(problem: Problem, redaction: ArrayLike) -> Floats:
     return found
 
 
+@dataclass(frozen=True, eq=False)
 class Around:
-    """A secret, the start contexts beside it and the redaction of both sides."""
+    """A secret, the start contexts beside it and the redaction of both sides.
 
-    def __init__(
-        self,
-        problem: Problem,
-        members: Members,
-        secret: Secret,
-        rows: tuple[Floats, Floats],
-        inside: Floats | None = None,
-    ) -> None:
-        """rows: of both sides, from the secret outwards; beyond them all is released. inside: of
-        the secret's own records, which are always redacted without it.
-        """
-        self.problem, self.members, self.secret = problem, members, secret
-        self.rows, self.inside = rows, inside
-        order, (first, last) = members.order, secret
-        self.is_long = last - first + 1 >= order
-        #: The last records (from 1) of the contexts that the left and the right side start from.
-        self.ends = (first + order - 1, last) if self.is_long else (max(last, order),) * 2
+    rows: of the left and the right side, from the secret outwards; beyond them all is released.
+    inside: of the secret's own records, which are always redacted without it.
+    """
+
+    problem: Problem
+    members: Members
+    secret: Secret
+    rows: tuple[Floats, Floats]
+    inside: Floats | None = None
 
     @classmethod
     def of(cls, problem: Problem, members: Members, secret: Secret, matrix: Floats) -> Around:
@@ -115,25 +111,37 @@ class Around:
         return cls(problem, members, secret, rows, None if np.all(inside == 1) else inside)
 
     @property
+    def length(self) -> int:
+        """How many records the secret has."""
+        return self.secret.last - self.secret.first + 1
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The last records (from 1) of the contexts that the left and the right side start from."""
+        order, (first, last) = self.members.order, self.secret
+        if self.length >= order:
+            return first + order - 1, last
+        return max(last, order), max(last, order)
+
+    @property
+    def margins(self) -> tuple[int, int]:
+        """How many records lie to the left and to the right of the secret."""
+        return self.secret.first - 1, self.problem.n - self.secret.last
+
+    @property
     def key(self) -> object:
         """Equal for secrets with the same leakage."""
         if self.members.places is not None:
             return self.secret
         inside = None if self.inside is None else self.inside.tobytes()
-        margins = self.secret.first - 1, self.problem.n - self.secret.last
         sides = [
             (rows.tobytes(), min(margin - len(rows), self.members.order))
-            for rows, margin in zip(self.rows, margins, strict=True)
+            for rows, margin in zip(self.rows, self.margins, strict=True)
         ]
-        offset = self.ends[1] - self.secret.last
-        return inside, tuple(sides), self.secret.last - self.secret.first, offset
+        return inside, tuple(sides), self.length, self.ends[1] - self.secret.last
 
-    # The place of a record, from 1.
     def _place(self, record: int) -> int:
-        places = self.members.places
-        if places is None:
-            return 0
-        return (record - 1) % places.count if places.cyclic else record - 1
+        return self.members.place_after(0, record - 1)
 
     # ---- leakage
 
@@ -141,59 +149,48 @@ class Around:
         """(M,) leakage about the secret."""
         if self.is_given_away:
             return np.full(self.members.count, np.inf)
-        size = max(_MOST_NUMBERS // self.members.contexts**2, 1)
-        if self.members.count <= size:
-            return self._leakages(self.members)
-        parts = self.members.parts(size)
+        parts = self.members.parts(max(_MOST_NUMBERS // self.members.contexts**2, 1))
         return np.concatenate([self._leakages(part) for part in parts])
 
     def _leakages(self, members: Members) -> Floats:
-        left, right = (self._outcomes(members, side) for side in ("left", "right"))
+        left, right = (self._outcomes(members, side) for side in SIDES)
         laws = [members.law(self._place(end)) for end in self.ends]
-        if not self.is_long:
+        if self.length < members.order:
             # a secret within one context: a sum over the contexts that hold it (R6)
             return record_leakages(left, right, laws[0], self._codes())
         # first and last values of a run occur together or not (F9)
         pairs = log_ratios(left, laws[0]), log_ratios(right, laws[1])
         found = _added(*pairs, self._together(members))
-        return np.asarray(np.where(found > 1e-12, found, 0.0))
+        return np.asarray(np.where(found > NOTHING, found, 0.0))
 
     @property
     def is_given_away(self) -> bool:
         """Whether a record of the secret may be released that could have another value."""
-        first, last = self.secret
         if self.inside is None:
             return False
-        silent = self.inside == 1
-        for record in range(first, last + 1):
-            possible = (self._law_of(record) > 0).any(axis=0)
-            if possible.sum() > 1 and not silent[record - first][possible].all():
+        for record, row in enumerate(self.inside, self.secret.first):
+            end = max(record, self.members.order)
+            laws = of_value(self.members.law(self._place(end)), self.members.k, end - record)
+            possible = (laws > 0).any(axis=0)
+            if possible.sum() > 1 and not (row == 1)[possible].all():
                 return True
         return False
 
-    # (M, k) the law of one record's value.
-    def _law_of(self, record: int) -> Floats:
-        members, end = self.members, max(record, self.members.order)
-        law, digit = members.law(self._place(end)), end - record
-        shape = (members.count, -1, members.k, members.k**digit)
-        return np.asarray(law.reshape(shape).sum(axis=(1, 3)))
-
-    # (S,) the values of a short secret in each start context, as one number.
     def _codes(self) -> Integers:
+        """(S,) the values of a short secret in each start context, as one number."""
         k, after = self.members.k, self.ends[1] - self.secret.last
-        length = self.secret.last - self.secret.first + 1
-        return np.asarray(np.arange(self.members.contexts) // k**after % k**length)
+        return np.asarray(np.arange(self.members.contexts) // k**after % k**self.length)
 
-    # (M, S, S) which start contexts of a long secret occur together.
-    def _together(self, members: Members) -> NDArray[np.bool_]:
+    def _together(self, members: Members) -> Mask:
+        """(M, S, S) which start contexts of a long secret occur together."""
         place, steps = self._place(self.ends[0]), self.ends[1] - self.ends[0]
         product = kernel_product(members, place, steps, "right")
         return np.asarray((product > 0) & (members.law(place) > 0)[:, :, np.newaxis])
 
     # ---- what is seen on one side
 
-    # (M, O, S)
     def _outcomes(self, members: Members, direction: Direction) -> Floats:
+        """(M, O, S) what may be seen of one side."""
         rows, margin, end = self._side(direction)
         if members.order == 1:
             return local_outcomes(rows, members, self._place(end), direction, margin)
@@ -206,90 +203,91 @@ class Around:
             return np.ones((members.count, 1, members.contexts))
         return context_outcomes(members, self._place(end), steps, seen, direction)
 
-    # Rows of redaction outwards, number of records, last record of the start context.
     def _side(self, direction: Direction) -> tuple[Floats, int, int]:
-        if direction == "left":
-            return self.rows[0], self.secret.first - 1, self.ends[0]
-        return self.rows[1], self.problem.n - self.secret.last, self.ends[1]
+        """Rows of redaction outwards, number of records, last record of the start context."""
+        at = SIDES.index(direction)
+        return self.rows[at], self.margins[at], self.ends[at]
 
-    # The size of a window of whole redactions, if the side is one.
     def _window(self, rows: Floats, margin: int) -> int | None:
+        """The size of a window of whole redactions, if the side is one."""
         size = int(np.argmin(np.append(np.all(rows == 1, axis=1), False)))
         return size if not rows[size : min(size + self.members.order, margin)].any() else None
 
-    # How far the nearest released context is, and how many of its records are released.
     def _steps_to_context(self, direction: Direction, window: int, margin: int) -> tuple[int, int]:
+        """How far the nearest released context is, and how many of its records are released."""
         order = self.members.order
         seen = min(order, margin - window)
         if direction == "right":
-            end = self.secret.last + window + seen
-            return end - self.ends[1], seen
+            return self.secret.last + window + seen - self.ends[1], seen
         end = self.secret.first - window - 1 if seen == order else order
         return self.ends[0] - end, seen
 
     def _enumerated(self, members: Members, direction: Direction) -> Iterator[Floats]:
-        """(M, S) likelihoods of every output of a side of order m up to m releases in a row (R6).
-
-        The records beside the secret that its start context holds come first, without a step.
-        """
+        """(M, S) likelihoods of every output of a side up to `order` releases in a row (R6)."""
         rows, margin, end = self._side(direction)
-        order, k = members.order, members.k
-        start = kernel_product(members, self._place(end), 0, direction)
-        states = [(0, start)]  # how many records in a row were released, and what is likely then
-        given = 0
+        place, given = self._place(end), 0
+        # how many records in a row were released, and what is likely then
+        states = [(0, kernel_product(members, place, 0, direction))]
         for distance in range(1, margin + 1):
-            record = (
-                self.secret.first - distance
-                if direction == "left"
-                else (self.secret.last + distance)
-            )
-            row = rows[distance - 1] if distance <= len(rows) else np.zeros(k)
-            held = end - record if end - order < record <= end else None
-            digit = held if held is not None else (order - 1 if direction == "left" else 0)
-            values = np.arange(members.contexts) // k**digit % k
+            steps, digit = self._step_and_digit(distance, direction)
+            row = rows[distance - 1] if distance <= len(rows) else np.zeros(members.k)
+            values = np.arange(members.contexts) // members.k**digit % members.k
             going = []
             for released, state in states:
-                moved = (
-                    state if held is not None else self._moved(members, state, record, direction)
-                )
-                moved = moved / max(float(moved.max()), np.finfo(float).tiny)
-                if np.any((moved > 0) & (moved < LEAST)):
-                    raise InputError(
-                        "probabilities of this redaction are too small to compute with"
-                    )
-                if row.any():
-                    going.append((0, moved * row[values]))
-                for value in np.flatnonzero(row < 1).tolist():
-                    shown = moved * ((values == value) * (1 - row[value]))
-                    if released + 1 < order:
-                        going.append((released + 1, shown))
-                    elif shown.any():
+                # records that the start context holds come first, without a step
+                moved = one_further(state, members, place, steps, direction) if steps > 0 else state
+                for more, shown in _branches(_scaled(moved), values, row, released):
+                    if more < members.order:
+                        going.append((more, shown))
+                    else:
                         given += 1
                         yield shown.sum(axis=2)
-            states = [one for one in going if one[1].any()]
+            states = going
             size = len(states) * members.count * members.contexts**2
             if len(states) + given > _MOST_OUTPUTS or size > _MOST_NUMBERS:
                 raise InputError(
-                    f"a redaction of order {order} with so many outputs takes too long to judge;"
-                    " a window does not"
+                    f"a redaction of order {members.order} with so many outputs takes too long to"
+                    " judge; a window does not"
                 )
-        law = members.law(self._place(order))
+        law = members.law(self._place(members.order))
         for _, state in states:
-            yield (
-                state.sum(axis=2) if direction == "right" else np.einsum("mxi,mi->mx", state, law)
-            )
+            left = direction == "left"
+            yield np.einsum("mxi,mi->mx", state, law) if left else state.sum(axis=2)
 
-    # The states after a step that shows one more record.
-    def _moved(self, members: Members, state: Floats, record: int, direction: Direction) -> Floats:
+    def _step_and_digit(self, distance: int, direction: Direction) -> tuple[int, int]:
+        """How many steps from the start context shows a record, and its digit in the context."""
+        order, (first, last) = self.members.order, self.secret
         if direction == "right":
-            return np.asarray(state @ members.kernel(self._place(record - 1)))
-        end = self._place(record + members.order - 1)
-        occurs = (members.law(end) > 0)[:, np.newaxis, :]
-        return np.asarray(state @ np.swapaxes(members.kernel(end), 1, 2)) * occurs
+            steps = distance - (self.ends[1] - last)
+            return steps, max(-steps, 0)
+        steps = distance + self.ends[0] - order + 1 - first
+        return steps, order - 1 + min(steps, 0)
 
 
-# (M,) the largest left[a, a'] + right[b, b'] over pairs (a, b), (a', b') that occur (F9).
-def _added(left: Floats, right: Floats, together: NDArray[np.bool_]) -> Floats:
+def _scaled(state: Floats) -> Floats:
+    """Likelihoods by the largest; InputError if some are too small to be followed."""
+    state = state / max(float(state.max()), np.finfo(float).tiny)
+    if np.any((state > 0) & (state < LEAST)):
+        raise InputError("probabilities of this redaction are too small to compute with")
+    return state
+
+
+def _branches(
+    state: Floats, values: Integers, row: Floats, released: int
+) -> Iterator[tuple[int, Floats]]:
+    """What a record may show: how many in a row are released then, and what is likely."""
+    chances = [(0, row[values])]
+    chances += [
+        (released + 1, (values == value) * (1 - row[value])) for value in np.flatnonzero(row < 1)
+    ]
+    for more, chance in chances:
+        shown = state * chance
+        if shown.any():
+            yield more, shown
+
+
+def _added(left: Floats, right: Floats, together: Mask) -> Floats:
+    """(M,) the largest left[a, a'] + right[b, b'] over pairs (a, b), (a', b') that occur (F9)."""
     size = left.shape[1]
     if size > 1 and together.all():
         return np.asarray(left.max(axis=(1, 2)) + right.max(axis=(1, 2)))
@@ -300,3 +298,66 @@ def _added(left: Floats, right: Floats, together: NDArray[np.bool_]) -> Floats:
             most = np.where(together[:, other], from_a, -np.inf).max(axis=1)
             best = np.maximum(best, left[:, a, other] + most)
     return best
+
+
+# ---- redaction matrices: (n, k) probability of redaction of each record and value
+
+
+def checked_redaction(redaction: ArrayLike, problem: Problem) -> Floats:
+    """A redaction matrix of a problem.
+
+    redaction: (n, k) probabilities. Raises InputError for another shape, and numbers that are no
+    probabilities.
+    """
+    shape = (problem.n, problem.chain.k)
+    try:
+        matrix = np.asarray(redaction, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"redaction must be {shape[0]} × {shape[1]} numbers") from None
+    if matrix.shape != shape:
+        raise InputError(f"redaction must have shape {shape}, got {matrix.shape}")
+    outside = ~((matrix >= 0) & (matrix <= 1))
+    if outside.any():
+        record, value = np.argwhere(outside)[0]
+        raise InputError(
+            f"redaction must hold probabilities, got {matrix[record, value]} for record"
+            f" {record + 1}"
+        )
+    return matrix
+
+
+def rows_beside(matrix: Floats, secret: Secret, order: int) -> tuple[Floats, Floats]:
+    """(reach, k) the redaction beside a secret, from it outwards, as far as it makes a difference.
+
+    matrix: (n, k) the whole redaction. For the left and for the right side.
+    """
+    left, right = matrix[: secret.first - 1][::-1], matrix[secret.last :]
+    return _nearest(left, order), _nearest(right, order)
+
+
+# The rows up to the first `order` rows of zeros.
+def _nearest(rows: Floats, order: int) -> Floats:
+    count = _FIRST_LOOK
+    while True:
+        free: Mask = np.logical_not(rows[:count].any(axis=1))
+        whole = free.copy()  # whether the next `order` rows are all free
+        for further in range(1, order):
+            whole[:-further] &= free[further:]
+            whole[len(whole) - further :] = False
+        found = np.flatnonzero(whole)
+        if len(found):
+            return rows[: int(found[0])]
+        if count >= len(rows):
+            used = np.flatnonzero(~free)
+            return rows[: int(used[-1]) + 1] if len(used) else rows[:0]
+        count *= 8
+
+
+def released(matrix: Floats, problem: Problem) -> float:
+    """Expected number of released records, n·ν (Definition 2), by each record's own law.
+
+    Theorem 1 and Eq. (3) are this sum for a 3R matrix of the paper's chain.
+
+    matrix: (n, k) the redaction.
+    """
+    return float(((1.0 - matrix) * problem.chain.marginals(1, problem.n)).sum())

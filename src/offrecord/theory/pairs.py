@@ -8,7 +8,9 @@ independent, so these arrays are all that is needed (F2; mathematics of stopping
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +20,7 @@ from offrecord.models.base import Floats, Integers, Mask
 #: Upper bound on the absolute rounding error of a leakage within the limits of size
 #: (docs/proofs/rounding.md).
 ROUNDING = 1e-9
-_NOTHING = (
-    1e-12  # a log-ratio up to this is what rounding leaves of equal likelihoods: it counts as 0
-)
+NOTHING = 1e-12  #: a log-ratio up to this is what rounding leaves of equal likelihoods
 
 #: Outcomes of each side that are paired first, those that differ most between start contexts: they
 #: settle most members.
@@ -67,81 +67,87 @@ def record_leakages(left: Floats, right: Floats, law: Floats, last_value: Intege
     """
     if len(np.unique(last_value)) == len(last_value):  # order 1: two sides add by pairs (F2)
         both = (log_ratios(left, law) + log_ratios(right, law)).max(axis=(1, 2))
-        return np.where(both > _NOTHING, both, 0.0)
-    given = _given_values(law, last_value)
+        return np.where(both > NOTHING, both, 0.0)
+    sides = _BothSides(left, right, law, _given_values(law, last_value))
     if max(left.shape[1], right.shape[1]) <= _WIDEST:
-        return _joint_log_ratios(left, right, given)
-    sides = [_Spreads.of(side, law, given) for side in (left, right)]
-    found = _widest_leakages(left, right, given, sides)
-    return _with_others(found, left, right, given, sides, np.arange(len(found)), found)
+        return _joint_log_ratios(left, right, sides.given)
+    found = sides.widest()
+    return sides.with_others(found, np.arange(len(found)), found)
 
 
 def record_exceeds(
     left: Floats, right: Floats, law: Floats, last_value: Integers, epsilon: float
 ) -> Mask:
-    """(M,) whether `record_leakages` exceeds ε.
-
-    The bound settles most members that keep ε, the widest outcomes most of those that do not.
-
-    Args:
-        left, right, law, last_value: see `record_leakages`.
-        epsilon: the budget.
-    """
+    """(M,) whether `record_leakages`, whose arguments these are, exceeds ε."""
     if len(np.unique(last_value)) == len(last_value):
         return np.asarray(record_leakages(left, right, law, last_value) > epsilon)
-    given = _given_values(law, last_value)
-    sides = [_Spreads.of(side, law, given) for side in (left, right)]
-    asked = np.flatnonzero(sides[0].beside(sides[1]).max(axis=1, initial=0.0) > epsilon)
+    sides = _BothSides(left, right, law, _given_values(law, last_value))
+    # the bound settles most members that keep ε, the widest outcomes most of those that do not
+    asked = np.flatnonzero(sides.bounds() > epsilon)
     exceeds = np.zeros(len(left), dtype=bool)
     if len(asked):
-        left, right, given = left[asked], right[asked], given[asked]
-        sides = [side.part(asked) for side in sides]
-        found = _widest_leakages(left, right, given, sides)
+        some = sides.part(asked)
+        found = some.widest()
         below, limits = np.flatnonzero(found <= epsilon), np.full(len(found), epsilon)
-        exceeds[asked] = _with_others(found, left, right, given, sides, below, limits) > epsilon
+        exceeds[asked] = some.with_others(found, below, limits) > epsilon
     return exceeds
-
-
-def _widest_leakages(
-    left: Floats, right: Floats, given: Floats, sides: Sequence[_Spreads]
-) -> Floats:
-    """(M,) what the outcomes that differ most between start contexts leak in pairs."""
-    some = [
-        np.take_along_axis(side, spread.order[:, :_WIDEST, np.newaxis], axis=1)
-        for side, spread in zip((left, right), sides, strict=True)
-    ]
-    return _joint_log_ratios(some[0], some[1], given)
-
-
-def _with_others(
-    found: Floats,
-    left: Floats,
-    right: Floats,
-    given: Floats,
-    sides: Sequence[_Spreads],
-    asked: Integers,
-    limits: Floats,
-) -> Floats:
-    """(M,) for the members asked, what all pairs of outcomes leak that may leak more than a limit;
-    for the others, what was found.
-    """
-    found = found.copy()
-    open_left = np.greater(sides[0].beside(sides[1]), limits[:, np.newaxis])
-    open_right = np.greater(sides[1].beside(sides[0]), limits[:, np.newaxis])
-    # the widest outcomes settle most members; bounds (O8) say which are still open
-    is_open = np.logical_and(open_left.any(axis=1), open_right.any(axis=1))
-    for member in asked[is_open[asked]]:
-        mine, other = left[member, open_left[member]], right[member, open_right[member]]
-        more = _joint_log_ratios(mine[np.newaxis], other[np.newaxis], given[member, np.newaxis])
-        found[member] = max(found[member], more[0])
-    return found
 
 
 def record_bounds(left: Floats, right: Floats, law: Floats, last_value: Integers) -> Floats:
     """(M,) no less than `record_leakages`, and much faster."""
-    given = _given_values(law, last_value)
-    spreads = [_Spreads.of(side, law, given) for side in (left, right)]
-    return np.asarray(spreads[0].beside(spreads[1]).max(axis=1, initial=0.0))
+    return _BothSides(left, right, law, _given_values(law, last_value)).bounds()
+
+
+@dataclass(frozen=True, eq=False)
+class _BothSides:
+    """Outcomes of both sides of a record; see `record_leakages`. given: by `_given_values`."""
+
+    left: Floats
+    right: Floats
+    law: Floats
+    given: Floats
+
+    @cached_property
+    def spreads(self) -> list[_Spreads]:
+        """Of the left and of the right side."""
+        return [_Spreads.of(side, self.law, self.given) for side in (self.left, self.right)]
+
+    def part(self, members: Integers) -> _BothSides:
+        """The same of some members."""
+        arrays = (self.left, self.right, self.law, self.given)
+        some = _BothSides(*(one[members] for one in arrays))
+        some.__dict__["spreads"] = [spread.part(members) for spread in self.spreads]
+        return some
+
+    def bounds(self) -> Floats:
+        """(M,) no less than what any pair of outcomes leaks."""
+        left, right = self.spreads
+        return np.asarray(left.beside(right).max(axis=1, initial=0.0))
+
+    def widest(self) -> Floats:
+        """(M,) what the outcomes that differ most between start contexts leak in pairs."""
+        some = [
+            np.take_along_axis(side, spread.order[:, :_WIDEST, np.newaxis], axis=1)
+            for side, spread in zip((self.left, self.right), self.spreads, strict=True)
+        ]
+        return _joint_log_ratios(some[0], some[1], self.given)
+
+    def with_others(self, found: Floats, asked: Integers, limits: Floats) -> Floats:
+        """(M,) for the members asked, what all pairs of outcomes leak that may leak more than a
+        limit; for the others, what was found.
+        """
+        found, (left, right) = found.copy(), self.spreads
+        open_left = np.greater(left.beside(right), limits[:, np.newaxis])
+        open_right = np.greater(right.beside(left), limits[:, np.newaxis])
+        # the widest outcomes settle most members; bounds (O8) say which are still open
+        is_open = np.logical_and(open_left.any(axis=1), open_right.any(axis=1))
+        for member in asked[is_open[asked]]:
+            mine = self.left[member, open_left[member]]
+            other = self.right[member, open_right[member]]
+            given = self.given[member, np.newaxis]
+            more = _joint_log_ratios(mine[np.newaxis], other[np.newaxis], given)
+            found[member] = max(found[member], more[0])
+        return found
 
 
 class _Spreads(NamedTuple):
@@ -200,9 +206,8 @@ def _joint_log_ratios(left: Floats, right: Floats, given: Floats) -> Floats:
     for value in range(given.shape[1]):
         share = given[:, value]
         counts = (share != 0).any(axis=0)  # contexts that end in this value; nan is not 0
-        joint = (left[:, :, counts] * share[:, np.newaxis, counts]) @ right[:, :, counts].swapaxes(
-            1, 2
-        )
+        mine = left[:, :, counts] * share[:, np.newaxis, counts]
+        joint = mine @ right[:, :, counts].swapaxes(1, 2)
         np.fmax(likely, joint, out=likely)  # passes over nan: values that cannot occur
         np.fmin(unlikely, joint, out=unlikely)
     members = len(left)
@@ -217,17 +222,13 @@ def log_ratios(outcomes: Floats, possible: Floats) -> Floats:
     least 0, ∞ included.
     """
     contexts = outcomes.shape[2]
-    found = np.ones((len(outcomes), contexts, contexts))
+    found, occurs = np.ones((len(outcomes), contexts, contexts)), possible > 0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for x in range(contexts):
-            for y in range(contexts):
-                if x != y:
-                    mine, other = outcomes[:, :, x], outcomes[:, :, y]
-                    ratios = np.where(mine > 0, mine / other, 1.0)
-                    counts = (possible[:, x] > 0) & (possible[:, y] > 0)
-                    largest = ratios.max(axis=1, initial=1.0)
-                    found[:, x, y] = np.where(counts, largest, 1.0)
-        return np.asarray(np.log(found))
+        for x, y in permutations(range(contexts), 2):
+            mine, other = outcomes[:, :, x], outcomes[:, :, y]
+            ratios = np.where(mine > 0, mine / other, 1.0).max(axis=1, initial=1.0)
+            found[:, x, y] = np.where(occurs[:, x] & occurs[:, y], ratios, 1.0)
+    return np.asarray(np.log(found))
 
 
 # (M,) the largest log(likely / unlikely) over outcomes that can occur; at least 0.
@@ -235,4 +236,4 @@ def _largest_log_ratio(likely: Floats, unlikely: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.where(likely > 0, likely / unlikely, 1.0)
         found = np.log(ratios).max(axis=1, initial=0.0)
-    return np.where(found > _NOTHING, found, 0.0)
+    return np.where(found > NOTHING, found, 0.0)

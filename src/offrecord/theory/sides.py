@@ -10,13 +10,15 @@ factor. Docs: proofs/F1-first-release.md, proofs/rounding.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from offrecord.errors import InputError
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Mask
+from offrecord.models.members import of_value
+from offrecord.models.stationary import pattern_power
 
 if TYPE_CHECKING:
     from offrecord.models.members import Members
@@ -51,11 +53,13 @@ def local_outcomes(
         raise InputError(
             f"of order {members.order} windows are judged exactly, other local rules are not"
         )
-    kept = _Kept((members.count, members.k, members.k))
+    found, k = np.zeros((members.count, 0, members.k)), members.k
     for likelihoods, certain in first_releases(redaction, members, place, direction, margin):
-        kept.add(likelihoods)
-        kept.refuse(~certain)
-    return kept.found
+        found = np.concatenate((found, np.swapaxes(likelihoods, 1, 2)), axis=1)
+        if found.shape[1] > 4 * k * k:  # a long side has an outcome for each record and value
+            found = _widest(found)
+        found = _refused(found, ~certain)
+    return found
 
 
 def local_redactions(
@@ -71,12 +75,12 @@ def local_redactions(
     if np.all(redaction == 1):
         return np.full(members.count, float(count))
     if members.places is None:
-        return np.asarray(_of_values(members, members.law()) @ redaction[:count].sum(axis=0))
+        return np.asarray(of_value(members.law(), members.k) @ redaction[:count].sum(axis=0))
     total = np.zeros(members.count)
     near = members.order - 1 if direction == "left" else 0
     for distance in range(1, count + 1):
         steps = distance if direction == "right" else -distance - near
-        law = _of_values(members, members.law(members.place_after(place, steps)))
+        law = of_value(members.law(members.place_after(place, steps)), members.k)
         total += law @ redaction[distance - 1]
     return total
 
@@ -139,7 +143,7 @@ def _forwards(members: Members, place: int, steps: int) -> Floats:
 
 def has_vanished(
     product: Floats, members: Members, place: int, steps: int, direction: Direction
-) -> NDArray[np.bool_]:
+) -> Mask:
     """(M,) members some of whose probabilities are too small for floating point.
 
     Returns true where a possible step has probability below 1e-150, or vanished in the product;
@@ -164,24 +168,19 @@ def has_vanished(
     return np.asarray(tiny)
 
 
-# (M, S, S) which contexts are possible so many steps on.
-def _pattern(members: Members, place: int, steps: int) -> NDArray[np.bool_]:
-    size = (members.count, members.contexts, members.contexts)
-    found = np.broadcast_to(np.eye(members.contexts, dtype=bool), size)
+def _pattern(members: Members, place: int, steps: int) -> Mask:
+    """(M, S, S) which contexts are possible so many steps on."""
     if members.rows.shape[1] == 1:
-        power = members.kernel() > 0
-        while steps:
-            if steps & 1:
-                found = found @ power
-            power, steps = power @ power, steps >> 1
-        return found.copy()
+        return np.array(pattern_power(members.kernel() > 0, steps))
+    size = (members.count, members.contexts, members.contexts)
+    found: Mask = np.broadcast_to(np.eye(members.contexts, dtype=bool), size)
     for step in range(steps):
         found = found @ (members.kernel(place_at(members, place, step)) > 0)
     return found.copy()
 
 
 # (M, O, S) outcomes with more of them, of endless leakage for these members.
-def _refused(outcomes: Floats, members: NDArray[np.bool_]) -> Floats:
+def _refused(outcomes: Floats, members: Mask) -> Floats:
     if not np.any(members):
         return outcomes
     contexts = outcomes.shape[2]
@@ -205,11 +204,6 @@ def _occurs(members: Members, place: int, steps: int) -> Floats:
     if ends_anywhere(members, place):
         possible = possible | (members.law(place) > 0)
     return np.asarray(possible, dtype=np.float64)
-
-
-# (M, k) the law of the last record of a context.
-def _of_values(members: Members, law: Floats) -> Floats:
-    return np.asarray(law.reshape(members.count, -1, members.k).sum(axis=1))
 
 
 # (M, O, S) the nearest `order` released records, fewer at a real end (R6).
@@ -250,7 +244,7 @@ def context_outcomes(
 
 def first_releases(
     redaction: Floats, members: Members, place: int, direction: Direction, margin: int | None
-) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
+) -> Iterator[tuple[Floats, Mask]]:
     """F1's walk away from the core, for chains of order 1: by distance, (M, S, O) likelihoods of
     first releases given the start value, and (M,) whether none became too small.
 
@@ -262,7 +256,7 @@ def first_releases(
     state = kernel_product(members, place, always, direction)
     certain = ~has_vanished(state, members, place, always, direction)
     for distance in range(always + 1, reach + 1):
-        reached = _step(state, members, place, distance, direction)
+        reached = one_further(state, members, place, distance, direction)
         row = redaction[distance - 1]
         yield reached[:, :, row < 1], certain
         # everything is released here: nothing further counts (F1)
@@ -274,7 +268,7 @@ def first_releases(
         state = state / np.where(largest > 0, largest, 1.0)
         certain = certain & ~np.any((state > 0) & (state < LEAST), axis=(1, 2))
     if margin is None or margin > reach:
-        reached = _step(state, members, place, reach + 1, direction)
+        reached = one_further(state, members, place, reach + 1, direction)
         yield reached, certain
     else:
         nothing = _nothing(state, members, place, reach, direction)
@@ -285,10 +279,10 @@ def first_releases(
             yield nothing[:, :, np.newaxis], certain
 
 
-# (M, k, k) one record further, to the one at a distance.
-def _step(
+def one_further(
     state: Floats, members: Members, place: int, distance: int, direction: Direction
 ) -> Floats:
+    """(M, S, S) likelihoods one record further, at a distance from the start context."""
     if direction == "right":
         return np.asarray(state @ members.kernel(place_at(members, place, distance - 1)))
     kernel = members.kernel(place_at(members, place, -distance))
@@ -317,33 +311,13 @@ def _nothing_before(members: Members, place: int, rows: Floats) -> Floats:
     return np.asarray(state * _inverse(members.law(place)))
 
 
-class _Kept:
-    """The outcomes that count: all while they are few, else the largest ratio of each pair."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.count, self.k = shape[0], shape[2]
-        self.found = np.zeros((self.count, 0, self.k))
-
-    def add(self, outcomes: Floats) -> None:
-        """(M, k, O) more outcomes, by start value first."""
-        if outcomes.shape[2] == 0:
-            return
-        self.found = np.concatenate((self.found, np.swapaxes(outcomes, 1, 2)), axis=1)
-        if self.found.shape[1] > 4 * self.k * self.k:
-            self._reduce()
-
-    def refuse(self, members: NDArray[np.bool_]) -> None:
-        """Members whose likelihoods became too small: they count as leaking without limit."""
-        self.found = _refused(self.found, members)
-
-    def _reduce(self) -> None:
-        k, rows = self.k, np.arange(self.count)
-        best = []
-        for x in range(k):
-            for y in range(k):
-                if x != y:
-                    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                        ratio = self.found[:, :, x] / self.found[:, :, y]
-                    ratio[self.found[:, :, x] == 0] = -1.0
-                    best.append(self.found[rows, np.argmax(ratio, axis=1)])
-        self.found = np.stack(best, axis=1)
+def _widest(outcomes: Floats) -> Floats:
+    """(M, k·(k − 1), k) of each pair of values the outcome with the largest ratio."""
+    members, _, k = outcomes.shape
+    best = []
+    for x, y in permutations(range(k), 2):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = outcomes[:, :, x] / outcomes[:, :, y]
+        ratio[outcomes[:, :, x] == 0] = -1.0
+        best.append(outcomes[np.arange(members), np.argmax(ratio, axis=1)])
+    return np.stack(best, axis=1)
