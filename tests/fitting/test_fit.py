@@ -11,8 +11,7 @@ from offrecord.errors import InputError
 from offrecord.fitting.audit import dependence, windows
 from offrecord.fitting.counting import Reference
 from offrecord.fitting.fit import fit
-from offrecord.fitting.order import compared
-from offrecord.fitting.places import unit_kappa
+from offrecord.fitting.kernels import compared, unit_kappa
 from offrecord.models.chain import MarkovChain
 from offrecord.models.file import load_model
 from offrecord.models.members import Places

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from offrecord.fitting.counting import Keys, Reference
-from offrecord.fitting.order import ENOUGH_UNITS
+from offrecord.fitting.kernels import ENOUGH_UNITS
 from offrecord.fitting.patterns import Counted, Line, balance, counted, odds, patterns, visible
 from offrecord.models.base import Floats, Label, Mask
 from offrecord.models.evidence import Dependence, Verdict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,21 @@ from offrecord.errors import InputError, as_called
 from offrecord.fitting import printed
 from offrecord.fitting.audit import Windows, mean_windows, verdicts, windows
 from offrecord.fitting.counting import Keys, Reference
-from offrecord.fitting.order import ENOUGH_UNITS, Orders, checked_order, compared
-from offrecord.fitting.places import (
+from offrecord.fitting.kernels import (
     AUTO,
+    ENOUGH_UNITS,
     STEP,
     Gain,
+    Orders,
     Placed,
     block_kappa,
     candidates,
+    checked_order,
     chosen_places,
+    compared,
     unit_kappa,
 )
-from offrecord.models.base import Floats, Integers, Label, Mask
+from offrecord.models.base import Integers, Label, Mask
 from offrecord.models.chain import MarkovChain
 from offrecord.models.evidence import Verdict, sensitivities
 from offrecord.models.file import Model, Origin
@@ -145,17 +149,13 @@ def fit(  # noqa: PLR0913 - what there is to choose, by name
     rule = _Rule(known, order, tuple(labels), coverage, placed)
     posterior = rule.learn(known)
     acting = windows(posterior, epsilons, longest=known.longest)
+    both = zip(acting, mean_windows(posterior, epsilons, known.longest), strict=True)
     tested = _tested(rule, orders, epsilons, acting)
     seen = np.bincount(known.codes[known.codes >= 0], minlength=len(labels)).tolist()
-    counted = {
-        "chains": known.units,
-        "records": sum(seen),
-        "lone_cells": known.lone_cells(order) if known.units > 1 else 0,
-    }
     origin = Origin(column="value", order="row") if origin is None else origin
-    both = zip(acting, mean_windows(posterior, epsilons, known.longest), strict=True)
+    counted = origin.model_copy(update=_counted(known, order))
     result = Fit(
-        Model(posterior, origin.model_copy(update=counted), tuple(tested)),
+        Model(posterior, counted, tuple(tested)),
         orders,
         tuple(gains),
         dict(zip(labels, seen, strict=True)),
@@ -164,6 +164,15 @@ def fit(  # noqa: PLR0913 - what there is to choose, by name
         dict(zip(epsilons, both, strict=True)),
     )
     return result.with_warnings(*_warnings(result))
+
+
+def _counted(known: Reference, order: int) -> dict[str, int]:
+    """What a model's origin says of the records counted."""
+    return {
+        "chains": known.units,
+        "records": int(np.count_nonzero(known.codes >= 0)),
+        "lone_cells": known.lone_cells(order) if known.units > 1 else 0,
+    }
 
 
 def _reference(
@@ -184,12 +193,12 @@ def _tested(
 ) -> list[Verdict]:
     """A verdict for each ε, and how far other assumptions would widen the windows."""
     placed = rule.placed
-    place = None if placed is None else placed.of_record
-    by_step = placed is not None and placed.places.kind == STEP
-    found = verdicts(
-        rule.whole, rule.learn, rule.labels, epsilons, rule.order, place, by_step=by_step
-    )
-    return _with_ratios(found, rule, orders, acting) if placed is None else found
+    if placed is None:
+        found = verdicts(rule.whole, rule.learn, rule.labels, epsilons, rule.order)
+        return _with_ratios(found, rule, orders, acting)
+    by_step = placed.places.kind == STEP
+    how = rule.whole, rule.learn, rule.labels, epsilons, rule.order
+    return verdicts(*how, placed.of_record, by_step=by_step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,30 +214,20 @@ class _Rule:
     coverage: float
     placed: Placed | None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kappa", self._kappa(self.order))
-
-    kappa: float | None = None
+    @cached_property
+    def kappa(self) -> float | None:
+        """Concentration of units; None where there are too few."""
+        return self._kappa(self.order)
 
     def _kappa(self, order: int) -> float | None:
-        if self.whole.units < ENOUGH_UNITS:
-            return None
-        counts = self.whole.counts(order)[0]
-        return unit_kappa(self.whole, order, _mean_rows(counts, order))
+        return unit_kappa(self.whole, order) if self.whole.units >= ENOUGH_UNITS else None
 
     def learn(self, part: Reference) -> Posterior:
         """The posterior of some of the records."""
         placed = self.placed
         if placed is None:
-            return Posterior(
-                part.counts(self.order)[0], self.order, self.labels, self.coverage, kappa=self.kappa
-            )
+            return self._pooled(part, self.order, self.kappa)
         counts = part.counts(self.order, placed.of_record, placed.places.count)
-        first_counts = None
-        if placed.places.kind == STEP:  # a part may hold no chain's first records
-            first_counts = part.first_counts(self.order)
-            if not first_counts.any():
-                first_counts = self.whole.first_counts(self.order)
         return Posterior(
             counts.sum(axis=0),
             self.order,
@@ -238,46 +237,44 @@ class _Rule:
             places=placed.places,
             place_counts=counts,
             place_kappa=placed.kappa,
-            first_counts=first_counts,
+            first_counts=self._first_counts(part) if placed.places.kind == STEP else None,
         )
+
+    def _first_counts(self, part: Reference) -> Integers:
+        found = part.first_counts(self.order)
+        # a part may hold no chain's first records
+        return found if found.any() else self.whole.first_counts(self.order)
+
+    def _pooled(self, part: Reference, order: int, kappa: float | None) -> Posterior:
+        return Posterior(part.counts(order)[0], order, self.labels, self.coverage, kappa=kappa)
 
     def of_order(self, order: int) -> Posterior:
         """What the posterior would be with another order."""
-        kappa = self._kappa(order)
-        return Posterior(
-            self.whole.counts(order)[0], order, self.labels, self.coverage, kappa=kappa
-        )
+        return self._pooled(self.whole, order, self._kappa(order))
 
     def with_blocks(self) -> Posterior:
         """What the posterior would be if it were about one more block of time."""
         kappa = block_kappa(self.whole, self.order, _BLOCKS)
-        kappa = min(kappa, self.kappa or kappa)
-        counts = self.whole.counts(self.order)[0]
-        return Posterior(counts, self.order, self.labels, self.coverage, kappa=kappa)
-
-
-def _mean_rows(counts: Integers, order: int) -> Floats:
-    return np.asarray(Posterior(counts, order).mean.rows[0, 0])
+        return self._pooled(self.whole, self.order, min(kappa, self.kappa or kappa))
 
 
 def _with_ratios(
     verdicts: Sequence[Verdict], rule: _Rule, orders: Orders, acting: Windows
 ) -> list[Verdict]:
     """The verdicts with both sensitivities."""
-    epsilons, other = [one.epsilon for one in verdicts], orders.chosen_by_aic
-    by_order = (
-        acting
-        if other == rule.order
-        else windows(rule.of_order(other), epsilons, longest=rule.whole.longest)
-    )
-    by_time = windows(rule.with_blocks(), epsilons, longest=rule.whole.longest)
-    ratios = [
-        (_ratio(wider, other, own, rule.order), _ratio(later, rule.order, own, rule.order))
-        for wider, own, later in zip(by_order, acting, by_time, strict=True)
-    ]
+    epsilons, longest = [one.epsilon for one in verdicts], rule.whole.longest
+    other, by_order = orders.chosen_by_aic, acting
+    if other != rule.order:
+        by_order = windows(rule.of_order(other), epsilons, longest=longest)
+    by_time = windows(rule.with_blocks(), epsilons, longest=longest)
     return [
-        verdict.model_copy(update={"order_ratio": order, "time_ratio": time})
-        for verdict, (order, time) in zip(verdicts, ratios, strict=True)
+        verdict.model_copy(
+            update={
+                "order_ratio": _ratio(wider, other, own, rule.order),
+                "time_ratio": _ratio(later, rule.order, own, rule.order),
+            }
+        )
+        for verdict, wider, own, later in zip(verdicts, by_order, acting, by_time, strict=True)
     ]
 
 
