@@ -74,8 +74,8 @@ def test_records_outside_the_reference_are_never_looked_at():
 @pytest.mark.parametrize("size", [50, 10**7])
 def test_keys_are_merged_and_numbered_alike_by_bins_and_by_sorting(size):
     keys = np.random.default_rng(2).integers(0, 50, 40)
-    found, times = merged(keys, None, size)
-    assert dict(zip(found.tolist(), times.tolist(), strict=True)) == Counter(keys.tolist())
+    found, times = merged(np.append(keys, size))
+    assert dict(zip(found.tolist(), times.tolist(), strict=True)) == Counter([*keys.tolist(), size])
     found, where = numbered(np.append(keys, size))
     assert np.array_equal(found[where], np.append(keys, size))
 

@@ -117,21 +117,14 @@ class Reference:
         """How many transitions are counted, but in one chain alone."""
         at = self.reaching(order)
         keys, size = self.tuples(at, order), self.k ** (order + 1)
-        both, _ = merged(keys + size * self.chains.chain_of[at], None, size * self.chains.count)
+        both, _ = merged(keys + size * self.chains.chain_of[at])
         return int(np.count_nonzero(np.bincount(both % size) == 1))
 
 
-def merged(keys: Keys, counts: Integers | None, size: int) -> tuple[Integers, Integers]:
-    """The different keys, all below `size`, and the sum of the counts (or of ones) of each."""
-    if size <= max(4 * len(keys), 1 << 16):  # a bin for each possible key is faster than sorting
-        dense = np.bincount(keys, counts, minlength=size)
-        found = np.flatnonzero(dense)
-        return found, dense[found].astype(np.int64)
-    if counts is None:
-        found, totals = np.unique(keys, return_counts=True)
-        return found.astype(np.int64), totals.astype(np.int64)
-    found, where = np.unique(keys, return_inverse=True)
-    return found.astype(np.int64), np.bincount(where, counts).astype(np.int64)
+def merged(keys: Keys, counts: Integers | None = None) -> tuple[Integers, Integers]:
+    """The different keys, and the sum of the counts (or of ones) of each."""
+    found, where = numbered(keys.astype(np.int64, copy=False))
+    return found, np.bincount(where, counts).astype(np.int64)
 
 
 def numbered(keys: Integers) -> tuple[Integers, Integers]:
@@ -140,12 +133,11 @@ def numbered(keys: Integers) -> tuple[Integers, Integers]:
     if size > max(8 * len(keys), 1 << 16):
         found, where = np.unique(keys, return_inverse=True)
         return found.astype(np.int64), where.astype(np.int64)
+    # a place for each possible key: fits of 1,000,000 rows take half the time of sorting
     there = np.zeros(size, dtype=bool)
     there[keys] = True
-    found = np.flatnonzero(there)
-    number = np.zeros(size, dtype=np.int64)
-    number[found] = np.arange(len(found))
-    return found, number[keys]
+    number = np.cumsum(there) - 1
+    return np.flatnonzero(there), number[keys]
 
 
 # ---- groups that differ
@@ -167,11 +159,10 @@ class Cells(NamedTuple):
     @classmethod
     def of(cls, keys: Keys, groups: Keys, k: int, size: int, seen: Integers | None = None) -> Cells:
         """From (n,) keys context * k + value below `size`, seen so often each, in (n,) groups."""
-        number = int(groups.max(initial=0)) + 1
-        both, counts = merged(groups.astype(np.int64) * size + keys, seen, number * size)
-        visits = merged(both // k, counts, number * size // k)[1]
+        both, counts = merged(groups.astype(np.int64) * size + keys, seen)
+        visits = merged(both // k, counts)[1]
         most = int(counts.max(initial=0)) + 1
-        alike, weight = merged(both % size * most + counts, None, size * most)
+        alike, weight = merged(both % size * most + counts)
         return cls(alike // most, alike % most, weight, *np.unique(visits, return_counts=True))
 
     def likelihood(self, kappa: float, rows: Floats) -> float:

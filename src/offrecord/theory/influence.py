@@ -53,24 +53,24 @@ def pointwise_influence(chain: MarkovChain, private: int, records: int | ArrayLi
     positions = positions.astype(np.int64)  # differences of unsigned numbers would wrap around
     out = np.full((len(positions), chain.k), np.inf)
     for direction in (-1, 1):
-        here = np.flatnonzero((positions - private) * direction > 0)
-        if not len(here):
-            continue
-        if chain.order > 1:
-            for i in here:
-                out[i] = _influence_of_joint(chain, private, int(positions[i]))
-        else:
-            distances = np.abs(positions[here] - private)
-            by_distance = influence_beside(chain, private, direction, int(distances.max()))
-            out[here] = by_distance[distances - 1]
+        distances = (positions - private) * direction
+        here = distances > 0
+        if here.any():
+            out[here] = _beside(chain, private, direction, distances[here])
     return out[0] if np.ndim(records) == 0 else out
 
 
-def influence_beside(chain: MarkovChain, private: int, direction: int, count: int) -> Floats:
-    """(count, k) pointwise influence on the nearest records of one side, for chains of order 1.
+def _beside(chain: MarkovChain, private: int, direction: int, distances: Integers) -> Floats:
+    """(m, k) pointwise influence at some distances on one side."""
+    if chain.order == 1:
+        found = influence_beside(chain, private, direction, int(distances.max()))
+        return np.asarray(found[distances - 1])
+    records = (private + direction * distances).tolist()
+    return np.array([_influence_of_joint(chain, private, record) for record in records])
 
-    By distance; −∞ for a value that is never taken.
-    """
+
+def influence_beside(chain: MarkovChain, private: int, direction: int, count: int) -> Floats:
+    """(count, k) pointwise influence by distance on one side, for chains of order 1."""
     if chain.is_paper_setting:
         return binary_influence(chain.alpha, chain.beta, np.arange(1, count + 1))
     logs = log_likelihoods(chain, private, direction, count)
@@ -83,15 +83,12 @@ def influence_beside(chain: MarkovChain, private: int, direction: int, count: in
 
 
 def log_likelihoods(chain: MarkovChain, private: int, direction: int, count: int) -> Floats:
-    """(count, k, k) how likely each value of the nearest records is under each private value.
+    """(count, k, k) log Pr(X at distance d = j | X_p = x), each column's largest entry 0.
 
-    It is log Pr(X at distance d = j | X_p = x), each column's largest entry 0; −∞ for private
-    values and values that cannot be taken.
+    −∞ for private values and values that cannot be taken.
     """
     found = np.empty((count, chain.k, chain.k))
-    kernels = np.broadcast_to(
-        chain.kernels(private, private + direction * count), (count, chain.k, chain.k)
-    )
+    kernels = np.broadcast_to(chain.kernels(private, private + direction * count), found.shape)
     support = chain.support(private)
     state = np.diag(support.astype(np.float64))
     smallest = float(kernels[kernels > 0].min()) if count else 1.0
@@ -108,19 +105,18 @@ def log_likelihoods(chain: MarkovChain, private: int, direction: int, count: int
         return np.where(np.isfinite(highest), found - highest, -np.inf)
 
 
-# The logarithm of a product of matrices, from their logarithms.
 def _log_product(left: Floats, right: Floats) -> Floats:
+    """The logarithm of a product of matrices, from their logarithms."""
     return np.asarray(np.logaddexp.reduce(left[:, :, np.newaxis] + right, axis=1))
 
 
 def binary_influence(alpha: float, beta: float, distances: Integers) -> Floats:
-    """(m, 2) pointwise influence at some distances in the paper's setting (Prop. 1), without
-    cancellation.
+    """(m, 2) pointwise influence of both values in the paper's setting (Prop. 1).
 
-    With s = (1 − α − β)^Δ, value 0 has |log (1 + (α/β)·s) − log(1 − s)|, value 1 the same with β/α.
-
-    distances: (m,), at least 1. The columns are of the values 0 and 1.
+    distances: (m,), at least 1.
     """
+    # With s = (1 − α − β)^Δ, value 0 has |log (1 + (α/β)·s) − log(1 − s)|, value 1 the same with
+    # β/α; each logarithm is written so that nothing cancels.
     steps: Floats = np.asarray(distances, dtype=np.float64)
     gap = math.fsum((1.0, -alpha, -beta))
     if alpha + beta == 1.0:  # independent, as in MarkovChain.binary
@@ -141,8 +137,9 @@ def binary_influence(alpha: float, beta: float, distances: Integers) -> Floats:
     return np.stack(columns, axis=1)
 
 
-# log |1 − α − β|, from α + β or 2 − α − β where that is small, so that no digits are lost.
 def _log_size(alpha: float, beta: float, gap: float) -> float:
+    """log |1 − α − β|."""
+    # from α + β or 2 − α − β where that is small, so that no digits are lost
     if gap > 0.5:
         return float(np.log1p(-(alpha + beta)))
     if gap < -0.5:
@@ -150,14 +147,13 @@ def _log_size(alpha: float, beta: float, gap: float) -> float:
     return float(np.log(abs(gap)))
 
 
-# log(1 + (other/own)·s), s = signed, |s| = size^steps.
 def _log_top(
     own: float, other: float, signed: Floats, steps: Floats, size: float, log_size: float
 ) -> Floats:
+    """log(1 + (other/own)·s), s = signed, |s| = size^steps."""
     ratio = other / own
     if ratio > 1e300:
-        # Too large to be multiplied; 1 + ratio·s is then that product, as far as s > 0 is known
-        # from 0.
+        # too large to be multiplied; 1 + ratio·s is then that product, if s > 0 is known from 0
         return np.asarray(np.logaddexp(0.0, np.log(other) - np.log(own) + steps * log_size))
     # Where s < 0 brings 1 + ratio·s near 0, it is a sum of positive terms all the same:
     # 1 − ratio·|1 − α − β| = (α + β)(1 − other)/own, and what is gained beyond the first step.
@@ -206,12 +202,17 @@ def max_influence(chain: MarkovChain, private: int, records: int | Iterable[int]
     for direction in (-1, 1):
         distances = [abs(t - private) for t in wanted if (t - private) * direction > 0]
         if distances:  # given the nearest, those beyond say nothing more (Markov)
-            logs = log_likelihoods(chain, private, direction, min(distances))[-1]
-            with np.errstate(invalid="ignore"):
-                ratios = logs[:, np.newaxis] - logs[np.newaxis]
-            total = total + np.where(logs[:, np.newaxis] > -np.inf, ratios, -np.inf).max(axis=2)
+            total += _largest_ratios(chain, private, direction, min(distances))
     support = chain.support(private)
     return float(np.maximum(total[np.ix_(support, support)], 0.0).max())
+
+
+def _largest_ratios(chain: MarkovChain, private: int, direction: int, distance: int) -> Floats:
+    """(k, k) the largest log-ratio of a record's values between two private values."""
+    logs = log_likelihoods(chain, private, direction, distance)[-1]
+    with np.errstate(invalid="ignore"):
+        ratios = logs[:, np.newaxis] - logs[np.newaxis]
+    return np.asarray(np.where(logs[:, np.newaxis] > -np.inf, ratios, -np.inf).max(axis=2))
 
 
 def influence_by_distance(
@@ -264,10 +265,7 @@ def first_small(
     margin: int,
     look: Callable[[int], Floats] | None = None,
 ) -> int | None:
-    """The smallest distance from which on the max-influence is at most ε, on one side.
-
-    Returns the distance, from where on everything is region S; None beyond the margin.
-    """
+    """The distance from which on everything is region S on one side; None beyond the margin."""
     if margin == 0:
         return None
     if is_independent(chain, private, direction):
@@ -287,27 +285,21 @@ def first_small(
 
 
 def is_independent(chain: MarkovChain, private: int, direction: int) -> bool:
-    """Whether the neighbouring record is alike under all private values, to the last bit.
-
-    Returns true if nothing on that side depends on X_p.
-    """
+    """Whether the neighbouring record is alike under all private values, to the last bit."""
     support = chain.support(private)
     rows = chain.kernels(private, private + direction)[0][support]
     return bool(np.all(rows == rows[0]))
 
 
-# A chain that never forgets: the influence no longer falls, to the last bit.
 def _is_constant(largest: Floats) -> bool:
+    """Whether the influence no longer falls, to the last bit: a chain that never forgets."""
     last = largest[-32:]
     return len(last) == 32 and (bool(np.all(last == last[0])) or not np.isfinite(last).any())
 
 
 def is_forced(influence: Floats, epsilon: float) -> NDArray[np.bool_]:
-    """Where Lemma 1 forces every ε-private local mechanism to redact (F4).
-
-    Returns where the influence is above ε. What is above it by rounding alone is not claimed: a
-    bound on every mechanism must not be wrong.
-    """
+    """Where the influence is above ε, so that every ε-private local mechanism redacts (F4)."""
+    # what is above ε by rounding alone is not claimed: a bound on every mechanism must be right
     return np.asarray(influence > epsilon * (1 + _FORCED_RELATIVE) + _FORCED_ABSOLUTE)
 
 

@@ -54,11 +54,7 @@ def leakage(problem: Problem, redaction: ArrayLike) -> float:
 
 
 def figure(problem: Problem, found: Floats) -> float:
-    """The promise's figure of the leakage by member.
-
-    found: (M,) leakages. Returns the largest of a list, of a posterior the quantile of its
-    coverage.
-    """
+    """Of (M,) leakages the promise's: the largest of a list, a posterior's quantile."""
     coverage = problem.promise.coverage
     if coverage is None:
         return float(found.max())
@@ -304,11 +300,7 @@ def _added(left: Floats, right: Floats, together: Mask) -> Floats:
 
 
 def checked_redaction(redaction: ArrayLike, problem: Problem) -> Floats:
-    """A redaction matrix of a problem.
-
-    redaction: (n, k) probabilities. Raises InputError for another shape, and numbers that are no
-    probabilities.
-    """
+    """An (n, k) matrix of a problem; InputError for another shape, and for no probabilities."""
     shape = (problem.n, problem.chain.k)
     try:
         matrix = np.asarray(redaction, dtype=np.float64)
@@ -327,16 +319,13 @@ def checked_redaction(redaction: ArrayLike, problem: Problem) -> Floats:
 
 
 def rows_beside(matrix: Floats, secret: Secret, order: int) -> tuple[Floats, Floats]:
-    """(reach, k) the redaction beside a secret, from it outwards, as far as it makes a difference.
-
-    matrix: (n, k) the whole redaction. For the left and for the right side.
-    """
+    """(reach, k) the redaction to the left and right of a secret, as far as it differs from 0."""
     left, right = matrix[: secret.first - 1][::-1], matrix[secret.last :]
     return _nearest(left, order), _nearest(right, order)
 
 
-# The rows up to the first `order` rows of zeros.
 def _nearest(rows: Floats, order: int) -> Floats:
+    """The rows up to the first `order` rows of zeros."""
     count = _FIRST_LOOK
     while True:
         free: Mask = np.logical_not(rows[:count].any(axis=1))
@@ -354,10 +343,6 @@ def _nearest(rows: Floats, order: int) -> Floats:
 
 
 def released(matrix: Floats, problem: Problem) -> float:
-    """Expected number of released records, n·ν (Definition 2), by each record's own law.
-
-    Theorem 1 and Eq. (3) are this sum for a 3R matrix of the paper's chain.
-
-    matrix: (n, k) the redaction.
-    """
+    """Expected number of released records, n·ν (Definition 2), by each record's own law."""
+    # Theorem 1 and Eq. (3) are this sum for a 3R matrix of the paper's chain
     return float(((1.0 - matrix) * problem.chain.marginals(1, problem.n)).sum())

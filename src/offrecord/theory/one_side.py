@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from offrecord.models.base import Floats
+from offrecord.models.base import Floats, Mask
 from offrecord.models.chain import MarkovChain
 from offrecord.theory.influence import first_small, influence_beside, is_independent
 from offrecord.theory.problem import Problem, Secret
@@ -94,8 +94,8 @@ class OneSide:
         return np.asarray(np.log(found))
 
 
-# (B,) the largest ratio of rows within a column of (B, x, values), of columns that count.
-def _ratios(likely: Floats, shown: np.ndarray) -> Floats:
+def _ratios(likely: Floats, shown: Mask) -> Floats:
+    """(B,) the largest ratio of rows within a column of (B, x, values), of columns that count."""
     high, low = likely.max(axis=1), likely.min(axis=1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.where(shown & (high > 0), high / low, 1.0)

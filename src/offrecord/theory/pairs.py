@@ -28,22 +28,19 @@ _WIDEST = 24
 
 
 def side_leakages(outcomes: Floats, possible: Floats) -> Floats:
-    """(M,) the largest log-ratio of an outcome's likelihood between two start contexts.
+    """(M,) the largest log-ratio of an outcome's likelihood between two start contexts, ∞ included.
 
     outcomes: (M, O, S) likelihood of each outcome given each start context. possible: (M, S) law of
-    the start context; those of probability 0 are left out. Returns ∞ where an outcome is possible
-    under one start context and not under another.
+    the start context; those of probability 0 are left out.
     """
     return _largest_log_ratio(*_extremes(outcomes, possible))
 
 
 def _extremes(outcomes: Floats, possible: Floats) -> tuple[Floats, Floats]:
-    """(M, O) the largest and the least likelihood of each outcome over start contexts that occur.
-
-    Context by context: numpy takes twice to seven times as long over a last axis so short.
-    """
+    """(M, O) the largest and the least likelihood of an outcome over start contexts that occur."""
     likely = np.zeros(outcomes.shape[:2])
     unlikely = np.full(outcomes.shape[:2], np.inf)
+    # context by context: numpy takes twice to seven times as long over a last axis so short
     for context in range(outcomes.shape[2]):
         found, occurs = outcomes[:, :, context], possible[:, context] > 0
         if occurs.all():
@@ -179,11 +176,9 @@ class _Spreads(NamedTuple):
         return _Spreads(self.contexts[members], self.values[members], self.order[members])
 
     def beside(self, other: _Spreads) -> Floats:
-        """(M, O) the most that an outcome leaks together with any outcome of the other side.
-
-        Σ_z Pr(z | v) a(z) b(z) is at most the mixture of a times the largest b(z), and at least
-        that of another value times the smallest, and the same with a and b exchanged.
-        """
+        """(M, O) the most that an outcome leaks together with any outcome of the other side."""
+        # Σ_z Pr(z | v) a(z) b(z) is at most the mixture of a times the largest b(z), and at least
+        # that of another value times the smallest; the same with a and b exchanged (O8)
         with np.errstate(invalid="ignore"):
             one = self.values + other.contexts.max(axis=1, keepdims=True)
             two = self.contexts + other.values.max(axis=1, keepdims=True)
@@ -191,16 +186,16 @@ class _Spreads(NamedTuple):
         return np.where(self.contexts == -np.inf, -np.inf, np.fmin(one, two))
 
 
-# (M, V, S) probability of each context given its last value; nan for impossible values.
 def _given_values(law: Floats, last_value: Integers) -> Floats:
+    """(M, V, S) probability of each context given its last value; nan for impossible values."""
     same = np.unique(last_value)[:, np.newaxis] == last_value
     mass = law[:, np.newaxis] * same
     with np.errstate(invalid="ignore"):
         return np.asarray(mass / mass.sum(axis=2, keepdims=True))
 
 
-# (M,) the largest log-ratio over pairs of outcomes of both sides between two values.
 def _joint_log_ratios(left: Floats, right: Floats, given: Floats) -> Floats:
+    """(M,) the largest log-ratio over pairs of outcomes of both sides between two values."""
     likely = np.zeros((len(left), left.shape[1], right.shape[1]))
     unlikely = np.full(likely.shape, np.inf)
     for value in range(given.shape[1]):
@@ -217,9 +212,8 @@ def _joint_log_ratios(left: Floats, right: Floats, given: Floats) -> Floats:
 def log_ratios(outcomes: Floats, possible: Floats) -> Floats:
     """(M, S, S) the largest log-ratio of an outcome's likelihood for each pair of start contexts.
 
-    outcomes: (M, O, S) likelihood of each outcome given each start context. possible: (M, S) law of
-    the start context; pairs with one of probability 0 count as 0. Of the first over the second: at
-    least 0, ∞ included.
+    Of the first over the second, at least 0; pairs with one that does not occur count as 0. The
+    arguments are those of `side_leakages`.
     """
     contexts = outcomes.shape[2]
     found, occurs = np.ones((len(outcomes), contexts, contexts)), possible > 0
@@ -231,8 +225,8 @@ def log_ratios(outcomes: Floats, possible: Floats) -> Floats:
     return np.asarray(np.log(found))
 
 
-# (M,) the largest log(likely / unlikely) over outcomes that can occur; at least 0.
 def _largest_log_ratio(likely: Floats, unlikely: Floats) -> Floats:
+    """(M,) the largest log(likely / unlikely) over outcomes that can occur; at least 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.where(likely > 0, likely / unlikely, 1.0)
         found = np.log(ratios).max(axis=1, initial=0.0)

@@ -72,12 +72,14 @@ class Problem:
             raise InputError(f"n must exceed the chain's order {chain.order}, got n={n}")
         if not isinstance(protect, str) or protect not in PROTECT:
             raise InputError(f'--protect must be "run" or "each", got {protect!r}')
-        object.__setattr__(self, "chain", chain)
-        object.__setattr__(self, "n", n)
-        object.__setattr__(self, "private", _private(private, n))
-        object.__setattr__(self, "epsilon", budget(epsilon))
-        object.__setattr__(self, "protect", protect)
-        object.__setattr__(self, "promise", _promise(chain, models, coverage))
+        self.__dict__.update(
+            chain=chain,
+            n=n,
+            private=_private(private, n),
+            epsilon=budget(epsilon),
+            protect=protect,
+            promise=_promise(chain, models, coverage),
+        )
 
     @property
     def is_for_one_chain(self) -> bool:
@@ -150,10 +152,7 @@ class Problem:
 
 
 def budget(epsilon: Any, name: str = "epsilon") -> float:
-    """A privacy budget as a float.
-
-    Raises InputError unless it is finite and at least 0.
-    """
+    """A privacy budget as a float; InputError unless it is finite and at least 0."""
     flag = f"--{name.replace('_', '-')}"
     if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float, np.integer, np.floating)):
         raise InputError(f"{flag} must be a number, got {name}={epsilon!r}")
@@ -229,8 +228,8 @@ def listed_records(text: str, n: int) -> list[int]:
     return positions
 
 
-# The first and the last record of 7 or 10-12.
 def _range(part: str) -> tuple[int, int]:
+    """The first and the last record of 7 or 10-12."""
     first, dash, last = part.partition("-")
     try:
         low = int(first)

@@ -38,12 +38,11 @@ def local_outcomes(
     direction: Direction,
     margin: int | None = None,
 ) -> Floats:
-    """(M, O, S) likelihood of each outcome of one side given the start context.
+    """(M, O, S) likelihood of each outcome of one side given the start context, up to factors.
 
     redaction: (reach, k) probability of redaction by distance and value; beyond, 0. margin: how
-    many records lie there; without it as many as the place says. It holds up to factors that the
-    start context does not change. Of order 1 with many outcomes, those with the largest ratio of
-    each pair of values. Raises InputError for a rule of order 2 and more that is not a window.
+    many records lie there; without it as many as the place says. Raises InputError for a rule of
+    order 2 and more that is not a window.
     """
     margin = margin_beyond(members, place, direction) if margin is None else margin
     if np.all(redaction == 1):
@@ -65,11 +64,7 @@ def local_outcomes(
 def local_redactions(
     redaction: Floats, members: Members, place: int, direction: Direction
 ) -> Floats:
-    """(M,) expected number of records redacted on one side beyond the core.
-
-    redaction: (reach, k) probability of redaction by distance and value. By each record's own law,
-    in a chain with all the margin its places allow.
-    """
+    """(M,) expected number of records redacted beyond the core, in a chain with all its margin."""
     margin = margin_beyond(members, place, direction)
     count = len(redaction) if margin is None else min(len(redaction), margin)
     if np.all(redaction == 1):
@@ -108,31 +103,22 @@ def kernel_product(members: Members, place: int, steps: int, direction: Directio
 
 
 def place_at(members: Members, place: int, steps: int) -> int:
-    """The place so many steps from another.
-
-    At the last place of chains that go on there all further records stand too, so a walk back from
-    it may be longer than the places; its kernels are all alike then.
-
-    Returns the place's number; 0 where places make no difference.
-    """
-    if members.places is None:
-        return 0
+    """The place so many steps from another; 0 where places make no difference."""
     if ends_anywhere(members, place) and steps < 0:
+        # all further records stand at the last place too, so a walk back from it may be longer
+        # than the places; its kernels are all alike then
         return max(place + steps, 0)
     return members.place_after(place, steps)
 
 
 def ends_anywhere(members: Members, place: int) -> bool:
-    """Whether this place is that of all later records too, so that the margin to the left differs.
-
-    Returns true for the last place of chains that go on there.
-    """
+    """Whether this place is that of all later records too: the margin to the left differs."""
     places = members.places
     return places is not None and places.goes_on and place == places.count - 1
 
 
-# (M, S, S) the product of the kernels from a place on.
 def _forwards(members: Members, place: int, steps: int) -> Floats:
+    """(M, S, S) the product of the kernels from a place on."""
     if members.rows.shape[1] == 1 or steps == 0:
         return members.ahead(0 if members.places is None else place, steps)
     product = members.kernel(place)
@@ -144,10 +130,8 @@ def _forwards(members: Members, place: int, steps: int) -> Floats:
 def has_vanished(
     product: Floats, members: Members, place: int, steps: int, direction: Direction
 ) -> Mask:
-    """(M,) members some of whose probabilities are too small for floating point.
-
-    Returns true where a possible step has probability below 1e-150, or vanished in the product;
-    their leakage counts as endless.
+    """(M,) members with a possible step below LEAST, in a row or in the product: their leakage
+    counts as endless.
     """
     tiny = np.any((members.rows > 0) & (members.rows < LEAST), axis=(1, 2, 3))
     tiny |= np.any((members.law(place) > 0) & (members.law(place) < LEAST), axis=1)
@@ -179,8 +163,8 @@ def _pattern(members: Members, place: int, steps: int) -> Mask:
     return found.copy()
 
 
-# (M, O, S) outcomes with more of them, of endless leakage for these members.
 def _refused(outcomes: Floats, members: Mask) -> Floats:
+    """(M, O, S) outcomes with more of them, of endless leakage for these members."""
     if not np.any(members):
         return outcomes
     contexts = outcomes.shape[2]
@@ -188,28 +172,23 @@ def _refused(outcomes: Floats, members: Mask) -> Floats:
     return np.concatenate((outcomes, endless), axis=1)
 
 
-# 1 / law, and 0 where that is 0 or too small.
 def _inverse(law: Floats) -> Floats:
+    """1 / law, and 0 where that is 0 or too small."""
     return np.divide(1.0, law, out=np.zeros_like(law), where=law > LEAST)
 
 
 def _occurs(members: Members, place: int, steps: int) -> Floats:
-    """(M, S) 1 for contexts that may stand so many steps before a place, else 0.
-
-    Where all later records count as standing at the last place, so does what may stand there.
-    """
-    if members.places is None:
-        return np.asarray(members.law() > 0, dtype=np.float64)
+    """(M, S) 1 for contexts that may stand so many steps before a place, else 0."""
     possible = members.law(place_at(members, place, -steps)) > 0
-    if ends_anywhere(members, place):
+    if ends_anywhere(members, place):  # later records count as standing there too
         possible = possible | (members.law(place) > 0)
     return np.asarray(possible, dtype=np.float64)
 
 
-# (M, O, S) the nearest `order` released records, fewer at a real end (R6).
 def _window_outcomes(
     size: int, members: Members, place: int, direction: Direction, margin: int | None
 ) -> Floats:
+    """(M, O, S) the nearest `order` released records, fewer at a real end (R6)."""
     order = members.order
     if margin is not None and margin <= size:
         return np.ones((members.count, 1, members.contexts))
@@ -228,8 +207,7 @@ def context_outcomes(
     """(M, k**seen, S) likelihoods of what the nearest released context shows (R6).
 
     seen: how many of its records are released, the furthest from the start context; fewer than the
-    order only at a chain's end. There are outcomes of endless leakage where probabilities are too
-    small.
+    order only at a chain's end.
     """
     found = kernel_product(members, place, steps, direction)
     vanished = has_vanished(found, members, place, steps, direction)
@@ -290,18 +268,18 @@ def one_further(
     return np.asarray(state @ np.swapaxes(kernel, 1, 2)) * occurs[:, np.newaxis, :]
 
 
-# (M, k) that nothing is released up to the chain's end.
 def _nothing(
     state: Floats, members: Members, place: int, reach: int, direction: Direction
 ) -> Floats:
+    """(M, k) that nothing is released up to the chain's end."""
     if direction == "right":
         return np.asarray(state.sum(axis=2))
     law = members.law(place_at(members, place, -reach))
     return np.asarray(np.einsum("mxi,mi->mx", state, law))
 
 
-# (M, k) that nothing is released from the chain's first record up to the start value.
 def _nothing_before(members: Members, place: int, rows: Floats) -> Floats:
+    """(M, k) that nothing is released from the chain's first record up to the start value."""
     state = members.law(0)
     for step, row in enumerate(rows[::-1]):
         state = state * row

@@ -29,10 +29,7 @@ Judge = Callable[[Members, int, int], Mask]
 
 
 def judge_of(kind: str, place: int, epsilon: float) -> Judge:
-    """How the windows of a setting are judged.
-
-    Returns a function of members and the sizes beyond the core: (M,) whether a member exceeds ε.
-    """
+    """(M,) whether members exceed ε, by the sizes of a setting's window beyond the core."""
 
     def judged(members: Members, left: int, right: int) -> Mask:
         size = max(_CHUNK // members.contexts**2, 1)
@@ -192,14 +189,7 @@ def _trimmed(
 def shortest_window(
     members: Members, kind: str, place: int, epsilon: float
 ) -> tuple[int, int] | None:
-    """The window with the fewest records that every member keeps, of any shape.
-
-    More redaction never leaks more (F3), so the windows that keep ε are bounded by a staircase, and
-    a walk along it meets the smallest sum: about twice as many evaluations as records.
-
-    Returns how many records are redacted to the left and right, the most even of the smallest; None
-    if none of up to LONGEST records is enough.
-    """
+    """The window with the fewest records that every member keeps, of any shape; see `staircase`."""
     judge = judge_of(kind, place, epsilon)
     windows = _Windows(members, kind, place, judge)
     most = windows.cut(0 if kind == "first" else LONGEST, 0 if kind == "last" else LONGEST)
@@ -214,6 +204,8 @@ def staircase(
     keeps: of sizes to the left and right; true for all larger windows if it is for one. Returns the
     most even one of the smallest; None if none of up to LONGEST records is enough.
     """
+    # More redaction never leaks more (F3): the windows that are enough are bounded by a staircase,
+    # and a walk along it meets the smallest sum in about twice as many steps as records.
     most = min(margins[0], LONGEST), min(margins[1], LONGEST)
     even = _smallest_even(keeps, most)
     if even is None:
